@@ -1,0 +1,3 @@
+"""Everview keeps SQL views over changing data exact and fresh, on Spark."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Plans, delta rules, arrangements and ticks, on engines that run them."""

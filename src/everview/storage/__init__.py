@@ -1,0 +1,1 @@
+"""Durable time-varying collections: shards, capabilities, compaction, on Blob and Consensus."""

@@ -1,0 +1,231 @@
+"""The applier: the one place where drafts become durable.
+
+It holds what is stored in memory (this process is the only writer, by its epoch), runs commands against drafts, and
+commits. Commits that wait for one another share the next durable write: whoever gets the lock first takes along all
+that are queued, each drafted on top of the ones before, and each failing on its own if its commands are invalid.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from everview.storage.codec import (
+    EPOCH,
+    NEXT_ID,
+    clock_key,
+    decode_shard,
+    meta_key,
+    shard_prefixes,
+    state_key,
+    writes_between,
+)
+from everview.storage.consensus.contract import Conflict, Consensus, Entry
+from everview.storage.contract import GlobalId
+from everview.storage.errors import Determinate, EverviewError, Fenced, Indeterminate, StorageError
+from everview.storage.faults import failpoint
+from everview.storage.shard import Shard
+from everview.storage.transitions import AnyCommand, Draft, Result
+
+QUEUE_MAX = 10_000
+GROUP_MAX = 256  # commits in one durable write
+
+Published = Callable[[list[tuple[Shard | None, Shard]]], None]
+
+
+@dataclass
+class _Request:
+    commands: tuple[AnyCommand, ...]
+    results: list[Result] = field(default_factory=list)
+    error: BaseException | None = None
+    done: bool = False
+
+
+class Applier:
+    """Serializes commits; `changed` is notified after each."""
+
+    def __init__(
+        self,
+        consensus: Consensus,
+        epoch: int,
+        epoch_version: int,
+        now_ms: Callable[[], int],
+        new_token: Callable[[str], str],
+        published: Published,
+    ) -> None:
+        self._consensus = consensus
+        self._epoch_version = epoch_version
+        self._versions = epoch << 32
+        self._now_ms = now_ms
+        self._new_token = new_token
+        self._published = published
+        self._shards: dict[GlobalId, tuple[Shard, int]] = {}
+        self._queue: deque[_Request] = deque()
+        self._queue_lock = threading.Lock()
+        self._commit_lock = threading.RLock()
+        self._fenced: Fenced | None = None
+        self.changed = threading.Condition()
+        self.commits = 0
+        self._read_shared()
+
+    def _read_shared(self) -> None:
+        """Read what all shards share: the clocks and the next id."""
+        self._next_id = 1
+        self._next_id_version: int | None = None
+        clocks: dict[str, int] = {}
+        self._clock_versions: dict[str, int] = {}
+        for key, entry in self._consensus.scan(clock_key(""), NEXT_ID):
+            if key == NEXT_ID:
+                self._next_id, self._next_id_version = json.loads(entry.value), entry.version
+            else:
+                name = key.removeprefix(clock_key(""))
+                clocks[name], self._clock_versions[name] = json.loads(entry.value), entry.version
+        self.clocks: Mapping[str, int] = clocks
+        self._known = True
+
+    def shard(self, id: GlobalId) -> Shard | None:
+        """The shard as last committed; None if the id was never used."""
+        found = self._shards.get(id)
+        if found is None:
+            with self._commit_lock:
+                found = self._shards.get(id) or self._load(id)
+        return None if found is None else found[0]
+
+    def cached(self, id: GlobalId) -> Shard | None:
+        """The shard as last committed, without waiting for anyone; None if it has to be read first."""
+        found = self._shards.get(id)
+        return None if found is None else found[0]
+
+    def _load(self, id: GlobalId) -> tuple[Shard, int] | None:
+        entries = self._consensus.scan(*shard_prefixes(id))
+        shard = decode_shard(id, entries)
+        if shard is None:
+            return None
+        version = next(entry.version for key, entry in entries if key == state_key(id))
+        self._shards[id] = (shard, version)
+        return self._shards[id]
+
+    def commit(self, commands: tuple[AnyCommand, ...]) -> list[Result]:
+        """Make the commands durable, all or none, and give back what each of them gives."""
+        request = _Request(commands)
+        with self._queue_lock:
+            if len(self._queue) >= QUEUE_MAX:
+                raise Determinate(f"{QUEUE_MAX} commits are waiting already", hint="slow down and retry")
+            self._queue.append(request)
+        with self._commit_lock:
+            while not request.done:
+                self._commit_next_group()
+        if request.error is not None:
+            raise request.error
+        return request.results
+
+    def _commit_next_group(self) -> None:
+        with self._queue_lock:
+            group = [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
+        try:
+            self._commit_group(group)
+        except BaseException as error:
+            for request in group:
+                if not request.done:
+                    request.error, request.done = error, True
+            if not isinstance(error, EverviewError):
+                raise
+
+    def _commit_group(self, group: list[_Request]) -> None:
+        if self._fenced is not None:
+            raise self._fenced
+        if not self._known:
+            self._read_shared()
+        draft = Draft(self.shard, self.clocks, self._next_id, self._now_ms(), self._new_token)
+        drafted = []
+        for request in group:
+            branch = draft.branch()
+            try:
+                request.results = branch.run(request.commands)
+            except (StorageError, OverflowError) as error:
+                request.error, request.done = error, True
+                continue
+            draft.adopt(branch)
+            drafted.append(request)
+        if not drafted:
+            return
+        self._make_durable(draft)
+        for request in drafted:
+            request.done = True
+
+    def _make_durable(self, draft: Draft) -> None:
+        before = {id: self._shards.get(id) for id in draft.shards}
+        expected: dict[str, int | None] = {EPOCH: self._epoch_version}
+        writes: dict[str, bytes | None] = {}
+        for id, shard in draft.shards.items():
+            known = before[id]
+            expected[state_key(id)] = None if known is None else known[1]
+            writes.update(writes_between(None if known is None else known[0], shard))
+        for name, time in draft.clocks.items():
+            expected[clock_key(name)] = self._clock_versions.get(name)
+            writes[clock_key(name)] = b"%d" % time
+        if draft.next_id is not None:
+            expected[NEXT_ID] = self._next_id_version
+            writes[NEXT_ID] = b"%d" % draft.next_id
+        writes.update((meta_key(key), value) for key, value in draft.puts.items())
+        self._versions += 1
+        failpoint("commit.before")
+        self._write(expected, writes, self._versions, draft.shards)
+        failpoint("commit.after")
+        self.commits += 1
+        self._publish(draft, {id: None if known is None else known[0] for id, known in before.items()})
+
+    def _write(
+        self,
+        expected: Mapping[str, int | None],
+        writes: Mapping[str, bytes | None],
+        version: int,
+        touched: Iterable[GlobalId],
+    ) -> None:
+        try:
+            self._consensus.commit(expected, writes, version)
+        except Conflict as conflict:
+            current = conflict.current.get(EPOCH)
+            if current is None or current.version != self._epoch_version:
+                self._fenced = _fenced_by(current)
+                raise self._fenced from conflict
+            self._forget(touched)
+            raise Determinate("stored state is not as this process left it", hint="retry") from conflict
+        except Indeterminate:
+            # What is stored is no longer known here; it is read again before it is used again.
+            self._forget(touched)
+            raise
+
+    def _forget(self, ids: Iterable[GlobalId]) -> None:
+        self._known = False
+        for id in ids:
+            self._shards.pop(id, None)
+
+    def _publish(self, draft: Draft, before: Mapping[GlobalId, Shard | None]) -> None:
+        for id, shard in draft.shards.items():
+            self._shards[id] = (shard, self._versions)
+        if draft.clocks:
+            self.clocks = {**self.clocks, **draft.clocks}
+            self._clock_versions.update(dict.fromkeys(draft.clocks, self._versions))
+        if draft.next_id is not None:
+            self._next_id, self._next_id_version = draft.next_id, self._versions
+        self._published([(before[id], shard) for id, shard in draft.shards.items()])
+        with self.changed:
+            self.changed.notify_all()
+
+    @property
+    def fenced(self) -> Fenced | None:
+        """Set once another process has taken over."""
+        return self._fenced
+
+
+def _fenced_by(entry: Entry | None) -> Fenced:
+    owner = json.loads(entry.value) if entry is not None else {}
+    return Fenced(
+        "another process has opened this environment",
+        detail=f"epoch {owner.get('epoch')}, process {owner.get('pid')} on {owner.get('host')}",
+        hint="this process can no longer write; stop it, or open the environment again to take over",
+    )

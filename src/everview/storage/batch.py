@@ -1,0 +1,142 @@
+"""A batch: an immutable set of updates, inline as Arrow when small, else as sorted Parquet parts.
+
+`[lower, upper)` is the interval the batch was written for and `since` the time its updates were advanced to. A part
+is a Parquet file with the columns `_hash, _time, _diff` and the data, sorted by hash, with its statistics and checksum
+kept here: what is not needed is never opened, and what was damaged is never believed.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from everview.storage.errors import Corruption
+from everview.timely.consolidate import DIFF, HASH, TIME
+
+INLINE_BYTES_MAX = 256 << 10
+
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One Parquet file of a batch."""
+
+    key: str
+    rows: int
+    size_bytes: int
+    checksum: str
+    hash_min: int
+    hash_max: int
+    time_min: int
+    time_max: int
+    retractions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The description of a batch; `payload` is there for an inline one."""
+
+    number: int
+    lower: int
+    upper: int
+    since: int
+    rows: int
+    size_bytes: int
+    time_min: int
+    time_max: int
+    retractions: int
+    parts: tuple[Part, ...] = ()
+    payload: bytes | None = None
+
+    @property
+    def inline(self) -> bool:
+        """Whether the updates are in the metadata itself."""
+        return not self.parts
+
+
+def update_schema(data: pa.Schema) -> pa.Schema:
+    """Columns of updates at rest in an inline batch."""
+    return pa.schema([pa.field(TIME, pa.int64(), False), pa.field(DIFF, pa.int64(), False), *data])
+
+
+def part_schema(data: pa.Schema) -> pa.Schema:
+    """Columns of a Parquet part."""
+    return pa.schema([pa.field(HASH, pa.int64(), False), *update_schema(data)])
+
+
+def inline_batch(updates: pa.RecordBatch, lower: int, upper: int, since: int) -> Batch:
+    """A batch of the updates themselves, of which there is at least one, with the columns of `update_schema`."""
+    payload = updates.serialize().to_pybytes()
+    if updates.num_rows <= 16:  # for a handful of numbers Python is quicker than numpy
+        times, diffs = updates.column(0).to_pylist(), updates.column(1).to_pylist()
+        bounds = min(times), max(times), sum(diff < 0 for diff in diffs)
+    else:
+        time_column, diff_column = updates.column(0).to_numpy(), updates.column(1).to_numpy()
+        bounds = int(time_column.min()), int(time_column.max()), int(np.count_nonzero(diff_column < 0))
+    return Batch(-1, lower, upper, since, updates.num_rows, len(payload), *bounds, (), payload)
+
+
+def part_batch(parts: tuple[Part, ...], lower: int, upper: int, since: int) -> Batch:
+    """A batch of parts that are stored already."""
+    return Batch(
+        number=-1,
+        lower=lower,
+        upper=upper,
+        since=since,
+        rows=sum(part.rows for part in parts),
+        size_bytes=sum(part.size_bytes for part in parts),
+        time_min=min(part.time_min for part in parts),
+        time_max=max(part.time_max for part in parts),
+        retractions=sum(part.retractions for part in parts),
+        parts=parts,
+    )
+
+
+def one_record_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
+    """The table as a single record batch."""
+    if isinstance(table, pa.RecordBatch):
+        return table
+    batches = table.to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    return table.combine_chunks().to_batches()[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
+
+
+def decode_inline(batch: Batch, schema: pa.Schema, where: str) -> pa.Table:
+    """The updates of an inline batch."""
+    try:
+        record_batch = pa.ipc.read_record_batch(pa.py_buffer(batch.payload), schema)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Corruption(f"{where}, batch {batch.number} does not decode", detail=str(error)) from error
+    return pa.Table.from_batches([record_batch])
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """The batch as a value for consensus: its description, a checksum, and what is inline."""
+    payload = batch.payload or b""
+    numbers = [batch.lower, batch.upper, batch.since, batch.rows, batch.size_bytes]
+    numbers += [batch.time_min, batch.time_max, batch.retractions]
+    parts = [
+        [p.key, p.rows, p.size_bytes, p.checksum, p.hash_min, p.hash_max, p.time_min, p.time_max, p.retractions]
+        for p in batch.parts
+    ]
+    head = json.dumps([numbers, parts], separators=(",", ":")).encode()
+    body = _LENGTH.pack(len(head)) + head + payload
+    return xxhash.xxh3_64_digest(body) + body
+
+
+def decode_batch(number: int, value: bytes, where: str) -> Batch:
+    """The batch that `encode_batch` wrote, or `Corruption`."""
+    checksum, body = value[:8], value[8:]
+    if len(body) < _LENGTH.size or xxhash.xxh3_64_digest(body) != checksum:
+        raise Corruption(f"{where}, batch {number} is damaged", detail="its checksum does not match its bytes")
+    (length,) = _LENGTH.unpack_from(body)
+    numbers, parts = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+    batch = Batch(number, *numbers, parts=tuple(Part(*part) for part in parts))
+    return batch if batch.parts else replace(batch, payload=body[_LENGTH.size + length :])

@@ -1,0 +1,1 @@
+"""Where immutable bytes live."""

@@ -1,0 +1,1 @@
+"""Where the metadata live, and the one place where order is decided."""

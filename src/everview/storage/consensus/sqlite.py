@@ -1,0 +1,264 @@
+"""Consensus in one SQLite file, the embedded default: a commit is one transaction and one fsync of the WAL.
+
+Writes share one connection behind a lock; reads have connections of their own, so none waits for a commit's
+fsync, and WAL lets each see every commit that has returned. Several processes may open the same file.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from everview.storage.consensus.contract import Conflict, Entry
+from everview.storage.consensus.ranges import ranges_of
+from everview.storage.disk import make_folder, write_failure
+from everview.storage.errors import (
+    Corruption,
+    Determinate,
+    Indeterminate,
+    InvalidUsage,
+    StorageError,
+    StorageFull,
+    StorageReadOnly,
+)
+from everview.storage.faults import failpoint
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL
+) WITHOUT ROWID
+"""
+_PUT = (
+    "INSERT INTO entries VALUES (?, ?, ?) "
+    "ON CONFLICT (key) DO UPDATE SET version = excluded.version, value = excluded.value"
+)
+_DELETE = "DELETE FROM entries WHERE key = ?"
+_KEYS_PER_SELECT_MAX = 500  # SQLite limits the parameters of a statement
+_READERS_IDLE_MAX = 4
+_BUSY_TIMEOUT_S = 5.0
+
+# A WAL of this many pages is copied into the file, then written over from its start. Measured: a larger one
+# costs more than it saves, because a file that grows is dearer to sync than one that is overwritten.
+_CHECKPOINT_PAGES = 1000
+_WAL_BYTES_KEPT = 64 << 20
+
+
+class SqliteConsensus:
+    """The file at `path`, made if missing; with `read_only` only looked at, even where nothing can be written."""
+
+    def __init__(self, path: Path, read_only: bool = False) -> None:
+        self._path = Path(os.path.abspath(path))
+        self._read_only = read_only
+        self._closed = False
+        self._writing = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []
+        if read_only:
+            if not self._path.is_file():
+                raise InvalidUsage(f"no environment at {self._path}", hint="check the path")
+            self._rows("SELECT key FROM entries LIMIT 1", ())  # fail now, not at the first use
+        else:
+            try:
+                make_folder(self._path.parent)
+            except OSError as failure:
+                raise write_failure(failure, "making the folder for metadata", self._path.parent) from failure
+            with self._writing:
+                self._writer = self._open_writer()
+
+    def get(self, keys: Sequence[str]) -> dict[str, Entry]:
+        with self._reader() as db:
+            return _entries(db, keys)
+
+    def scan(self, *prefixes: str) -> list[tuple[str, Entry]]:
+        found: list[tuple[str, int, bytes]] = []
+        with self._reader() as db:
+            for low, high in ranges_of(prefixes):
+                if high is None:
+                    found += db.execute("SELECT * FROM entries WHERE key >= ? ORDER BY key", (low,))
+                else:
+                    found += db.execute("SELECT * FROM entries WHERE key >= ? AND key < ? ORDER BY key", (low, high))
+        return [(key, Entry(version, value)) for key, version, value in found]
+
+    def commit(self, expected: Mapping[str, int | None], writes: Mapping[str, bytes | None], version: int) -> None:
+        with self._writing:
+            db = self._open_writer() if self._writer is None else self._writer
+            self._writer = db
+            committing = False
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                if expected and _versions(db, expected) != {k: v for k, v in expected.items() if v is not None}:
+                    raise Conflict(_entries(db, tuple(expected)))
+                db.executemany(_PUT, [(key, version, value) for key, value in writes.items() if value is not None])
+                for key, value in writes.items():
+                    if value is None:
+                        db.execute(_DELETE, (key,))
+                failpoint("consensus.commit.applied")
+                committing = True
+                db.execute("COMMIT")
+            except sqlite3.Error as failure:
+                self._roll_back(db)
+                raise self._meaning(failure, writing=True, committing=committing) from failure
+            except BaseException:
+                self._roll_back(db)
+                raise
+        failpoint("consensus.commit.done")
+
+    def close(self) -> None:
+        self._closed = True
+        with self._writing:
+            while self._idle:
+                self._idle.pop().close()
+            if self._writer is not None:
+                self._writer.close()  # the last to close, so that it moves the WAL into the file and removes it
+                self._writer = None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidUsage(f"the consensus is closed: {self._path}")
+
+    def _connect(self, options: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self._path.as_uri()}?{options}",
+            uri=True,
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _open_writer(self) -> sqlite3.Connection:
+        self._check_open()
+        if self._read_only:
+            raise StorageReadOnly("the environment was opened for reading only", detail=str(self._path))
+        try:
+            db = self._connect("mode=rwc")
+            try:
+                _set_up(db)
+            except BaseException:
+                db.close()
+                raise
+        except sqlite3.Error as failure:
+            raise self._meaning(failure, writing=True) from failure
+        return db
+
+    def _roll_back(self, db: sqlite3.Connection) -> None:
+        try:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._writer = None  # not usable any more: the next commit opens another
+            db.close()
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """A connection in a read transaction: all that is read through it is of one instant."""
+        self._check_open()
+        try:
+            try:
+                db, shared = self._idle.pop(), True
+            except IndexError:
+                db, shared = self._open_reader()
+            keep = False
+            try:
+                db.execute("BEGIN")
+                yield db
+                db.execute("COMMIT")
+                keep = shared and len(self._idle) < _READERS_IDLE_MAX and not self._closed
+            finally:
+                if keep:
+                    self._idle.append(db)
+                else:
+                    db.close()
+        except sqlite3.Error as failure:
+            raise self._meaning(failure, writing=False) from failure
+
+    def _open_reader(self) -> tuple[sqlite3.Connection, bool]:
+        """A connection for reading, and whether it may be used again."""
+        db = self._connect("mode=ro")
+        try:
+            db.execute("SELECT 1 FROM entries LIMIT 1").fetchone()
+            return db, True
+        except sqlite3.Error as failure:
+            db.close()
+            cannot_share = _code(failure) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+            if not (self._read_only and cannot_share) or Path(f"{self._path}-wal").exists():
+                raise
+        # Reading a WAL file takes a file of shared memory beside it, which a folder that refuses writes does not let
+        # us make. Without a WAL nobody is writing now, so the file can be read as if nobody ever did, but not for long.
+        return self._connect("immutable=1"), False
+
+    def _rows(self, statement: str, parameters: Sequence[str]) -> list[tuple[str, ...]]:
+        with self._reader() as db:
+            return db.execute(statement, parameters).fetchall()
+
+    def _meaning(self, failure: sqlite3.Error, *, writing: bool, committing: bool = False) -> StorageError:
+        detail = f"{failure} ({getattr(failure, 'sqlite_errorname', 'no code')}, {self._path})"
+        match _code(failure):
+            case sqlite3.SQLITE_FULL:
+                return StorageFull("no space left for metadata", detail=detail, hint="free space or raise the quota")
+            case sqlite3.SQLITE_IOERR if committing:
+                # The transaction may be whole in the WAL, though not durable; a restart may find it there.
+                hint = "look before trying again, and look at the system's log for the disk"
+                return Indeterminate("the disk failed during a commit", detail=detail, hint=hint)
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN if writing:
+                hint = "check who owns the folder, its permissions, and whether it is mounted read-only"
+                return StorageReadOnly("writing metadata was refused", detail=detail, hint=hint)
+            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+                hint = "restore the file from a copy"
+                return Corruption(f"the metadata are damaged: {self._path}", detail=detail, hint=hint)
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                hint = "another process holds the file; try again"
+                return Determinate("the metadata are locked", detail=detail, hint=hint)
+            case sqlite3.SQLITE_TOOBIG:
+                return InvalidUsage("a value is too large for the metadata", detail=detail)
+            case _:
+                return Determinate("the metadata cannot be used", detail=detail)
+
+
+def _set_up(db: sqlite3.Connection) -> None:
+    deadline_s = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            break
+        except sqlite3.OperationalError as failure:
+            # SQLite does not wait for another process that is making this same change.
+            if _code(failure) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.01)
+    if mode != "wal":
+        raise sqlite3.OperationalError(f"the file system cannot hold a write-ahead log: journal mode is {mode}")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+    db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
+    db.execute(_SCHEMA)
+
+
+def _code(failure: sqlite3.Error) -> int | None:
+    extended = getattr(failure, "sqlite_errorcode", None)  # none for those that Python itself raises
+    return None if extended is None else extended & 0xFF
+
+
+@lru_cache
+def _select(columns: str, keys: int) -> str:
+    return f"SELECT {columns} FROM entries WHERE key IN ({', '.join('?' * keys)})"
+
+
+def _versions(db: sqlite3.Connection, keys: Mapping[str, int | None]) -> dict[str, int]:
+    if len(keys) <= _KEYS_PER_SELECT_MAX:
+        return dict(db.execute(_select("key, version", len(keys)), tuple(keys)).fetchall())
+    return {key: entry.version for key, entry in _entries(db, tuple(keys)).items()}
+
+
+def _entries(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for at in range(0, len(keys), _KEYS_PER_SELECT_MAX):
+        some = tuple(keys[at : at + _KEYS_PER_SELECT_MAX])
+        for key, version, value in db.execute(_select("key, version, value", len(some)), some):
+            found[key] = Entry(version, value)
+    return found

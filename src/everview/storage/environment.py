@@ -1,0 +1,308 @@
+"""An environment: one Consensus and one Blob, opened by one process at a time, and the collections in them.
+
+Opening takes a new epoch, which fences whoever had the environment open before. Everything that changes goes through
+`commit`; everything that reads gets a `Selection` or a `Subscription`; the rest is done in the background.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.storage import opening
+from everview.storage.applier import Applier
+from everview.storage.blob.contract import Blob
+from everview.storage.codec import meta_key
+from everview.storage.consensus.contract import Consensus
+from everview.storage.contract import (
+    Acquire,
+    Capability,
+    Command,
+    Create,
+    Downgrade,
+    Drop,
+    Frontier,
+    Frontiers,
+    GlobalId,
+    ReadCapability,
+    UpdateAndDowngrade,
+    WriteCapability,
+)
+from everview.storage.errors import Canceled, Indeterminate, InvalidUsage, UnknownId
+from everview.storage.gc import Pins
+from everview.storage.hotcopy import HotCopies
+from everview.storage.maintenance import Maintenance
+from everview.storage.parts import PartReader
+from everview.storage.reading import Selection, Tails, check_changes_readable, check_contents_readable
+from everview.storage.shard import Shard, lookup, to_frontier
+from everview.storage.stage import Staged, Stager
+from everview.storage.subscribe import Subscription
+from everview.timely.hashing import I64, hash_rows
+
+HOT_BYTES_MAX = 16 << 30
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class Environment:
+    """The storage of one Everview; see `contract` for what it promises."""
+
+    def __init__(
+        self,
+        consensus: Consensus,
+        blob: Blob,
+        folder: Path,
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        background: bool = True,
+        hot_bytes_max: int = HOT_BYTES_MAX,
+    ) -> None:
+        """Open what is in `consensus` and `blob`; `folder` is for scratch files and copies that can be made again."""
+        self._consensus, self._blob = consensus, blob
+        self.epoch, version = opening.take_epoch(consensus)
+        scratch = folder / "scratch"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        self._now_ms = now_ms
+        self._pins = Pins(now_ms)
+        self._tails = Tails()
+        self._reader = PartReader(blob)
+        self._hot = HotCopies(folder / "hot", self._reader, hot_bytes_max)
+        self._stager = Stager(blob, scratch, self.epoch)
+        self._closed = False
+        self._applier = Applier(consensus, self.epoch, version, now_ms, _new_token, self._published)
+        self.maintenance = Maintenance(
+            self._applier, consensus, blob, self.epoch, self._stager, self._reader, self._hot, self._pins, now_ms
+        )
+        if background:
+            self.maintenance.start()
+
+    @classmethod
+    def open(
+        cls, data: str | os.PathLike[str], *, consensus: str | None = None, blob: str | None = None, **options: Any
+    ) -> Environment:
+        """Open the environment in the folder `data`, making it if there is none; the URLs place its stores elsewhere."""
+        stores = opening.open_stores(Path(data), consensus, blob)
+        return cls(*stores, Path(data), **options)
+
+    # Commands
+
+    def commit(self, *commands: Command) -> list[Any]:
+        """Make all of the commands durable in one atomic step, or none; gives what each of them gives."""
+        self._check_open()
+        if any(isinstance(c, UpdateAndDowngrade) and not isinstance(c.updates, Staged) for c in commands):
+            return self._commit_staging(commands)
+        for command in commands:
+            if isinstance(command, UpdateAndDowngrade):
+                self._use(command.updates)
+        results = self._applier.commit(commands)
+        if self.maintenance.behind:
+            self.maintenance.run()  # whoever writes faster than compaction can follow lends a hand
+        return results
+
+    def _commit_staging(self, commands: tuple[Command, ...]) -> list[Any]:
+        """Commit with tables among the commands: stage them first, and take them back if the commit fails."""
+        staged: list[Staged] = []
+        try:
+            ready: list[Command] = []
+            for command in commands:
+                if isinstance(command, UpdateAndDowngrade) and not isinstance(command.updates, Staged):
+                    staged.append(self.stage(command.capability.id, command.updates))
+                    command = UpdateAndDowngrade(command.capability, staged[-1], command.to)
+                ready.append(command)
+            return self.commit(*ready)
+        except Indeterminate:
+            raise  # it may be committed, so nothing may be removed; the next process finds out
+        except Exception:
+            for each in staged:
+                self._stager.discard(each)
+            raise
+
+    def _use(self, staged: Any) -> None:
+        if staged.used:
+            raise InvalidUsage(f"staged updates to {staged.id} were committed before", hint="stage them again")
+        staged.used = True
+
+    def stage(self, id: GlobalId, updates: pa.Table | pa.RecordBatch | None) -> Staged:
+        """Do the heavy part of appending `updates` to `id`, outside of any commit."""
+        self._check_open()
+        return self._stager.stage(id, self._shard(id).spec, updates)
+
+    def create(self, id: GlobalId, schema: pa.Schema, **options: Any) -> tuple[ReadCapability, WriteCapability]:
+        """`Create` alone."""
+        (capabilities,) = self.commit(Create(id, schema, **options))
+        return capabilities  # type: ignore[no-any-return]
+
+    def acquire(self, id: GlobalId, lease_ms: int | None = None) -> tuple[ReadCapability, WriteCapability]:
+        """`Acquire` alone."""
+        (capabilities,) = self.commit(Acquire(id, lease_ms))
+        return capabilities  # type: ignore[no-any-return]
+
+    def append(self, capability: WriteCapability, updates: pa.Table | Staged | None, to: Frontier) -> WriteCapability:
+        """`UpdateAndDowngrade` alone."""
+        (capability,) = self.commit(UpdateAndDowngrade(capability, updates, to))
+        return capability
+
+    def downgrade(self, capability: ReadCapability, to: Frontier) -> ReadCapability:
+        """`Downgrade` of a reader alone."""
+        (capability,) = self.commit(Downgrade(capability, to))
+        return capability
+
+    def drop(self, *capabilities: Capability) -> None:
+        """`Drop` of several at once."""
+        self.commit(*(Drop(capability) for capability in capabilities))
+
+    # Reading
+
+    def ids(self) -> list[GlobalId]:
+        """The collections that can be read or written, in order of name."""
+        return opening.ids(self._consensus)
+
+    def shard(self, id: GlobalId) -> Shard:
+        """The state of one shard, for those who look inside."""
+        return self._shard(id)
+
+    def frontiers(self, id: GlobalId) -> Frontiers:
+        """Where the collection stands; both frontiers of a dropped one are empty."""
+        shard = self._applier.shard(id)
+        if shard is None:
+            raise UnknownId(f"collection {id} does not exist")
+        clocks = self._applier.clocks
+        return Frontiers(to_frontier(shard.since(clocks)), to_frontier(shard.upper(clocks)))
+
+    def clock(self, name: str) -> int | None:
+        """Where a clock stands; None if there is none of that name."""
+        return self._applier.clocks.get(name)
+
+    def contents(self, id: GlobalId, as_of: int, hashes: I64 | None = None) -> Selection:
+        """The contents at `as_of`, a time in `[since, upper)`, of all keys or of those with the given hashes."""
+        return self._select(id, 0, as_of + 1, hashes, lambda shard, clocks: check_contents_readable(shard, as_of, clocks))
+
+    def changes(self, id: GlobalId, lower: int, upper: int, hashes: I64 | None = None) -> Selection:
+        """The changes at times in `[lower, upper)`; all times before `lower` down to the last may be forgotten."""
+        return self._select(
+            id, lower, upper, hashes, lambda shard, clocks: check_changes_readable(shard, lower, upper, clocks)
+        )
+
+    def key_hashes(self, id: GlobalId, keys: pa.Table) -> I64:
+        """The hashes under which rows with these values of the key columns are found."""
+        key = self._shard(id).spec.key
+        return hash_rows([keys.column(name) for name in key], keys.num_rows)
+
+    def subscribe(
+        self,
+        capability: ReadCapability,
+        *,
+        snapshot: bool = True,
+        where: pc.Expression | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Subscription:
+        """`SubscribeAt`: the contents at the capability's frontier, then all changes; see `subscribe`."""
+        return Subscription(self, capability, snapshot=snapshot, where=where, columns=columns)
+
+    def wait(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Block until `ready` holds, as seen after some commit; false when the time is over."""
+        with self._applier.changed:
+            result = self._applier.changed.wait_for(lambda: self._closed or ready(), timeout_s)
+        self._check_open()
+        return result
+
+    def wake(self) -> None:
+        """Let everyone who waits look again."""
+        with self._applier.changed:
+            self._applier.changed.notify_all()
+
+    def get(self, key: str) -> bytes | None:
+        """A value kept by `Put`."""
+        entry = self._consensus.get([meta_key(key)]).get(meta_key(key))
+        return None if entry is None else entry.value
+
+    def scan(self, prefix: str) -> dict[str, bytes]:
+        """The values kept by `Put` whose keys start with `prefix`."""
+        entries = self._consensus.scan(meta_key(prefix))
+        return {key.removeprefix(meta_key("")): entry.value for key, entry in entries}
+
+    def check(self, capability: ReadCapability) -> None:
+        """Raise unless the capability is held as stated."""
+        lookup(self._shard(capability.id), capability, self._applier.clocks, self._now_ms())
+
+    @property
+    def commits(self) -> int:
+        """How many durable writes this process has made."""
+        return self._applier.commits
+
+    def close(self) -> None:
+        """Stop background work and let go of the stores; those who wait are told."""
+        if self._closed:
+            return
+        self._closed = True
+        self.maintenance.stop()
+        self.wake()
+        self._consensus.close()
+        self._blob.close()
+
+    # Inside
+
+    def _shard(self, id: GlobalId) -> Shard:
+        shard = self._applier.shard(id)
+        if shard is None or shard.gone:
+            detail = None if shard is None else "it was dropped"
+            raise UnknownId(f"collection {id} does not exist", detail=detail)
+        return shard
+
+    def _select(
+        self,
+        id: GlobalId,
+        lower: int,
+        upper: int,
+        hashes: I64 | None,
+        check: Callable[[Shard, Any], None],
+    ) -> Selection:
+        self._check_open()
+        while True:
+            self._shard(id)
+            with self._pins.lock:
+                # The state is read under the lock that collection takes: what it refers to is still there.
+                shard = self._applier.cached(id)
+                if shard is None:
+                    continue
+                check(shard, self._applier.clocks)
+                release = self._pins.pin_locked(part for batch in shard.batches.values() for part in batch.parts)
+            return Selection(shard, (lower, upper), hashes, self._reader, self._hot, self._tails, release)
+
+    def _published(self, changes: list[tuple[Shard | None, Shard]]) -> None:
+        for before, after in changes:
+            old = before.batches if before is not None else {}
+            if old is not after.batches:
+                if gone := old.keys() - after.batches.keys():
+                    self._pins.retire(part.key for number in gone for part in old[number].parts)
+                self.maintenance.consider(after)
+        self.maintenance.note_leases(after for _, after in changes)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Canceled("the environment is closed")
+
+    def __enter__(self) -> Environment:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _new_token(kind: str) -> str:
+    return f"{kind}-{secrets.token_hex(8)}"
+
+

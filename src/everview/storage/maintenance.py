@@ -1,0 +1,168 @@
+"""Background work: compaction, expiry of leases, and removal of garbage, by one thread that never dies of an error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from everview.storage import compaction, gc
+from everview.storage.applier import Applier
+from everview.storage.blob.contract import Blob
+from everview.storage.compaction import Compaction
+from everview.storage.consensus.contract import Consensus
+from everview.storage.contract import GlobalId
+from everview.storage.errors import Fenced, Indeterminate, StorageError
+from everview.storage.hotcopy import HotCopies
+from everview.storage.parts import PartReader
+from everview.storage.shard import Shard
+from everview.storage.stage import Stager
+from everview.storage.transitions import Expire, Substitute
+
+PAUSE_S = 1.0
+BACK_OFF_S_MAX = 60.0
+BATCHES_MAX = 1000  # of one shard; beyond it writers wait for compaction
+
+log = structlog.get_logger("everview.storage")
+
+
+class Maintenance:
+    """What there is to do, and doing it: on a thread, or in `run` when a test wants to know that it is done."""
+
+    def __init__(
+        self,
+        applier: Applier,
+        consensus: Consensus,
+        blob: Blob,
+        epoch: int,
+        stager: Stager,
+        reader: PartReader,
+        hot: HotCopies,
+        pins: gc.Pins,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._applier, self._consensus, self._blob, self._epoch = applier, consensus, blob, epoch
+        self._stager, self._reader, self._hot, self._pins = stager, reader, hot, pins
+        self._now_ms = now_ms
+        self._dirty: set[GlobalId] = set()
+        self._leased: dict[GlobalId, int] = {}
+        self._swept = False
+        self.behind = False
+        self._working = threading.Lock()
+        self._wake = threading.Event()
+        self._stop = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Work in the background from now on."""
+        self._thread = threading.Thread(target=self._loop, name="everview-maintenance", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the piece of work at hand and stop."""
+        self._stop = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def consider(self, shard: Shard) -> None:
+        """The batches of this shard have changed. Commits pass here, so whether to do anything is decided later."""
+        self._dirty.add(shard.id)
+        if len(shard.batches) >= compaction.SMALLEST_FAN_IN:
+            self._wake.set()
+            self.behind = self.behind or len(shard.batches) >= BATCHES_MAX
+
+    def note_leases(self, shards: Iterable[Shard]) -> None:
+        """Remember when the next lease on each of these ends."""
+        for shard in shards:
+            deadlines = [h.deadline_ms for h in shard.held.values() if h.deadline_ms is not None]
+            if deadlines:
+                self._leased[shard.id] = min(deadlines)
+            elif shard.id in self._leased:
+                del self._leased[shard.id]
+
+    def run(self) -> None:
+        """Do everything that there is to do now."""
+        with self._working:
+            self.behind = False
+            if not self._swept:
+                self._sweep()
+            self._expire()
+            for id in sorted(self._dirty):
+                self._dirty.discard(id)
+                while (shard := self._applier.shard(id)) is not None and not self._stop:
+                    work = compaction.plan(shard, self._applier.clocks)
+                    if work is None or not self._compact(work):
+                        break
+            self._collect()
+
+    def compact(self, id: GlobalId) -> None:
+        """Compact one shard as far as it goes, now."""
+        with self._working:
+            shard = self._applier.shard(id)
+            while shard is not None and (work := compaction.full(shard, self._applier.clocks)) is not None:
+                if not self._compact(work):
+                    break
+                shard = self._applier.shard(id)
+            self._collect()
+
+    def _compact(self, work: Compaction) -> bool:
+        with self._pins.lock:
+            inputs = [work.shard.batches[number] for number in work.inputs]
+            release = self._pins.pin_locked(part for batch in inputs for part in batch.parts)
+        try:
+            output = compaction.compact(work, self._stager, self._reader)
+            written = [part.key for part in output.parts] if output is not None else []
+            try:
+                (done,) = self._applier.commit((Substitute(work.shard.id, work.inputs, output),))
+            except Indeterminate:
+                raise  # the parts may be referred to now
+            except StorageError:
+                self._pins.retire(written)
+                raise
+            if not done:
+                self._pins.retire(written)
+            return bool(done)
+        finally:
+            release()
+
+    def _expire(self) -> None:
+        now = self._now_ms()
+        for id in [id for id, deadline in list(self._leased.items()) if deadline < now]:
+            self._applier.commit((Expire(id),))
+
+    def _sweep(self) -> None:
+        """Once per process: remove what earlier ones left behind, and learn of leases that they gave."""
+        wanted = {self._hot.name(key) for key in gc.referenced(self._consensus)}
+        self._hot.keep_only(lambda name: name in wanted)
+        self._pins.retire(gc.orphans(self._consensus, self._blob, self._epoch))
+        for key, _ in self._consensus.scan("state/"):
+            shard = self._applier.shard(key.split("/")[1])
+            if shard is not None:
+                self.note_leases([shard])
+                self.consider(shard)
+        self._swept = True
+
+    def _collect(self) -> None:
+        _, failed = gc.remove(self._blob, self._pins.removable(), self._forget)
+        self._pins.retire(failed)
+
+    def _forget(self, key: str) -> None:
+        self._reader.forget(key)
+        self._hot.forget(key)
+
+    def _loop(self) -> None:
+        pause = PAUSE_S
+        while not self._stop:
+            try:
+                self.run()
+                pause = PAUSE_S
+            except Fenced as error:
+                log.warning("fenced", detail=error.detail)
+                return
+            except Exception as error:  # background work must survive anything; it is retried, and it is said
+                pause = min(BACK_OFF_S_MAX, pause * 2)
+                log.error("background work failed", error=str(error), retry_in_s=pause)
+            self._wake.wait(pause)
+            self._wake.clear()

@@ -1,0 +1,79 @@
+"""Opening an environment: finding its stores, checking their format, and taking the epoch that fences older processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+from everview.storage.blob.contract import Blob
+from everview.storage.blob.open import open_blob
+from everview.storage.codec import EPOCH, FORMAT, FORMAT_VERSION, state_key
+from everview.storage.consensus.contract import Conflict, Consensus
+from everview.storage.consensus.open import open_consensus
+from everview.storage.contract import GlobalId
+from everview.storage.disk import make_folder, write_failure
+from everview.storage.errors import Determinate, InvalidUsage, NewerFormat
+from everview.storage.retrying import RetryingBlob, RetryingConsensus
+from everview.storage.shard import FOREVER
+
+EPOCH_TRIES_MAX = 100
+
+
+def open_stores(data: Path, consensus: str | None, blob: str | None, *, read_only: bool = False) -> tuple[Consensus, Blob]:
+    """The stores of the environment in folder `data`, or wherever the URLs say."""
+    try:
+        if not read_only:
+            make_folder(data)
+    except OSError as error:
+        raise write_failure(error, "making the data folder", data) from error
+    database = data / "consensus.db"
+    if read_only and consensus is None and not database.exists():
+        raise InvalidUsage(f"there is no environment in {data}", hint="name its folder with --data")
+    opened = open_consensus(consensus or str(database), read_only=read_only)
+    try:
+        check_format(opened)
+        return RetryingConsensus(opened), RetryingBlob(open_blob(blob or str(data / "blob")))
+    except BaseException:
+        opened.close()
+        raise
+
+
+def check_format(consensus: Consensus) -> None:
+    """Raise unless this version can read what is stored."""
+    entry = consensus.get([FORMAT]).get(FORMAT)
+    found = FORMAT_VERSION if entry is None else json.loads(entry.value)
+    if found > FORMAT_VERSION:
+        raise NewerFormat(
+            f"the environment has format {found}, and this version of everview knows formats up to {FORMAT_VERSION}",
+            hint="open it with the version that wrote it, or a newer one",
+        )
+
+
+def take_epoch(consensus: Consensus) -> tuple[int, int]:
+    """Become the owner of the environment; gives the epoch and the version of its entry."""
+    for _ in range(EPOCH_TRIES_MAX):
+        check_format(consensus)
+        found = consensus.get([EPOCH, FORMAT])
+        entry = found.get(EPOCH)
+        epoch = 1 + (json.loads(entry.value)["epoch"] if entry is not None else 0)
+        owner = {"epoch": epoch, "pid": os.getpid(), "host": socket.gethostname()}
+        writes: dict[str, bytes | None] = {EPOCH: json.dumps(owner).encode(), FORMAT: str(FORMAT_VERSION).encode()}
+        expected = {EPOCH: None if entry is None else entry.version}
+        try:
+            consensus.commit(expected, writes, epoch << 32)
+        except Conflict:
+            continue  # another process opened it at the same moment; the later one wins
+        return epoch, epoch << 32
+    raise Determinate("other processes keep opening this environment", hint="let only one of them run")
+
+
+def ids(consensus: Consensus) -> list[GlobalId]:
+    """Ids of the collections that can be read or written."""
+    result = []
+    for key, entry in consensus.scan(state_key("").rstrip("/") + "/"):
+        since, upper, _, held = json.loads(entry.value)
+        if since != FOREVER or upper != FOREVER or held:
+            result.append(key.split("/")[1])
+    return sorted(result, key=lambda id: (id.rstrip("0123456789"), len(id), id))

@@ -1,0 +1,233 @@
+"""Writing and reading Parquet parts: sorted by hash, bounded in memory, checked against their checksums."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+
+from everview.storage.batch import Part, part_schema
+from everview.storage.blob.contract import Blob
+from everview.storage.errors import BlobMissing, Corruption
+from everview.storage.faults import failpoint
+from everview.timely.consolidate import DIFF, HASH, TIME, int_column
+
+ROW_GROUP_ROWS = 1 << 16
+PART_ROWS_MAX = 1 << 24
+PART_BYTES_MAX = 512 << 20  # of Arrow memory, before encoding
+_CHECK_BYTES = 16 << 20
+
+
+class PartWriter:
+    """Writes sorted, consolidated chunks of updates into as few parts as the limits allow.
+
+    `finish` gives the parts, all of them durable. Whoever does not get that far calls `abandon`.
+    """
+
+    def __init__(self, blob: Blob, schema: pa.Schema, new_key: Callable[[], str], scratch: Path) -> None:
+        self._blob = blob
+        self._schema = part_schema(schema)
+        self._new_key = new_key
+        self._scratch = scratch
+        self._file: _OpenPart | None = None
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        self.parts: list[Part] = []
+
+    def write(self, chunk: pa.Table) -> None:
+        """Add updates whose hashes are not below those written before."""
+        if chunk.num_rows == 0:
+            return
+        self._pending.append(chunk.select(self._schema.names))
+        self._pending_rows += chunk.num_rows
+        if self._pending_rows >= ROW_GROUP_ROWS:
+            self._flush(keep_remainder=True)
+
+    def finish(self) -> tuple[Part, ...]:
+        """Make everything durable and say what was written."""
+        self._flush(keep_remainder=False)
+        self._close_file()
+        return tuple(self.parts)
+
+    def abandon(self) -> None:
+        """Remove what was written so far."""
+        if self._file is not None:
+            self._file.discard()
+            self._file = None
+        for part in self.parts:
+            self._blob.delete(part.key)
+        self.parts = []
+
+    def _flush(self, *, keep_remainder: bool) -> None:
+        if not self._pending:
+            return
+        table = pa.concat_tables(self._pending)
+        whole = table.num_rows - table.num_rows % ROW_GROUP_ROWS if keep_remainder else table.num_rows
+        rest = table.slice(whole)
+        self._pending, self._pending_rows = ([rest] if rest.num_rows else []), rest.num_rows
+        if whole:
+            if self._file is None:
+                self._file = _OpenPart(self._schema, self._scratch, self._new_key())
+            self._file.write(table.slice(0, whole))
+            if self._file.rows >= PART_ROWS_MAX or self._file.arrow_bytes >= PART_BYTES_MAX:
+                self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is None:
+            return
+        part, path = self._file.close()
+        self._file = None
+        self._blob.put_file(part.key, path)
+        self.parts.append(part)
+        failpoint("part.written")
+
+
+class _OpenPart:
+    """A part while it is being written to a scratch file."""
+
+    def __init__(self, schema: pa.Schema, scratch: Path, key: str) -> None:
+        self._key = key
+        self._path = scratch / key.replace("/", "_")
+        # Dictionaries never pay for hashes, and the tries to build them cost as much as the rest of the writing.
+        dictionaries = [f.name for f in schema if f.name in (TIME, DIFF) or not _mostly_distinct(f.type)]
+        self._writer = pq.ParquetWriter(
+            self._path,
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=dictionaries or False,
+            write_page_checksum=True,
+            store_schema=True,
+        )
+        self.rows = self.arrow_bytes = self._retractions = 0
+        self._hash_min = self._hash_max = self._time_min = self._time_max = 0
+
+    def write(self, table: pa.Table) -> None:
+        hashes, times, diffs = (int_column(table, name) for name in (HASH, TIME, DIFF))
+        low, high = int(times.min()), int(times.max())
+        if self.rows == 0:
+            self._hash_min, self._time_min, self._time_max = int(hashes[0]), low, high
+        self._hash_max = int(hashes[-1])
+        self._time_min, self._time_max = min(self._time_min, low), max(self._time_max, high)
+        self._retractions += int(np.count_nonzero(diffs < 0))
+        self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        self.rows += table.num_rows
+        self.arrow_bytes += table.nbytes
+
+    def close(self) -> tuple[Part, Path]:
+        self._writer.close()
+        with pa.memory_map(str(self._path)) as file:
+            size, checksum = file.size(), checksum_of(file)
+        bounds = (self._hash_min, self._hash_max, self._time_min, self._time_max)
+        return Part(self._key, self.rows, size, checksum, *bounds, self._retractions), self._path
+
+    def discard(self) -> None:
+        self._writer.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _mostly_distinct(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(dtype) or pa.types.is_floating(dtype) or pa.types.is_timestamp(dtype))
+
+
+def checksum_of(file: pa.NativeFile) -> str:
+    """The checksum of a whole file, a piece at a time."""
+    digest = xxhash.xxh3_128()
+    file.seek(0)
+    while piece := file.read_buffer(_CHECK_BYTES):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+class PartReader:
+    """Opens parts for reading; the first time a part is opened here, all of it is checked.
+
+    Row groups carry checksums of their own, which are verified on every read, so damage that happens later is seen too.
+    """
+
+    def __init__(self, blob: Blob) -> None:
+        self._blob = blob
+        self._checked: set[str] = set()
+        self._lock = threading.Lock()
+
+    def open(self, part: Part, where: str) -> pq.ParquetFile:
+        """The part as a Parquet file."""
+        try:
+            file = self._blob.open(part.key)
+        except BlobMissing as error:
+            raise Corruption(f"{where}, part {part.key} is missing", hint="restore the blob store") from error
+        if part.key not in self._checked:
+            if file.size() != part.size_bytes:
+                detail = f"it has {file.size()} bytes and should have {part.size_bytes}"
+                raise Corruption(f"{where}, part {part.key} is damaged", detail=detail)
+            if checksum_of(file) != part.checksum:
+                detail = "its checksum does not match its bytes"
+                raise Corruption(f"{where}, part {part.key} is damaged", detail=detail)
+            file.seek(0)
+            with self._lock:
+                self._checked.add(part.key)
+        try:
+            return pq.ParquetFile(file, page_checksum_verification=True)
+        except (pa.ArrowException, OSError) as error:
+            raise Corruption(f"{where}, part {part.key} does not decode", detail=str(error)) from error
+
+    def row_groups(self, part: Part, where: str, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
+        """The row groups of a part, in hash order, one in memory at a time."""
+        file = self.open(part, where)
+        names = None if columns is None else list(columns)
+        try:
+            for index in range(file.metadata.num_row_groups):
+                yield self._decoded(file, [index], names, part, where)
+        finally:
+            file.close(force=True)
+
+    def read(
+        self,
+        part: Part,
+        where: str,
+        columns: Iterable[str] | None = None,
+        hash_range: tuple[int, int] | None = None,
+        *,
+        threads: bool = True,
+    ) -> pa.Table:
+        """The whole part, or those of its row groups that can hold hashes in the range."""
+        file = self.open(part, where)
+        names = None if columns is None else list(columns)
+        try:
+            groups = list(range(file.metadata.num_row_groups))
+            if hash_range is not None:
+                groups = [g for g in groups if _may_hold(file.metadata.row_group(g), hash_range)]
+            return self._decoded(file, groups, names, part, where, threads=threads)
+        finally:
+            file.close(force=True)
+
+    def forget(self, key: str) -> None:
+        """The part is being removed."""
+        with self._lock:
+            self._checked.discard(key)
+
+    def _decoded(
+        self,
+        file: pq.ParquetFile,
+        groups: list[int],
+        names: list[str] | None,
+        part: Part,
+        where: str,
+        *,
+        threads: bool = False,
+    ) -> pa.Table:
+        try:
+            return file.read_row_groups(groups, columns=names, use_threads=threads)
+        except (pa.ArrowException, OSError) as error:
+            raise Corruption(f"{where}, part {part.key} does not decode", detail=str(error)) from error
+
+
+def _may_hold(group: pq.RowGroupMetaData, hash_range: tuple[int, int]) -> bool:
+    statistics = group.column(0).statistics
+    low, high = hash_range
+    return statistics is None or not (statistics.max < low or statistics.min > high)

@@ -1,0 +1,225 @@
+"""Reading a shard: the updates in a range of times, of all rows or of a few hashes, from inline batches and parts.
+
+A `Selection` is a description that holds on to what it describes: parts it names stay until it is closed. Small ones
+are read here as Arrow; large ones give their part list to an engine that reads in parallel. Either way the reader
+applies `time_range` and adds up diffs: an update outside the range is no part of the answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.storage.batch import Batch, Part, decode_inline, part_schema
+from everview.storage.contract import GlobalId
+from everview.storage.errors import NotReadable
+from everview.storage.hotcopy import HotCopies
+from everview.storage.merge import merge
+from everview.storage.parts import PartReader
+from everview.storage.shard import FOREVER, Clocks, Shard, Spec
+from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, data_names, int_column, with_column, with_hash
+from everview.timely.hashing import I64
+
+# A look-up of at most this many hashes goes through hot copies; more, and reading row groups is cheaper.
+LOOKUP_HASHES_MAX = 20_000
+_THREADS = 2
+
+
+class Tails:
+    """The inline batches of each shard, decoded and hashed once; the least recently read are forgotten first."""
+
+    def __init__(self, bytes_max: int = 256 << 20) -> None:
+        self._bytes_max = bytes_max
+        self._tables: OrderedDict[GlobalId, tuple[frozenset[int], pa.Table]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, id: GlobalId, spec: Spec, batches: Sequence[Batch]) -> pa.Table:
+        """The updates of the inline `batches` of a shard, with their hashes, in the columns of a part."""
+        numbers = frozenset(batch.number for batch in batches)
+        with self._lock:
+            known, table = self._tables.get(id, (frozenset(), None))
+        if known == numbers and table is not None:
+            return table
+        grown = table is not None and known < numbers
+        schema = spec.at_rest
+        fresh = [b for b in batches if not grown or b.number not in known]
+        tables = [decode_inline(b, schema, f"collection {id}") for b in fresh]
+        added = with_hash(pa.concat_tables(tables or [schema.empty_table()]), spec.key)
+        table = pa.concat_tables([table, added] if grown else [added]).combine_chunks()
+        with self._lock:
+            self._tables[id] = (numbers, table)
+            self._tables.move_to_end(id)
+            while sum(t.nbytes for _, t in self._tables.values()) > self._bytes_max and len(self._tables) > 1:
+                self._tables.popitem(last=False)
+        return table
+
+
+class Selection:
+    """The updates of one shard at times in `time_range`, restricted to `hashes` if given. Close it when done."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        time_range: tuple[int, int],
+        hashes: I64 | None,
+        reader: PartReader,
+        hot: HotCopies | None,
+        tails: Tails,
+        release: Callable[[], None],
+    ) -> None:
+        self.id = shard.id
+        self.spec = shard.spec
+        self.time_range = time_range
+        self.hashes = None if hashes is None else np.unique(hashes)
+        self._reader = reader
+        self._hot = hot
+        self._tails = tails
+        self._release: Callable[[], None] | None = release
+        batches = [b for b in shard.batches.values() if self._in_time(b)]
+        self.inline: list[Batch] = [b for b in batches if b.inline]
+        self.parts: list[Part] = [p for b in batches for p in b.parts if self._in_time(p) and self._in_hash(p)]
+
+    @property
+    def rows_max(self) -> int:
+        """No more updates than this are selected."""
+        return sum(b.rows for b in self.inline) + sum(p.rows for p in self.parts)
+
+    @property
+    def bytes_max(self) -> int:
+        """No more stored bytes than this need reading."""
+        return sum(b.size_bytes for b in self.inline) + sum(p.size_bytes for p in self.parts)
+
+    def inline_updates(self) -> pa.Table:
+        """The selected updates that are not in parts, with their hashes."""
+        return self._restricted(self._tails.get(self.id, self.spec, self.inline))
+
+    def updates(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All selected updates as Arrow, not consolidated, with the data columns asked for."""
+        names = [HASH, TIME, DIFF, *(self.spec.schema.names if columns is None else columns)]
+        tables = [self.inline_updates().select(names)] if self.inline else []
+        if len(self.parts) > 1 and self.hashes is None:
+            with ThreadPoolExecutor(_THREADS, thread_name_prefix="read") as pool:
+                tables += pool.map(lambda part: self._part(part, names), self.parts)
+        else:
+            tables += [self._part(part, names) for part in self.parts]
+        if not tables:
+            return part_schema(self.spec.schema).empty_table().select(names)
+        return pa.concat_tables(tables)
+
+    def changes(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The selected updates, consolidated: at most one for each row and time."""
+        return self._consolidated(self.updates(columns), columns)
+
+    def contents(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows with their multiplicities `_diff` as of the end of the time range."""
+        updates = self.updates(columns)
+        times = np.zeros(updates.num_rows, dtype=np.int64)
+        return self._consolidated(with_column(updates, TIME, times), columns).drop_columns([HASH, TIME])
+
+    def chunks(self) -> Iterator[pa.Table]:
+        """The selected updates, consolidated, in hash order and in pieces: memory stays bounded however many there are."""
+        runs: list[Iterator[pa.Table]] = [iter([self.inline_updates()])] if self.inline else []
+        starts = [-(2**63)] if self.inline else []
+        for part in self.parts:
+            runs.append(self._restricted(group) for group in self._reader.row_groups(part, self._where))
+            starts.append(part.hash_min)
+        yield from merge(runs, starts, self.spec)
+
+    def _consolidated(self, updates: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+        if columns is None or list(columns) == self.spec.schema.names:
+            return consolidate(updates, self.spec.key)
+        # Rows that differ only in columns left out are one row now, and their hash says nothing about it.
+        return consolidate(updates.drop_columns([HASH]))
+
+    def _part(self, part: Part, names: list[str]) -> pa.Table:
+        if self.hashes is None:
+            return self._restricted(self._reader.read(part, self._where, names, threads=len(self.parts) == 1))
+        first = np.searchsorted(self.hashes, part.hash_min, side="left")
+        last = np.searchsorted(self.hashes, part.hash_max, side="right")
+        wanted = self.hashes[first:last]
+        if self._hot is not None and len(wanted) <= LOOKUP_HASHES_MAX:
+            return self._in_times(self._hot.get(part, self._where).find(wanted, names))
+        return self._restricted(self._reader.read(part, self._where, names, (int(wanted[0]), int(wanted[-1]))))
+
+    def _restricted(self, table: pa.Table) -> pa.Table:
+        """The updates in the time range and of the wanted hashes."""
+        if self.hashes is not None:
+            given = int_column(table, HASH)
+            places = np.minimum(np.searchsorted(self.hashes, given), max(0, len(self.hashes) - 1))
+            found = self.hashes[places] == given if len(self.hashes) else np.zeros(len(given), dtype=bool)
+            if not found.all():
+                table = table.filter(pa.array(found))
+        return self._in_times(table)
+
+    def _in_times(self, table: pa.Table) -> pa.Table:
+        low, high = self.time_range
+        times = int_column(table, TIME)
+        inside = (times >= low) & (times < high)
+        return table if inside.all() else table.filter(pa.array(inside))
+
+    def _in_time(self, stored: Batch | Part) -> bool:
+        return stored.time_max >= self.time_range[0] and stored.time_min < self.time_range[1]
+
+    def _in_hash(self, part: Part) -> bool:
+        if self.hashes is None:
+            return True
+        index = int(np.searchsorted(self.hashes, part.hash_min))
+        return index < len(self.hashes) and int(self.hashes[index]) <= part.hash_max
+
+    @property
+    def _where(self) -> str:
+        return f"collection {self.id}"
+
+    def close(self) -> None:
+        """Let go of the parts."""
+        release, self._release = self._release, None
+        if release is not None:
+            release()
+
+    def __enter__(self) -> Selection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def filtered(updates: pa.Table, where: pc.Expression | None, columns: Sequence[str] | None) -> pa.Table:
+    """The updates that satisfy `where`, with the data columns asked for."""
+    if where is not None:
+        updates = updates.filter(where)
+    names = data_names(updates) if columns is None else list(columns)
+    return updates.select([TIME, DIFF, *names])
+
+
+def check_contents_readable(shard: Shard, as_of: int, clocks: Clocks) -> None:
+    """Raise `NotReadable` unless contents at `as_of` are exact and complete."""
+    since, upper = shard.since(clocks), shard.upper(clocks)
+    if since == FOREVER:
+        raise NotReadable(f"collection {shard.id} can no longer be read", detail="its last read capability was dropped")
+    if as_of < since:
+        raise NotReadable(f"collection {shard.id} can no longer be read at {as_of}", detail=f"since is {since}")
+    if as_of >= upper:
+        raise NotReadable(f"collection {shard.id} cannot be read at {as_of} yet", detail=f"upper is {upper}")
+
+
+def check_changes_readable(shard: Shard, lower: int, upper: int, clocks: Clocks) -> None:
+    """Raise `NotReadable` unless changes in `[lower, upper)` are exact and complete.
+
+    Times at or before `since` may stand for earlier ones, so changes are exact only beyond it; unless there are none earlier.
+    """
+    since, complete = shard.since(clocks), shard.upper(clocks)
+    if since == FOREVER:
+        raise NotReadable(f"collection {shard.id} can no longer be read", detail="its last read capability was dropped")
+    if since >= lower and lower > shard.spec.initial:
+        detail = f"since is {since}, and must be before {lower}"
+        raise NotReadable(f"changes of collection {shard.id} from {lower} on are no longer known", detail=detail)
+    if upper > complete:
+        detail = f"upper is {complete}"
+        raise NotReadable(f"changes of collection {shard.id} up to {upper} are not complete yet", detail=detail)

@@ -1,0 +1,241 @@
+"""The state of one shard, and the pure functions that change it: no I/O, no clock of their own.
+
+Inside storage a frontier is one integer, the least time beyond it, and `FOREVER` is the empty frontier: the order
+of integers is then the order of frontiers, and meet and join are min and max.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from everview.storage.batch import Batch, update_schema
+from everview.storage.contract import Capability, Frontier, GlobalId, ReadCapability, WriteCapability
+from everview.storage.errors import CapabilityExpired, CapabilityInvalid, InvalidUsage, TimesOutOfRange, UpperMismatch
+from everview.timely.antichain import Antichain
+from everview.timely.lattice import TIME_MAX
+
+FOREVER = 2**63 - 1
+READ, WRITE = "r", "w"
+HELD_MAX = 10_000  # capabilities on one shard; more is a leak, and says so
+
+Clocks = Mapping[str, int]
+
+
+def to_frontier(time: int) -> Frontier:
+    """The frontier of the contract for one of ours."""
+    return Antichain() if time == FOREVER else Antichain(time)
+
+
+def from_frontier(frontier: Frontier) -> int:
+    """Our integer for a frontier of the contract."""
+    if frontier.empty:
+        return FOREVER
+    if len(frontier) > 1 or not isinstance(frontier.only, int):
+        raise InvalidUsage(f"{frontier} is not a frontier of the SQL timeline", hint="give one integer, or none")
+    if not 0 <= frontier.only <= TIME_MAX:
+        raise TimesOutOfRange(f"{frontier.only} is not a time", detail=f"times lie between 0 and {TIME_MAX}")
+    return frontier.only
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a shard was created as; never changes."""
+
+    schema: pa.Schema  # of the data columns
+    key: tuple[str, ...]
+    initial: int
+    at_rest: pa.Schema = field(init=False, compare=False)  # of updates in inline batches
+    required: tuple[int, ...] = field(init=False, compare=False)  # those of its columns that have no NULLs
+
+    def __post_init__(self) -> None:
+        at_rest = update_schema(self.schema)
+        object.__setattr__(self, "at_rest", at_rest)
+        object.__setattr__(self, "required", tuple(i for i, column in enumerate(at_rest) if not column.nullable))
+
+    @property
+    def keyed(self) -> bool:
+        """Whether rows are ordered by the hash of only some of their columns."""
+        return self.key != tuple(self.schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A capability as its shard remembers it."""
+
+    kind: str
+    frontier: int
+    clock: str | None = None
+    lag_ms: int = 0
+    lease_ms: int | None = None
+    deadline_ms: int | None = None
+
+    def at(self, clocks: Clocks) -> int:
+        """The frontier held now."""
+        if self.clock is None:
+            return self.frontier
+        return max(self.frontier, clocks[self.clock] - self.lag_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One instant of a shard. `since_floor` and `upper_floor` are the frontiers where no capability speaks for them."""
+
+    id: GlobalId
+    spec: Spec
+    since_floor: int
+    upper_floor: int
+    held: Mapping[str, Held]
+    batches: Mapping[int, Batch]
+    next_batch: int = 0
+
+    def since(self, clocks: Clocks) -> int:
+        """The read frontier."""
+        return _meet(self.held, READ, clocks, self.since_floor)
+
+    def upper(self, clocks: Clocks) -> int:
+        """The write frontier."""
+        return _meet(self.held, WRITE, clocks, self.upper_floor)
+
+    @property
+    def gone(self) -> bool:
+        """Nobody can read or write it any more; only its id is still remembered."""
+        return self.since_floor == FOREVER and self.upper_floor == FOREVER and not self.held
+
+
+def _meet(held: Mapping[str, Held], kind: str, clocks: Clocks, floor: int) -> int:
+    """The least frontier held, or `floor` where none is held."""
+    frontiers = [h.at(clocks) for h in held.values() if h.kind == kind]
+    return max(min(frontiers), floor) if frontiers else floor
+
+
+def create(id: GlobalId, spec: Spec) -> Shard:
+    """A new shard, empty, without capabilities."""
+    return Shard(id, spec, spec.initial, spec.initial, {}, {})
+
+
+def grant(shard: Shard, token: str, held: Held) -> Shard:
+    """The shard with one more capability."""
+    if len(shard.held) >= HELD_MAX:
+        raise InvalidUsage(
+            f"collection {shard.id} has {HELD_MAX} capabilities already",
+            hint="drop capabilities that are no longer used, or give them leases",
+        )
+    return replace(shard, held={**shard.held, token: held})
+
+
+def lookup(shard: Shard, capability: Capability, clocks: Clocks, now_ms: int) -> Held:
+    """The capability as held, if it is held just as it is presented."""
+    held = shard.held.get(capability.token)
+    kind = READ if isinstance(capability, ReadCapability) else WRITE
+    if held is None or held.kind != kind or capability.id != shard.id:
+        raise CapabilityInvalid(
+            f"capability {capability.token} on {capability.id} is not held",
+            detail="it was dropped, expired and removed, or never given",
+            hint="acquire capabilities anew",
+        )
+    if held.deadline_ms is not None and held.deadline_ms < now_ms:
+        raise CapabilityExpired(
+            f"the lease of capability {capability.token} on {shard.id} expired {now_ms - held.deadline_ms} ms ago",
+            hint="acquire capabilities anew, and renew leases in time",
+        )
+    if held.clock != capability.clock or (held.clock is None and to_frontier(held.frontier) != capability.frontier):
+        message = f"capability {capability.token} on {shard.id} is not held as stated"
+        detail = f"stated at {capability.frontier}, held at {to_frontier(held.at(clocks))}"
+        if kind == WRITE:
+            raise UpperMismatch(message, to_frontier(held.at(clocks)), detail=detail)
+        raise CapabilityInvalid(message, detail=detail, hint="use the capability that the last command gave back")
+    return held
+
+
+def move(shard: Shard, token: str, to: int, clocks: Clocks) -> Shard:
+    """Downgrade one capability to `to`."""
+    held = shard.held[token]
+    if held.clock is not None:
+        raise InvalidUsage(f"capability {token} on {shard.id} follows clock {held.clock}", hint="advance the clock instead")
+    if to < held.frontier:
+        raise TimesOutOfRange(
+            f"a capability on {shard.id} cannot move back", detail=f"from {held.frontier} to {to_frontier(to)}"
+        )
+    if to == FOREVER:
+        return release(shard, token, clocks)
+    moved = Held(held.kind, to, None, 0, held.lease_ms, held.deadline_ms)
+    return _settle(shard, {**shard.held, token: moved}, clocks)
+
+
+def release(shard: Shard, token: str, clocks: Clocks) -> Shard:
+    """Drop one capability; without another of its kind the frontier goes to the empty one."""
+    kind = shard.held[token].kind
+    rest = {t: h for t, h in shard.held.items() if t != token}
+    shard = _settle(shard, rest, clocks)
+    if any(h.kind == kind for h in rest.values()):
+        return shard
+    if kind == READ:
+        return replace(shard, since_floor=FOREVER, batches={})
+    return replace(shard, upper_floor=FOREVER)
+
+
+def expire(shard: Shard, clocks: Clocks, now_ms: int) -> Shard:
+    """Remove capabilities whose lease has run out; frontiers that nobody holds any more stay where they are."""
+    rest = {t: h for t, h in shard.held.items() if h.deadline_ms is None or h.deadline_ms >= now_ms}
+    return shard if len(rest) == len(shard.held) else _settle(shard, rest, clocks)
+
+
+def follow(shard: Shard, token: str, clock: str, lag_ms: int, clocks: Clocks) -> Shard:
+    """Bind one capability to a clock; its frontier goes on from where it is."""
+    held = shard.held[token]
+    if held.kind == WRITE and (lag_ms or held.at(clocks) > clocks[clock]):
+        raise TimesOutOfRange(
+            f"a write capability on {shard.id} at {held.at(clocks)} cannot follow clock {clock} at {clocks[clock]}",
+            hint="it must not be beyond the clock, and has no lag",
+        )
+    bound = replace(held, frontier=held.at(clocks), clock=clock, lag_ms=lag_ms)
+    return _settle(shard, {**shard.held, token: bound}, clocks)
+
+
+def append(shard: Shard, batch: Batch | None, lower: int, upper: int) -> Shard:
+    """The shard with one more batch, written for `[lower, upper)`. What nobody will ever read is not kept."""
+    if batch is None:
+        return shard
+    if batch.time_min < lower or batch.time_max >= upper:
+        raise TimesOutOfRange(
+            f"updates to {shard.id} lie outside the interval of the write",
+            detail=f"times from {batch.time_min} to {batch.time_max}, interval from {lower} to {to_frontier(upper)}",
+        )
+    return _add(shard, batch, lower, upper, shard.spec.initial)
+
+
+def _add(shard: Shard, batch: Batch, lower: int, upper: int, since: int) -> Shard:
+    if shard.since_floor == FOREVER:
+        return shard
+    number = shard.next_batch
+    batches = {**shard.batches, number: replace(batch, number=number, lower=lower, upper=upper, since=since)}
+    floors = shard.since_floor, shard.upper_floor
+    return Shard(shard.id, shard.spec, *floors, shard.held, batches, number + 1)
+
+
+def substitute(shard: Shard, inputs: tuple[int, ...], output: Batch | None) -> Shard | None:
+    """The shard with some batches replaced by one that means the same; None if they are no longer all there."""
+    if any(number not in shard.batches for number in inputs):
+        return None
+    kept = {number: batch for number, batch in shard.batches.items() if number not in inputs}
+    shard = replace(shard, batches=kept)
+    return shard if output is None else _add(shard, output, output.lower, output.upper, output.since)
+
+
+def _settle(shard: Shard, held: Mapping[str, Held], clocks: Clocks) -> Shard:
+    """Change who holds what, and remember the frontiers so that they never move back."""
+    since = _meet(held, READ, clocks, shard.since(clocks))
+    upper = _meet(held, WRITE, clocks, shard.upper(clocks))
+    return Shard(shard.id, shard.spec, since, upper, held, shard.batches, shard.next_batch)
+
+
+def present(shard: Shard, token: str, clocks: Clocks) -> ReadCapability | WriteCapability:
+    """The capability to hand out for what is held under `token`."""
+    held = shard.held.get(token)
+    kind = ReadCapability if token.startswith(READ) else WriteCapability
+    if held is None:
+        return kind(token, shard.id, Antichain())
+    return kind(token, shard.id, to_frontier(held.at(clocks)), held.clock)

@@ -1,0 +1,148 @@
+"""Staging: turning a table of updates into a batch that a commit can take, however large.
+
+Small batches go along inside the commit. Large ones are sorted, consolidated and written as Parquet parts first, by
+several threads over separate ranges of hashes; until a commit refers to them they are nobody's, and are removed if none does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from everview.storage.batch import INLINE_BYTES_MAX, Batch, Part, inline_batch, one_record_batch, part_batch
+from everview.storage.blob.contract import Blob
+from everview.storage.contract import GlobalId
+from everview.storage.errors import SchemaMismatch
+from everview.storage.parts import PartWriter
+from everview.storage.shard import Spec
+from everview.timely.consolidate import HASH, RESERVED, consolidate, int_column, with_hash
+from everview.timely.hashing import hashable
+
+_ROWS_PER_THREAD = 1 << 19
+_SURELY_SMALL_ROWS = 64  # encoding so few to see their size costs less than asking for it
+
+
+@dataclass(slots=True)
+class Staged:
+    """Updates that are ready to be committed to one shard, once."""
+
+    id: GlobalId
+    batch: Batch | None
+    used: bool = field(default=False, compare=False)
+
+
+
+class Stager:
+    """Writes the parts of one environment, under names that tell which process wrote them."""
+
+    def __init__(self, blob: Blob, scratch: Path, epoch: int) -> None:
+        self._blob = blob
+        self._scratch = scratch
+        self._epoch = epoch
+        self._numbers = itertools.count()
+        self.threads = min(4, os.cpu_count() or 1)
+
+    def writer(self, id: GlobalId, spec: Spec) -> PartWriter:
+        """A writer of parts for one shard."""
+        return PartWriter(self._blob, spec.schema, self.key_maker(id), self._scratch)
+
+    def key_maker(self, id: GlobalId) -> Callable[[], str]:
+        """Names for new parts: the epoch in them lets a later process tell leftovers from work in progress."""
+        return lambda: f"parts/{id}/{self._epoch:08d}-{next(self._numbers):08d}.parquet"
+
+    def stage(self, id: GlobalId, spec: Spec, updates: pa.Table | pa.RecordBatch | None) -> Staged:
+        """Prepare `updates` for a commit; the caller has not yet said for which interval."""
+        if updates is None or updates.num_rows == 0:
+            return Staged(id, None)
+        updates = conformed(updates, spec)
+        if updates.num_rows <= _SURELY_SMALL_ROWS or updates.nbytes <= INLINE_BYTES_MAX:
+            batch = inline_batch(one_record_batch(updates), 0, 0, 0)
+            if batch.size_bytes <= INLINE_BYTES_MAX:
+                return Staged(id, batch)
+        table = pa.Table.from_batches([updates]) if isinstance(updates, pa.RecordBatch) else updates
+        parts = self._write(id, spec, table)
+        return Staged(id, part_batch(parts, 0, 0, 0) if parts else None)
+
+    def discard(self, staged: Staged) -> None:
+        """Remove what was staged and will not be committed."""
+        for part in staged.batch.parts if staged.batch else ():
+            self._blob.delete(part.key)
+
+    def _write(self, id: GlobalId, spec: Spec, table: pa.Table) -> tuple[Part, ...]:
+        ranges = max(1, min(self.threads, table.num_rows // _ROWS_PER_THREAD))
+        table = with_hash(table.combine_chunks(), spec.key)
+        if ranges == 1:
+            return self._write_range(id, spec, table, None)
+        hashes = int_column(table, HASH)
+        span = 2**64 // ranges
+        with ThreadPoolExecutor(ranges, thread_name_prefix="stage") as pool:
+            jobs = []
+            for number in range(ranges):
+                inside = hashes >= -(2**63) + number * span
+                if number + 1 < ranges:
+                    inside &= hashes < -(2**63) + (number + 1) * span
+                jobs.append(pool.submit(self._write_range, id, spec, table, np.flatnonzero(inside)))
+            failures = [error for job in jobs if (error := job.exception())]
+            parts = tuple(part for job in jobs if not job.exception() for part in job.result())
+        if failures:
+            for part in parts:
+                self._blob.delete(part.key)
+            raise failures[0]
+        return parts
+
+    def _write_range(
+        self, id: GlobalId, spec: Spec, table: pa.Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]] | None
+    ) -> tuple[Part, ...]:
+        writer = self.writer(id, spec)
+        try:
+            writer.write(consolidate(table, spec.key, rows))
+            return writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+
+
+def checked_schema(schema: pa.Schema, key: tuple[str, ...]) -> None:
+    """Raise `SchemaMismatch` unless collections of this schema can be stored, hashed and read by every engine."""
+    names = schema.names
+    if len(set(names)) != len(names):
+        raise SchemaMismatch("two columns have the same name", detail=", ".join(names))
+    if reserved := [name for name in names if name in RESERVED]:
+        raise SchemaMismatch(f"column name {reserved[0]} is reserved", hint="rename the column")
+    for column in schema:
+        if not hashable(column.type):
+            raise SchemaMismatch(
+                f"column {column.name} has type {column.type}, which cannot be stored",
+                hint="use booleans, signed integers, floats, decimal128, strings, binary, date32, timestamps in "
+                "microseconds without zone or in UTC, and lists and structs of these",
+            )
+    if not names:
+        raise SchemaMismatch("a collection needs at least one column")
+    if unknown := [name for name in key if name not in names]:
+        raise SchemaMismatch(f"key column {unknown[0]} is not a column", detail=f"columns: {', '.join(names)}")
+
+
+def conformed(updates: pa.Table | pa.RecordBatch, spec: Spec) -> pa.Table | pa.RecordBatch:
+    """The updates with exactly the columns at rest, or `SchemaMismatch`."""
+    wanted = spec.at_rest
+    if not updates.schema.equals(wanted):
+        names = [name for name in updates.schema.names if name != HASH]
+        if set(names) != set(wanted.names) or len(names) != len(wanted.names):
+            detail = f"given {', '.join(names)}; wanted {', '.join(wanted.names)}"
+            raise SchemaMismatch("updates do not have the collection's columns", detail=detail)
+        updates = updates.select(wanted.names)
+        for given, column in zip(updates.schema, wanted, strict=True):
+            if given.type != column.type:
+                raise SchemaMismatch(f"column {column.name} is {given.type}, and should be {column.type}")
+        updates = type(updates).from_arrays(updates.columns, schema=wanted)
+    for index in spec.required:
+        if updates.column(index).null_count:
+            raise SchemaMismatch(f"column {wanted.field(index).name} has NULLs and must not")
+    return updates

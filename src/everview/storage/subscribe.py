@@ -1,0 +1,145 @@
+"""Subscriptions: the contents of a collection at a time, then every change at exactly its time, with progress in line.
+
+A subscription pulls: it reads from the shard what its reader has not yet had, when the reader asks, one bounded chunk
+at a time. A slow reader therefore costs no memory, only the history that its own read capability holds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.storage.contract import Frontiers, Progress, ReadCapability, Updates
+from everview.storage.errors import Canceled, StorageError
+from everview.storage.reading import Selection, filtered
+from everview.storage.shard import FOREVER, from_frontier, to_frontier
+from everview.timely.consolidate import HASH, TIME, consolidate, with_column
+
+SMALL_BYTES = 8 << 20  # up to here an interval is read at once, beyond it chunk by chunk
+
+
+class Source(Protocol):
+    """What a subscription needs of its environment."""
+
+    def check(self, capability: ReadCapability) -> None: ...
+
+    def frontiers(self, id: str) -> Frontiers: ...
+
+    def contents(self, id: str, as_of: int) -> Selection: ...
+
+    def changes(self, id: str, lower: int, upper: int) -> Selection: ...
+
+    def wait(self, ready: Callable[[], bool], timeout_s: float) -> bool: ...
+
+    def wake(self) -> None: ...
+
+
+class Subscription:
+    """An iterator of `Updates` and `Progress`; made by `Environment.subscribe`.
+
+    The first progress that passes the starting time ends the snapshot. `capability` must stay valid and at or before the
+    times not yet delivered; the reader downgrades it as it goes, to just before the last progress at most.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        capability: ReadCapability,
+        *,
+        snapshot: bool = True,
+        where: pc.Expression | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        source.check(capability)
+        self._source = source
+        self._id = capability.id
+        self._start = from_frontier(capability.frontier)
+        self._where = where
+        self._columns = columns
+        self._next = self._start if snapshot else self._start + 1
+        self._snapshot_due = snapshot
+        self._canceled: StorageError | None = None
+        self._events = self._run()
+
+    @property
+    def frontier(self) -> int:
+        """Every update at a time before this one has been delivered."""
+        return self._next
+
+    def next(self, timeout_s: float | None = None) -> Updates | Progress | None:
+        """The next event; None if there is none within the time, `StopIteration` when nothing can ever follow."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            if self._canceled is not None:
+                raise self._canceled
+            event = next(self._events)
+            if event is not None:
+                return event
+            remaining = 3600.0 if deadline is None else deadline - time.monotonic()
+            if remaining <= 0:
+                return None
+            self._source.wait(self._ready, remaining)
+
+    def __iter__(self) -> Iterator[Updates | Progress]:
+        while True:
+            try:
+                event = self.next()
+            except StopIteration:
+                return
+            if event is not None:
+                yield event
+
+    def cancel(self, reason: StorageError | None = None) -> None:
+        """End the subscription from either side; a reader that waits is woken with the reason."""
+        self._canceled = reason or Canceled(f"the subscription to {self._id} was canceled")
+        self._source.wake()
+
+    def _ready(self) -> bool:
+        return self._canceled is not None or self._upper() > self._next
+
+    def _upper(self) -> int:
+        return from_frontier(self._source.frontiers(self._id).upper)
+
+    def _run(self) -> Iterator[Updates | Progress | None]:
+        """Events, and None whenever there is nothing to say yet."""
+        while self._next != FOREVER:
+            upper = self._upper()
+            if upper <= self._next:
+                yield None
+                continue
+            yield from self._deliver(upper)
+            self._next = upper
+            yield Progress(to_frontier(upper))
+
+    def _deliver(self, upper: int) -> Iterator[Updates]:
+        if self._snapshot_due:
+            selection = self._source.contents(self._id, self._start)
+            yield from self._chunks(selection)
+            self._snapshot_due = False
+            self._next = self._start + 1
+        if self._next < upper:
+            yield from self._chunks(self._source.changes(self._id, self._next, upper))
+
+    def _chunks(self, selection: Selection) -> Iterator[Updates]:
+        with selection:
+            small = selection.bytes_max <= SMALL_BYTES
+            for chunk in [selection.changes()] if small else selection.chunks():
+                table = self._shaped(chunk, selection)
+                if table.num_rows:
+                    yield Updates(table)
+
+    def _shaped(self, chunk: pa.Table, selection: Selection) -> pa.Table:
+        """What the reader asked for of a chunk: snapshot rows stamped with the starting time, filtered, projected."""
+        times = chunk.column(TIME).to_numpy()
+        if len(times) and times.min() < self._start:
+            chunk = with_column(chunk, TIME, np.maximum(times, self._start))
+            chunk = consolidate(chunk, selection.spec.key)
+        table = filtered(chunk, self._where, self._columns)
+        if self._columns is not None:
+            table = consolidate(table).drop_columns([HASH])
+        return table

@@ -1,0 +1,1 @@
+"""Times, frontiers and consolidation of updates. No I/O."""

@@ -1,0 +1,1 @@
+"""Everview's tests, in the order of its layers."""

@@ -1,0 +1,52 @@
+"""What all tests share: one printed seed behind all randomness, and short and long forms.
+
+The seed of a run is in its header; `EVERVIEW_SEED=n` repeats it. `EVERVIEW_LONG=1` runs the long forms.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+LONG = os.environ.get("EVERVIEW_LONG") == "1"
+
+settings.register_profile("ci", derandomize=False, print_blob=True, deadline=None)
+settings.register_profile(
+    "long", settings.get_profile("ci"), max_examples=2_000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("long" if LONG else "ci")
+
+
+@pytest.hookimpl(tryfirst=True)  # before hypothesis reads its option
+def pytest_configure(config: pytest.Config) -> None:
+    chosen = config.getoption("hypothesis_seed") or os.environ.get("EVERVIEW_SEED") or random.randrange(2**32)
+    # In the environment, so that xdist's workers and the children that tests start all see the same one.
+    os.environ["EVERVIEW_SEED"] = str(chosen)
+    config.option.hypothesis_seed = str(chosen)
+
+
+def pytest_report_header() -> str:
+    forms = "long" if LONG else "short"
+    return f"everview: {forms} forms, seed {os.environ['EVERVIEW_SEED']} (EVERVIEW_SEED=n repeats it)"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not LONG:
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="long: set EVERVIEW_LONG=1"))
+
+
+@pytest.fixture(scope="session")
+def long_forms() -> bool:
+    """Whether a test that has a short and a long form should run the long one."""
+    return LONG
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """Randomness of the test's own, from the seed in the header and the test's name."""
+    return random.Random(f"{os.environ['EVERVIEW_SEED']} {request.node.nodeid}")
