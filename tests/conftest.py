@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LONG = os.environ.get("EVERVIEW_LONG") == "1"
 
@@ -50,3 +56,30 @@ def long_forms() -> bool:
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """Randomness of the test's own, from the seed in the header and the test's name."""
     return random.Random(f"{os.environ['EVERVIEW_SEED']} {request.node.nodeid}")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark of a test run."""
+    from pyspark.sql import SparkSession
+
+    from everview.compute.engine.java import use_java
+
+    scratch = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patch:  # only while Spark starts: other tests choose their own Java
+        patch.setenv("JAVA_HOME", os.environ.get("JAVA_HOME", ""))
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        use_java(scratch)
+        options = {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.local.dir": scratch / "local",
+            "spark.log.level": "ERROR",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": 2,
+            "spark.sql.warehouse.dir": scratch / "warehouse",
+            "spark.ui.enabled": "false",
+        }
+        session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
+    yield session
+    session.stop()

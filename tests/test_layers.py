@@ -21,6 +21,7 @@ LAYERS = (
     {"cdc", "sources", "flow"},
     {"adapter"},
     {"server"},
+    {"demo"},
     {"cli"},
 )
 HEIGHT = {layer: height for height, line in enumerate(LAYERS) for layer in line}

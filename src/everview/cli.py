@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from everview import __version__
 from everview.errors import EverviewError
+from everview.storage.cli import app as shard
 
 app = typer.Typer(
     name="everview",
@@ -20,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Set EVERVIEW_DEBUG=1 to see the traceback of an error.",
 )
+app.add_typer(shard)
 
 
 def _print_version(wanted: bool) -> None:
@@ -38,10 +41,34 @@ def everview(
 
     **Examples**
 
-    * `everview --version`: which version this is
+    * `everview demo`: see it work, in half a minute
 
-    * `everview --help`: the commands there are; each has its own `--help`
+    * `everview shard ls --data DIR`: look inside an environment
     """
+
+
+@app.command()
+def demo(
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="A new folder to work in, and to keep.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", envvar="DEMO_SECONDS", min=1, max=600, help="How long to write.")
+    ] = 10,
+    seed: Annotated[int, typer.Option("--seed", help="Where all that is made up comes from.")] = 1,
+) -> None:
+    """See it work: a stream of transactions, a subscription, compaction, and the proof that every answer is exact.
+
+    **Examples**
+
+    * `everview demo`: in a temporary folder
+
+    * `everview demo --data demo-data`, then `everview shard ls --data demo-data`
+    """
+    from everview.demo import run
+
+    if not run(data, seconds, seed):
+        raise typer.Exit(1)
 
 
 def main() -> None:

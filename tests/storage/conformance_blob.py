@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from everview.storage.blob.contract import Blob, BlobInfo
-from everview.storage.errors import BlobExists, BlobMissing, InvalidUsage
+from everview.storage.errors import BlobExists, BlobMissing, Indeterminate, InvalidUsage
 
 BAD_KEYS = ["", "/", "a/", "/a", "a//b", "../a", "a/../b", ".", "a b", "é", "a\n", "a\0", "a~", "x" * 513]
 
@@ -30,7 +30,7 @@ def keys(blob: Blob, prefix: str = "") -> list[str]:
 class BlobSuite:
     """Subclasses give the fixture `open_blob`: a function that opens the same place again and again."""
 
-    doubtful = False  # whether a delete may have been tried twice, so that it cannot tell if there was anything
+    doubtful = False  # whether calls fail at random, so that a change may have been tried twice and nobody can tell
 
     @pytest.fixture
     def blob(self, open_blob: Callable[[], Blob]) -> Blob:
@@ -89,7 +89,7 @@ class BlobSuite:
             blob.put("large/bytes", data[:-1] + bytes([data[-1] ^ 1]))
 
     def test_no_file_to_store(self, blob: Blob, tmp_path: Path) -> None:
-        with pytest.raises(InvalidUsage):
+        with pytest.raises((InvalidUsage, Indeterminate) if self.doubtful else InvalidUsage):
             blob.put_file("k", tmp_path / "missing")
         assert keys(blob) == []
 
@@ -203,5 +203,5 @@ class BlobSuite:
             lambda: list(blob.list()),
         ]
         for call in calls:
-            with pytest.raises(InvalidUsage):
+            with pytest.raises(InvalidUsage):  # whatever else fails, it comes to that
                 call()

@@ -30,7 +30,7 @@ from everview.storage.retrying import Patience, RetryingBlob
 from .conformance_blob import BlobSuite, keys, read
 from .conftest import BUCKET, Child
 
-RATES = {Fault.BEFORE: 0.1, Fault.AFTER: 0.1, Fault.DELAY: 0.05}
+RATES = {Fault.BEFORE: 0.1, Fault.AFTER: 0.1, Fault.LOST: 0.1, Fault.DELAY: 0.05}
 PATIENCE = Patience(tries_max=40, sleep=lambda _: None)
 
 
@@ -108,6 +108,24 @@ class TestLocal:
         assert [path.name for path in tmp_path.iterdir()] == [TEMP_FOLDER]
         assert list((tmp_path / TEMP_FOLDER).iterdir()) == []
 
+    def test_a_folder_that_is_pruned_in_the_middle_of_a_put(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        blob = LocalBlob(tmp_path)
+        link = os.link
+        pruned = []
+
+        def prune_first(source: Path, final: Path) -> None:
+            if len(pruned) < 3:
+                pruned.append(final.parent)
+                final.parent.rmdir()
+            link(source, final)
+
+        monkeypatch.setattr(os, "link", prune_first)
+        blob.put("a/b/c", b"x")
+        assert read(blob, "a/b/c") == b"x"
+        assert len(pruned) == 3
+
     @pytest.mark.parametrize("key", ["a/b", "a/b/c/d", "x" * 300])
     def test_keys_that_a_folder_cannot_hold(self, tmp_path: Path, key: str) -> None:
         blob = LocalBlob(tmp_path / "blobs")
@@ -159,9 +177,7 @@ class TestLocal:
         assert list((tmp_path / TEMP_FOLDER).iterdir()) == []
         blob.put("k", b"y")
 
-    def test_a_sync_of_the_name_that_fails_leaves_doubt(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_sync_of_the_name_that_fails_leaves_doubt(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         blob = LocalBlob(tmp_path)
         with monkeypatch.context() as patch:
             patch.setattr("everview.storage.blob.local.sync_folder", _raise(OSError(errno.EIO, "injected")))
@@ -325,31 +341,31 @@ class TestObject:
             list(blob.list())
 
     @pytest.mark.parametrize(
-        ("status", "body", "put", "read"),
+        ("status", "body", "kinds"),
         [
-            (403, "<Error><Code>AccessDenied</Code></Error>", StorageReadOnly, Determinate),
-            (401, "", StorageReadOnly, Determinate),
-            (400, "<Error><Code>XMinioStorageFull</Code></Error>", StorageFull, Determinate),
-            (500, "", Indeterminate, Determinate),
+            (403, "<Error><Code>AccessDenied</Code></Error>", (StorageReadOnly, Determinate)),
+            (401, "", (StorageReadOnly, Determinate)),
+            (400, "<Error><Code>XMinioStorageFull</Code></Error>", (StorageFull, Determinate)),
+            (500, "", (Indeterminate, Determinate)),
         ],
     )
     def test_refusals(
         self,
+        *,
         refusing: Callable[[int, str], str],
         monkeypatch: pytest.MonkeyPatch,
         status: int,
         body: str,
-        put: type[Exception],
-        read: type[Exception],
+        kinds: tuple[type[Exception], type[Exception]],
     ) -> None:
         monkeypatch.setattr("everview.storage.blob.object._RETRIES", {"max_retries": 1})
         blob = open_blob_at(refusing(status, body))
-        with pytest.raises(put, match="storing blob k") as refused:
+        with pytest.raises(kinds[0], match="storing blob k") as refused:
             blob.put("k", b"")
-        assert type(refused.value) is put
-        with pytest.raises(read) as refused:
+        assert type(refused.value) is kinds[0]
+        with pytest.raises(kinds[1]) as refused:
             blob.open("k")
-        assert type(refused.value) is read
+        assert type(refused.value) is kinds[1]
 
     def test_nobody_answers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("everview.storage.blob.object._RETRIES", {"max_retries": 1})

@@ -129,10 +129,12 @@ class Applier:
             self._commit_group(group)
         except BaseException as error:
             for request in group:
-                if not request.done:
-                    request.error, request.done = error, True
+                request.error = error if request.error is None or isinstance(error, Fenced) else request.error
             if not isinstance(error, EverviewError):
                 raise
+        finally:
+            for request in group:
+                request.done = True
 
     def _commit_group(self, group: list[_Request]) -> None:
         if self._fenced is not None:
@@ -146,15 +148,15 @@ class Applier:
             try:
                 request.results = branch.run(request.commands)
             except (StorageError, OverflowError) as error:
-                request.error, request.done = error, True
+                request.error = error
                 continue
             draft.adopt(branch)
             drafted.append(request)
+        if len(drafted) < len(group):
+            self._check_epoch()  # what looks invalid from here may be the work of a newer process
         if not drafted:
             return
         self._make_durable(draft)
-        for request in drafted:
-            request.done = True
 
     def _make_durable(self, draft: Draft) -> None:
         before = {id: self._shards.get(id) for id in draft.shards}
@@ -198,6 +200,12 @@ class Applier:
             # What is stored is no longer known here; it is read again before it is used again.
             self._forget(touched)
             raise
+
+    def _check_epoch(self) -> None:
+        current = self._consensus.get([EPOCH]).get(EPOCH)
+        if current is None or current.version != self._epoch_version:
+            self._fenced = _fenced_by(current)
+            raise self._fenced
 
     def _forget(self, ids: Iterable[GlobalId]) -> None:
         self._known = False

@@ -19,6 +19,7 @@ from everview.storage.errors import Corruption
 from everview.timely.consolidate import DIFF, HASH, TIME
 
 INLINE_BYTES_MAX = 256 << 10
+UNCOMPACTED = -1  # the `since` of a batch that is as its writer left it
 
 _LENGTH = struct.Struct("<I")
 

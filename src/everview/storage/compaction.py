@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from everview.storage.batch import INLINE_BYTES_MAX, Batch, decode_inline, inline_batch, one_record_batch, part_batch
+from everview.storage.batch import INLINE_BYTES_MAX, UNCOMPACTED, Batch, decode_inline, inline_batch, one_record_batch, part_batch
 from everview.storage.faults import failpoint
 from everview.storage.merge import merge
 from everview.storage.parts import PartReader, PartWriter
@@ -68,9 +68,12 @@ def full(shard: Shard, clocks: Clocks) -> Compaction | None:
     batches = list(shard.batches.values())
     if since == FOREVER or not batches:
         return None
-    (*others, last) = batches
-    settled = not others and (last.since >= min(since, last.time_max) or last.rows == 0) and not last.inline
-    return None if settled else _compaction(shard, batches, since)
+    return None if len(batches) == 1 and _settled(batches[0], since) else _compaction(shard, batches, since)
+
+
+def _settled(batch: Batch, since: int) -> bool:
+    """Whether compacting the batch once more would change nothing."""
+    return batch.since >= since or (batch.since != UNCOMPACTED and batch.time_min >= since)
 
 
 def _compaction(shard: Shard, batches: list[Batch], since: int) -> Compaction:
@@ -78,10 +81,9 @@ def _compaction(shard: Shard, batches: list[Batch], since: int) -> Compaction:
 
 
 def _could_halve(batches: list[Batch], since: int) -> bool:
-    """Whether half of all updates are retractions, and what they retract, at times that have become one."""
-    settled = [b for b in batches if b.time_min < since and b.since < min(since, b.time_max)]
-    retractions = sum(b.retractions for b in settled if b.time_max <= since)
-    return retractions * 4 >= sum(b.rows for b in batches) and retractions > 0
+    """Whether a merge might cancel half of all updates: retractions at settled times, with what they retract."""
+    loose = sum(b.retractions for b in batches if b.time_max <= since and not _settled(b, since))
+    return loose > 0 and loose * 4 >= sum(b.rows for b in batches)
 
 
 def compact(work: Compaction, stager: Stager, reader: PartReader) -> Batch | None:

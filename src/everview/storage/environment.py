@@ -43,7 +43,7 @@ from everview.storage.hotcopy import HotCopies
 from everview.storage.maintenance import Maintenance
 from everview.storage.parts import PartReader
 from everview.storage.reading import Selection, Tails, check_changes_readable, check_contents_readable
-from everview.storage.shard import Shard, lookup, to_frontier
+from everview.storage.shard import Shard, lookup, present, to_frontier
 from everview.storage.stage import Staged, Stager
 from everview.storage.subscribe import Subscription
 from everview.timely.hashing import I64, hash_rows
@@ -173,6 +173,10 @@ class Environment:
     def shard(self, id: GlobalId) -> Shard:
         """The state of one shard, for those who look inside."""
         return self._shard(id)
+
+    def present(self, id: GlobalId, token: str) -> ReadCapability | WriteCapability:
+        """A capability by its token, for whoever kept only that."""
+        return present(self._shard(id), token, self._applier.clocks)
 
     def frontiers(self, id: GlobalId) -> Frontiers:
         """Where the collection stands; both frontiers of a dropped one are empty."""

@@ -109,6 +109,7 @@ class Fault(Enum):
     FINE = "fine"
     BEFORE = "fails before it has any effect"
     AFTER = "has its effect, then fails as if that were not known"
+    LOST = "has no effect, then fails as if that were not known"
     FULL = "finds no space"
     DELAY = "is slow"
     CORRUPT = "opens a blob with one bit flipped"
@@ -158,14 +159,16 @@ class _Faulty:
 
     def _call(self, name: str, work: Callable[[], T], *, reads: bool = False) -> tuple[T, Fault]:
         fault = self._plan(name)
-        if fault is Fault.BEFORE or (fault is Fault.AFTER and reads):
+        doubt = fault in {Fault.AFTER, Fault.LOST}
+        if fault is Fault.BEFORE or (doubt and reads):
             raise Determinate(f"injected: {name} failed", hint="try again")
         if fault is Fault.FULL and not reads:
             raise StorageFull(f"injected: no space left for {name}")
         if fault is Fault.DELAY:
             self._sleep(self._delay_s)
-        result = work()
-        if fault is Fault.AFTER:
+        if fault is not Fault.LOST:
+            result = work()
+        if doubt:
             raise Indeterminate(f"injected: {name} may have happened", hint="look before trying again")
         return result, fault
 

@@ -22,6 +22,7 @@ from everview.storage.transitions import Expire, Substitute
 
 PAUSE_S = 1.0
 BACK_OFF_S_MAX = 60.0
+COMPACTIONS_MAX = 100  # of one shard before others have their turn
 BATCHES_MAX = 1000  # of one shard; beyond it writers wait for compaction
 
 log = structlog.get_logger("everview.storage")
@@ -91,20 +92,21 @@ class Maintenance:
             self._expire()
             for id in sorted(self._dirty):
                 self._dirty.discard(id)
-                while (shard := self._applier.shard(id)) is not None and not self._stop:
-                    work = compaction.plan(shard, self._applier.clocks)
-                    if work is None or not self._compact(work):
+                for _ in range(COMPACTIONS_MAX):
+                    shard = self._applier.shard(id)
+                    work = None if shard is None else compaction.plan(shard, self._applier.clocks)
+                    if work is None or self._stop or not self._compact(work):
                         break
             self._collect()
 
     def compact(self, id: GlobalId) -> None:
         """Compact one shard as far as it goes, now."""
         with self._working:
-            shard = self._applier.shard(id)
-            while shard is not None and (work := compaction.full(shard, self._applier.clocks)) is not None:
-                if not self._compact(work):
-                    break
+            for _ in range(COMPACTIONS_MAX):
                 shard = self._applier.shard(id)
+                work = None if shard is None else compaction.full(shard, self._applier.clocks)
+                if work is None or not self._compact(work):
+                    break
             self._collect()
 
     def _compact(self, work: Compaction) -> bool:

@@ -34,7 +34,7 @@ def open_stores(data: Path, consensus: str | None, blob: str | None, *, read_onl
     opened = open_consensus(consensus or str(database), read_only=read_only)
     try:
         check_format(opened)
-        return RetryingConsensus(opened), RetryingBlob(open_blob(blob or str(data / "blob")))
+        return RetryingConsensus(opened), RetryingBlob(open_blob(blob or str(data / "blob"), read_only))
     except BaseException:
         opened.close()
         raise

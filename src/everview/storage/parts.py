@@ -206,6 +206,10 @@ class PartReader:
         finally:
             file.close(force=True)
 
+    def uri(self, part: Part) -> str:
+        """Where the executors of an engine find the part."""
+        return self._blob.uri(part.key)
+
     def forget(self, key: str) -> None:
         """The part is being removed."""
         with self._lock:

@@ -87,6 +87,11 @@ class Selection:
         self.parts: list[Part] = [p for b in batches for p in b.parts if self._in_time(p) and self._in_hash(p)]
 
     @property
+    def uris(self) -> list[str]:
+        """Where the executors of an engine find the parts."""
+        return [self._reader.uri(part) for part in self.parts]
+
+    @property
     def rows_max(self) -> int:
         """No more updates than this are selected."""
         return sum(b.rows for b in self.inline) + sum(p.rows for p in self.parts)
@@ -123,14 +128,17 @@ class Selection:
         times = np.zeros(updates.num_rows, dtype=np.int64)
         return self._consolidated(with_column(updates, TIME, times), columns).drop_columns([HASH, TIME])
 
-    def chunks(self) -> Iterator[pa.Table]:
-        """The selected updates, consolidated, in hash order and in pieces: memory stays bounded however many there are."""
+    def chunks(self, since: int = 0) -> Iterator[pa.Table]:
+        """The selected updates, consolidated, in hash order and in pieces: memory stays bounded however many there are.
+
+        Times are advanced to `since`: with the last time of the range, the pieces are of the contents at that time.
+        """
         runs: list[Iterator[pa.Table]] = [iter([self.inline_updates()])] if self.inline else []
         starts = [-(2**63)] if self.inline else []
         for part in self.parts:
             runs.append(self._restricted(group) for group in self._reader.row_groups(part, self._where))
             starts.append(part.hash_min)
-        yield from merge(runs, starts, self.spec)
+        yield from merge(runs, starts, self.spec, since)
 
     def _consolidated(self, updates: pa.Table, columns: Sequence[str] | None) -> pa.Table:
         if columns is None or list(columns) == self.spec.schema.names:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from everview.storage.batch import Batch, update_schema
+from everview.storage.batch import UNCOMPACTED, Batch, update_schema
 from everview.storage.contract import Capability, Frontier, GlobalId, ReadCapability, WriteCapability
 from everview.storage.errors import CapabilityExpired, CapabilityInvalid, InvalidUsage, TimesOutOfRange, UpperMismatch
 from everview.timely.antichain import Antichain
@@ -204,7 +204,7 @@ def append(shard: Shard, batch: Batch | None, lower: int, upper: int) -> Shard:
             f"updates to {shard.id} lie outside the interval of the write",
             detail=f"times from {batch.time_min} to {batch.time_max}, interval from {lower} to {to_frontier(upper)}",
         )
-    return _add(shard, batch, lower, upper, shard.spec.initial)
+    return _add(shard, batch, lower, upper, UNCOMPACTED)
 
 
 def _add(shard: Shard, batch: Batch, lower: int, upper: int, since: int) -> Shard:

@@ -109,7 +109,7 @@ class MutableAntichain(Generic[T]):
         return self._frontier
 
     def update(self, changes: Iterable[tuple[T, int]]) -> list[tuple[T, int]]:
-        """Add `change` to the count of each time; the result says which elements left (-1) and joined (+1) the frontier.
+        """Add `change` to the count of each time; the result tells what left (-1) and what joined (+1) the frontier.
 
         Counts may be negative in between, as when a drop is heard of before the clone that it follows: such a time
         holds nothing back. All changes of one call take effect together.

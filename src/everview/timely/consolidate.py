@@ -3,26 +3,26 @@
 Updates are an Arrow table: the data columns, `_time` and `_diff`, and where they are sorted also `_hash`. Two sets
 of updates mean the same when for every time the sum of `_diff` per row over updates at or before it is the same.
 `consolidate` leaves at most one update for each (row, time), none with diff 0, sorted by (key hash, row hash, time).
-Hashes only bring equal rows together: whether rows are equal is always decided by their values.
+Hashes only bring equal rows together: whether rows are equal is always decided by their values. Nor are collisions
+rare: NULLs do not enter the hash, so (1, NULL) and (NULL, 1) share one.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from everview.timely.equality import canonical, rows_equal
+from everview.timely.equality import rows_equal
 from everview.timely.hashing import I64, hash_rows
 
 HASH, TIME, DIFF = "_hash", "_time", "_diff"
 RESERVED = (HASH, TIME, DIFF)
 
 Bools = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.intp]
 
 
 def data_names(updates: pa.Table) -> list[str]:
@@ -40,11 +40,10 @@ def int_column(updates: pa.Table, name: str) -> I64:
 
 def with_column(updates: pa.Table, name: str, values: I64) -> pa.Table:
     """The table with one of the 64-bit columns set."""
-    field = pa.field(name, pa.int64(), nullable=False)
     index = updates.schema.get_field_index(name)
     if index < 0:
-        return updates.add_column(0, field, pa.array(values))
-    return updates.set_column(index, field, pa.array(values))
+        return updates.add_column(0, pa.field(name, pa.int64(), nullable=False), pa.array(values))
+    return updates.set_column(index, updates.schema.field(index), pa.array(values))
 
 
 def with_hash(updates: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -62,7 +61,7 @@ def advance(updates: pa.Table, since: int) -> pa.Table:
     return with_column(updates, TIME, np.maximum(times, since))
 
 
-def order_by_hash(hashes: I64) -> npt.NDArray[np.intp]:
+def order_by_hash(hashes: I64) -> Positions:
     """Positions in ascending order of hash; equal hashes in order of position.
 
     Sorting plain integers is twice as fast as sorting positions, so the position rides in the low bits of its hash.
@@ -79,9 +78,7 @@ def order_by_hash(hashes: I64) -> npt.NDArray[np.intp]:
     return order
 
 
-def consolidate(
-    updates: pa.Table, key: Sequence[str] | None = None, rows: npt.NDArray[np.intp] | None = None
-) -> pa.Table:
+def consolidate(updates: pa.Table, key: Sequence[str] | None = None, rows: Positions | None = None) -> pa.Table:
     """The consolidated form of `updates`, with `_hash` over the columns of `key` (default: the whole row).
 
     `rows` picks the updates that take part; without it all of them do.
@@ -90,13 +87,16 @@ def consolidate(
     key = names if key is None else list(key)
     updates = with_hash(updates, key)
     hashes, times, diffs = (int_column(updates, name) for name in RESERVED)
-    row_hashes = hashes
-    if key != names:
-        row_hashes = hash_rows([updates.column(name) for name in names], updates.num_rows)
     if rows is not None:
-        hashes, row_hashes, times, diffs = hashes[rows], row_hashes[rows], times[rows], diffs[rows]
+        hashes, times, diffs = hashes[rows], times[rows], diffs[rows]
     if len(hashes) == 0:
         return updates.slice(0, 0)
+    row_hashes = hashes
+    if key != names:
+        columns = [updates.column(name) for name in names]
+        if rows is not None:
+            columns = [column.take(pa.array(rows)) for column in columns]
+        row_hashes = hash_rows(columns, len(hashes))
     order = _order(hashes, row_hashes, times)
     if order is not None:
         hashes, row_hashes, times, diffs = hashes[order], row_hashes[order], times[order], diffs[order]
@@ -105,7 +105,7 @@ def consolidate(
     return _sum_equal(updates, rows, same, diffs)
 
 
-def _order(hashes: I64, row_hashes: I64, times: I64) -> npt.NDArray[np.intp] | None:
+def _order(hashes: I64, row_hashes: I64, times: I64) -> Positions | None:
     """Positions sorted by (hash, row hash, time), or None if they stand so already."""
     order = None
     if (hashes[1:] < hashes[:-1]).any():
@@ -129,21 +129,19 @@ def _order(hashes: I64, row_hashes: I64, times: I64) -> npt.NDArray[np.intp] | N
     return order
 
 
-def _sum_equal(updates: pa.Table, order: npt.NDArray[np.intp] | None, same: Bools, diffs: I64) -> pa.Table:
+def _sum_equal(updates: pa.Table, order: Positions | None, same: Bools, diffs: I64) -> pa.Table:
     """Add up diffs over runs of neighbours that are the same update, and drop what sums to nothing."""
     candidates = np.flatnonzero(same)
     if len(candidates):
         if order is None:
             order = np.arange(len(diffs))
         columns = [updates.column(name) for name in data_names(updates)]
-        equal = rows_equal(columns, order[candidates], order[candidates + 1])
-        if not equal.all():
-            _separate_collisions(columns, order, same)
+        unequal = candidates[~rows_equal(columns, order[candidates], order[candidates + 1])]
+        if len(unequal):
+            order = _separate_collisions(columns, order, same, unequal)
             diffs = int_column(updates, DIFF)[order]
-        if int(np.abs(diffs).max()) * len(diffs) >= 2**63:
-            raise OverflowError("a row's multiplicity does not fit 64 bits")
         starts = np.flatnonzero(np.concatenate(([True], ~same)))
-        diffs = np.add.reduceat(diffs, starts)
+        diffs = _sums(diffs, starts)
         order = order[starts]
     kept = diffs != 0
     if not kept.all():
@@ -154,19 +152,39 @@ def _sum_equal(updates: pa.Table, order: npt.NDArray[np.intp] | None, same: Bool
     return with_column(updates.take(pa.array(order)), DIFF, diffs)
 
 
-def _separate_collisions(columns: list[pa.ChunkedArray], order: npt.NDArray[np.intp], same: Bools) -> None:
-    """Where different rows share all hashes and the time, group them by value instead, in place."""
-    boundaries = np.flatnonzero(np.concatenate(([True], ~same, [True])))
-    for start, stop in zip(boundaries[:-1], boundaries[1:], strict=True):
-        if stop - start < 2:
-            continue
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for position in order[start:stop]:
-            groups[canonical([column[int(position)].as_py() for column in columns])].append(int(position))
-        cursor = start
-        for members in groups.values():
-            order[cursor : cursor + len(members)] = members
-            same[cursor : cursor + len(members) - 1] = True
-            cursor += len(members)
-            if cursor < stop:
-                same[cursor - 1] = False
+def _sums(diffs: I64, starts: Positions) -> I64:
+    """The sum of each run of diffs, given where the runs start."""
+    if max(int(diffs.max()), -int(diffs.min())) * len(diffs) >= 2**63:  # some run might not fit: the halves do
+        high = np.add.reduceat(diffs >> 32, starts)
+        high += np.add.reduceat(diffs & 0xFFFFFFFF, starts) >> 32
+        if int(high.min()) < -(2**31) or int(high.max()) >= 2**31:
+            raise OverflowError("a row's multiplicity does not fit 64 bits")
+    return np.add.reduceat(diffs, starts)
+
+
+def _separate_collisions(
+    columns: Sequence[pa.ChunkedArray], order: Positions, same: Bools, unequal: Positions
+) -> Positions:
+    """A new order in which, within runs of the `same` hashes and time, equal rows are neighbours; corrects `same`.
+
+    `unequal` are the places where it takes a row for the same as the next and is wrong. In every round the rows equal
+    to the first one left in their run form a group; there are as many rounds as one run has different rows.
+    """
+    runs = np.cumsum(np.concatenate(([0], ~same)))
+    places = np.flatnonzero(np.isin(runs, runs[unequal]))
+    rows, runs = order[places], runs[places]
+    groups = np.zeros(len(places), dtype=np.intp)
+    left = np.arange(len(places))
+    while len(left):
+        first = np.concatenate(([True], np.diff(runs[left]) != 0))
+        leaders = left[first][np.cumsum(first) - 1]
+        equal = rows_equal(columns, rows[leaders], rows[left])
+        left = left[~equal]
+        groups[left] += 1
+    arranged = np.lexsort((groups, runs))
+    groups = groups[arranged]
+    order = order.copy()
+    order[places] = rows[arranged]
+    inside = np.flatnonzero(runs[1:] == runs[:-1])
+    same[places[inside]] = groups[inside + 1] == groups[inside]
+    return order

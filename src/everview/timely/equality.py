@@ -5,9 +5,7 @@ The same notion of sameness as the hash: rows that are equal here hash alike.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,17 +43,6 @@ def arrays_equal(left: pa.Array, right: pa.Array) -> Bools:
     return np.where(left_valid & right_valid, same, ~left_valid & ~right_valid)
 
 
-def canonical(value: Any) -> Any:
-    """A hashable Python value that is equal to another exactly when the values are the same."""
-    if isinstance(value, list):
-        return ("list", *map(canonical, value))
-    if isinstance(value, dict):
-        return ("struct", *((name, canonical(item)) for name, item in value.items()))
-    if isinstance(value, float) and math.isnan(value):
-        return ("nan",)
-    return value
-
-
 def _values_equal(left: pa.Array, right: pa.Array) -> Bools:
     same: Bools = pc.fill_null(pc.equal(left, right), False).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(left.type):
@@ -67,7 +54,7 @@ def _values_equal(left: pa.Array, right: pa.Array) -> Bools:
 def _lists_equal(left: pa.Array, right: pa.Array) -> Bools:
     left_starts, lengths = list_bounds(left)
     right_starts, right_lengths = list_bounds(right)
-    same = lengths == right_lengths
+    same: Bools = lengths == right_lengths
     paired = np.flatnonzero(same & (lengths > 0))
     if len(paired):
         sizes = lengths[paired]
@@ -80,4 +67,4 @@ def _lists_equal(left: pa.Array, right: pa.Array) -> Bools:
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

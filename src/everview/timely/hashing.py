@@ -3,26 +3,36 @@
 Executors and the driver both sort, prune and search by it, so the two must agree to the bit: `hash_rows(columns)`
 equals Spark's `xxhash64(c0, c1, ...)` for every supported type. Each column's hash seeds the next one's; a NULL
 leaves the hash as it was; arrays and structs fold over their elements; -0.0 and 0.0 hash alike, as do all NaNs.
+So rows that differ only in where their NULLs are may well share a hash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from xxhash import xxh64_intdigest
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
+Bytes = bytes | memoryview
 
 SPARK_SEED = 42
 _SLICE_ROWS = 1 << 15  # working arrays of a slice stay in the processor's cache
+_FEW = 64  # so few values, or lists that still go on, are hashed sooner one by one than together
+_LONG_BYTES = 1 << 10  # and so is a string from this length on, among however many
 
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(p)
     for p in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 )
+
+_WORD_PAIR = np.dtype((np.uint64, 2))  # a decimal, the low word first
+_SIXTEEN_BYTES = np.dtype((np.uint8, 16))
 
 
 def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> I64:
@@ -75,6 +85,11 @@ def _is_float(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_float32(dtype) or pa.types.is_float64(dtype))
 
 
+def _is_big(dtype: pa.DataType) -> bool:
+    """Whether values are decimals that do not fit a word; they hash by their bytes."""
+    return bool(pa.types.is_decimal128(dtype) and dtype.precision > 18)
+
+
 def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(column, pa.ChunkedArray):
         return column
@@ -83,8 +98,8 @@ def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _fold(column: pa.Array, seeds: U64) -> U64:
     """The hashes after `column`, given the hashes before it."""
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks)
+    if len(column) <= _FEW:
+        return np.fromiter(map(_chain, _pieces(column), seeds.tolist()), dtype=np.uint64, count=len(column))
     dtype = column.type
     if pa.types.is_struct(dtype):
         hashes = seeds
@@ -92,38 +107,93 @@ def _fold(column: pa.Array, seeds: U64) -> U64:
             hashes = _fold(column.field(index), hashes)
     elif pa.types.is_list(dtype):
         hashes = _fold_lists(column, seeds)
-    elif _is_bytes(dtype):
-        hashes = _hash_bytes(*_byte_ranges(column), seeds)
-    elif pa.types.is_decimal128(dtype):
-        hashes = _hash_decimals(column, seeds)
+    elif _is_bytes(dtype) or _is_big(dtype):
+        hashes = _hash_strings(*_byte_ranges(column), seeds)
     else:
-        hashes = _hash_numbers(column, seeds)
+        words = _words(column)
+        hashes = _hash_long(words, seeds) if words.itemsize == 8 else _hash_int(words.astype(np.uint64), seeds)
     if column.null_count:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         hashes = np.where(valid, hashes, seeds)
     return hashes
 
 
-def _hash_numbers(column: pa.Array, seeds: U64) -> U64:
+def _fold_lists(column: pa.Array, seeds: U64) -> U64:
+    """Fold element by element: all first elements at once, then all second ones, and so on, while many lists go on."""
+    starts, lengths = list_bounds(column)
+    hashes = seeds.copy()
+    live = np.flatnonzero(lengths)
+    position = 0
+    while len(live) > _FEW:
+        hashes[live] = _fold(column.values.take(pa.array(starts[live] + position)), hashes[live])
+        position += 1
+        live = live[lengths[live] > position]
+    for row in live:
+        rest = column.values.slice(starts[row] + position, lengths[row] - position)
+        hashes[row] = _chain(chain.from_iterable(_pieces(rest)), int(hashes[row]))
+    return hashes
+
+
+def _chain(pieces: Iterable[Bytes], seed: int) -> int:
+    """The hash of byte strings in turn, each seeded with the one before."""
+    for piece in pieces:
+        seed = xxh64_intdigest(piece, seed)
+    return seed
+
+
+def _pieces(column: pa.Array) -> list[Sequence[Bytes]]:
+    """For each value, the byte strings to chain; a NULL has none, and a number hashes as its 4 or 8 bytes do."""
     dtype = column.type
+    pieces: list[Sequence[Bytes]]
+    if pa.types.is_struct(dtype):
+        fields = [_pieces(column.field(index)) for index in range(dtype.num_fields)]
+        pieces = [list(chain.from_iterable(field[row] for field in fields)) for row in range(len(column))]
+    elif pa.types.is_list(dtype):
+        starts, lengths = list_bounds(column)
+        low, high = (int(starts[0]), int(starts[-1] + lengths[-1])) if len(column) else (0, 0)
+        items = _pieces(column.values.slice(low, high - low))
+        bounds = zip((starts - low).tolist(), (starts + lengths - low).tolist(), strict=True)
+        pieces = [list(chain.from_iterable(items[start:stop])) for start, stop in bounds]
+    elif _is_bytes(dtype) or _is_big(dtype):
+        data, starts, lengths = _byte_ranges(column)
+        pieces = [(piece,) for piece in _cut(data, starts, lengths)]
+    else:
+        words = _words(column)
+        raw, width = words.tobytes(), words.itemsize
+        pieces = [(raw[start : start + width],) for start in range(0, len(raw), width)]
+    if column.null_count:
+        pieces = [value if there else () for value, there in zip(pieces, column.is_valid().to_pylist(), strict=True)]
+    return pieces
+
+
+def _cut(data: npt.NDArray[np.uint8], starts: I64, lengths: I64) -> Iterator[memoryview]:
+    for start, stop in zip(starts.tolist(), (starts + lengths).tolist(), strict=True):
+        yield data.data[start:stop]
+
+
+def _words(column: pa.Array) -> npt.NDArray[Any]:
+    """A column of numbers as words of 4 or 8 bytes, the same word for the same number."""
+    dtype = column.type
+    if _is_int64(dtype):
+        return fixed_width(column, np.uint64)
     if _is_float(dtype):
         values = fixed_width(column, np.float32 if pa.types.is_float32(dtype) else np.float64)
         # Adding zero turns -0.0 into 0.0; assigning one NaN makes every NaN the canonical one.
-        values = values + values.dtype.type(0)
+        with np.errstate(invalid="ignore"):
+            values = values + 0
         values[np.isnan(values)] = np.nan
-        if pa.types.is_float32(dtype):
-            return _hash_int(values.view(np.uint32).astype(np.uint64), seeds)
-        return _hash_long(values.view(np.uint64), seeds)
+        return values.view(np.dtype(f"u{values.itemsize}"))
     if pa.types.is_boolean(dtype):
         bits = column.fill_null(False) if column.null_count else column
-        return _hash_int(bits.to_numpy(zero_copy_only=False).astype(np.uint64), seeds)
-    if _is_int64(dtype):
-        return _hash_long(fixed_width(column, np.int64).view(np.uint64), seeds)
-    width = np.dtype(f"int{dtype.bit_width}")
-    return _hash_int(fixed_width(column, width).astype(np.int32).view(np.uint32).astype(np.uint64), seeds)
+        return bits.to_numpy(zero_copy_only=False).astype(np.uint32)  # type: ignore[no-any-return]
+    if pa.types.is_decimal128(dtype):
+        return np.ascontiguousarray(fixed_width(column, _WORD_PAIR)[:, 0])
+    if not _is_int32(dtype):
+        raise TypeError(f"values of type {dtype} have no hash")
+    return fixed_width(column, f"i{dtype.bit_width // 8}").astype(np.int32).view(np.uint32)
 
 
-def fixed_width(column: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+def fixed_width(column: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """The values of a fixed-width column without copying; what stands under a NULL is arbitrary."""
     buffer = column.buffers()[1]
     width = np.dtype(dtype)
@@ -134,11 +204,12 @@ def fixed_width(column: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generi
 
 def list_bounds(column: pa.Array) -> tuple[I64, I64]:
     """First child index and length of every list (or byte string); a NULL has length 0."""
-    offset_type = np.int64 if pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type) else np.int32
+    large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    width = np.dtype(np.int64 if large else np.int32)
     if len(column) == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    width = np.dtype(offset_type).itemsize
-    offsets = np.frombuffer(column.buffers()[1], dtype=offset_type, count=len(column) + 1, offset=column.offset * width)
+    offset = column.offset * width.itemsize
+    offsets = np.frombuffer(column.buffers()[1], dtype=width, count=len(column) + 1, offset=offset)
     starts = offsets[:-1].astype(np.int64)
     lengths = offsets[1:].astype(np.int64) - starts
     if column.null_count:
@@ -147,35 +218,17 @@ def list_bounds(column: pa.Array) -> tuple[I64, I64]:
 
 
 def _byte_ranges(column: pa.Array) -> tuple[npt.NDArray[np.uint8], I64, I64]:
+    """Bytes, and where in them each string or big decimal starts and how long it is."""
+    if _is_big(column.type):
+        # Java's BigInteger bytes: big-endian two's complement without redundant leading bytes.
+        big = np.ascontiguousarray(fixed_width(column, _SIXTEEN_BYTES)[:, ::-1])
+        sign = np.where(big[:, 0] >= 128, 255, 0).astype(np.uint8)
+        redundant = (big[:, :15] == sign[:, None]) & ((big[:, 1:] >= 128) == (sign[:, None] == 255))
+        skipped = np.cumprod(redundant, axis=1, dtype=np.int64).sum(axis=1)
+        return big.ravel(), np.arange(len(column), dtype=np.int64) * 16 + skipped, 16 - skipped
     starts, lengths = list_bounds(column)
     data = column.buffers()[2]
     return np.frombuffer(data if data is not None else b"", dtype=np.uint8), starts, lengths
-
-
-def _fold_lists(column: pa.Array, seeds: U64) -> U64:
-    """Fold element by element: all first elements at once, then all second ones, and so on."""
-    starts, lengths = list_bounds(column)
-    hashes = seeds.copy()
-    for position in range(int(lengths.max(initial=0))):
-        live = np.flatnonzero(lengths > position)
-        hashes[live] = _fold(column.values.take(pa.array(starts[live] + position)), hashes[live])
-    return hashes
-
-
-def _hash_decimals(column: pa.Array, seeds: U64) -> U64:
-    buffer = column.buffers()[1]
-    if buffer is None or len(column) == 0:
-        return seeds.copy()
-    raw = np.frombuffer(buffer, dtype=np.uint8, count=16 * len(column), offset=16 * column.offset).reshape(-1, 16)
-    if column.type.precision <= 18:
-        return _hash_long(np.ascontiguousarray(raw[:, :8]).view(np.uint64).ravel(), seeds)
-    # Java's BigInteger bytes: big-endian two's complement without redundant leading bytes.
-    big = np.ascontiguousarray(raw[:, ::-1])
-    sign = np.where(big[:, 0] >= 128, 255, 0).astype(np.uint8)
-    redundant = (big[:, :15] == sign[:, None]) & ((big[:, 1:] >= 128) == (sign[:, None] == 255))
-    skipped = np.cumprod(redundant, axis=1, dtype=np.int64).sum(axis=1)
-    starts = np.arange(len(column), dtype=np.int64) * 16 + skipped
-    return _hash_bytes(big.ravel(), starts, 16 - skipped, seeds)
 
 
 def _rotate(values: U64, bits: int) -> U64:
@@ -204,10 +257,20 @@ def _mix_word64(hashes: U64, words: U64) -> U64:
     return _rotate(hashes ^ (_rotate(words * _P2, 31) * _P1), 27) * _P1 + _P4
 
 
+def _hash_strings(data: npt.NDArray[np.uint8], starts: I64, lengths: I64, seeds: U64) -> U64:
+    """XXH64 of many byte strings: the long ones one by one, all others at once."""
+    long = np.flatnonzero(lengths >= _LONG_BYTES)
+    if len(long) == 0:
+        return _hash_bytes(data, starts, lengths, seeds)
+    hashes = _hash_bytes(data, starts, np.where(lengths < _LONG_BYTES, lengths, 0), seeds)
+    each = map(xxh64_intdigest, _cut(data, starts[long], lengths[long]), seeds[long].tolist())
+    hashes[long] = np.fromiter(each, dtype=np.uint64, count=len(long))
+    return hashes
+
+
 def _hash_bytes(data: npt.NDArray[np.uint8], starts: I64, lengths: I64, seeds: U64) -> U64:
-    """XXH64 of many byte strings at once: each step of the algorithm over all strings that still take part."""
-    with np.errstate(over="ignore"):
-        hashes = seeds + _P5
+    """XXH64 of byte strings at once: each step of the algorithm over all strings that still take part."""
+    hashes = seeds + _P5
     long = np.flatnonzero(lengths >= 32)
     if len(long):
         hashes[long] = _hash_stripes(data, starts[long], lengths[long] // 32, seeds[long])
@@ -238,14 +301,13 @@ def _hash_bytes(data: npt.NDArray[np.uint8], starts: I64, lengths: I64, seeds: U
 def _hash_stripes(data: npt.NDArray[np.uint8], starts: I64, stripes: I64, seeds: U64) -> U64:
     """The part of XXH64 that eats 32 bytes at a time in four lanes."""
     words = _unaligned(data, np.dtype("<u8"))
-    with np.errstate(over="ignore"):
-        lanes = [seeds + _P1 + _P2, seeds + _P2, seeds.copy(), seeds - _P1]
+    lanes = [seeds + _P1 + _P2, seeds + _P2, seeds.copy(), seeds - _P1]
     for stripe in range(int(stripes.max())):
         live = np.flatnonzero(stripes > stripe)
-        for lane in range(4):
-            word = words[starts[live] + (32 * stripe + 8 * lane)]
-            lanes[lane][live] = _rotate(lanes[lane][live] + word * _P2, 31) * _P1
-    hashes = sum((_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)), np.uint64(0))
+        for number, lane in enumerate(lanes):
+            word = words[starts[live] + (32 * stripe + 8 * number)]
+            lane[live] = _rotate(lane[live] + word * _P2, 31) * _P1
+    hashes = _rotate(lanes[0], 1) + _rotate(lanes[1], 7) + _rotate(lanes[2], 12) + _rotate(lanes[3], 18)
     for lane in lanes:
         hashes = (hashes ^ (_rotate(lane * _P2, 31) * _P1)) * _P1 + _P4
     return hashes

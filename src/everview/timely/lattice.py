@@ -22,7 +22,8 @@ def less_equal(a: Time, b: Time) -> bool:
     """Whether `a` comes before `b` or is `b`."""
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
-    return all(less_equal(x, y) for x, y in _components(a, b))
+    ordered = [less_equal(x, y) for x, y in _components(a, b)]  # all of them: one that decides does not excuse the rest
+    return all(ordered)
 
 
 def less_than(a: Time, b: Time) -> bool:

@@ -30,12 +30,17 @@ _NOT_A_KEY = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR}
 
 
 class LocalBlob:
-    """A folder; opening makes it if it is missing and reads it even where writes are refused."""
+    """A folder; opening makes it if it is missing and reads it even where writes are refused.
 
-    def __init__(self, root: Path) -> None:
+    With `read_only`, opening changes nothing at all.
+    """
+
+    def __init__(self, root: Path, read_only: bool = False) -> None:
         self._root = Path(os.path.abspath(root))
         self._temp = self._root / TEMP_FOLDER
         self._closed = False
+        if read_only:
+            return
         try:
             make_folder(self._root)
         except (FileExistsError, NotADirectoryError) as failure:

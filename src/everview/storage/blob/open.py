@@ -15,16 +15,17 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _OBJECT_STORES = {"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"}
 
 
-def open_blob(url: str) -> Blob:
+def open_blob(url: str, read_only: bool = False) -> Blob:
     """The Blob at `url`: a path, `file:///path`, `memory:`, or `s3://bucket/prefix?endpoint=...&region=...&allow_http=true`.
 
-    `gs://` and `az://` work as `s3://` does; what follows "?" are the store's options by obstore's names.
+    `gs://` and `az://` work as `s3://` does; what follows "?" are the store's options by obstore's names. With
+    `read_only`, opening changes nothing.
     """
     named = _SCHEME.match(url)
     if named is None:
         if not url:
             raise InvalidUsage("no place named for blobs", hint="name a folder")
-        return LocalBlob(Path(url))
+        return LocalBlob(Path(url), read_only)
     scheme = named[1].lower()
     if scheme == "memory":
         return MemoryBlob()
@@ -32,7 +33,7 @@ def open_blob(url: str) -> Blob:
     if scheme == "file":
         if parts.netloc not in {"", "localhost"} or not parts.path:
             raise InvalidUsage(f"not a local folder: {url}", hint="write file:///path/to/folder")
-        return LocalBlob(Path(unquote(parts.path)))
+        return LocalBlob(Path(unquote(parts.path)), read_only)
     if scheme in _OBJECT_STORES:
         from everview.storage.blob.object import ObjectBlob
 

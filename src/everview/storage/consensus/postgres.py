@@ -1,9 +1,9 @@
 """Consensus in one table of a PostgreSQL database, for environments that several hosts share.
 
-Why READ COMMITTED suffices: a commit holds a lock on every key it names until it ends. Expected keys that
-exist are locked by SELECT ... FOR UPDATE (FOR SHARE if only compared), which yields the newest version. A key
-that must be absent is inserted, even if only to be deleted again: another insert of it waits for us, or ours
-finds it there. Keys that are written blindly are upserted. That is strict two-phase locking, hence serial.
+Why READ COMMITTED suffices: before a commit reads anything it locks every key it names, present or absent, by
+advisory locks that it holds until it ends: shared for a key it only compares, exclusive for one it writes.
+That is strict two-phase locking, hence serial; all take their locks in ascending order, hence no deadlock; and
+a statement after the locks has a snapshot that shows whatever those who held them before have committed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import queue
 import random
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -39,6 +40,7 @@ T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 _CONNECTIONS_MAX = 4
+_LOCK_SLOTS = 1024  # keys share locks, for a server has room for some thousands only
 _TRIES_MAX = 5
 _WAIT_FOR_CONNECTION_S = 30.0
 _CONNECT: dict[str, Any] = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 30_000}
@@ -52,12 +54,12 @@ SET idle_in_transaction_session_timeout = '60s'
 """
 _STATEMENTS = {
     "get": "SELECT key, version, value FROM {table} WHERE key = ANY(%s)",
-    "lock": "SELECT key, version FROM {table} WHERE key = ANY(%s) ORDER BY key FOR UPDATE",
-    "guard": "SELECT key, version FROM {table} WHERE key = ANY(%s) ORDER BY key FOR SHARE",
-    "claim": "INSERT INTO {table} SELECT k, %s, v FROM unnest(%s::text[], %s::bytea[]) AS given (k, v) "
-    "ORDER BY k ON CONFLICT (key) DO NOTHING",
+    "lock": "SELECT CASE WHEN written THEN pg_advisory_xact_lock(hashtext({name}), slot) "
+    "ELSE pg_advisory_xact_lock_shared(hashtext({name}), slot) END "
+    "FROM unnest(%s::int[], %s::bool[]) AS given (slot, written)",
+    "versions": "SELECT key, version FROM {table} WHERE key = ANY(%s)",
     "put": "INSERT INTO {table} SELECT k, %s, v FROM unnest(%s::text[], %s::bytea[]) AS given (k, v) "
-    "ORDER BY k ON CONFLICT (key) DO UPDATE SET version = excluded.version, value = excluded.value",
+    "ON CONFLICT (key) DO UPDATE SET version = excluded.version, value = excluded.value",
     "delete": "DELETE FROM {table} WHERE key = ANY(%s)",
     "scan": "SELECT key, version, value FROM {table} WHERE ",
 }
@@ -138,30 +140,22 @@ class PostgresConsensus:
     def _transact(
         self, db: Connection, expected: Mapping[str, int | None], writes: Mapping[str, bytes | None], version: int
     ) -> None:
+        slots: dict[int, bool] = {}
+        for key in {**expected, **writes}:
+            slot = zlib.crc32(key.encode()) % _LOCK_SLOTS
+            slots[slot] = slots.get(slot, False) or key in writes
+        locks = sorted(slots.items())
         db.execute("BEGIN")
-        current: dict[str, int] = {}
-        for statement, keys in (
-            ("guard", [key for key in expected if key not in writes]),
-            ("lock", [key for key in expected if key in writes]),
-        ):
-            if keys:
-                current.update(db.execute(self._sql[statement], [keys]).fetchall())
-        absent = [key for key, wanted in expected.items() if wanted is None]
-        values = {key: writes.get(key) or b"" for key in {*absent, *writes}}
-        same = current == {key: wanted for key, wanted in expected.items() if wanted is not None}
-        if same and absent:
-            claimed = db.execute(self._sql["claim"], [version, absent, [values[key] for key in absent]])
-            same = claimed.rowcount == len(absent)
-        if not same:
-            db.execute("ROLLBACK")
-            raise Conflict(self._entries(db, list(expected)))
-        # A key to delete blindly is written first too: that locks it, there or not.
-        puts = [key for key in writes if (key not in expected if writes[key] is None else key not in absent)]
+        db.execute(self._sql["lock"], [[slot for slot, _ in locks], [written for _, written in locks]])
+        if expected:
+            current: dict[str, int] = dict(db.execute(self._sql["versions"], [list(expected)]).fetchall())
+            if current != {key: wanted for key, wanted in expected.items() if wanted is not None}:
+                raise Conflict(self._entries(db, list(expected)))
+        puts = {key: value for key, value in writes.items() if value is not None}
         if puts:
-            db.execute(self._sql["put"], [version, puts, [values[key] for key in puts]])
-        deletes = [key for key in values if writes.get(key) is None]
-        if deletes:
-            db.execute(self._sql["delete"], [deletes])
+            db.execute(self._sql["put"], [version, list(puts), list(puts.values())])
+        if len(puts) < len(writes):
+            db.execute(self._sql["delete"], [[key for key in writes if key not in puts]])
         failpoint("consensus.commit.applied")
         self._finish(db)
 

@@ -10,10 +10,11 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from everview.storage.consensus.contract import Conflict, Entry
 from everview.storage.consensus.ranges import ranges_of
@@ -28,6 +29,8 @@ from everview.storage.errors import (
     StorageReadOnly,
 )
 from everview.storage.faults import failpoint
+
+T = TypeVar("T")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -62,7 +65,7 @@ class SqliteConsensus:
         if read_only:
             if not self._path.is_file():
                 raise InvalidUsage(f"no environment at {self._path}", hint="check the path")
-            self._rows("SELECT key FROM entries LIMIT 1", ())  # fail now, not at the first use
+            self.get(["any"])  # fail now, not at the first use
         else:
             try:
                 make_folder(self._path.parent)
@@ -72,18 +75,10 @@ class SqliteConsensus:
                 self._writer = self._open_writer()
 
     def get(self, keys: Sequence[str]) -> dict[str, Entry]:
-        with self._reader() as db:
-            return _entries(db, keys)
+        return self._read(lambda db: _entries(db, keys))
 
     def scan(self, *prefixes: str) -> list[tuple[str, Entry]]:
-        found: list[tuple[str, int, bytes]] = []
-        with self._reader() as db:
-            for low, high in ranges_of(prefixes):
-                if high is None:
-                    found += db.execute("SELECT * FROM entries WHERE key >= ? ORDER BY key", (low,))
-                else:
-                    found += db.execute("SELECT * FROM entries WHERE key >= ? AND key < ? ORDER BY key", (low, high))
-        return [(key, Entry(version, value)) for key, version, value in found]
+        return self._read(lambda db: _scanned(db, prefixes))
 
     def commit(self, expected: Mapping[str, int | None], writes: Mapping[str, bytes | None], version: int) -> None:
         with self._writing:
@@ -154,47 +149,59 @@ class SqliteConsensus:
             self._writer = None  # not usable any more: the next commit opens another
             db.close()
 
-    @contextmanager
-    def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a read transaction: all that is read through it is of one instant."""
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What `work` finds through a connection on which all is of one instant."""
         self._check_open()
+        at_rest = self._at_rest() if self._read_only else None
         try:
-            try:
-                db, shared = self._idle.pop(), True
-            except IndexError:
-                db, shared = self._open_reader()
-            keep = False
-            try:
-                db.execute("BEGIN")
-                yield db
-                db.execute("COMMIT")
-                keep = shared and len(self._idle) < _READERS_IDLE_MAX and not self._closed
-            finally:
-                if keep:
-                    self._idle.append(db)
+            if at_rest is not None:
+                try:
+                    with closing(self._connect("immutable=1")) as db:
+                        result = work(db)
+                except sqlite3.Error:
+                    if self._at_rest() == at_rest:
+                        raise
                 else:
-                    db.close()
+                    if self._at_rest() == at_rest:
+                        return result
+                # Someone has opened it meanwhile, so what was read may be half of a change.
+            with self._reader() as db:
+                return work(db)
         except sqlite3.Error as failure:
             raise self._meaning(failure, writing=False) from failure
 
-    def _open_reader(self) -> tuple[sqlite3.Connection, bool]:
-        """A connection for reading, and whether it may be used again."""
-        db = self._connect("mode=ro")
-        try:
-            db.execute("SELECT 1 FROM entries LIMIT 1").fetchone()
-            return db, True
-        except sqlite3.Error as failure:
-            db.close()
-            cannot_share = _code(failure) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
-            if not (self._read_only and cannot_share) or Path(f"{self._path}-wal").exists():
-                raise
-        # Reading a WAL file takes a file of shared memory beside it, which a folder that refuses writes does not let
-        # us make. Without a WAL nobody is writing now, so the file can be read as if nobody ever did, but not for long.
-        return self._connect("immutable=1"), False
+    def _at_rest(self) -> tuple[int, ...] | None:
+        """What tells one state of the file from another while nobody has it open; None if someone has, or died with it.
 
-    def _rows(self, statement: str, parameters: Sequence[str]) -> list[tuple[str, ...]]:
-        with self._reader() as db:
-            return db.execute(statement, parameters).fetchall()
+        Even a connection that only reads makes a WAL and a file of shared memory where there are none. They would stay
+        behind, and belong to whoever looked; and a folder that refuses writes would not let it look at all.
+        """
+        if os.path.lexists(f"{self._path}-wal"):
+            return None
+        try:
+            file = self._path.stat()
+        except OSError:
+            return None
+        return file.st_ino, file.st_size, file.st_mtime_ns
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """A connection in a read transaction, which is kept for others if all goes well."""
+        try:
+            db = self._idle.pop()
+        except IndexError:
+            db = self._connect("mode=ro")
+        keep = False
+        try:
+            db.execute("BEGIN")
+            yield db
+            db.execute("COMMIT")
+            keep = len(self._idle) < _READERS_IDLE_MAX and not self._closed
+        finally:
+            if keep:
+                self._idle.append(db)
+            else:
+                db.close()
 
     def _meaning(self, failure: sqlite3.Error, *, writing: bool, committing: bool = False) -> StorageError:
         detail = f"{failure} ({getattr(failure, 'sqlite_errorname', 'no code')}, {self._path})"
@@ -253,6 +260,16 @@ def _versions(db: sqlite3.Connection, keys: Mapping[str, int | None]) -> dict[st
     if len(keys) <= _KEYS_PER_SELECT_MAX:
         return dict(db.execute(_select("key, version", len(keys)), tuple(keys)).fetchall())
     return {key: entry.version for key, entry in _entries(db, tuple(keys)).items()}
+
+
+def _scanned(db: sqlite3.Connection, prefixes: tuple[str, ...]) -> list[tuple[str, Entry]]:
+    found: list[tuple[str, int, bytes]] = []
+    for low, high in ranges_of(prefixes):
+        if high is None:
+            found += db.execute("SELECT * FROM entries WHERE key >= ? ORDER BY key", (low,))
+        else:
+            found += db.execute("SELECT * FROM entries WHERE key >= ? AND key < ? ORDER BY key", (low, high))
+    return [(key, Entry(version, value)) for key, version, value in found]
 
 
 def _entries(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Entry]:

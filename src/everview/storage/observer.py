@@ -1,0 +1,270 @@
+"""Looking at an environment without opening it: no epoch is taken, nobody is fenced, nothing changes.
+
+It works beside a process that has the environment open, and where nothing may be written. An observer holds nothing:
+what it looks at may be compacted and removed under its eyes. Then it looks again. The contents at a time are the same
+rows in the same order before and after a compaction, so a reading that was interrupted goes on where it was; only
+once the time itself has been compacted away is it over, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import pyarrow as pa
+
+from everview.storage.blob.ahead import OpenedAhead
+from everview.storage.blob.contract import Blob
+from everview.storage.codec import clock_key, decode_shard, decode_state, shard_prefixes, state_key
+from everview.storage.consensus.contract import Consensus, Entry
+from everview.storage.contract import Frontiers, GlobalId
+from everview.storage.disk import read_failure
+from everview.storage.errors import BlobMissing, Corruption, Determinate, NotReadable, UnknownId
+from everview.storage.opening import open_stores
+from everview.storage.parts import PartReader
+from everview.storage.reading import Selection, Tails, check_changes_readable, check_contents_readable
+from everview.storage.shard import FOREVER, Clocks, Shard, Spec, to_frontier
+from everview.timely.consolidate import DIFF, TIME
+
+TRIES_MAX = 10  # without any progress; each takes another compaction to come between
+_CLOCKS = clock_key("")
+_STATES = state_key("").rstrip("/") + "/"
+_NO_SPEC = Spec(pa.schema([]), (), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A shard and the clocks at one instant."""
+
+    shard: Shard
+    clocks: Clocks
+
+    @property
+    def since(self) -> int:
+        """The read frontier."""
+        return self.shard.since(self.clocks)
+
+    @property
+    def upper(self) -> int:
+        """The write frontier."""
+        return self.shard.upper(self.clocks)
+
+    @property
+    def frontiers(self) -> Frontiers:
+        """Both, as the contract has them."""
+        return Frontiers(to_frontier(self.since), to_frontier(self.upper))
+
+    @property
+    def part_keys(self) -> set[str]:
+        """The parts that the shard refers to."""
+        return {part.key for batch in self.shard.batches.values() for part in batch.parts}
+
+    def contents_until(self, as_of: int | None) -> int:
+        """The end of the times that make up the contents at `as_of`, or else at the last time with known contents."""
+        if as_of is None and self.since < self.upper:
+            as_of = self.upper - 1
+            if self.upper == FOREVER:  # nothing happens after the last change
+                as_of = max([self.since, *(batch.time_max for batch in self.shard.batches.values())])
+        elif as_of is None and self.since != FOREVER:
+            raise NotReadable(
+                f"collection {self.shard.id} cannot be read at any time yet",
+                detail=f"since is {self.since} and upper is {self.upper}: no time lies between",
+                hint="it can be read once its writer moves upper on",
+            )
+        check_contents_readable(self.shard, as_of or 0, self.clocks)
+        return (as_of or 0) + 1
+
+    def changes_until(self, lower: int, upper: int | None) -> int:
+        """The end of the times of the changes from `lower` on: `upper`, or else all that are complete."""
+        upper = self.upper if upper is None else upper
+        check_changes_readable(self.shard, lower, upper, self.clocks)
+        if lower <= self.since > self.shard.spec.initial:
+            # Rows are right in sum, but their times may have been advanced: not what someone who looks expects.
+            raise NotReadable(
+                f"changes of collection {self.shard.id} from {lower} on are no longer known",
+                detail=f"since is {self.since}",
+                hint=f"read the contents as of {self.since}, or the changes from {self.since + 1} on",
+            )
+        return upper
+
+
+class Observer:
+    """Looks at the environment in a Consensus and a Blob. Any number of observers may, at any time."""
+
+    def __init__(self, consensus: Consensus, blob: Blob) -> None:
+        self._consensus, self._blob = consensus, blob
+
+    @classmethod
+    def open(cls, data: str | os.PathLike[str], consensus: str | None = None, blob: str | None = None) -> Observer:
+        """Look at the environment in folder `data`; the URLs say where its stores are, if not there."""
+        try:
+            return cls(*open_stores(Path(data), consensus, blob, read_only=True))
+        except OSError as failure:
+            raise read_failure(failure, "opening the environment", Path(data)) from failure
+
+    def collections(self) -> dict[GlobalId, Frontiers]:
+        """The collections that can be read or written, in order of name, and where all of them stood at one instant."""
+        clocks, entries = _clocks_apart(self._consensus.scan(_CLOCKS, _STATES))
+        found: dict[GlobalId, Frontiers] = {}
+        for key, entry in entries:
+            id = key.split("/")[1]
+            with _decoding(f"collection {id}"):
+                shard = decode_state(id, _NO_SPEC, entry.value, ())
+                if not shard.gone:
+                    found[id] = View(shard, clocks).frontiers
+        return {id: found[id] for id in sorted(found, key=lambda id: (id.rstrip("0123456789"), len(id), id))}
+
+    def look(self, id: GlobalId) -> View:
+        """One collection now."""
+        clocks, entries = _clocks_apart(self._consensus.scan(_CLOCKS, *shard_prefixes(id)))
+        with _decoding(f"collection {id}"):
+            shard = decode_shard(id, entries)
+        if shard is None:
+            raise UnknownId(f"collection {id} does not exist", hint=self._hint(id))
+        if shard.gone:
+            raise UnknownId(f"collection {id} does not exist", detail="it was dropped")
+        return View(shard, clocks)
+
+    def contents(self, id: GlobalId, as_of: int | None = None) -> Reading:
+        """The contents at `as_of`, a time in `[since, upper)`, or else at the last time with known contents."""
+        return Reading(self._blob, lambda: self.look(id), None, None if as_of is None else as_of + 1)
+
+    def changes(self, id: GlobalId, lower: int, upper: int | None = None) -> Reading:
+        """The changes at times in `[lower, upper)`, or else all from `lower` on that are complete."""
+        return Reading(self._blob, lambda: self.look(id), lower, upper)
+
+    def close(self) -> None:
+        """Let go of the stores."""
+        self._consensus.close()
+        self._blob.close()
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def _hint(self, id: GlobalId) -> str:
+        ids = list(self.collections())
+        if close := get_close_matches(id, ids, n=3):
+            return f"did you mean {' or '.join(close)}?"
+        if not ids:
+            return "the environment has no collections"
+        return f"the environment has {', '.join(ids[:8])}{' and more' if len(ids) > 8 else ''}"
+
+
+class Reading:
+    """Contents or changes, read as they are iterated over, in pieces that fit in memory however many there are.
+
+    A piece of contents has `_diff`, the multiplicity, and the data columns; one of changes has `_time` before them.
+    """
+
+    def __init__(self, blob: Blob, look: Callable[[], View], lower: int | None, upper: int | None) -> None:
+        """Changes in `[lower, upper)`; without `lower`, the contents that all changes before `upper` make up."""
+        self._blob, self._look = blob, look
+        self._lower = lower
+        self._tries = 0
+        self._open(upper)
+
+    @property
+    def view(self) -> View:
+        """What was seen when it was looked at last."""
+        return self._view
+
+    @property
+    def time_range(self) -> tuple[int, int]:
+        """The times of the changes that are read, or that make up the contents."""
+        return self._selection.time_range
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of a piece."""
+        return [*([] if self._lower is None else [TIME]), DIFF, *self._view.shard.spec.schema.names]
+
+    @property
+    def rows_max(self) -> int:
+        """There are no more rows than this."""
+        return self._selection.rows_max
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        given = 0
+        while True:
+            try:
+                for chunk in self._after(given):
+                    given, self._tries = given + chunk.num_rows, 0
+                    yield chunk.select(self.names)
+                return
+            except (BlobMissing, Corruption) as error:
+                self._check_that_it_moved_on(error)
+            self.close()
+            self._open(self.time_range[1])
+
+    def _after(self, count: int) -> Iterator[pa.Table]:
+        """What follows the first `count` rows."""
+        for chunk in self._selection.chunks(0 if self._lower is not None else self.time_range[1] - 1):
+            if chunk.num_rows > count:
+                yield chunk.slice(count)
+            count = max(0, count - chunk.num_rows)
+
+    def close(self) -> None:
+        """Let go of what was opened ahead."""
+        self._selection.close()
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def _open(self, upper: int | None) -> None:
+        """Look, and open what there is to read before it can be removed."""
+        while True:
+            self._view = self._look()
+            if self._lower is None:
+                times = 0, self._view.contents_until(None if upper is None else upper - 1)
+            else:
+                times = self._lower, self._view.changes_until(self._lower, upper)
+            try:
+                self._selection = self._select(times)
+                return
+            except BlobMissing as error:
+                self._check_that_it_moved_on(error)
+
+    def _select(self, times: tuple[int, int]) -> Selection:
+        parts = Selection(self._view.shard, times, None, PartReader(self._blob), None, Tails(), lambda: None).parts
+        ahead = OpenedAhead(self._blob, [part.key for part in parts])
+        return Selection(self._view.shard, times, None, PartReader(ahead), None, Tails(), ahead.close)
+
+    def _check_that_it_moved_on(self, error: BlobMissing | Corruption) -> None:
+        """Raise, unless a part is missing because it is no longer wanted, so that looking again will help."""
+        missing = error if isinstance(error, BlobMissing) else error.__cause__
+        if not isinstance(missing, BlobMissing):
+            raise error
+        self._tries += 1
+        id = self._view.shard.id
+        if not self._view.part_keys - self._look().part_keys:
+            message = f"collection {id} lacks a part: {missing.message}"
+            raise Corruption(message, detail=missing.detail, hint="restore the blob store") from missing
+        if self._tries >= TRIES_MAX:
+            hint = "try again when less is going on"
+            raise Determinate(f"collection {id} changes faster than it can be read", detail=str(error), hint=hint)
+
+
+def _clocks_apart(scanned: list[tuple[str, Entry]]) -> tuple[Clocks, list[tuple[str, Entry]]]:
+    """The clocks among the entries, and the rest of the entries."""
+    with _decoding("the clocks"):
+        clocks = {key.removeprefix(_CLOCKS): json.loads(e.value) for key, e in scanned if key.startswith(_CLOCKS)}
+    return clocks, [(key, entry) for key, entry in scanned if not key.startswith(_CLOCKS)]
+
+
+@contextmanager
+def _decoding(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, pa.ArrowException) as error:
+        raise Corruption(f"the metadata of {what} do not decode", detail=str(error)) from error

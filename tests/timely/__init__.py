@@ -1,0 +1,1 @@
+"""Tests of times, frontiers, hashes and consolidation."""
