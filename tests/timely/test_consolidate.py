@@ -170,6 +170,15 @@ def test_many_collisions() -> None:
     assert sorted(result.column("a").drop_null().to_pylist()) == half.to_pylist()
 
 
+def test_what_it_is_given_it_leaves_as_it_is() -> None:
+    """Also where the order is right already, and only a collision has to be put in order."""
+    given_updates = pa.table({"a": [1, None, 1], "b": [None, 1, None], TIME: [0, 0, 0], DIFF: [1, 1, 1]})
+    rows = np.arange(3)
+    assert numbers(consolidate(given_updates, None, rows), DIFF) == [2, 1]
+    assert rows.tolist() == [0, 1, 2]
+    assert numbers(given_updates, DIFF) == [1, 1, 1]
+
+
 def test_a_hash_that_is_there_is_kept() -> None:
     given_updates = pa.table({"a": ["x", "y", "x"], HASH: [3, 1, 3], TIME: [0, 0, 0], DIFF: [1, 1, 1]})
     assert consolidate(given_updates).to_pydict() == {"a": ["y", "x"], HASH: [1, 3], TIME: [0, 0], DIFF: [1, 2]}
@@ -256,7 +265,9 @@ def test_columns_in_several_chunks_or_none() -> None:
 
 def test_setting_a_column_keeps_its_place_and_field() -> None:
     given_updates = pa.table({"a": ["x"], TIME: [1], "b": [2]})
-    assert with_column(given_updates, TIME, np.array([7])).to_pydict() == {"a": ["x"], TIME: [7], "b": [2]}
+    changed = with_column(given_updates, TIME, np.array([7]))
+    assert changed.to_pydict() == {"a": ["x"], TIME: [7], "b": [2]}
+    assert changed.schema == given_updates.schema
     added = with_column(given_updates, HASH, np.array([9]))
     assert added.to_pydict() == {HASH: [9], "a": ["x"], TIME: [1], "b": [2]}
     assert not added.schema.field(HASH).nullable

@@ -242,6 +242,11 @@ class Environment:
         """Raise unless the capability is held as stated."""
         lookup(self._shard(capability.id), capability, self._applier.clocks, self._now_ms())
 
+    def check_held(self, id: GlobalId, token: str) -> None:
+        """Raise unless a capability with this token is held, whatever its frontier has become."""
+        shard = self._shard(id)
+        lookup(shard, present(shard, token, self._applier.clocks), self._applier.clocks, self._now_ms())
+
     @property
     def commits(self) -> int:
         """How many durable writes this process has made."""

@@ -2,7 +2,8 @@
 
 Parquet must decode tens of thousands of rows to give one; a mapped Arrow file gives any row at once, so the cost of a
 look-up follows the keys asked for and not the size of the part. A copy is made when a part is first looked into, holds
-nothing that the part doesn't, and the least recently used ones are removed when their sizes exceed the limit.
+nothing that the part doesn't, and the least recently used ones are removed when their sizes exceed the limit. Its
+checksum is in its name, so that one left by an earlier process is used again only if it is whole.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from everview.storage.batch import Part
-from everview.storage.parts import PartReader
+from everview.storage.parts import PartReader, checksum_of
 from everview.timely.consolidate import HASH
 from everview.timely.hashing import I64
 
@@ -58,8 +59,8 @@ class HotCopies:
         self._lock = threading.Lock()
         self._making: dict[str, threading.Lock] = {}
 
-    def get(self, part: Part, where: str) -> HotCopy:
-        """The hot copy of a part, made now if there is none."""
+    def get(self, part: Part, where: str) -> HotCopy | None:
+        """The hot copy of a part, made now if there is none; None where there is no room for it."""
         with self._lock:
             if (copy := self._open.get(part.key)) is not None:
                 self._open.move_to_end(part.key)
@@ -71,44 +72,48 @@ class HotCopies:
                     return copy
             copy = self._map_or_make(part, where)
             with self._lock:
-                self._open[part.key] = copy
                 self._making.pop(part.key, None)
-                self._evict(keep=part.key)
+                if copy is not None:
+                    self._open[part.key] = copy
+                    self._evict(keep=part.key)
             return copy
 
-    def keep_only(self, wanted: Callable[[str], bool]) -> None:
-        """Remove copies left behind by earlier processes, except of parts that are still wanted."""
+    def keep_only(self, keys: Collection[str]) -> None:
+        """Remove copies left behind by earlier processes, except of these parts."""
+        names = {_name(key) for key in keys}
         for path in self._folder.iterdir():
-            if path.suffix != ".arrow" or not wanted(path.stem):
+            if path.suffix != ".arrow" or path.name.partition(".parquet")[0] not in names:
                 path.unlink(missing_ok=True)
 
     def forget(self, key: str) -> None:
         """The part is being removed."""
         with self._lock:
             self._open.pop(key, None)
-        self._path(key).unlink(missing_ok=True)
+        self._remove(key)
 
-    @staticmethod
-    def name(key: str) -> str:
-        """The name of a part's copy, without its suffix."""
-        return key.replace("/", "_")
-
-    def _path(self, key: str) -> Path:
-        return self._folder / f"{self.name(key)}.arrow"
-
-    def _map_or_make(self, part: Part, where: str) -> HotCopy:
-        path = self._path(part.key)
-        if path.exists():
-            try:
+    def _map_or_make(self, part: Part, where: str) -> HotCopy | None:
+        for path in self._folder.glob(f"{_name(part.key)}.parquet.*.arrow"):
+            with pa.memory_map(str(path)) as file:
+                whole = checksum_of(file) == path.name.split(".")[-2]
+            if whole:
                 return HotCopy(path)
-            except (pa.ArrowException, OSError):
-                path.unlink(missing_ok=True)  # only a copy: make it again
-        draft = path.with_suffix(f".{os.getpid()}.draft")
+            path.unlink(missing_ok=True)  # only a copy: make it again
+        draft = self._folder / f"{_name(part.key)}.{os.getpid()}.draft"
         table = self._reader.read(part, where)
-        with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table.combine_chunks())
-        draft.rename(path)
+        try:
+            with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table.combine_chunks())
+            with pa.memory_map(str(draft)) as file:
+                path = self._folder / f"{_name(part.key)}.parquet.{checksum_of(file)}.arrow"
+            draft.rename(path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            return None
         return HotCopy(path)
+
+    def _remove(self, key: str) -> None:
+        for path in self._folder.glob(f"{_name(key)}.parquet.*.arrow"):
+            path.unlink(missing_ok=True)
 
     def _evict(self, keep: str) -> None:
         total = sum(copy.size_bytes for copy in self._open.values())
@@ -118,4 +123,9 @@ class HotCopies:
                 self._open[key] = copy
                 continue
             total -= copy.size_bytes
-            self._path(key).unlink(missing_ok=True)
+            self._remove(key)
+
+
+def _name(key: str) -> str:
+    """A part's key as the beginning of a file name."""
+    return key.removesuffix(".parquet").replace("/", "_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable
 
@@ -25,7 +26,7 @@ BACK_OFF_S_MAX = 60.0
 COMPACTIONS_MAX = 100  # of one shard before others have their turn
 BATCHES_MAX = 1000  # of one shard; beyond it writers wait for compaction
 
-log = structlog.get_logger("everview.storage")
+log = structlog.wrap_logger(structlog.PrintLogger(sys.stderr), layer="storage")
 
 
 class Maintenance:
@@ -136,8 +137,7 @@ class Maintenance:
 
     def _sweep(self) -> None:
         """Once per process: remove what earlier ones left behind, and learn of leases that they gave."""
-        wanted = {self._hot.name(key) for key in gc.referenced(self._consensus)}
-        self._hot.keep_only(lambda name: name in wanted)
+        self._hot.keep_only(gc.referenced(self._consensus))
         self._pins.retire(gc.orphans(self._consensus, self._blob, self._epoch))
         for key, _ in self._consensus.scan("state/"):
             shard = self._applier.shard(key.split("/")[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ import xxhash
 
 from everview.storage.batch import Part, part_schema
 from everview.storage.blob.contract import Blob
-from everview.storage.errors import BlobMissing, Corruption
+from everview.storage.disk import write_failure
+from everview.storage.errors import BlobMissing, Corruption, StorageError
 from everview.storage.faults import failpoint
 from everview.timely.consolidate import DIFF, HASH, TIME, int_column
 
@@ -60,7 +62,8 @@ class PartWriter:
             self._file.discard()
             self._file = None
         for part in self.parts:
-            self._blob.delete(part.key)
+            with suppress(StorageError):  # what cannot be removed now is found by the next process
+                self._blob.delete(part.key)
         self.parts = []
 
     def _flush(self, *, keep_remainder: bool) -> None:
@@ -71,19 +74,28 @@ class PartWriter:
         rest = table.slice(whole)
         self._pending, self._pending_rows = ([rest] if rest.num_rows else []), rest.num_rows
         if whole:
-            if self._file is None:
-                self._file = _OpenPart(self._schema, self._scratch, self._new_key())
-            self._file.write(table.slice(0, whole))
+            try:
+                if self._file is None:
+                    self._file = _OpenPart(self._schema, self._scratch, self._new_key())
+                self._file.write(table.slice(0, whole))
+            except OSError as error:
+                raise write_failure(error, "writing a part", self._scratch) from error
             if self._file.rows >= PART_ROWS_MAX or self._file.arrow_bytes >= PART_BYTES_MAX:
                 self._close_file()
 
     def _close_file(self) -> None:
         if self._file is None:
             return
-        part, path = self._file.close()
+        try:
+            part, path = self._file.close()
+        except OSError as error:
+            raise write_failure(error, "writing a part", self._scratch) from error
         self._file = None
-        self._blob.put_file(part.key, path)
-        self.parts.append(part)
+        self.parts.append(part)  # from here on it may exist, and is removed if the rest fails
+        try:
+            self._blob.put_file(part.key, path)
+        finally:
+            path.unlink(missing_ok=True)
         failpoint("part.written")
 
 
@@ -127,7 +139,8 @@ class _OpenPart:
         return Part(self._key, self.rows, size, checksum, *bounds, self._retractions), self._path
 
     def discard(self) -> None:
-        self._writer.close()
+        with suppress(OSError):  # the disk may be full; the file goes anyway
+            self._writer.close()
         self._path.unlink(missing_ok=True)
 
 

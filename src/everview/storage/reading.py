@@ -152,8 +152,9 @@ class Selection:
         first = np.searchsorted(self.hashes, part.hash_min, side="left")
         last = np.searchsorted(self.hashes, part.hash_max, side="right")
         wanted = self.hashes[first:last]
-        if self._hot is not None and len(wanted) <= LOOKUP_HASHES_MAX:
-            return self._in_times(self._hot.get(part, self._where).find(wanted, names))
+        copy = self._hot.get(part, self._where) if self._hot and len(wanted) <= LOOKUP_HASHES_MAX else None
+        if copy is not None:
+            return self._in_times(copy.find(wanted, names))
         return self._restricted(self._reader.read(part, self._where, names, (int(wanted[0]), int(wanted[-1]))))
 
     def _restricted(self, table: pa.Table) -> pa.Table:

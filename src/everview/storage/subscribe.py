@@ -28,6 +28,8 @@ class Source(Protocol):
 
     def check(self, capability: ReadCapability) -> None: ...
 
+    def check_held(self, id: str, token: str) -> None: ...
+
     def frontiers(self, id: str) -> Frontiers: ...
 
     def contents(self, id: str, as_of: int) -> Selection: ...
@@ -58,6 +60,7 @@ class Subscription:
         source.check(capability)
         self._source = source
         self._id = capability.id
+        self._token = capability.token
         self._start = from_frontier(capability.frontier)
         self._where = where
         self._columns = columns
@@ -77,6 +80,7 @@ class Subscription:
         while True:
             if self._canceled is not None:
                 raise self._canceled
+            self._source.check_held(self._id, self._token)
             event = next(self._events)
             if event is not None:
                 return event
@@ -100,6 +104,10 @@ class Subscription:
         self._source.wake()
 
     def _ready(self) -> bool:
+        try:
+            self._source.check_held(self._id, self._token)
+        except StorageError:
+            return True  # the reader is woken, and told
         return self._canceled is not None or self._upper() > self._next
 
     def _upper(self) -> int:

@@ -178,8 +178,7 @@ def _separate_collisions(
     while len(left):
         first = np.concatenate(([True], np.diff(runs[left]) != 0))
         leaders = left[first][np.cumsum(first) - 1]
-        equal = rows_equal(columns, rows[leaders], rows[left])
-        left = left[~equal]
+        left = left[~(first | rows_equal(columns, rows[leaders], rows[left]))]
         groups[left] += 1
     arranged = np.lexsort((groups, runs))
     groups = groups[arranged]
