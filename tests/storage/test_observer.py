@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -240,6 +241,30 @@ def test_nobody_is_fenced(environment: Environment, tmp_path: Path) -> None:
     environment.close()
     with Environment.open(tmp_path / "data", background=False) as again:
         assert again.epoch == 2
+
+
+def test_opened_and_closed_meanwhile(tmp_path: Path) -> None:
+    """What nobody has open is read without leaving a trace, which must not miss that someone opens it."""
+    rounds = 30
+
+    with Environment.open(tmp_path / "data", background=False) as environment:
+        _, write = environment.create("u1", SCHEMA)
+
+    def write_in_rounds(write: WriteCapability) -> None:
+        for number in range(rounds):
+            with Environment.open(tmp_path / "data", background=False) as environment:
+                write = environment.append(write, updates([(number, number, 1)]), Antichain(number + 1))
+
+    with Observer.open(tmp_path / "data") as observer, ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_in_rounds, write)
+        seen = 0
+        while not writing.done():
+            with suppress(NotReadable):  # before the first
+                count = len(rows_of(observer.contents("u1")))
+                assert count >= seen
+                seen = count
+        writing.result()
+        assert rows_of(observer.contents("u1")) == [(n, 1) for n in range(rounds)]
 
 
 MAKE = """
