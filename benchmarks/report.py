@@ -40,7 +40,9 @@ class Report:
         """Show a figure as soon as it is there."""
         self.figures.append(figure)
         mark = "[green]met[/]" if figure.met else "[yellow]not met[/]"
-        self.console.print(f"  {figure.what}: {figure.ours}  beside  {figure.reference}  ({figure.ratio:.2f}{figure.unit}, {mark})")
+        self.console.print(
+            f"  {figure.what}: {figure.ours}  beside  {figure.reference}  ({figure.ratio:.2f}{figure.unit}, {mark})"
+        )
 
     def title(self, text: str) -> None:
         """Say what comes next."""
@@ -52,11 +54,14 @@ class Report:
 
     def table(self) -> None:
         """All figures once more, side by side."""
-        table = Table(title=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+        machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+        table = Table(title=f"{machine}, Python {platform.python_version()}")
         for name in ("figure", "ours", "reference of the same run", "ratio", "aim", ""):
             table.add_column(name, justify="right" if name in ("ratio", "aim") else "left")
         for f in self.figures:
-            table.add_row(f.what, f.ours, f.reference, f"{f.ratio:.2f}{f.unit}", f"≤ {f.aim:g}{f.unit}", "✓" if f.met else "✗")
+            table.add_row(
+                f.what, f.ours, f.reference, f"{f.ratio:.2f}{f.unit}", f"≤ {f.aim:g}{f.unit}", "✓" if f.met else "✗"
+            )
         self.console.print()
         self.console.print(table)
 

@@ -39,7 +39,12 @@ def run(report: Report, scale: float) -> None:
 
 
 def one_row(time_: int) -> pa.RecordBatch:
-    columns = {"_time": pa.array([time_]), "_diff": pa.array([1]), "id": pa.array([time_]), "name": pa.array(["some name"])}
+    columns = {
+        "_time": pa.array([time_]),
+        "_diff": pa.array([1]),
+        "id": pa.array([time_]),
+        "name": pa.array(["some name"]),
+    }
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -82,7 +87,9 @@ def commits(report: Report, scale: float, folder: Path) -> None:
             created = environment.commit(*(Create(f"u{n}", SMALL) for n in range(writers)))
             batches = [one_row(t) for t in range(count // writers)]
 
-            def write(number: int, environment: Environment = environment, batches: list = batches, created: list = created) -> None:
+            def write(
+                number: int, environment: Environment = environment, batches: list = batches, created: list = created
+            ) -> None:
                 capability = created[number][1]
                 for t, batch in enumerate(batches):
                     capability = environment.append(capability, batch, Antichain(t + 1))
@@ -126,7 +133,9 @@ def bulk(report: Report, scale: float, folder: Path) -> None:
                 os.fsync(file.fileno())
 
         theirs = seconds(write_parquet)
-        report.add(Figure("bulk append", f"{ours:.2f} s", f"pyarrow writes it sorted, {theirs:.2f} s", ours / theirs, 1.5))
+        report.add(
+            Figure("bulk append", f"{ours:.2f} s", f"pyarrow writes it sorted, {theirs:.2f} s", ours / theirs, 1.5)
+        )
 
         def read() -> None:
             with environment.contents("u1", 9) as selection:
@@ -159,7 +168,9 @@ def lookups(report: Report, scale: float, folder: Path) -> None:
                 assert found.num_rows == 100
             latency_ms.append(statistics.median(samples))
     few, many = latency_ms
-    report.add(Figure(f"look-up out of {sizes[1]:,}", f"{many:.2f} ms", f"out of {sizes[0]:,}, {few:.2f} ms", many / few, 1.5))
+    report.add(
+        Figure(f"look-up out of {sizes[1]:,}", f"{many:.2f} ms", f"out of {sizes[0]:,}, {few:.2f} ms", many / few, 1.5)
+    )
 
 
 def idle(report: Report, scale: float, folder: Path) -> None:
@@ -169,7 +180,9 @@ def idle(report: Report, scale: float, folder: Path) -> None:
     with Environment.open(folder, background=False) as environment:
         environment.commit(AdvanceClock("tables", None, 1))
         created = environment.commit(*(Create(f"u{n}", SMALL, at=1) for n in range(count)))
-        environment.commit(*(command for r, w in created for command in (Follow(r, "tables", 1000), Follow(w, "tables"))))
+        environment.commit(
+            *(command for r, w in created for command in (Follow(r, "tables", 1000), Follow(w, "tables")))
+        )
         consensus = SqliteConsensus(folder / "consensus.db", read_only=True)
         before = {key: entry.version for key, entry in consensus.scan("")}
         commits_before = environment.commits
@@ -197,7 +210,9 @@ def compaction_memory(report: Report, scale: float, folder: Path) -> None:
         environment.downgrade(read, Antichain(pieces - 1))
         stored = sum(batch.rows for batch in environment.shard("u1").batches.values())
     script = Path(__file__).with_name("compact_alone.py")
-    done = subprocess.run([sys.executable, str(script), str(folder / "data")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder / "data")], capture_output=True, text=True, check=True
+    )
     peak_mib, took_s, left = done.stdout.split()
     report.note(f"{stored:,} updates became {int(left):,} in {float(took_s):.1f} s")
     report.add(Figure("peak memory", f"{float(peak_mib):,.0f} MiB", "limit 1,024 MiB", float(peak_mib) / 1024, 1.0))

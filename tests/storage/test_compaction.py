@@ -31,7 +31,9 @@ rows = st.tuples(st.integers(0, 4), st.sampled_from(["a", "b", None]), st.intege
     size=st.integers(1, 5),
     since=st.integers(0, 10),
 )
-def test_merging_means_the_same(runs: list[list[tuple[int, str, int, int]]], key: tuple[str, ...], size: int, since: int) -> None:
+def test_merging_means_the_same(
+    runs: list[list[tuple[int, str, int, int]]], key: tuple[str, ...], size: int, since: int
+) -> None:
     spec = Spec(SCHEMA, key, 0)
     sorted_runs = [consolidate(with_hash(updates(*run), key), key) for run in runs]
     slices = [[run.slice(at, size) for at in range(0, run.num_rows, size)] for run in sorted_runs]
@@ -105,7 +107,9 @@ def test_a_collection_that_lives_in_a_window_does_not_grow(tmp_path: Path) -> No
     def wave(time: int, diff: int) -> pa.Table:
         numbers = np.arange(time * 5000, time * 5000 + 5000)
         words = pa.array(np.char.add("word ", numbers.astype(str)))
-        return pa.table({"_time": np.full(5000, time + (diff < 0) * 3), "_diff": np.full(5000, diff), "n": numbers, "word": words})
+        return pa.table(
+            {"_time": np.full(5000, time + (diff < 0) * 3), "_diff": np.full(5000, diff), "n": numbers, "word": words}
+        )
 
     with Environment.open(tmp_path, background=False) as environment:
         read, write = environment.create("u1", SCHEMA)

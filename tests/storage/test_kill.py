@@ -40,7 +40,9 @@ def run_and_kill(folder: Path, point: str | None, rng: random.Random) -> tuple[s
     if point is not None:
         environment["EVERVIEW_FAILPOINT"] = f"{point}:{rng.randint(1, 30)}"
     arguments = [sys.executable, "-m", "tests.storage.kill_child", str(folder)]
-    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None and child.stderr is not None
         last, deadline = -1, None
         while line := child.stdout.readline():

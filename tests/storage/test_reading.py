@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,9 @@ def test_parts_are_sorted_with_statistics_that_are_true(environment: Environment
         assert (np.diff(hashes) >= 0).all()
         assert (part.hash_min, part.hash_max, part.rows) == (hashes[0], hashes[-1], table.num_rows)
         assert (part.time_min, part.time_max) == (3, 3)
-        assert pq.ParquetFile(tmp_path / "data" / "blob" / part.key).num_row_groups == -(-part.rows // parts.ROW_GROUP_ROWS)
+        assert pq.ParquetFile(tmp_path / "data" / "blob" / part.key).num_row_groups == -(
+            -part.rows // parts.ROW_GROUP_ROWS
+        )
 
 
 def test_a_large_batch_is_written_by_several_threads_without_overlap(environment: Environment) -> None:
@@ -57,7 +60,7 @@ def test_a_large_batch_is_written_by_several_threads_without_overlap(environment
     (batch,) = environment.shard("u1").batches.values()
     bounds = sorted((part.hash_min, part.hash_max) for part in batch.parts)
     assert len(bounds) == 3
-    assert all(left[1] < right[0] for left, right in zip(bounds, bounds[1:], strict=False))
+    assert all(left[1] < right[0] for left, right in pairwise(bounds))
     with environment.contents("u1", 9) as selection:
         assert selection.contents().num_rows == 1_600_000
 
@@ -251,7 +254,9 @@ def test_a_subscription_filters_projects_and_skips_the_snapshot(environment: Env
     assert changes.table.to_pylist() == [{"_time": 2, "_diff": 2, "word": "y"}]  # type: ignore[union-attr]
 
 
-def test_a_large_subscription_comes_in_bounded_pieces(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_subscription_comes_in_bounded_pieces(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from everview.storage import subscribe
 
     monkeypatch.setattr(subscribe, "SMALL_BYTES", 1000)

@@ -1,7 +1,7 @@
 """Random commands from several writers and readers, with faults, crashes and restarts, against the model.
 
 Everything small is made tiny here (inline batches, row groups, fan-ins), so that short histories already go through
-parts, merges and collection. After every step frontiers agree; contents and changes are compared at every readable time.
+parts, merges and collection. Frontiers agree after every step, contents and changes at every readable time.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
-    consumes,
     initialize,
     invariant,
-    multiple,
     precondition,
     rule,
 )
@@ -137,7 +134,10 @@ class Storage(RuleBasedStateMachine):
         self.stale: list[Any] = []
 
     @initialize(
-        durable=st.booleans(), seed=st.integers(0, 2**32), rate=st.sampled_from([0.0, 0.05]), keys=st.lists(keys, min_size=2)
+        durable=st.booleans(),
+        seed=st.integers(0, 2**32),
+        rate=st.sampled_from([0.0, 0.05]),
+        keys=st.lists(keys, min_size=2),
     )
     def start(self, durable: bool, seed: int, rate: float, keys: list[Any]) -> None:
         self.durable = durable
@@ -470,7 +470,9 @@ class Storage(RuleBasedStateMachine):
         self.zombies.append(self.env)
         self.env = self.reopen()
 
-    @rule(point=st.sampled_from(FAILPOINTS), hit=st.integers(1, 2), index=indexes, step=st.integers(1, 4), data=st.data())
+    @rule(
+        point=st.sampled_from(FAILPOINTS), hit=st.integers(1, 2), index=indexes, step=st.integers(1, 4), data=st.data()
+    )
     def crash(self, point: str, hit: int, index: int, step: int, data: st.DataObject) -> None:
         """Crash while writing, compacting or collecting; what was under way happened entirely or not at all."""
         writer = self.pick(self.writers, index)

@@ -190,8 +190,8 @@ def test_no_more_is_hashed_than_takes_part(monkeypatch: pytest.MonkeyPatch, rng:
     keyed = with_hash(updates(rng, [pa.int64(), pa.string()], 50), ["a"])
     hashed.clear()
     consolidate(keyed, ["a"], np.array([3, 5, 8]))
-    consolidate(with_hash(keyed, ["a"]), data_names(keyed), np.array([3, 5, 8]))
-    assert hashed == [3]
+    consolidate(keyed, ["b"], np.array([], dtype=np.intp))
+    assert max(hashed, default=0) <= 3
 
 
 @given(

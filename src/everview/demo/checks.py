@@ -17,7 +17,7 @@ from everview.demo.workload import Follower, Writer, rows_of
 from everview.storage.environment import Environment
 from everview.storage.observer import Observer
 
-TIMES = 5
+TIMES = 6
 
 Contents: TypeAlias = dict[str, Counter[Row]]
 
@@ -31,14 +31,16 @@ class Proof:
         self._environment = environment
         frontiers = [environment.frontiers(id) for id in SCHEMAS]
         since, upper = max(f.since.only for f in frontiers), min(f.upper.only for f in frontiers)
-        self.times = sorted({since + (upper - 1 - since) * n // (TIMES - 1) for n in range(TIMES)})
-        steps = {bisect_right(writer.times, time): time for time in self.times}
+        # The first and the last time that can be read, and some at which a transaction has just become visible.
+        between = [time for time in writer.times if time >= since]
+        self.times = sorted({since, upper - 1, *between[:: len(between) // (TIMES - 2) + 1]})
+        steps = {time: bisect_right(writer.times, time) for time in self.times}
         after = {
             number: {id: Counter(rows) for id, rows in contents.items()}
-            for number, contents in zip(range(max(steps) + 1), replay(seed), strict=False)
-            if number in steps
+            for number, contents in zip(range(max(steps.values()) + 1), replay(seed), strict=False)
+            if number in steps.values()
         }
-        self._expected: dict[int, Contents] = {t: after[bisect_right(writer.times, t)] for t in self.times}
+        self._expected: dict[int, Contents] = {time: after[number] for time, number in steps.items()}
         self._stored: dict[int, Contents] = {}
 
     def checks(self, follower: Follower, data: Path) -> Iterator[Check]:

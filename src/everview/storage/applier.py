@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from everview.errors import EverviewError
 from everview.storage.codec import (
     EPOCH,
     NEXT_ID,
@@ -25,7 +26,7 @@ from everview.storage.codec import (
 )
 from everview.storage.consensus.contract import Conflict, Consensus, Entry
 from everview.storage.contract import GlobalId
-from everview.storage.errors import Determinate, EverviewError, Fenced, Indeterminate, StorageError
+from everview.storage.errors import Determinate, Fenced, Indeterminate, StorageError
 from everview.storage.faults import failpoint
 from everview.storage.shard import Shard
 from everview.storage.transitions import AnyCommand, Draft, Result
@@ -50,6 +51,7 @@ class Applier:
     def __init__(
         self,
         consensus: Consensus,
+        *,
         epoch: int,
         epoch_version: int,
         now_ms: Callable[[], int],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -139,5 +139,6 @@ def decode_batch(number: int, value: bytes, where: str) -> Batch:
         raise Corruption(f"{where}, batch {number} is damaged", detail="its checksum does not match its bytes")
     (length,) = _LENGTH.unpack_from(body)
     numbers, parts = json.loads(body[_LENGTH.size : _LENGTH.size + length])
-    batch = Batch(number, *numbers, parts=tuple(Part(*part) for part in parts))
-    return batch if batch.parts else replace(batch, payload=body[_LENGTH.size + length :])
+    payload = None if parts else body[_LENGTH.size + length :]
+    fields = (number, *numbers, tuple(Part(*part) for part in parts), payload)
+    return Batch(*fields)

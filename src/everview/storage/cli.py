@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -17,7 +16,7 @@ from everview.storage.batch import UNCOMPACTED
 from everview.storage.errors import Corruption, InvalidUsage, UnknownId
 from everview.storage.observer import Observer, Reading, View
 from everview.storage.rendering import Cell, Count, Printer, Size, Time, duration_text, utc_text
-from everview.storage.rows import FirstRows, csv_line, json_value, row_values, value_text
+from everview.storage.rows import FirstRows, csv_header, csv_lines, json_value, row_values, value_text
 from everview.storage.shard import FOREVER, READ, Held, from_frontier
 from everview.timely.consolidate import DIFF, TIME
 from everview.timely.lattice import TIME_MAX
@@ -240,9 +239,9 @@ def _print_rows(reading: Reading, rows: FirstRows, format: Format) -> None:
     if format is Format.table:
         _print_table(printer, reading, rows)
     elif format is Format.csv:
-        print(csv_line(reading.names))
+        print(csv_header(reading.names))
         for table in rows:
-            sys.stdout.writelines(csv_line(values) + "\n" for values in row_values(table))
+            print("\n".join(csv_lines(table)))
     else:
         for table in rows:
             for values in row_values(table):

@@ -1,11 +1,11 @@
 """How shards are written down in consensus: keys, specs and states.
 
-    spec/<id>/             what the shard was created as
-    state/<id>/            frontiers and capabilities; stays when the shard is gone, so that its id is not used again
-    inline/<id>/<number>   a batch with its updates
-    run/<id>/<number>      a batch of parts
-    clock/<name>           a clock
-    meta/<key>             a value kept for a layer above
+spec/<id>/             what the shard was created as
+state/<id>/            frontiers and capabilities; stays when the shard is gone, so that its id is not used again
+inline/<id>/<number>   a batch with its updates
+run/<id>/<number>      a batch of parts
+clock/<name>           a clock
+meta/<key>             a value kept for a layer above
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def shard_prefixes(id: GlobalId) -> tuple[str, ...]:
 def encode_spec(spec: Spec) -> bytes:
     """A spec as a value."""
     head = json.dumps({"key": spec.key, "initial": spec.initial}).encode()
-    return len(head).to_bytes(4, "little") + head + spec.schema.serialize().to_pybytes()
+    return len(head).to_bytes(4, "little") + head + bytes(spec.schema.serialize())
 
 
 def decode_spec(value: bytes) -> Spec:

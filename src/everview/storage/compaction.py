@@ -2,7 +2,7 @@
 
 `plan` decides and changes nothing: it returns the work as a value. Small batches are merged early and large ones
 rarely: batches are sorted into levels by size, and a level that is full is merged into the next, so every update is
-rewritten a number of times logarithmic in the size of the shard. When enough of a shard could cancel out, all is merged.
+rewritten a number of times logarithmic in the size of the shard. When much of a shard could cancel, all is merged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from everview.storage.batch import INLINE_BYTES_MAX, UNCOMPACTED, Batch, decode_inline, inline_batch, one_record_batch, part_batch
+from everview.storage.batch import (
+    INLINE_BYTES_MAX,
+    UNCOMPACTED,
+    Batch,
+    decode_inline,
+    inline_batch,
+    one_record_batch,
+    part_batch,
+)
 from everview.storage.faults import failpoint
 from everview.storage.merge import merge
 from everview.storage.parts import PartReader, PartWriter

@@ -155,17 +155,7 @@ class Put:
 
 
 Command: TypeAlias = (
-    Create
-    | UpdateAndDowngrade
-    | Downgrade
-    | Clone
-    | Renew
-    | Drop
-    | Acquire
-    | Follow
-    | AdvanceClock
-    | AllocateId
-    | Put
+    Create | UpdateAndDowngrade | Downgrade | Clone | Renew | Drop | Acquire | Follow | AdvanceClock | AllocateId | Put
 )
 
 

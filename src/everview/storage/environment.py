@@ -82,9 +82,24 @@ class Environment:
         self._hot = HotCopies(folder / "hot", self._reader, hot_bytes_max)
         self._stager = Stager(blob, scratch, self.epoch)
         self._closed = False
-        self._applier = Applier(consensus, self.epoch, version, now_ms, _new_token, self._published)
+        self._applier = Applier(
+            consensus,
+            epoch=self.epoch,
+            epoch_version=version,
+            now_ms=now_ms,
+            new_token=_new_token,
+            published=self._published,
+        )
         self.maintenance = Maintenance(
-            self._applier, consensus, blob, self.epoch, self._stager, self._reader, self._hot, self._pins, now_ms
+            self._applier,
+            consensus=consensus,
+            blob=blob,
+            epoch=self.epoch,
+            stager=self._stager,
+            reader=self._reader,
+            hot=self._hot,
+            pins=self._pins,
+            now_ms=now_ms,
         )
         if background:
             self.maintenance.start()
@@ -93,7 +108,7 @@ class Environment:
     def open(
         cls, data: str | os.PathLike[str], *, consensus: str | None = None, blob: str | None = None, **options: Any
     ) -> Environment:
-        """Open the environment in the folder `data`, making it if there is none; the URLs place its stores elsewhere."""
+        """Open the environment in folder `data`, made if there is none; the URLs place its stores elsewhere."""
         stores = opening.open_stores(Path(data), consensus, blob)
         return cls(*stores, Path(data), **options)
 
@@ -120,8 +135,9 @@ class Environment:
             for command in commands:
                 if isinstance(command, UpdateAndDowngrade) and not isinstance(command.updates, Staged):
                     staged.append(self.stage(command.capability.id, command.updates))
-                    command = UpdateAndDowngrade(command.capability, staged[-1], command.to)
-                ready.append(command)
+                    ready.append(UpdateAndDowngrade(command.capability, staged[-1], command.to))
+                else:
+                    ready.append(command)
             return self.commit(*ready)
         except Indeterminate:
             raise  # it may be committed, so nothing may be removed; the next process finds out
@@ -192,7 +208,9 @@ class Environment:
 
     def contents(self, id: GlobalId, as_of: int, hashes: I64 | None = None) -> Selection:
         """The contents at `as_of`, a time in `[since, upper)`, of all keys or of those with the given hashes."""
-        return self._select(id, 0, as_of + 1, hashes, lambda shard, clocks: check_contents_readable(shard, as_of, clocks))
+        return self._select(
+            id, 0, as_of + 1, hashes, lambda shard, clocks: check_contents_readable(shard, as_of, clocks)
+        )
 
     def changes(self, id: GlobalId, lower: int, upper: int, hashes: I64 | None = None) -> Selection:
         """The changes at times in `[lower, upper)`; all times before `lower` down to the last may be forgotten."""
@@ -289,7 +307,15 @@ class Environment:
                     continue
                 check(shard, self._applier.clocks)
                 release = self._pins.pin_locked(part for batch in shard.batches.values() for part in batch.parts)
-            return Selection(shard, (lower, upper), hashes, self._reader, self._hot, self._tails, release)
+            return Selection(
+                shard,
+                (lower, upper),
+                hashes,
+                reader=self._reader,
+                hot=self._hot,
+                tails=self._tails,
+                release=release,
+            )
 
     def _published(self, changes: list[tuple[Shard | None, Shard]]) -> None:
         for before, after in changes:
@@ -307,11 +333,11 @@ class Environment:
     def __enter__(self) -> Environment:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
 def _new_token(kind: str) -> str:
     return f"{kind}-{secrets.token_hex(8)}"
-
-

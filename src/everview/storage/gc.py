@@ -10,9 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from everview.storage.batch import Part
+from everview.storage.batch import Part, decode_batch
 from everview.storage.blob.contract import Blob
-from everview.storage.codec import decode_batch
 from everview.storage.consensus.contract import Consensus
 from everview.storage.errors import StorageError
 from everview.storage.faults import failpoint

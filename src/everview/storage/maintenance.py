@@ -35,6 +35,7 @@ class Maintenance:
     def __init__(
         self,
         applier: Applier,
+        *,
         consensus: Consensus,
         blob: Blob,
         epoch: int,

@@ -236,9 +236,13 @@ class Reading:
                 self._check_that_it_moved_on(error)
 
     def _select(self, times: tuple[int, int]) -> Selection:
-        parts = Selection(self._view.shard, times, None, PartReader(self._blob), None, Tails(), lambda: None).parts
+        parts = Selection(
+            self._view.shard, times, None, reader=PartReader(self._blob), hot=None, tails=Tails(), release=lambda: None
+        ).parts
         ahead = OpenedAhead(self._blob, [part.key for part in parts])
-        return Selection(self._view.shard, times, None, PartReader(ahead), None, Tails(), ahead.close)
+        return Selection(
+            self._view.shard, times, None, reader=PartReader(ahead), hot=None, tails=Tails(), release=ahead.close
+        )
 
     def _check_that_it_moved_on(self, error: BlobMissing | Corruption) -> None:
         """Raise, unless a part is missing because it is no longer wanted, so that looking again will help."""

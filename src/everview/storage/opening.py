@@ -1,4 +1,4 @@
-"""Opening an environment: finding its stores, checking their format, and taking the epoch that fences older processes."""
+"""Opening an environment: finding its stores, checking their format, taking the epoch that fences older processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from everview.storage.shard import FOREVER
 EPOCH_TRIES_MAX = 100
 
 
-def open_stores(data: Path, consensus: str | None, blob: str | None, *, read_only: bool = False) -> tuple[Consensus, Blob]:
+def open_stores(
+    data: Path, consensus: str | None, blob: str | None, *, read_only: bool = False
+) -> tuple[Consensus, Blob]:
     """The stores of the environment in folder `data`, or wherever the URLs say."""
     try:
         if not read_only:

@@ -69,6 +69,7 @@ class Selection:
         shard: Shard,
         time_range: tuple[int, int],
         hashes: I64 | None,
+        *,
         reader: PartReader,
         hot: HotCopies | None,
         tails: Tails,
@@ -154,7 +155,9 @@ class Selection:
         wanted = self.hashes[first:last]
         copy = self._hot.get(part, self._where) if self._hot and len(wanted) <= LOOKUP_HASHES_MAX else None
         if copy is not None:
-            return self._in_times(copy.find(wanted, names))
+            found = copy.find(wanted, names)
+            inside = self.time_range[0] <= part.time_min and part.time_max < self.time_range[1]
+            return found if inside else self._in_times(found)
         return self._restricted(self._reader.read(part, self._where, names, (int(wanted[0]), int(wanted[-1]))))
 
     def _restricted(self, table: pa.Table) -> pa.Table:
@@ -195,7 +198,9 @@ class Selection:
     def __enter__(self) -> Selection:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -221,12 +226,12 @@ def check_contents_readable(shard: Shard, as_of: int, clocks: Clocks) -> None:
 def check_changes_readable(shard: Shard, lower: int, upper: int, clocks: Clocks) -> None:
     """Raise `NotReadable` unless changes in `[lower, upper)` are exact and complete.
 
-    Times at or before `since` may stand for earlier ones, so changes are exact only beyond it; unless there are none earlier.
+    Times at `since` may stand for earlier ones, so changes are exact only beyond it, unless nothing was earlier.
     """
     since, complete = shard.since(clocks), shard.upper(clocks)
     if since == FOREVER:
         raise NotReadable(f"collection {shard.id} can no longer be read", detail="its last read capability was dropped")
-    if since >= lower and lower > shard.spec.initial:
+    if since >= lower > shard.spec.initial:
         detail = f"since is {since}, and must be before {lower}"
         raise NotReadable(f"changes of collection {shard.id} from {lower} on are no longer known", detail=detail)
     if upper > complete:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -91,16 +91,29 @@ def json_value(value: Any) -> Any:
     return str(value) if isinstance(value, Decimal) else value
 
 
-def csv_line(values: Iterable[Any]) -> str:
-    """The values in a line of CSV; a NULL is empty, and an empty text is quoted."""
-    return ",".join(_csv_field(value) for value in values)
+def csv_header(names: Sequence[str]) -> str:
+    """The names of the columns as a line of CSV."""
+    return ",".join(_csv_texts(pa.array(names)).to_pylist())
 
 
-def _csv_field(value: Any) -> str:
+def csv_lines(table: pa.Table) -> list[str]:
+    """The rows as lines of CSV; a NULL is empty, and an empty text is quoted."""
+    columns = [_csv_texts(column) for column in table.combine_chunks().columns]
+    return pc.binary_join_element_wise(*columns, ",").to_pylist()  # type: ignore[no-any-return]
+
+
+def _csv_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    if pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
+        column = pa.array([_text(value) for value in column.to_pylist()], pa.string())
+    elif not pa.types.is_string(column.type):
+        return pc.fill_null(column.cast(pa.string()), "")
+    special = pc.match_substring_regex(column, '[",\r\n]|^$')
+    quoted = pc.binary_join_element_wise('"', pc.replace_substring(column, '"', '""'), '"', "")
+    return pc.fill_null(pc.if_else(special, quoted, column), "")
+
+
+def _text(value: Any) -> str | None:
     if value is None:
-        return ""
+        return None
     value = json_value(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if text and not any(character in text for character in ',"\r\n'):
-        return text
-    return '"' + text.replace('"', '""') + '"'
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

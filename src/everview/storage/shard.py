@@ -154,7 +154,9 @@ def move(shard: Shard, token: str, to: int, clocks: Clocks) -> Shard:
     """Downgrade one capability to `to`."""
     held = shard.held[token]
     if held.clock is not None:
-        raise InvalidUsage(f"capability {token} on {shard.id} follows clock {held.clock}", hint="advance the clock instead")
+        raise InvalidUsage(
+            f"capability {token} on {shard.id} follows clock {held.clock}", hint="advance the clock instead"
+        )
     if to < held.frontier:
         raise TimesOutOfRange(
             f"a capability on {shard.id} cannot move back", detail=f"from {held.frontier} to {to_frontier(to)}"

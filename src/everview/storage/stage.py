@@ -1,7 +1,7 @@
 """Staging: turning a table of updates into a batch that a commit can take, however large.
 
 Small batches go along inside the commit. Large ones are sorted, consolidated and written as Parquet parts first, by
-several threads over separate ranges of hashes; until a commit refers to them they are nobody's, and are removed if none does.
+several threads over separate ranges of hashes. Until a commit refers to them they are nobody's; if none does they go.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from everview.storage.contract import GlobalId
 from everview.storage.errors import SchemaMismatch
 from everview.storage.parts import PartWriter
 from everview.storage.shard import Spec
-from everview.timely.consolidate import HASH, RESERVED, consolidate, int_column, with_hash
-from everview.timely.hashing import hashable
+from everview.timely.consolidate import HASH, RESERVED, consolidate, with_column, with_hash
+from everview.timely.hashing import hash_rows, hashable
 
 _ROWS_PER_THREAD = 1 << 19
 _SURELY_SMALL_ROWS = 64  # encoding so few to see their size costs less than asking for it
@@ -36,7 +36,6 @@ class Staged:
     id: GlobalId
     batch: Batch | None
     used: bool = field(default=False, compare=False)
-
 
 
 class Stager:
@@ -77,12 +76,16 @@ class Stager:
 
     def _write(self, id: GlobalId, spec: Spec, table: pa.Table) -> tuple[Part, ...]:
         ranges = max(1, min(self.threads, table.num_rows // _ROWS_PER_THREAD))
-        table = with_hash(table.combine_chunks(), spec.key)
+        table = table.combine_chunks()
         if ranges == 1:
-            return self._write_range(id, spec, table, None)
-        hashes = int_column(table, HASH)
+            return self._write_range(id, spec, with_hash(table, spec.key), None)
         span = 2**64 // ranges
         with ThreadPoolExecutor(ranges, thread_name_prefix="stage") as pool:
+            step = -(-table.num_rows // ranges)
+            columns = [table.column(name) for name in spec.key]
+            slices = ([c.slice(at, step) for c in columns] for at in range(0, table.num_rows, step))
+            hashes = np.concatenate(list(pool.map(lambda piece: hash_rows(piece, len(piece[0])), slices)))
+            table = with_column(table, HASH, hashes)
             jobs = []
             for number in range(ranges):
                 inside = hashes >= -(2**63) + number * span

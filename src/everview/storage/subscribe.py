@@ -44,8 +44,8 @@ class Source(Protocol):
 class Subscription:
     """An iterator of `Updates` and `Progress`; made by `Environment.subscribe`.
 
-    The first progress that passes the starting time ends the snapshot. `capability` must stay valid and at or before the
-    times not yet delivered; the reader downgrades it as it goes, to just before the last progress at most.
+    The first progress that passes the starting time ends the snapshot. The capability must stay valid, and before the
+    times not yet delivered: the reader downgrades it as it goes, to just before the last progress at most.
     """
 
     def __init__(

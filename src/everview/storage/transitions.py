@@ -250,7 +250,9 @@ def _allocate(draft: Draft, command: AllocateId) -> GlobalId:
 
 def _put(draft: Draft, command: Put) -> None:
     if command.value is not None and len(command.value) > META_VALUE_BYTES_MAX:
-        raise InvalidUsage(f"value {command.key} has {len(command.value)} bytes", detail=f"at most {META_VALUE_BYTES_MAX}")
+        raise InvalidUsage(
+            f"value {command.key} has {len(command.value)} bytes", detail=f"at most {META_VALUE_BYTES_MAX}"
+        )
     draft.puts[command.key] = command.value
 
 

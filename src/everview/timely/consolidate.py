@@ -91,42 +91,27 @@ def consolidate(updates: pa.Table, key: Sequence[str] | None = None, rows: Posit
         hashes, times, diffs = hashes[rows], times[rows], diffs[rows]
     if len(hashes) == 0:
         return updates.slice(0, 0)
-    row_hashes = hashes
-    if key != names:
-        columns = [updates.column(name) for name in names]
-        if rows is not None:
-            columns = [column.take(pa.array(rows)) for column in columns]
-        row_hashes = hash_rows(columns, len(hashes))
-    order = _order(hashes, row_hashes, times)
-    if order is not None:
-        hashes, row_hashes, times, diffs = hashes[order], row_hashes[order], times[order], diffs[order]
-        rows = order if rows is None else rows[order]
-    same = (hashes[1:] == hashes[:-1]) & (times[1:] == times[:-1]) & (row_hashes[1:] == row_hashes[:-1])
-    return _sum_equal(updates, rows, same, diffs)
-
-
-def _order(hashes: I64, row_hashes: I64, times: I64) -> Positions | None:
-    """Positions sorted by (hash, row hash, time), or None if they stand so already."""
-    order = None
     if (hashes[1:] < hashes[:-1]).any():
         order = order_by_hash(hashes)
-        hashes = hashes[order]
-    tied = np.zeros(len(hashes), dtype=bool)
-    ties = hashes[1:] == hashes[:-1]
-    if not ties.any():
-        return order
-    tied[1:] |= ties
-    tied[:-1] |= ties
-    places = np.flatnonzero(tied)
-    rows = places if order is None else order[places]
-    sub = (times[rows], row_hashes[rows], hashes[places])
-    sorted_rows = rows[np.lexsort(sub)]
-    if order is None:
-        if (sorted_rows == rows).all():
-            return None
-        order = np.arange(len(hashes))
-    order[places] = sorted_rows
-    return order
+        hashes, times, diffs = hashes[order], times[order], diffs[order]
+        rows = order if rows is None else rows[order]
+    same = hashes[1:] == hashes[:-1]
+    if same.any():
+        # Only among rows of one hash is there more to compare, and often there are none.
+        tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
+        row_hashes = hashes[tied]
+        if key != names:
+            places = pa.array(tied if rows is None else rows[tied])
+            row_hashes = hash_rows([updates.column(name).take(places) for name in names], len(tied))
+        order = np.lexsort((times[tied], row_hashes, hashes[tied]))
+        if (order[1:] < order[:-1]).any():
+            rows, times, diffs = np.arange(len(hashes)) if rows is None else rows.copy(), times.copy(), diffs.copy()
+            rows[tied], times[tied], diffs[tied] = rows[tied][order], times[tied][order], diffs[tied][order]
+            row_hashes = row_hashes[order]
+        alike = np.zeros(len(hashes), dtype=bool)
+        alike[tied[1:]] = row_hashes[1:] == row_hashes[:-1]
+        same &= (times[1:] == times[:-1]) & alike[1:]
+    return _sum_equal(updates, rows, same, diffs)
 
 
 def _sum_equal(updates: pa.Table, order: Positions | None, same: Bools, diffs: I64) -> pa.Table:
