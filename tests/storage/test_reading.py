@@ -106,6 +106,8 @@ def test_changes_are_exact_only_beyond_since(environment: Environment) -> None:
     environment.changes("u1", 5, 10).close()
     with pytest.raises(NotReadable, match="not complete yet"):
         environment.changes("u1", 5, 11)
+    with pytest.raises(NotReadable, match="no longer known"):
+        environment.changes("u1", 0, 3)  # nothing was earlier, but times up to since have become one
 
 
 def test_what_is_being_read_is_not_collected(environment: Environment, tmp_path: Path) -> None:
@@ -185,6 +187,19 @@ def test_a_damaged_inline_batch_is_named(tmp_path: Path) -> None:
     with Environment.open(tmp_path, background=False) as environment:
         with pytest.raises(Corruption, match="collection u1, batch 0 is damaged"):
             environment.contents("u1", 4)
+        environment.create("u2", SCHEMA)
+
+
+@pytest.mark.parametrize("key", ["state/u1/", "spec/u1/"])
+def test_damaged_metadata_are_named(tmp_path: Path, key: str) -> None:
+    with Environment.open(tmp_path, background=False) as environment:
+        environment.create("u1", SCHEMA)
+    consensus = SqliteConsensus(tmp_path / "consensus.db")
+    consensus.commit({}, {key: b"[1, {"}, 99)
+    consensus.close()
+    with Environment.open(tmp_path, background=False) as environment:
+        with pytest.raises(Corruption, match="metadata of collection u1"):
+            environment.frontiers("u1")
         environment.create("u2", SCHEMA)
 
 

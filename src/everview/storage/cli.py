@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -16,7 +15,7 @@ from everview.storage.batch import UNCOMPACTED
 from everview.storage.errors import Corruption, InvalidUsage, UnknownId
 from everview.storage.observer import Observer, Reading, View
 from everview.storage.rendering import Cell, Count, Printer, Size, Time, duration_text, utc_text
-from everview.storage.rows import FirstRows, csv_header, csv_lines, json_value, row_values, value_text
+from everview.storage.rows import FirstRows, csv_header, csv_lines, json_lines, row_values, value_text
 from everview.storage.shard import FOREVER, READ, Held, from_frontier
 from everview.timely.consolidate import DIFF, TIME
 from everview.timely.lattice import TIME_MAX
@@ -244,9 +243,7 @@ def _print_rows(reading: Reading, rows: FirstRows, format: Format) -> None:
             print("\n".join(csv_lines(table)))
     else:
         for table in rows:
-            for values in row_values(table):
-                named = dict(zip(reading.names, map(json_value, values), strict=True))
-                print(json.dumps(named, ensure_ascii=False))
+            print("\n".join(json_lines(table)))
     if rows.left_out:
         number = f"{rows.left_out:,}" if rows.counted else f"up to {rows.left_out:,}"
         printer.note(f"… {number} more row{'s' * (rows.left_out != 1)}; --limit says how many to show")

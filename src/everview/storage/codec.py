@@ -11,13 +11,15 @@ meta/<key>             a value kept for a layer above
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 
 from everview.storage.batch import Batch, decode_batch, encode_batch
 from everview.storage.consensus.contract import Entry
 from everview.storage.contract import GlobalId
+from everview.storage.errors import Corruption
 from everview.storage.shard import Held, Shard, Spec
 
 EPOCH = "epoch"
@@ -90,18 +92,28 @@ def decode_state(id: GlobalId, spec: Spec, value: bytes, batches: Iterable[Batch
     )
 
 
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """Whatever fails inside is damage to the metadata of `what`."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, pa.ArrowException) as error:
+        raise Corruption(f"the metadata of {what} do not decode", detail=str(error)) from error
+
+
 def decode_shard(id: GlobalId, entries: Iterable[tuple[str, Entry]]) -> Shard | None:
     """A shard from a scan of `shard_prefixes`; None if its id was never used."""
     spec, state, batches = Spec(pa.schema([]), (), 0), None, []
-    for key, entry in entries:
-        kind, _, rest = key.partition("/")
-        if kind == "spec":
-            spec = decode_spec(entry.value)
-        elif kind == "state":
-            state = entry.value
-        else:
-            batches.append(decode_batch(int(rest.rpartition("/")[2]), entry.value, f"collection {id}"))
-    return None if state is None else decode_state(id, spec, state, batches)
+    with decoding(f"collection {id}"):
+        for key, entry in entries:
+            kind, _, rest = key.partition("/")
+            if kind == "spec":
+                spec = decode_spec(entry.value)
+            elif kind == "state":
+                state = entry.value
+            else:
+                batches.append(decode_batch(int(rest.rpartition("/")[2]), entry.value, f"collection {id}"))
+        return None if state is None else decode_state(id, spec, state, batches)
 
 
 def writes_between(before: Shard | None, after: Shard) -> dict[str, bytes | None]:

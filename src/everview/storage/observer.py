@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +19,7 @@ import pyarrow as pa
 
 from everview.storage.blob.ahead import OpenedAhead
 from everview.storage.blob.contract import Blob
-from everview.storage.codec import clock_key, decode_shard, decode_state, shard_prefixes, state_key
+from everview.storage.codec import clock_key, decode_shard, decode_state, decoding, shard_prefixes, state_key
 from everview.storage.consensus.contract import Consensus, Entry
 from everview.storage.contract import Frontiers, GlobalId
 from everview.storage.disk import read_failure
@@ -113,7 +112,7 @@ class Observer:
         found: dict[GlobalId, Frontiers] = {}
         for key, entry in entries:
             id = key.split("/")[1]
-            with _decoding(f"collection {id}"):
+            with decoding(f"collection {id}"):
                 shard = decode_state(id, _NO_SPEC, entry.value, ())
                 if not shard.gone:
                     found[id] = View(shard, clocks).frontiers
@@ -122,7 +121,7 @@ class Observer:
     def look(self, id: GlobalId) -> View:
         """One collection now."""
         clocks, entries = _clocks_apart(self._consensus.scan(_CLOCKS, *shard_prefixes(id)))
-        with _decoding(f"collection {id}"):
+        with decoding(f"collection {id}"):
             shard = decode_shard(id, entries)
         if shard is None:
             raise UnknownId(f"collection {id} does not exist", hint=self._hint(id))
@@ -261,14 +260,6 @@ class Reading:
 
 def _clocks_apart(scanned: list[tuple[str, Entry]]) -> tuple[Clocks, list[tuple[str, Entry]]]:
     """The clocks among the entries, and the rest of the entries."""
-    with _decoding("the clocks"):
+    with decoding("the clocks"):
         clocks = {key.removeprefix(_CLOCKS): json.loads(e.value) for key, e in scanned if key.startswith(_CLOCKS)}
     return clocks, [(key, entry) for key, entry in scanned if not key.startswith(_CLOCKS)]
-
-
-@contextmanager
-def _decoding(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, TypeError, LookupError, pa.ArrowException) as error:
-        raise Corruption(f"the metadata of {what} do not decode", detail=str(error)) from error

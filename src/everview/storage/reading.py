@@ -231,7 +231,8 @@ def check_changes_readable(shard: Shard, lower: int, upper: int, clocks: Clocks)
     since, complete = shard.since(clocks), shard.upper(clocks)
     if since == FOREVER:
         raise NotReadable(f"collection {shard.id} can no longer be read", detail="its last read capability was dropped")
-    if since >= lower > shard.spec.initial:
+    from_the_start = lower <= shard.spec.initial == since
+    if since >= lower and not from_the_start:
         detail = f"since is {since}, and must be before {lower}"
         raise NotReadable(f"changes of collection {shard.id} from {lower} on are no longer known", detail=detail)
     if upper > complete:

@@ -57,8 +57,11 @@ class FirstRows:
 
 def row_values(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """The rows as Python values; dates and times as text, for Python does not reach all of theirs."""
-    columns = [c.cast(pa.string()) if pa.types.is_temporal(c.type) else c for c in table.columns]
-    return zip(*(column.to_pylist() for column in columns), strict=True)
+    return zip(*_column_values(table), strict=True)
+
+
+def _column_values(table: pa.Table) -> list[list[Any]]:
+    return [(c.cast(pa.string()) if pa.types.is_temporal(c.type) else c).to_pylist() for c in table.columns]
 
 
 def value_text(value: Any) -> str | None:
@@ -89,6 +92,16 @@ def json_value(value: Any) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     return str(value) if isinstance(value, Decimal) else value
+
+
+def json_lines(table: pa.Table) -> Iterator[str]:
+    """The rows as JSON objects, a line each."""
+    columns = [
+        values if pa.types.is_integer(field.type) or pa.types.is_string(field.type) else map(json_value, values)
+        for field, values in zip(table.schema, _column_values(table), strict=True)
+    ]
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    return (encode(dict(zip(table.column_names, row, strict=True))) for row in zip(*columns, strict=True))
 
 
 def csv_header(names: Sequence[str]) -> str:

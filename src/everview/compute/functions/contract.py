@@ -1,0 +1,68 @@
+"""What a registered function is.
+
+There is one entry for each overload. `evaluate` is its meaning in Python, over the representations of `ir.types`;
+`spark` is the same meaning in Spark SQL. A function that can fail for arguments that are not NULL (`fails`) raises
+`Failure` in Python; in Spark it must give NULL instead, and a NULL from arguments of which none is NULL then *is* the
+failure. So errors are data on both engines: no evaluation ever ends a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from everview.compute.ir.types import SqlType
+
+
+class Failure(Exception):
+    """An evaluation that failed, as PostgreSQL would report it: division by zero is 22012."""
+
+    def __init__(self, sqlstate: str, message: str) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+        self.message = message
+
+
+Result = SqlType | Callable[[Sequence[SqlType]], SqlType]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One overload of a scalar function, operator or cast.
+
+    `key` is what plans refer to, such as `add(int4,int4)`. `args` are base types (`SqlType.base`); the result may
+    depend on the modifiers of the actual arguments, as the scale of a product does. A `typed` function's `evaluate` is
+    given the result type first, as a cast to numeric(10,2) needs.
+    """
+
+    key: str
+    name: str
+    args: tuple[SqlType, ...]
+    result: Result
+    evaluate: Callable[..., Any]
+    spark: str | Callable[[Sequence[str], Sequence[SqlType], SqlType], str]
+    strict: bool = True
+    fails: bool = False
+    typed: bool = False
+    variadic: bool = False  # the last argument type may occur any number of times, also none
+    volatile: bool = False  # not a function of its arguments alone, as now() is: refused in maintained views
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """One overload of an aggregate: its meaning over the list of argument tuples of a group, multiplicities unfolded.
+
+    `sums` says that it can be maintained from additive accumulators (count, sum, avg, variance) rather than from the
+    rows of the group. `takes_nulls`: rows whose arguments are NULL take part, as for count(*) and array_agg.
+    """
+
+    key: str
+    name: str
+    args: tuple[SqlType, ...]
+    result: Result
+    evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any]
+    spark: str | Callable[[Sequence[str], Sequence[SqlType], SqlType], str]
+    takes_nulls: bool = False
+    sums: bool = False
+    empty: Any = None  # over no rows: 0 for count, NULL for the others

@@ -1,0 +1,1 @@
+"""The plan language: typed relations and scalars, with positions instead of names."""

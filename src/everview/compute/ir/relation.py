@@ -1,0 +1,262 @@
+"""Relations: what a plan is made of. A collection in, a collection out; multiplicities are part of the meaning.
+
+Every relation means a function from collections (multisets of rows with integer multiplicities) to a collection, at
+each time by itself. Rows are positional: `types(relation)` says what they hold. Anything SQL can say lowers to these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from everview.compute.ir.scalar import Column, Scalar
+from everview.compute.ir.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Rows that are written down, each with its multiplicity."""
+
+    rows: tuple[tuple[tuple[Any, ...], int], ...]
+    schema: tuple[SqlType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """The collection named `id`: a stored one, or one bound by a `Let` around."""
+
+    id: str
+    schema: tuple[SqlType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The columns at these positions, in this order."""
+
+    input: Relation
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Each row with more columns behind; a scalar may read the columns that scalars before it add."""
+
+    input: Relation
+    scalars: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows for which every predicate is true."""
+
+    input: Relation
+    predicates: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMap:
+    """Each row once for every row that a table function gives for it, with that row's columns behind."""
+
+    input: Relation
+    function: str
+    args: tuple[Scalar, ...]
+    added: tuple[SqlType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The product of the inputs, restricted to rows in which, for each equivalence, all members are equal and not NULL.
+
+    Members are scalars over the inputs' columns side by side, each over columns of one input.
+    """
+
+    inputs: tuple[Relation, ...]
+    equivalences: tuple[tuple[Scalar, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate of a `Reduce`: over distinct values if asked, of rows that pass the filter, in the order given."""
+
+    function: str
+    args: tuple[Scalar, ...]
+    type: SqlType
+    distinct: bool = False
+    filter: Scalar | None = None
+    order: tuple[Order, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One sort key."""
+
+    scalar: Scalar
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """One row for each distinct value of the keys that occurs: the keys, then the aggregates.
+
+    Without keys there is a row only if there is input: that SQL wants one in any case is for the lowering to say.
+    Without aggregates this is DISTINCT.
+    """
+
+    input: Relation
+    keys: tuple[Scalar, ...]
+    aggregates: tuple[Aggregate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """Of each group, the rows from `offset` on and no more than `limit`, in the given order; ties by the whole row."""
+
+    input: Relation
+    group: tuple[int, ...]
+    order: tuple[Order, ...]
+    limit: int | None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Which rows around the current one a window function sees. Bounds: None is unbounded, 0 the current row."""
+
+    unit: str  # rows, range or groups
+    start: int | Any | None
+    end: int | Any | None
+    exclude: str | None = None  # current row, group or ties
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFunction:
+    """One window function of a `Window`."""
+
+    function: str
+    args: tuple[Scalar, ...]
+    type: SqlType
+    frame: Frame
+    filter: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Each row with window functions behind, over its partition in the given order; ties by the whole row."""
+
+    input: Relation
+    partition: tuple[Scalar, ...]
+    order: tuple[Order, ...]
+    functions: tuple[WindowFunction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Rows with a positive multiplicity; the others are dropped."""
+
+    input: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """Every multiplicity with its sign turned."""
+
+    input: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All inputs together, multiplicities added."""
+
+    inputs: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """`body`, in which `Get(id)` means `value`."""
+
+    id: str
+    value: Relation
+    body: Relation
+
+
+Relation: TypeAlias = (
+    Constant | Get | Project | Map | Filter | FlatMap | Join | Reduce | TopK | Window | Threshold | Negate | Union | Let
+)
+
+
+def types(relation: Relation) -> tuple[SqlType, ...]:
+    """The types of the relation's columns."""
+    match relation:
+        case Constant(schema=schema) | Get(schema=schema):
+            return schema
+        case Project(input, columns):
+            below = types(input)
+            return tuple(below[index] for index in columns)
+        case Map(input, scalars):
+            return types(input) + tuple(scalar.type for scalar in scalars)
+        case FlatMap(input=input, added=added):
+            return types(input) + added
+        case Join(inputs):
+            return tuple(column for each in inputs for column in types(each))
+        case Reduce(_, keys, aggregates):
+            return tuple(key.type for key in keys) + tuple(each.type for each in aggregates)
+        case Window(input=input, functions=functions):
+            return types(input) + tuple(each.type for each in functions)
+        case Union(inputs):
+            return types(inputs[0])
+        case Let(body=body):
+            return types(body)
+        case _:
+            return types(relation.input)
+
+
+def arity(relation: Relation) -> int:
+    """How many columns the relation has."""
+    return len(types(relation))
+
+
+def inputs_of(relation: Relation) -> tuple[Relation, ...]:
+    """The relations directly below."""
+    match relation:
+        case Constant() | Get():
+            return ()
+        case Join(inputs) | Union(inputs):
+            return inputs
+        case Let(_, value, body):
+            return (value, body)
+        case _:
+            return (relation.input,)
+
+
+def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
+    """The same operator over other inputs."""
+    match relation:
+        case Constant() | Get():
+            return relation
+        case Join() | Union():
+            return replace(relation, inputs=inputs)
+        case Let():
+            return replace(relation, value=inputs[0], body=inputs[1])
+        case _:
+            return replace(relation, input=inputs[0])
+
+
+def transform(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
+    """Rewrite from the bottom up: `change` sees each relation after what is below it."""
+    below = inputs_of(relation)
+    changed = tuple(transform(each, change) for each in below)
+    return change(with_inputs(relation, changed) if changed != below else relation)
+
+
+def walk(relation: Relation) -> Iterator[Relation]:
+    """The relation and everything below it, parents first."""
+    yield relation
+    for each in inputs_of(relation):
+        yield from walk(each)
+
+
+def all_columns(relation: Relation) -> tuple[Column, ...]:
+    """The relation's columns as scalars."""
+    return tuple(Column(index, column) for index, column in enumerate(types(relation)))
