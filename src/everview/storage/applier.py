@@ -1,8 +1,8 @@
 """The applier: the one place where drafts become durable.
 
 It holds what is stored in memory (this process is the only writer, by its epoch), runs commands against drafts, and
-commits. Commits that wait for one another share the next durable write: whoever gets the lock first takes along all
-that are queued, each drafted on top of the ones before, and each failing on its own if its commands are invalid.
+commits. Commits that come while another is under way share the next durable write: one of those who wait leads and
+takes along all that are queued, each drafted on top of the ones before, each failing alone if its commands are invalid.
 """
 
 from __future__ import annotations
@@ -39,10 +39,20 @@ Published = Callable[[list[tuple[Shard | None, Shard]]], None]
 
 @dataclass
 class _Request:
+    """A commit that is queued. Its owner sleeps on `asleep`, and is woken when it is done or has to lead."""
+
     commands: tuple[AnyCommand, ...]
+    asleep: threading.Lock = field(default_factory=threading.Lock)
     results: list[Result] = field(default_factory=list)
     error: BaseException | None = None
     done: bool = False
+
+    def __post_init__(self) -> None:
+        self.asleep.acquire()
+
+    def wake(self) -> None:
+        """Happens once to every request that did not lead from the start."""
+        self.asleep.release()
 
 
 class Applier:
@@ -67,6 +77,7 @@ class Applier:
         self._shards: dict[GlobalId, tuple[Shard, int]] = {}
         self._queue: deque[_Request] = deque()
         self._queue_lock = threading.Lock()
+        self._led = False
         self._commit_lock = threading.RLock()
         self._fenced: Fenced | None = None
         self.changed = threading.Condition()
@@ -117,18 +128,32 @@ class Applier:
             if len(self._queue) >= QUEUE_MAX:
                 raise Determinate(f"{QUEUE_MAX} commits are waiting already", hint="slow down and retry")
             self._queue.append(request)
-        with self._commit_lock:
-            while not request.done:
-                self._commit_next_group()
+            leads, self._led = not self._led, True
+        if not leads:
+            request.asleep.acquire()
+        if not request.done:
+            try:
+                self._commit_next_group(request)
+            finally:
+                self._hand_over()
         if request.error is not None:
             raise request.error
         return request.results
 
-    def _commit_next_group(self) -> None:
+    def _hand_over(self) -> None:
+        """Let the first of those who wait lead, if anyone waits."""
+        with self._queue_lock:
+            self._led = bool(self._queue)
+            if self._led:
+                self._queue[0].wake()
+
+    def _commit_next_group(self, leader: _Request) -> None:
         with self._queue_lock:
             group = [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
+        assert group[0] is leader
         try:
-            self._commit_group(group)
+            with self._commit_lock:
+                self._commit_group(group)
         except BaseException as error:
             for request in group:
                 request.error = error if request.error is None or isinstance(error, Fenced) else request.error
@@ -137,6 +162,8 @@ class Applier:
         finally:
             for request in group:
                 request.done = True
+                if request is not leader:
+                    request.wake()
 
     def _commit_group(self, group: list[_Request]) -> None:
         if self._fenced is not None:

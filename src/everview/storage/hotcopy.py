@@ -1,21 +1,24 @@
-"""Hot copies: parts as uncompressed Arrow files in a local folder, memory-mapped for finding the rows of a few keys.
+"""Hot copies: columns of parts as uncompressed Arrow files in a local folder, mapped into memory to find a few rows.
 
 Parquet must decode tens of thousands of rows to give one; a mapped Arrow file gives any row at once, so the cost of a
-look-up follows the keys asked for and not the size of the part. A copy is made when a part is first looked into, holds
-nothing that the part doesn't, and the least recently used ones are removed when their sizes exceed the limit. Its
-checksum is in its name, so that one left by an earlier process is used again only if it is whole.
+look-up follows the keys asked for and not the size of the part. A column is copied when it is first asked for, and the
+least recently used parts go when their copies exceed the limit. The checksum of a copy is in its name, so that one left
+by an earlier process is used again only if it is whole.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from everview.storage.batch import Part
 from everview.storage.parts import PartReader, checksum_of
@@ -23,28 +26,51 @@ from everview.timely.consolidate import HASH
 from everview.timely.hashing import I64
 
 
+_FENCE_ROWS = 64  # every so many hashes one is kept at hand: few enough to stay in the processor's cache
+
+
 class HotCopy:
-    """One mapped part."""
+    """The columns of one part that have been copied so far. Made and filled under `lock`."""
 
-    def __init__(self, path: Path) -> None:
-        self._map = pa.memory_map(str(path))
-        table = pa.ipc.open_file(self._map).read_all()
-        self._columns = {name: table.column(name).chunk(0) for name in table.column_names}
-        self._schema = table.schema
-        self._hashes: I64 = self._columns[HASH].to_numpy()
-        self.size_bytes = self._map.size()
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lock = threading.Lock()
+        self.columns: dict[str, pa.Array] = {}
+        self.hashes: I64 = np.zeros(0, dtype=np.int64)
+        self._fences = self.hashes
+        self.size_bytes = 0
 
-    def find(self, hashes: I64, names: list[str]) -> pa.Table:
-        """The updates whose hash is among the ascending `hashes`."""
-        starts = np.searchsorted(self._hashes, hashes, side="left")
-        stops = np.searchsorted(self._hashes, hashes, side="right")
-        sizes = stops - starts
+    def find(self, wanted: I64, schema: pa.Schema) -> pa.Table:
+        """The updates whose hash is among the ascending `wanted`, in the columns of `schema`."""
+        starts = self._search(wanted)
+        last = len(self.hashes) - 1
+        sizes = (self.hashes[np.minimum(starts, last)] == wanted).astype(np.int64)
+        more = np.flatnonzero(self.hashes[np.minimum(starts + 1, last)] == wanted)
+        if len(more):
+            sizes[more] = np.searchsorted(self.hashes, wanted[more], side="right") - starts[more]
         ends = np.cumsum(sizes)
-        if len(ends) == 0 or ends[-1] == 0:
-            return pa.schema([self._schema.field(name) for name in names]).empty_table()
         positions = pa.array(np.arange(int(ends[-1])) - np.repeat(ends - sizes - starts, sizes))
-        columns = [self._columns[name].take(positions) for name in names]
-        return pa.table(columns, schema=pa.schema([self._schema.field(name) for name in names]))
+        columns = [
+            pa.array(np.repeat(wanted, sizes)) if name == HASH else self.columns[name].take(positions)
+            for name in schema.names
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _search(self, wanted: I64) -> I64:
+        """`searchsorted`, but with only one visit to the mapped column for each hash: most of its cost is memory."""
+        blocks = np.maximum(np.searchsorted(self._fences, wanted) - 1, 0) * _FENCE_ROWS
+        places = np.minimum(blocks[:, None] + np.arange(_FENCE_ROWS), len(self.hashes) - 1)
+        return np.minimum(blocks + (self.hashes[places] < wanted[:, None]).sum(axis=1), len(self.hashes))
+
+    def add(self, name: str, path: Path) -> None:
+        """Map the copy of one column."""
+        mapped = pa.memory_map(str(path))
+        array = pa.ipc.open_file(mapped).read_all().column(0).chunk(0)
+        if name == HASH:
+            self.hashes = array.to_numpy()
+            self._fences = self.hashes[::_FENCE_ROWS].copy()
+        self.columns[name] = array
+        self.size_bytes += mapped.size()
 
 
 class HotCopies:
@@ -55,77 +81,70 @@ class HotCopies:
         self._folder = folder
         self._reader = reader
         self._bytes_max = bytes_max
-        self._open: OrderedDict[str, HotCopy] = OrderedDict()
+        self._copies: OrderedDict[str, HotCopy] = OrderedDict()
         self._lock = threading.Lock()
-        self._making: dict[str, threading.Lock] = {}
 
-    def get(self, part: Part, where: str) -> HotCopy | None:
-        """The hot copy of a part, made now if there is none; None where there is no room for it."""
+    def get(self, part: Part, where: str, names: Collection[str]) -> HotCopy | None:
+        """The hot copy of a part with these columns, copied now if need be; None where there is no room for it."""
         with self._lock:
-            if (copy := self._open.get(part.key)) is not None:
-                self._open.move_to_end(part.key)
-                return copy
-            making = self._making.setdefault(part.key, threading.Lock())
-        with making:
+            copy = self._copies.setdefault(part.key, HotCopy(self._folder / _name(part.key)))
+            self._copies.move_to_end(part.key)
+        missing = {HASH, *names} - copy.columns.keys()
+        if missing:
+            with copy.lock:
+                for name in sorted(missing - copy.columns.keys()):
+                    path = self._copied(copy.folder, part, name, where)
+                    if path is None:
+                        return None
+                    copy.add(name, path)
             with self._lock:
-                if (copy := self._open.get(part.key)) is not None:
-                    return copy
-            copy = self._map_or_make(part, where)
-            with self._lock:
-                self._making.pop(part.key, None)
-                if copy is not None:
-                    self._open[part.key] = copy
-                    self._evict(keep=part.key)
-            return copy
+                self._evict()
+        return copy
 
     def keep_only(self, keys: Collection[str]) -> None:
         """Remove copies left behind by earlier processes, except of these parts."""
         names = {_name(key) for key in keys}
         for path in self._folder.iterdir():
-            if path.suffix != ".arrow" or path.name.partition(".parquet")[0] not in names:
-                path.unlink(missing_ok=True)
+            if path.name not in names:
+                shutil.rmtree(path, ignore_errors=True)
 
     def forget(self, key: str) -> None:
         """The part is being removed."""
         with self._lock:
-            self._open.pop(key, None)
-        self._remove(key)
+            self._copies.pop(key, None)
+        shutil.rmtree(self._folder / _name(key), ignore_errors=True)
 
-    def _map_or_make(self, part: Part, where: str) -> HotCopy | None:
-        for path in self._folder.glob(f"{_name(part.key)}.parquet.*.arrow"):
+    def _copied(self, folder: Path, part: Part, name: str, where: str) -> Path | None:
+        """The file with the copy of one column, found or made."""
+        prefix = xxhash.xxh64_hexdigest(name.encode())
+        for path in folder.glob(f"{prefix}.*.arrow"):
             with pa.memory_map(str(path)) as file:
-                whole = checksum_of(file) == path.name.split(".")[-2]
-            if whole:
-                return HotCopy(path)
+                if checksum_of(file) == path.name.split(".")[1]:
+                    return path
             path.unlink(missing_ok=True)  # only a copy: make it again
-        draft = self._folder / f"{_name(part.key)}.{os.getpid()}.draft"
-        table = self._reader.read(part, where)
+        table = self._reader.read(part, where, [name]).combine_chunks()
+        draft = folder / f"{prefix}.{os.getpid()}.draft"
         try:
+            folder.mkdir(exist_ok=True)
             with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table.combine_chunks())
+                writer.write_table(table)
             with pa.memory_map(str(draft)) as file:
-                path = self._folder / f"{_name(part.key)}.parquet.{checksum_of(file)}.arrow"
-            draft.rename(path)
+                path = folder / f"{prefix}.{checksum_of(file)}.arrow"
+            return draft.rename(path)
         except OSError:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):
+                draft.unlink()
             return None
-        return HotCopy(path)
 
-    def _remove(self, key: str) -> None:
-        for path in self._folder.glob(f"{_name(key)}.parquet.*.arrow"):
-            path.unlink(missing_ok=True)
-
-    def _evict(self, keep: str) -> None:
-        total = sum(copy.size_bytes for copy in self._open.values())
-        while total > self._bytes_max and len(self._open) > 1:
-            key, copy = self._open.popitem(last=False)
-            if key == keep:
-                self._open[key] = copy
-                continue
+    def _evict(self) -> None:
+        """Forget the least recently used parts; whoever is reading one still has it mapped."""
+        total = sum(copy.size_bytes for copy in self._copies.values())
+        while total > self._bytes_max and len(self._copies) > 1:
+            _, copy = self._copies.popitem(last=False)
             total -= copy.size_bytes
-            self._remove(key)
+            shutil.rmtree(copy.folder, ignore_errors=True)
 
 
 def _name(key: str) -> str:
-    """A part's key as the beginning of a file name."""
+    """A part's key as the name of a folder."""
     return key.removesuffix(".parquet").replace("/", "_")

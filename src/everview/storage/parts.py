@@ -21,7 +21,7 @@ from everview.timely.consolidate import DIFF, HASH, TIME, int_column
 
 ROW_GROUP_ROWS = 1 << 16
 PART_ROWS_MAX = 1 << 24
-PART_BYTES_MAX = 512 << 20  # of Arrow memory, before encoding
+PART_BYTES_MAX = 1 << 30  # of Arrow memory, before encoding
 _CHECK_BYTES = 16 << 20
 
 

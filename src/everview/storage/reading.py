@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.storage.batch import Batch, Part, decode_inline, part_schema
+from everview.storage.batch import Batch, Part, decode_inline
 from everview.storage.contract import GlobalId
 from everview.storage.errors import NotReadable
 from everview.storage.hotcopy import HotCopies
@@ -116,7 +116,7 @@ class Selection:
         else:
             tables += [self._part(part, names) for part in self.parts]
         if not tables:
-            return part_schema(self.spec.schema).empty_table().select(names)
+            return self.spec.in_parts.empty_table().select(names)
         return pa.concat_tables(tables)
 
     def changes(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -153,9 +153,12 @@ class Selection:
         first = np.searchsorted(self.hashes, part.hash_min, side="left")
         last = np.searchsorted(self.hashes, part.hash_max, side="right")
         wanted = self.hashes[first:last]
-        copy = self._hot.get(part, self._where) if self._hot and len(wanted) <= LOOKUP_HASHES_MAX else None
+        hot = self._hot if len(wanted) <= LOOKUP_HASHES_MAX else None
+        copy = hot.get(part, self._where, names) if hot is not None else None
         if copy is not None:
-            found = copy.find(wanted, names)
+            schema = self.spec.in_parts
+            wide = names == schema.names
+            found = copy.find(wanted, schema if wide else pa.schema([schema.field(name) for name in names]))
             inside = self.time_range[0] <= part.time_min and part.time_max < self.time_range[1]
             return found if inside else self._in_times(found)
         return self._restricted(self._reader.read(part, self._where, names, (int(wanted[0]), int(wanted[-1]))))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from everview.storage.batch import UNCOMPACTED, Batch, update_schema
+from everview.storage.batch import UNCOMPACTED, Batch, part_schema, update_schema
 from everview.storage.contract import Capability, Frontier, GlobalId, ReadCapability, WriteCapability
 from everview.storage.errors import CapabilityExpired, CapabilityInvalid, InvalidUsage, TimesOutOfRange, UpperMismatch
 from everview.timely.antichain import Antichain
@@ -48,11 +48,13 @@ class Spec:
     key: tuple[str, ...]
     initial: int
     at_rest: pa.Schema = field(init=False, compare=False)  # of updates in inline batches
+    in_parts: pa.Schema = field(init=False, compare=False)  # of updates in parts
     required: tuple[int, ...] = field(init=False, compare=False)  # those of its columns that have no NULLs
 
     def __post_init__(self) -> None:
         at_rest = update_schema(self.schema)
         object.__setattr__(self, "at_rest", at_rest)
+        object.__setattr__(self, "in_parts", part_schema(self.schema))
         object.__setattr__(self, "required", tuple(i for i, column in enumerate(at_rest) if not column.nullable))
 
     @property
