@@ -25,7 +25,6 @@ from everview.storage.parts import PartReader, checksum_of
 from everview.timely.consolidate import HASH
 from everview.timely.hashing import I64
 
-
 _FENCE_ROWS = 64  # every so many hashes one is kept at hand: few enough to stay in the processor's cache
 
 
