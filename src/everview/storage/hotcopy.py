@@ -59,7 +59,9 @@ class HotCopy:
         """`searchsorted`, but with only one visit to the mapped column for each hash: most of its cost is memory."""
         blocks = np.maximum(np.searchsorted(self._fences, wanted) - 1, 0) * _FENCE_ROWS
         places = np.minimum(blocks[:, None] + np.arange(_FENCE_ROWS), len(self.hashes) - 1)
-        return np.minimum(blocks + (self.hashes[places] < wanted[:, None]).sum(axis=1), len(self.hashes))
+        below: I64 = (self.hashes[places] < wanted[:, None]).sum(axis=1)
+        found: I64 = np.minimum(blocks + below, len(self.hashes))
+        return found
 
     def add(self, name: str, path: Path) -> None:
         """Map the copy of one column."""
