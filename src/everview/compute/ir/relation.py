@@ -68,11 +68,13 @@ class FlatMap:
 class Join:
     """The product of the inputs, restricted to rows in which, for each equivalence, all members are equal and not NULL.
 
-    Members are scalars over the inputs' columns side by side, each over columns of one input.
+    Members are scalars over the inputs' columns side by side, each over columns of one input. In the classes of
+    `nullsafe`, which decorrelation makes, NULL is equal to NULL.
     """
 
     inputs: tuple[Relation, ...]
     equivalences: tuple[tuple[Scalar, ...], ...] = ()
+    nullsafe: tuple[tuple[Scalar, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

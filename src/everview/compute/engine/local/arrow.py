@@ -1,0 +1,59 @@
+"""Collections to and from Arrow: the data columns `c0, c1, ...` in the representation of their types, and `_diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any
+
+import pyarrow as pa
+
+from everview.compute.engine.local.collection import Rows, plain, rows_of
+from everview.compute.ir.types import Interval, Kind, SqlType, arrow_type
+from everview.timely.consolidate import DIFF, data_names
+
+
+def rows_from_arrow(table: pa.Table, types: Sequence[SqlType]) -> Rows:
+    """The collection in a table whose data columns have these types, in order; without `_diff` each row counts once."""
+    columns = [
+        _values_from_arrow(table.column(name), each) for name, each in zip(data_names(table), types, strict=True)
+    ]
+    diffs = table.column(DIFF).to_pylist() if DIFF in table.column_names else [1] * table.num_rows
+    rows = zip(*columns, strict=True) if columns else [()] * table.num_rows
+    return rows_of(zip(rows, diffs, strict=True), types)
+
+
+def rows_to_arrow(rows: Rows, types: Sequence[SqlType]) -> pa.Table:
+    """The collection as a table."""
+    columns = {}
+    for index, each in enumerate(types):
+        values = [row[index] for row in rows]
+        thaw = plain(each)
+        if thaw is not None:
+            values = [thaw(value) for value in values]
+        columns[f"c{index}"] = pa.array([_to_arrow(value) for value in values], arrow_type(each))
+    return pa.table({**columns, DIFF: pa.array(rows.values(), pa.int64())})
+
+
+def _values_from_arrow(column: pa.ChunkedArray, sql_type: SqlType) -> list[Any]:
+    if column.type != arrow_type(sql_type):
+        column = column.cast(arrow_type(sql_type))
+    values = column.to_pylist()
+    kind = sql_type.element.kind if sql_type.element else sql_type.kind
+    if kind is Kind.INTERVAL or kind is Kind.TIMESTAMPTZ:
+        return [_from_arrow(value) for value in values]
+    return values  # type: ignore[no-any-return]
+
+
+def _from_arrow(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_arrow(part) for part in value]
+    if isinstance(value, dict):
+        return Interval(value["months"], value["days"], value["micros"])
+    return value if value is None else value.astimezone(UTC)
+
+
+def _to_arrow(value: Any) -> Any:
+    if isinstance(value, Interval):
+        return value._asdict()
+    return [_to_arrow(part) for part in value] if isinstance(value, list) else value

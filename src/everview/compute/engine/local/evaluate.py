@@ -1,0 +1,171 @@
+"""What a plan means: every operator as a function of collections, one function each.
+
+Errors are data. A row for which an expression fails is left out, and its multiplicity counts towards the error; the
+errors of the inputs are errors of the output; an error that comes to multiplicity zero is gone. Negate leaves errors
+as they are, so that those of the two sides of an EXCEPT never cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from everview.compute.engine.local import library
+from everview.compute.engine.local.collection import (
+    Errors,
+    Result,
+    Row,
+    Rows,
+    add,
+    add_all,
+    canonical_row,
+    rows_of,
+)
+from everview.compute.engine.local.join import evaluate_join
+from everview.compute.engine.local.reduce import evaluate_reduce
+from everview.compute.engine.local.scalars import compile_columns, compile_scalar, compile_value
+from everview.compute.engine.local.topk import evaluate_topk
+from everview.compute.engine.local.window import evaluate_window
+from everview.compute.functions.contract import Failure
+from everview.compute.ir.relation import (
+    Constant,
+    Filter,
+    FlatMap,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+)
+from everview.errors import EverviewError
+
+
+class UnknownCollection(EverviewError):
+    """A plan reads a collection that it was not given."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"internal error: no collection {name}")
+
+
+def evaluate(plan: Relation, inputs: Mapping[str, Rows | Result]) -> Result:
+    """The rows and errors that the plan means over the inputs, whose rows are canonical."""
+    scope = {name: each if isinstance(each, Result) else Result(each) for name, each in inputs.items()}
+    return _evaluate(plan, scope)
+
+
+def _evaluate(plan: Relation, scope: Mapping[str, Result]) -> Result:
+    match plan:
+        case Constant(rows, schema):
+            return Result(rows_of(rows, schema))
+        case Get(id):
+            return _get(id, scope)
+        case Let(id, value, body):
+            return _evaluate(body, {**scope, id: _evaluate(value, scope)})
+        case Join(inputs):
+            return evaluate_join(plan, [_evaluate(each, scope) for each in inputs])
+        case Union(inputs):
+            return _union([_evaluate(each, scope) for each in inputs])
+        case Project(input):
+            return _project(plan, _evaluate(input, scope))
+        case Map(input):
+            return _map(plan, _evaluate(input, scope))
+        case Filter(input):
+            return _filter(plan, _evaluate(input, scope))
+        case FlatMap(input):
+            return _flat_map(plan, _evaluate(input, scope))
+        case Reduce(input):
+            return evaluate_reduce(plan, _evaluate(input, scope))
+        case TopK(input):
+            return evaluate_topk(plan, _evaluate(input, scope))
+        case Window(input):
+            return evaluate_window(plan, _evaluate(input, scope))
+        case Threshold(input):
+            return _threshold(_evaluate(input, scope))
+        case Negate(input):
+            return _negate(_evaluate(input, scope))
+
+
+def _get(name: str, scope: Mapping[str, Result]) -> Result:
+    if name not in scope:
+        raise UnknownCollection(name)
+    return scope[name]
+
+
+def _union(inputs: list[Result]) -> Result:
+    rows, errors = dict(inputs[0].rows), dict(inputs[0].errors)
+    for each in inputs[1:]:
+        add_all(rows, each.rows)
+        add_all(errors, each.errors)
+    return Result(rows, errors)
+
+
+def _project(project: Project, below: Result) -> Result:
+    read = compile_columns(project.columns)
+    rows: Rows = {}
+    for row, multiplicity in below.rows.items():
+        add(rows, read(row), multiplicity)
+    return Result(rows, below.errors)
+
+
+def _map(mapping: Map, below: Result) -> Result:
+    values = [compile_value(scalar) for scalar in mapping.scalars]
+
+    def extend(row: Row) -> Row:
+        for value in values:
+            row = (*row, value(row))
+        return row
+
+    return _each_row(below, lambda row, multiplicity, rows: add(rows, extend(row), multiplicity))
+
+
+def _filter(filtering: Filter, below: Result) -> Result:
+    predicates = [compile_scalar(predicate) for predicate in filtering.predicates]
+
+    def keep(row: Row, multiplicity: int, rows: Rows) -> None:
+        for predicate in predicates:
+            if not predicate(row):
+                return
+        rows[row] = multiplicity
+
+    return _each_row(below, keep)
+
+
+def _flat_map(flat: FlatMap, below: Result) -> Result:
+    table = library.table_function(flat.function)
+    args = [compile_scalar(arg) for arg in flat.args]
+    settle = canonical_row(flat.added)
+
+    def extend(row: Row, multiplicity: int, rows: Rows) -> None:
+        values = [arg(row) for arg in args]
+        if table.strict and any(value is None for value in values):
+            return
+        for more in list(table.evaluate(flat.added, *values)):  # all of them first, for a later one may fail
+            add(rows, row + settle(more), multiplicity)
+
+    return _each_row(below, extend)
+
+
+def _each_row(below: Result, step: Callable[[Row, int, Rows], None]) -> Result:
+    """An operator that works row by row; where the step fails it must not have added anything yet."""
+    rows: Rows = {}
+    errors: Errors = dict(below.errors)
+    for row, multiplicity in below.rows.items():
+        try:
+            step(row, multiplicity, rows)
+        except Failure as failure:
+            add(errors, (failure.sqlstate, failure.message), multiplicity)
+    return Result(rows, errors)
+
+
+def _threshold(below: Result) -> Result:
+    return Result({row: multiplicity for row, multiplicity in below.rows.items() if multiplicity > 0}, below.errors)
+
+
+def _negate(below: Result) -> Result:
+    return Result({row: -multiplicity for row, multiplicity in below.rows.items()}, below.errors)

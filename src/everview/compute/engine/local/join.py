@@ -1,0 +1,103 @@
+"""Join: the product of the inputs where the members of each equivalence are equal, input after input by hashing.
+
+Input i is joined to the product of those before it on the equivalences that have a member in both. NULL equals nothing,
+not even within one input, except in the classes of `nullsafe`. A member that fails for a row puts that row's error in
+the result, with its multiplicity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from everview.compute.engine.local.collection import Errors, Result, Row, Rows, add, add_all
+from everview.compute.engine.local.scalars import compile_row
+from everview.compute.functions.contract import Failure
+from everview.compute.ir.relation import Join, arity
+from everview.compute.ir.scalar import Scalar, columns_of, shift
+
+
+@dataclass(slots=True)
+class _Side:
+    """One input: for each equivalence with members in it, those members over the input's own columns."""
+
+    start: int
+    members: dict[int, list[Scalar]] = field(default_factory=dict)
+    nullsafe: set[int] = field(default_factory=set)
+
+
+def evaluate_join(join: Join, inputs: Sequence[Result]) -> Result:
+    """The join of the evaluated inputs."""
+    sides = _sides(join)
+    errors: Errors = {}
+    for each in inputs:
+        add_all(errors, each.errors)
+    # Rows joined so far, each with the value of every equivalence in `known`, in that order.
+    known: list[int] = []
+    joined: dict[tuple[Row, Row], int] = {((), ()): 1}
+    for side, each in zip(sides, inputs, strict=True):
+        keyed = _keyed(side, each.rows, errors)
+        joined = _product(joined, keyed, known, list(side.members))
+        known += [index for index in side.members if index not in known]
+    rows: Rows = {}
+    for (row, _), multiplicity in joined.items():
+        add(rows, row, multiplicity)
+    return Result(rows, errors)
+
+
+def _sides(join: Join) -> list[_Side]:
+    starts, sides, total = [], [], 0
+    for each in join.inputs:
+        sides.append(_Side(total))
+        total += arity(each)
+        starts.append(total)
+    for index, equivalence in enumerate(join.equivalences + join.nullsafe):
+        for member in equivalence:
+            side = sides[_owner(columns_of(member), starts)]
+            if index >= len(join.equivalences):
+                side.nullsafe.add(index)
+            side.members.setdefault(index, []).append(shift(member, -side.start))
+    return sides
+
+
+def _owner(columns: Iterable[int], ends: list[int]) -> int:
+    """The input that a member is over; one without columns may be counted to any."""
+    first = min(columns, default=0)
+    return next((index for index, end in enumerate(ends) if first < end), 0)
+
+
+def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[tuple[Row, Row, int]]:
+    """The rows with the values of their equivalences, without those in which members differ or are NULL."""
+    groups = [compile_row(members) for members in side.members.values()]
+    safe = [index in side.nullsafe for index in side.members]
+    result = []
+    for row, multiplicity in rows.items():
+        try:
+            values = [group(row) for group in groups]
+        except Failure as failure:
+            add(errors, (failure.sqlstate, failure.message), multiplicity)
+            continue
+        # `count` finds NaN too, for it tries identity first.
+        alike = (value.count(value[0]) == len(value) for value in values)
+        if all(alike) and all(may or value[0] is not None for may, value in zip(safe, values, strict=True)):
+            result.append((row, tuple([value[0] for value in values]), multiplicity))
+    return result
+
+
+def _product(
+    left: dict[tuple[Row, Row], int], right: list[tuple[Row, Row, int]], known: list[int], members: list[int]
+) -> dict[tuple[Row, Row], int]:
+    """The rows of both sides that agree in the equivalences that both have values of."""
+    shared = [index for index in known if index in members]
+    left_places = [known.index(index) for index in shared]
+    right_places = [members.index(index) for index in shared]
+    added_places = [place for place, index in enumerate(members) if index not in known]
+    table: dict[Row, list[tuple[Row, Row, int]]] = {}
+    for row, values, multiplicity in right:
+        key = tuple([values[place] for place in right_places])
+        table.setdefault(key, []).append((row, tuple([values[place] for place in added_places]), multiplicity))
+    result: dict[tuple[Row, Row], int] = {}
+    for (row, values), multiplicity in left.items():
+        for other, more, times in table.get(tuple([values[place] for place in left_places]), ()):
+            result[row + other, values + more] = multiplicity * times
+    return result

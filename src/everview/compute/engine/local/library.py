@@ -1,0 +1,42 @@
+"""Functions by the keys that plans refer to them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from everview.compute.functions import registry
+from everview.compute.functions.contract import AggregateFunction, Function
+from everview.compute.functions.table import TableFunction
+from everview.errors import EverviewError
+
+Entry = TypeVar("Entry")
+
+
+class UnknownFunction(EverviewError):
+    """A plan refers to a function that is not registered."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"internal error: no function {key}")
+
+
+def function(key: str) -> Function:
+    """The scalar function."""
+    return _find(registry.FUNCTIONS, key)
+
+
+def aggregate(key: str) -> AggregateFunction:
+    """The aggregate."""
+    return _find(registry.AGGREGATES, key)
+
+
+def table_function(key: str) -> TableFunction:
+    """The table function."""
+    return _find(registry.TABLES, key)
+
+
+def _find(entries: Mapping[str, Entry], key: str) -> Entry:
+    found = entries.get(key)
+    if found is None:
+        raise UnknownFunction(key)
+    return found

@@ -1,0 +1,128 @@
+"""Reduce: the rows of each group, each as often as it occurs, and every aggregate over them.
+
+An aggregate is a function of the multiset of the rows of its group. So that it is, one to which order matters takes
+its arguments in the order asked for, ties in the order of the arguments themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from everview.compute.engine.local import library
+from everview.compute.engine.local.collection import (
+    Errors,
+    NegativeMultiplicity,
+    Result,
+    Row,
+    Rows,
+    add,
+    canonical,
+    plain,
+)
+from everview.compute.engine.local.ordering import row_order_key
+from everview.compute.engine.local.scalars import compile_row, compile_scalar
+from everview.compute.engine.local.sorting import compile_order, sort_by
+from everview.compute.functions.contract import AggregateFunction, Failure
+from everview.compute.ir.relation import Aggregate, Order, Reduce
+from everview.compute.ir.scalar import Scalar
+from everview.compute.ir.types import Kind, SqlType
+
+# What an aggregate reads of a row: the values to sort by, and its arguments. None: the row does not take part.
+Taken = tuple[Row, Row] | None
+
+
+def evaluate_reduce(reduce: Reduce, below: Result) -> Result:
+    """One row for each group."""
+    key_of = compile_row(reduce.keys)
+    takers = [compile_taker(each.args, each.filter, each.order) for each in reduce.aggregates]
+    errors = dict(below.errors)
+    groups: dict[Row, list[list[tuple[Taken, int]]]] = {}
+    for row, multiplicity in below.rows.items():
+        if multiplicity < 0:
+            raise NegativeMultiplicity("Reduce", row, multiplicity)
+        try:
+            key = key_of(row)
+            taken = [take(row) for take in takers]
+        except Failure as failure:
+            add(errors, (failure.sqlstate, failure.message), multiplicity)
+            continue
+        group = groups.setdefault(key, [[] for _ in takers])
+        for values, each in zip(group, taken, strict=True):
+            values.append((each, multiplicity))
+    return Result(_aggregated(reduce.aggregates, groups, errors), errors)
+
+
+def _aggregated(
+    aggregates: Sequence[Aggregate], groups: dict[Row, list[list[tuple[Taken, int]]]], errors: Errors
+) -> Rows:
+    finishers = [
+        compile_finisher(each.function, each.args, each.type, distinct=each.distinct, order=each.order)
+        for each in aggregates
+    ]
+    rows: Rows = {}
+    for key, group in groups.items():
+        try:
+            rows[key + tuple([finish(taken) for finish, taken in zip(finishers, group, strict=True)])] = 1
+        except Failure as failure:
+            add(errors, (failure.sqlstate, failure.message), 1)
+    return rows
+
+
+def compile_taker(
+    args: Sequence[Scalar], condition: Scalar | None, order: Sequence[Order] = ()
+) -> Callable[[Row], Taken]:
+    """What an aggregate with this filter takes of a row; where the filter is not true nothing more is evaluated."""
+    values, keys = compile_row(args), compile_order(order)
+    if condition is None:
+        return lambda row: (keys(row), values(row))
+    passes = compile_scalar(condition)
+    return lambda row: (keys(row), values(row)) if passes(row) else None
+
+
+def compile_finisher(
+    key: str, args: Sequence[Scalar], result: SqlType, *, distinct: bool = False, order: Sequence[Order] = ()
+) -> Callable[[Sequence[tuple[Taken, int]]], Any]:
+    """The value of an aggregate over what it took of the rows of a group, with their multiplicities."""
+    entry = library.aggregate(key)
+    argument_key = row_order_key([arg.type for arg in args])
+    thaws = [(index, thaw) for index, arg in enumerate(args) if (thaw := plain(arg.type))]
+    settle = canonical(result)
+    ordered = _is_ordered(entry, result) or bool(order)
+
+    def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
+        items = [each for each in taken if each[0] is not None and (entry.takes_nulls or None not in each[0][1])]
+        if distinct:
+            items = list({each[0][1]: (each[0], 1) for each in items if each[0] is not None}.values())
+        if ordered:
+            items.sort(key=lambda item: argument_key(_arguments(item)))
+            sort_by(items, order, _sort_values)
+        values = [_arguments(item) for item in items for _ in range(item[1])]
+        if thaws:
+            values = [_thawed(value, thaws) for value in values]
+        value = entry.evaluate(result, values) if values else entry.empty
+        return settle(value) if settle else value
+
+    return finish
+
+
+def _is_ordered(entry: AggregateFunction, result: SqlType) -> bool:
+    """Whether the order of the arguments can show: sums do not show it unless they round."""
+    return not entry.sums or result.kind in (Kind.FLOAT4, Kind.FLOAT8)
+
+
+def _arguments(item: tuple[Taken, int]) -> Row:
+    assert item[0] is not None
+    return item[0][1]
+
+
+def _sort_values(item: tuple[Taken, int]) -> Row:
+    assert item[0] is not None
+    return item[0][0]
+
+
+def _thawed(values: Row, thaws: list[tuple[int, Callable[[Any], Any]]]) -> Row:
+    result = list(values)
+    for index, thaw in thaws:
+        result[index] = thaw(result[index])
+    return tuple(result)

@@ -1,0 +1,85 @@
+"""Window: each copy of a row with window functions behind, over its partition, sorted, ties by the whole row.
+
+A row for which a partition or sort key, a filter or an argument fails is left out of its partition, and is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from everview.compute.engine.local.collection import NegativeMultiplicity, Result, Row, Rows, add, canonical
+from everview.compute.engine.local.ordering import row_order_key
+from everview.compute.engine.local.partition import Partition, compile_frame, make_partition
+from everview.compute.engine.local.reduce import Taken, compile_finisher, compile_taker
+from everview.compute.engine.local.scalars import compile_row
+from everview.compute.engine.local.sorting import compile_order, sort_by
+from everview.compute.engine.local.window_functions import WindowEvaluator, window_function
+from everview.compute.functions.contract import Failure
+from everview.compute.ir.relation import Window, WindowFunction, types
+
+# A row of a partition: the values that it is sorted by, the row, and what each function takes of it.
+_Item = tuple[Row, Row, list[Taken]]
+
+
+def evaluate_window(window: Window, below: Result) -> Result:
+    """The rows with the values of the window functions behind."""
+    partition_of, keys_of = compile_row(window.partition), compile_order(window.order)
+    takers = [compile_taker(each.args, each.filter) for each in window.functions]
+    errors = dict(below.errors)
+    partitions: dict[Row, list[_Item]] = {}
+    for row, multiplicity in below.rows.items():
+        if multiplicity < 0:
+            raise NegativeMultiplicity("Window", row, multiplicity)
+        try:
+            item = (keys_of(row), row, [take(row) for take in takers])
+            partitions.setdefault(partition_of(row), []).extend([item] * multiplicity)
+        except Failure as failure:
+            add(errors, (failure.sqlstate, failure.message), multiplicity)
+    row_key = row_order_key(types(window.input))
+    rows: Rows = {}
+    for items in partitions.values():
+        items.sort(key=lambda item: row_key(item[1]))
+        sort_by(items, window.order, lambda item: item[0])
+        partition = make_partition([item[1] for item in items], [item[0] for item in items], window.order)
+        functions = [
+            _compile(each, partition, [item[2][index] for item in items]) for index, each in enumerate(window.functions)
+        ]
+        for position, item in enumerate(items):
+            try:
+                add(rows, item[1] + tuple([value(position) for value in functions]), 1)
+            except Failure as failure:
+                add(errors, (failure.sqlstate, failure.message), 1)
+    return Result(rows, errors)
+
+
+def _compile(each: WindowFunction, partition: Partition, taken: Sequence[Taken]) -> Callable[[int], Any]:
+    """The value of one window function at each position of a partition."""
+    proper = window_function(each.function)
+    if proper is not None:
+        return _compile_proper(each, proper, partition, taken)
+    frame = compile_frame(each.frame, partition)
+    finish = compile_finisher(each.function, each.args, each.type)
+    last: list[tuple[Sequence[int], Any]] = []
+
+    def value(position: int) -> Any:
+        inside = frame(position)
+        if not last or last[0][0] != inside:  # rows often share a frame: the whole partition, or that of their peers
+            last[:] = [(inside, finish([(taken[place], 1) for place in inside]))]
+        return last[0][1]
+
+    return value
+
+
+def _compile_proper(
+    each: WindowFunction, proper: WindowEvaluator, partition: Partition, taken: Sequence[Taken]
+) -> Callable[[int], Any]:
+    frame = compile_frame(each.frame, partition)
+    args = [one[1] if one is not None else () for one in taken]
+    settle = canonical(each.type)
+
+    def value(position: int) -> Any:
+        result = proper(partition, args, frame, position)
+        return settle(result) if settle else result
+
+    return value

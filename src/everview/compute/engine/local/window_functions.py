@@ -1,0 +1,104 @@
+"""Window functions proper: those that look at where a row stands in its partition rather than aggregate a frame.
+
+Each is given the arguments of every row, the partition and the frame, and gives the value at a position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from everview.compute.engine.local.collection import Row
+from everview.compute.engine.local.partition import Partition
+from everview.compute.functions.contract import Failure
+
+FrameOf = Callable[[int], Sequence[int]]
+WindowEvaluator = Callable[[Partition, Sequence[Row], FrameOf, int], Any]
+
+
+def _row_number(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> int:
+    return position + 1
+
+
+def _rank(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> int:
+    return partition.peers(position).start + 1
+
+
+def _dense_rank(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> int:
+    return partition.group[position] + 1
+
+
+def _percent_rank(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> float:
+    count = len(partition.rows)
+    return partition.peers(position).start / (count - 1) if count > 1 else 0.0
+
+
+def _cume_dist(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> float:
+    return partition.peers(position).stop / len(partition.rows)
+
+
+def _ntile(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> int | None:
+    """The first buckets are larger by one where the rows do not divide; how many there are, the first row says."""
+    buckets: int | None = args[0][0]
+    if buckets is None:
+        return None
+    if buckets <= 0:
+        raise Failure("22014", "argument of ntile must be greater than zero")
+    size, larger = divmod(len(partition.rows), buckets)
+    if position < larger * (size + 1):
+        return position // (size + 1) + 1
+    return larger + (position - larger * (size + 1)) // size + 1
+
+
+def _shifted(direction: int) -> WindowEvaluator:
+    def evaluate(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> Any:
+        _, *rest = args[position]
+        offset = rest[0] if rest else 1
+        if offset is None:
+            return None
+        target = position + direction * offset
+        if 0 <= target < len(args):
+            return args[target][0]
+        return rest[1] if len(rest) > 1 else None
+
+    return evaluate
+
+
+def _first_value(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> Any:
+    inside = frame(position)
+    return args[inside[0]][0] if inside else None
+
+
+def _last_value(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> Any:
+    inside = frame(position)
+    return args[inside[-1]][0] if inside else None
+
+
+def _nth_value(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> Any:
+    wanted = args[position][1]
+    if wanted is None:
+        return None
+    if wanted <= 0:
+        raise Failure("22016", "argument of nth_value must be greater than zero")
+    inside = frame(position)
+    return args[inside[wanted - 1]][0] if wanted <= len(inside) else None
+
+
+WINDOW_FUNCTIONS: Mapping[str, WindowEvaluator] = {
+    "row_number": _row_number,
+    "rank": _rank,
+    "dense_rank": _dense_rank,
+    "percent_rank": _percent_rank,
+    "cume_dist": _cume_dist,
+    "ntile": _ntile,
+    "lag": _shifted(-1),
+    "lead": _shifted(1),
+    "first_value": _first_value,
+    "last_value": _last_value,
+    "nth_value": _nth_value,
+}
+
+
+def window_function(key: str) -> WindowEvaluator | None:
+    """By its name, which may be followed by argument types; None if it is an aggregate."""
+    return WINDOW_FUNCTIONS.get(key.partition("(")[0])

@@ -1,0 +1,278 @@
+"""Aggregates: their meaning over the rows of a group, and how Spark aggregates the same.
+
+An aggregate's `evaluate` is given the rows that take part, in the order asked for: without the rows whose argument is
+NULL, unless it takes NULLs. The Spark rendering skips NULLs itself. A sum beyond 38 digits is NULL on Spark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from functools import partial
+from typing import Any
+
+from everview.compute.functions.civil import make_interval
+from everview.compute.functions.contract import AggregateFunction, Failure, Result
+from everview.compute.functions.intervals import divide_interval, divide_interval_sql
+from everview.compute.functions.naming import ANY, ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
+from everview.compute.functions.numbers import EXACT, fit, quotient, real, significant, whole
+from everview.compute.functions.order import sort_key, spark_sort_key
+from everview.compute.functions.spark_sql import Renderer, interval, let, spark_type
+from everview.compute.ir.types import (
+    BOOLEAN,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    Interval,
+    Kind,
+    SqlType,
+    numeric,
+)
+
+AGGREGATES: list[AggregateFunction] = []
+
+Rows = list[tuple[Any, ...]]
+
+
+def _add(
+    name: str,
+    args: tuple[SqlType, ...],
+    result: Result,
+    evaluate: Callable[[SqlType, Rows], Any],
+    spark: str | Renderer,
+    **flags: Any,
+) -> None:
+    AGGREGATES.append(AggregateFunction(key_of(name, args), name, args, result, evaluate, spark, **flags))
+
+
+def _column(rows: Rows) -> list[Any]:
+    return [row[0] for row in rows]
+
+
+def _sum_type(types: Sequence[SqlType]) -> SqlType:
+    return replace(as_numeric(types[0]), precision=38)
+
+
+def _total(values: Sequence[Decimal | int]) -> Decimal:
+    with localcontext(EXACT):
+        return sum((Decimal(value) for value in values), Decimal(0))
+
+
+def _float_sum(values: list[float], kind: Kind) -> float:
+    total = math.fsum(values) if all(map(math.isfinite, values)) else sum(values)
+    return real(total, kind, infinite=any(map(math.isinf, values)))
+
+
+def _interval_sum(values: list[Interval]) -> Interval:
+    return make_interval(*(sum(parts) for parts in zip(*values, strict=True)))
+
+
+def _counts() -> None:
+    _add("count", (), INT8, lambda _, rows: len(rows), "count(*)", takes_nulls=True, sums=True, empty=0)
+    _add("count", (ANY,), INT8, lambda _, rows: len(rows), "count({0})", sums=True, empty=0)
+
+
+def _sums() -> None:
+    for of in (INT2, INT4):
+        _add(
+            "sum",
+            (of,),
+            INT8,
+            lambda _, rows: whole(sum(_column(rows)), Kind.INT8) if rows else None,
+            "try_sum(cast({0} as bigint))",
+            sums=True,
+        )
+    exact: Callable[[SqlType, Rows], Any] = lambda to, rows: fit(_total(_column(rows)), to) if rows else None  # noqa: E731
+    _add("sum", (INT8,), numeric(38, 0), exact, "try_sum(cast({0} as decimal(38,0)))", sums=True)
+    _add("sum", (NUMERIC,), _sum_type, exact, "try_sum({0})", sums=True)
+    for of in (FLOAT4, FLOAT8):
+        _add(
+            "sum",
+            (of,),
+            of,
+            lambda to, rows: _float_sum(_column(rows), to.kind) if rows else None,
+            f"cast(sum(cast({{0}} as double)) as {spark_type(of)})",
+        )
+    _add(
+        "sum",
+        (INTERVAL,),
+        INTERVAL,
+        lambda _, rows: _interval_sum(_column(rows)) if rows else None,
+        interval("sum({0}.months)", "sum({0}.days)", "try_sum({0}.micros)"),
+        sums=True,
+    )
+
+
+def _average_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+    total = f"try_sum(cast({args[0]} as {spark_type(replace(as_numeric(types[0]), precision=38))}))"
+    return f"try_divide(try_cast({total} as decimal(38,18)), cast(nullif(count({args[0]}), 0L) as decimal(38,18)))"
+
+
+def _averages() -> None:
+    def exact(to: SqlType, rows: Rows) -> Any:
+        return quotient(_total(_column(rows)), Decimal(len(rows)), to) if rows else None
+
+    for of in (INT2, INT4, INT8, NUMERIC):
+        _add("avg", (of,), NUMERIC, exact, _average_sql, sums=True)
+    for of in (FLOAT4, FLOAT8):
+        _add(
+            "avg",
+            (of,),
+            FLOAT8,
+            lambda to, rows: _float_sum(_column(rows), to.kind) / len(rows) if rows else None,
+            "avg(cast({0} as double))",
+        )
+    _add(
+        "avg",
+        (INTERVAL,),
+        INTERVAL,
+        lambda _, rows: divide_interval(_interval_sum(_column(rows)), float(len(rows))) if rows else None,
+        _interval_average_sql,
+        sums=True,
+    )
+
+
+def _interval_average_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
+
+    total = interval(f"sum({args[0]}.months)", f"sum({args[0]}.days)", f"try_sum({args[0]}.micros)")
+    return divide_interval_sql((total, f"cast(count({args[0]}) as double)"))
+
+
+def _extremes() -> None:
+    def spark(name: str, of: SqlType) -> str | Renderer:
+        if of.kind in (Kind.INTERVAL, Kind.ARRAY):
+            return lambda args, types, _: f"{name}_by({args[0]}, {spark_sort_key(types[0], args[0])})"
+        return f"{name}({{0}})"
+
+    for of in (*ORDERED, *ARRAYS):
+        if of.kind in (Kind.BOOLEAN, Kind.JSONB) or (of.element and of.element.kind is Kind.JSONB):
+            continue
+        for name, pick in (("min", min), ("max", max)):
+            key = sort_key(of)
+
+            def evaluate(_: SqlType, rows: Rows, pick: Any = pick, key: Any = key) -> Any:
+                return pick(_column(rows), key=key) if rows else None
+
+            _add(name, (of,), lambda types: types[0], evaluate, spark(name, of))
+
+
+def _booleans() -> None:
+    for name in ("bool_and", "every"):
+        _add(name, (BOOLEAN,), BOOLEAN, lambda _, rows: all(_column(rows)) if rows else None, "bool_and({0})")
+    _add("bool_or", (BOOLEAN,), BOOLEAN, lambda _, rows: any(_column(rows)) if rows else None, "bool_or({0})")
+
+
+_EXACT_SCALE_MAX = 9  # the squares of such decimals have the scale that decimals can have
+
+
+def exact_variance(values: list[Decimal], *, sample: bool, to: SqlType) -> Decimal:
+    """From the number of values, their sum and the sum of their squares, as Spark computes it from these."""
+    count, scale = len(values), -int(values[0].as_tuple().exponent)
+    wide = numeric(38, 2 * scale)
+    with localcontext(EXACT):
+        squares, total = sum((value * value for value in values), Decimal(0)), _total(values)
+        spread = fit(fit(squares * count, wide) - fit(total * total, wide), wide)
+        ratio = (spread / (count * (count - sample))).quantize(Decimal("1e-38"), ROUND_HALF_UP)
+        return fit(ratio.quantize(Decimal(1).scaleb(-18 - scale), ROUND_HALF_UP), to)
+
+
+def variance_sql(count: str, total: str, squares: str, scale: int, *, sample: bool) -> str:
+    """The variance from additive accumulators: a bigint, and decimals of scale `scale` and `2 * scale`."""
+    product = f"try_cast(try_multiply(m.b, m.b) as decimal(38,{2 * scale}))"
+    spread = f"try_subtract(try_cast(try_multiply(m.c, m.a) as decimal(38,{2 * scale})), {product})"
+    below = "cast(m.a * (m.a - 1) as decimal(38,0))" if sample else "cast(m.a * m.a as decimal(38,0))"
+    ratio = f"try_cast(try_divide(cast({spread} as decimal(38,{2 * scale})), {below}) as decimal(38,18))"
+    return let(
+        f"CASE WHEN m.a > {int(sample)} THEN {ratio} END", f"cast({count} as decimal(18,0))", total, squares, name="m"
+    )
+
+
+def _float_variance(values: list[float], *, sample: bool) -> float:
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - sample)
+
+
+def _numeric_variance(to: SqlType, rows: Rows, *, sample: bool, root: bool) -> Any:
+    values = [Decimal(value) for value in _column(rows)]
+    if len(values) <= sample:
+        return None
+    if -int(values[0].as_tuple().exponent) > _EXACT_SCALE_MAX:
+        result = fit(significant(_float_variance([float(value) for value in values], sample=sample), digits=10), to)
+    else:
+        result = exact_variance(values, sample=sample, to=to)
+    return fit(significant(math.sqrt(result)), to) if root else result
+
+
+def _numeric_variance_sql(*, sample: bool, root: bool) -> Renderer:
+    def rendered(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+        scale = as_numeric(types[0]).scale
+        if scale > _EXACT_SCALE_MAX:
+            rough = f"{'var_samp' if sample else 'var_pop'}(cast({args[0]} as double))"
+            variance = f"try_cast(format_string('%.9e', {rough}) as decimal(38,18))"
+        else:
+            value = f"cast({args[0]} as decimal(38,{scale}))"
+            squares = f"try_sum(try_cast(try_multiply({value}, {value}) as decimal(38,{2 * scale})))"
+            variance = variance_sql(f"count({args[0]})", f"try_sum({value})", squares, scale, sample=sample)
+        if root:
+            variance = f"try_cast(format_string('%.14e', sqrt(cast({variance} as double))) as decimal(38,18))"
+        return f"try_cast({variance} as {spark_type(result)})"
+
+    return rendered
+
+
+def _variances() -> None:
+    spellings = (
+        ("variance", "var_samp", True, False),
+        ("var_samp", "var_samp", True, False),
+        ("var_pop", "var_pop", False, False),
+        ("stddev", "stddev_samp", True, True),
+        ("stddev_samp", "stddev_samp", True, True),
+        ("stddev_pop", "stddev_pop", False, True),
+    )
+    for name, spark, sample, root in spellings:
+        exact = partial(_numeric_variance, sample=sample, root=root)
+
+        def inexact(_: SqlType, rows: Rows, sample: bool = sample, root: bool = root) -> Any:
+            if len(rows) <= sample:
+                return None
+            variance = _float_variance(_column(rows), sample=sample)
+            return math.sqrt(variance) if root else variance
+
+        for of in (INT2, INT4, INT8, NUMERIC):
+            _add(name, (of,), NUMERIC, exact, _numeric_variance_sql(sample=sample, root=root), sums=True)
+        for of in (FLOAT4, FLOAT8):
+            _add(name, (of,), FLOAT8, inexact, f"{spark}(cast({{0}} as double))")
+
+
+def _single() -> None:
+    """The value of a subquery in an expression, which must have no more than one row."""
+
+    def evaluate(_: SqlType, rows: Rows) -> Any:
+        if len(rows) > 1:
+            raise Failure("21000", "more than one row returned by a subquery used as an expression")
+        return rows[0][0]
+
+    _add(
+        "single",
+        (ANY,),
+        lambda types: types[0],
+        evaluate,
+        "CASE WHEN count(*) = 1 THEN first({0}) END",
+        takes_nulls=True,
+    )
+
+
+_single()
+_counts()
+_sums()
+_averages()
+_extremes()
+_booleans()
+_variances()

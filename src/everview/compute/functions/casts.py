@@ -1,0 +1,302 @@
+"""Casts between types: which there are, in which contexts they apply by themselves, and what they compute.
+
+`implicit` casts apply in any expression, `assignment` casts where a value is stored in a column, `explicit` ones only
+when written down. The target's modifiers are in the type of the call: a cast is a `typed` function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import IntEnum
+from functools import cache
+from typing import Any
+
+from everview.compute.functions import cast_spark
+from everview.compute.functions.civil import DAY, day, micros_of, timestamp
+from everview.compute.functions.contract import Failure, Function
+from everview.compute.functions.input import from_text, limited
+from everview.compute.functions.json_value import parse
+from everview.compute.functions.naming import (
+    CHAR,
+    ELEMENTS,
+    NUMERIC,
+    VARCHAR,
+    base,
+    display_name,
+    element_of,
+    short_name,
+)
+from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrain, real, significant, whole
+from everview.compute.functions.output import to_text
+from everview.compute.ir.types import (
+    BOOLEAN,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Interval,
+    Kind,
+    SqlType,
+    array_of,
+)
+
+FUNCTIONS: list[Function] = []
+
+
+class Context(IntEnum):
+    """Where a cast applies without being written; a larger one includes the smaller."""
+
+    IMPLICIT = 0
+    ASSIGNMENT = 1
+    EXPLICIT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A cast between two types: the function to call (None where the value stays as it is), and where it applies."""
+
+    key: str | None
+    context: Context
+
+
+def cast_between(source: SqlType, target: SqlType) -> Cast | None:
+    """The cast from one type to another, None if there is none. Modifiers count: numeric to numeric(4,2) is a cast."""
+    if source == target:
+        return Cast(None, Context.IMPLICIT)
+    context = _context(base(source), base(target))
+    if context is None:
+        return None
+    if _unchanged(source, target):
+        return Cast(None, context)
+    key = f"cast({short_name(source)} as {short_name(target)})"
+    return Cast(key, context) if key in _keys() else None
+
+
+def assignment_key(source: SqlType, target: SqlType) -> str | None:
+    """The cast to use where a value is stored: as `cast_between`, but text that is too long fails."""
+    if target.kind in (Kind.VARCHAR, Kind.CHAR) and source.kind in _TEXTS and target.length is not None:
+        return f"assign({short_name(source)} as {short_name(target)})"
+    found = cast_between(source, target)
+    return found.key if found else None
+
+
+@cache
+def _keys() -> frozenset[str]:
+    return frozenset(function.key for function in FUNCTIONS)
+
+
+def _unchanged(source: SqlType, target: SqlType) -> bool:
+    if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
+        return element_of(source) == element_of(target) or _unchanged(element_of(source), element_of(target))
+    if target.kind is Kind.TEXT or (target.kind is Kind.VARCHAR and target.length is None):
+        return source.kind in _TEXTS or source.kind is Kind.UNKNOWN
+    if source.kind is target.kind is Kind.VARCHAR:
+        return target.length is None or (source.length is not None and source.length <= target.length)
+    if source.kind is target.kind is Kind.NUMERIC:
+        wider = target.precision - target.scale >= source.precision - source.scale
+        return source.scale == target.scale and (wider or not target.constrained)
+    return source.kind is target.kind and source.kind is not Kind.CHAR
+
+
+_TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
+_NUMBERS = (INT2, INT4, INT8, NUMERIC, FLOAT4, FLOAT8)
+_IMPLICIT = {
+    *((low, high) for place, low in enumerate(_NUMBERS) for high in _NUMBERS[place + 1 :]),
+    *((source, target) for source in (TEXT, VARCHAR, CHAR) for target in (TEXT, VARCHAR, CHAR)),
+    (DATE, TIMESTAMP),
+    (DATE, TIMESTAMPTZ),
+    (TIMESTAMP, TIMESTAMPTZ),
+    (TIME, INTERVAL),
+    *((source, MZ_TIMESTAMP) for source in (INT4, INT8, NUMERIC, TIMESTAMP, TIMESTAMPTZ, DATE)),
+}
+_ASSIGNMENT = {
+    *((high, low) for place, low in enumerate(_NUMBERS) for high in _NUMBERS[place + 1 :]),
+    (TIMESTAMP, DATE),
+    (TIMESTAMP, TIME),
+    (TIMESTAMPTZ, TIMESTAMP),
+    (TIMESTAMPTZ, DATE),
+    (TIMESTAMPTZ, TIME),
+    (INTERVAL, TIME),
+    (MZ_TIMESTAMP, TIMESTAMP),
+    (MZ_TIMESTAMP, TIMESTAMPTZ),
+}
+_EXPLICIT = {
+    (BOOLEAN, INT4),
+    (INT4, BOOLEAN),
+    *((JSONB, target) for target in (BOOLEAN, *_NUMBERS)),
+    (MZ_TIMESTAMP, INT8),
+}
+
+
+def _context(source: SqlType, target: SqlType) -> Context | None:
+    pair = (source, target)
+    if source == target or pair in _IMPLICIT:
+        return Context.IMPLICIT
+    if pair in _ASSIGNMENT:
+        return Context.ASSIGNMENT
+    if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
+        return _context(element_of(source), element_of(target))
+    if pair in _EXPLICIT:
+        return Context.EXPLICIT
+    if source.kind is Kind.UNKNOWN:
+        return Context.IMPLICIT
+    if target.kind in _TEXTS:
+        return Context.ASSIGNMENT
+    return Context.EXPLICIT if source.kind in _TEXTS else None
+
+
+Conversion = Callable[[SqlType, Any], Any]
+
+
+def _conversion(source: SqlType, target: SqlType) -> Conversion:
+    """What the cast computes, of a value that is not NULL."""
+    if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
+        inner = _conversion(element_of(source), element_of(target))
+        return lambda to, value: [None if each is None else inner(element_of(to), each) for each in value]
+    if source.kind in _TEXTS:
+        return lambda to, value: limited(value, to) if to.kind in _TEXTS else from_text(value, to)
+    if target.kind in _TEXTS:
+        return lambda to, value: limited(_text(value, source), to)
+    if source.kind is Kind.JSONB:
+        return _from_jsonb
+    if target.kind in (*INTEGERS, *FLOATS, Kind.NUMERIC) and source.kind not in (Kind.BOOLEAN, Kind.MZ_TIMESTAMP):
+        return _number if source.kind is not Kind.FLOAT4 else lambda to, value: _number(to, value, Kind.FLOAT4)
+    return _OTHERS[source.kind, target.kind]
+
+
+def _text(value: Any, source: SqlType) -> str:
+    return ("true" if value else "false") if source.kind is Kind.BOOLEAN else to_text(value, source)
+
+
+def _number(to: SqlType, value: Any, of: Kind = Kind.FLOAT8) -> Any:
+    if to.kind is Kind.NUMERIC:
+        return constrain(_decimal(value, of), to)
+    if to.kind in FLOATS:
+        return real(
+            float(value),
+            to.kind,
+            infinite=isinstance(value, float) and math.isinf(value),
+            nonzero=to.kind is Kind.FLOAT4 and value != 0,
+        )
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Failure("22003", f"{display_name(to)} out of range")
+        return whole(round(value), to.kind)
+    if isinstance(value, Decimal):
+        return whole(int(value.to_integral_value("ROUND_HALF_UP", EXACT)), to.kind)
+    return whole(value, to.kind)
+
+
+def _decimal(value: Any, of: Kind) -> Decimal:
+    if not isinstance(value, float):
+        return Decimal(value)
+    if not math.isfinite(value):
+        raise Failure("22003", "numeric field overflow")  # there are no such decimals
+    return significant(value, of)
+
+
+def _from_jsonb(to: SqlType, text: str) -> Any:
+    value = parse(text)
+    if to.kind is Kind.BOOLEAN and isinstance(value, bool):
+        return value
+    if to.kind is not Kind.BOOLEAN and isinstance(value, Decimal):
+        return _number(to, value)
+    titles = {bool: "boolean", Decimal: "numeric", str: "string", list: "array", dict: "object", type(None): "null"}
+    raise Failure("22023", f"cannot cast jsonb {titles[type(value)]} to type {display_name(to)}")
+
+
+def _stamp(to: SqlType, value: Any) -> datetime:
+    return timestamp(micros_of(value), to.kind)
+
+
+def _to_mz(_to: SqlType, value: Any) -> int:
+    millis = value if isinstance(value, int) else int(value) if isinstance(value, Decimal) else micros_of(value) // 1000
+    if millis < 0 or (isinstance(value, Decimal) and value != millis) or millis >= 2**63:
+        raise Failure("22003", "mz_timestamp out of range")
+    return int(millis)
+
+
+_OTHERS: dict[tuple[Kind, Kind], Conversion] = {
+    (Kind.BOOLEAN, Kind.INT4): lambda _, value: int(value),
+    (Kind.INT4, Kind.BOOLEAN): lambda _, value: value != 0,
+    (Kind.DATE, Kind.TIMESTAMP): _stamp,
+    (Kind.DATE, Kind.TIMESTAMPTZ): _stamp,
+    (Kind.TIMESTAMP, Kind.TIMESTAMPTZ): _stamp,
+    (Kind.TIMESTAMPTZ, Kind.TIMESTAMP): _stamp,
+    (Kind.TIMESTAMP, Kind.DATE): lambda _, value: day(micros_of(value) // DAY),
+    (Kind.TIMESTAMPTZ, Kind.DATE): lambda _, value: day(micros_of(value) // DAY),
+    (Kind.TIMESTAMP, Kind.TIME): lambda _, value: micros_of(value) % DAY,
+    (Kind.TIMESTAMPTZ, Kind.TIME): lambda _, value: micros_of(value) % DAY,
+    (Kind.TIME, Kind.INTERVAL): lambda _, value: Interval(0, 0, value),
+    (Kind.INTERVAL, Kind.TIME): lambda _, value: value.micros % DAY,
+    (Kind.MZ_TIMESTAMP, Kind.TIMESTAMP): lambda to, value: timestamp(value * 1000, to.kind),
+    (Kind.MZ_TIMESTAMP, Kind.TIMESTAMPTZ): lambda to, value: timestamp(value * 1000, to.kind),
+    (Kind.MZ_TIMESTAMP, Kind.INT8): lambda _, value: value,
+    **{
+        (kind, Kind.MZ_TIMESTAMP): _to_mz
+        for kind in (Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE)
+    },
+}
+
+# Between these nothing can go wrong; a target of a limited range, or text to be read, can.
+_SAFE_TARGETS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.INTERVAL, Kind.TIME, Kind.BOOLEAN)
+
+
+def _fails(source: SqlType, target: SqlType) -> bool:
+    if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
+        return _fails(element_of(source), element_of(target))
+    if source.kind in _TEXTS:
+        return target.kind not in _TEXTS
+    if source.kind is Kind.JSONB:
+        return target.kind not in _TEXTS
+    return target.kind not in _SAFE_TARGETS
+
+
+def _register(source: SqlType, target: SqlType, *, word: str = "cast") -> None:
+    key = f"{word}({short_name(source)} as {short_name(target)})"
+    evaluate = _conversion(source, target)
+    fails = _fails(source, target)
+    if word == "assign":
+        fails = True
+
+        def evaluate(to: SqlType, value: Any) -> Any:
+            return limited(value, to, explicit=False)
+
+    FUNCTIONS.append(
+        Function(
+            key, word, (source,), target, evaluate, cast_spark.renderer(source, target, word), fails=fails, typed=True
+        )
+    )
+
+
+def _pairs() -> Sequence[tuple[SqlType, SqlType]]:
+    scalars = (*ELEMENTS, VARCHAR, CHAR, MZ_TIMESTAMP)
+    chosen = [
+        (source, target)
+        for source in scalars
+        for target in scalars
+        if _context(source, target) is not None and (source != target or source in (NUMERIC, VARCHAR, CHAR))
+    ]
+    nested = [(array_of(source), array_of(target)) for source, target in chosen]
+    texts = [(array_of(each), text) for each in scalars for text in (TEXT, VARCHAR, CHAR)]
+    return [*chosen, *nested, *texts, *((text, array) for array, text in texts)]
+
+
+for _source, _target in _pairs():
+    _register(_source, _target)
+for _source in (TEXT, VARCHAR, CHAR):
+    for _target in (VARCHAR, CHAR):
+        _register(_source, _target, word="assign")

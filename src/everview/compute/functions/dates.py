@@ -1,0 +1,349 @@
+"""Sums and differences of dates, times and timestamps, and what makes them; UTC is the session's time zone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from everview.compute.functions.civil import (
+    DAY,
+    add_interval,
+    civil,
+    day,
+    days_of,
+    kind_of,
+    micros_of,
+    month_length,
+    timestamp,
+)
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.family import Family
+from everview.compute.functions.intervals import justify_hours, justify_hours_sql
+from everview.compute.functions.numbers import whole
+from everview.compute.functions.spark_sql import date_of, interval, let, timestamp_of
+from everview.compute.functions.spark_sql import micros_of as micros_sql
+from everview.compute.ir.types import (
+    DATE,
+    FLOAT8,
+    INT4,
+    INTERVAL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Interval,
+    Kind,
+    SqlType,
+)
+
+FUNCTIONS = Family()
+_add = FUNCTIONS.add
+
+
+def add_interval_sql(value: str, span: str, sql_type: SqlType, sign: int = 1) -> str:
+    """A date or timestamp and an interval, months first; NULL if out of range."""
+    minus = "-" if sign < 0 else ""
+    result = TIMESTAMP if sql_type.kind is Kind.DATE else sql_type
+    # Beyond these no sum is in range, and none overflows on the way.
+    bounded = "abs(i.b.months) < 240000 AND abs(i.b.days) < 8000000 AND abs(i.b.micros) < 700000000000000000L"
+    moved = f"unix_micros(timestampadd(MONTH, {minus} i.b.months, cast(i.a as timestamp)))"
+    total = f"{moved} {'-' if sign < 0 else '+'} (i.b.days * 86400000000L + i.b.micros)"
+    return let(f"CASE WHEN {bounded} THEN {timestamp_of(total, result)} END", value, span, name="i")
+
+
+def _with_intervals(of: SqlType) -> None:
+    result = TIMESTAMP if of.kind is Kind.DATE else of
+
+    def moved(sign: int) -> Any:
+        return lambda value, span: timestamp(add_interval(micros_of(value), span, sign), kind_of(of))
+
+    _add(
+        "+",
+        (of, INTERVAL),
+        result,
+        moved(1),
+        lambda a, t, r: add_interval_sql(a[0], a[1], t[0]),
+        word="add",
+        fails=True,
+    )
+    _add(
+        "+",
+        (INTERVAL, of),
+        result,
+        lambda span, value: moved(1)(value, span),
+        lambda a, t, r: add_interval_sql(a[1], a[0], t[1]),
+        word="add",
+        fails=True,
+    )
+    _add(
+        "-",
+        (of, INTERVAL),
+        result,
+        moved(-1),
+        lambda a, t, r: add_interval_sql(a[0], a[1], t[0], -1),
+        word="sub",
+        fails=True,
+    )
+
+
+def _difference(one: datetime, other: datetime) -> Interval:
+    return justify_hours(Interval(0, 0, micros_of(one) - micros_of(other)))
+
+
+def _sums() -> None:
+    for of in (DATE, TIMESTAMP, TIMESTAMPTZ):
+        _with_intervals(of)
+    for of in (TIMESTAMP, TIMESTAMPTZ):
+        _add(
+            "-",
+            (of, of),
+            INTERVAL,
+            _difference,
+            lambda a, t, r: justify_hours_sql(
+                interval("0", "0", f"{micros_sql(a[0], t[0])} - {micros_sql(a[1], t[1])}")
+            ),
+            word="sub",
+        )
+    _add("-", (DATE, DATE), INT4, lambda a, b: (a - b).days, "datediff({0}, {1})", word="sub")
+    _add(
+        "+",
+        (DATE, INT4),
+        DATE,
+        lambda a, n: day(micros_of(a) // DAY + n),
+        date_of("cast(unix_date({0}) as bigint) + {1}"),
+        word="add",
+        fails=True,
+    )
+    _add(
+        "+",
+        (INT4, DATE),
+        DATE,
+        lambda n, a: day(micros_of(a) // DAY + n),
+        date_of("cast(unix_date({1}) as bigint) + {0}"),
+        word="add",
+        fails=True,
+    )
+    _add(
+        "-",
+        (DATE, INT4),
+        DATE,
+        lambda a, n: day(micros_of(a) // DAY - n),
+        date_of("cast(unix_date({0}) as bigint) - {1}"),
+        word="sub",
+        fails=True,
+    )
+    _add(
+        "+",
+        (DATE, TIME),
+        TIMESTAMP,
+        lambda a, t: timestamp(micros_of(a) + t, Kind.TIMESTAMP),
+        timestamp_of("unix_date({0}) * 86400000000L + {1}", TIMESTAMP),
+        word="add",
+        fails=True,
+    )
+    _add(
+        "+",
+        (TIME, DATE),
+        TIMESTAMP,
+        lambda t, a: timestamp(micros_of(a) + t, Kind.TIMESTAMP),
+        timestamp_of("unix_date({1}) * 86400000000L + {0}", TIMESTAMP),
+        word="add",
+        fails=True,
+    )
+    _add(
+        "+",
+        (TIME, INTERVAL),
+        TIME,
+        lambda t, s: (t + s.micros) % DAY,
+        "pmod({0} + {1}.micros % 86400000000L, 86400000000L)",
+        word="add",
+    )
+    _add(
+        "+",
+        (INTERVAL, TIME),
+        TIME,
+        lambda s, t: (t + s.micros) % DAY,
+        "pmod({1} + {0}.micros % 86400000000L, 86400000000L)",
+        word="add",
+    )
+    _add(
+        "-",
+        (TIME, INTERVAL),
+        TIME,
+        lambda t, s: (t - s.micros) % DAY,
+        "pmod({0} - {1}.micros % 86400000000L, 86400000000L)",
+        word="sub",
+    )
+    _add(
+        "-",
+        (TIME, TIME),
+        INTERVAL,
+        lambda a, b: Interval(0, 0, a - b),
+        lambda a, t, r: interval("0", "0", f"{a[0]} - {a[1]}"),
+        word="sub",
+    )
+
+
+def _age(one: datetime, other: datetime) -> Interval:
+    """The difference in years, months and days of the calendar, which borrow from the earlier one's month."""
+    high, low = micros_of(one), micros_of(other)
+    sign = 1
+    if high < low:
+        high, low, sign = low, high, -1
+    (year1, month1, day1), (year2, month2, day2) = civil(high // DAY), civil(low // DAY)
+    months, days, micros = (year1 - year2) * 12 + month1 - month2, day1 - day2, high % DAY - low % DAY
+    if micros < 0:
+        micros, days = micros + DAY, days - 1
+    while days < 0:
+        days, months = days + month_length(year2, month2), months - 1
+    return Interval(sign * months, sign * days, sign * micros)
+
+
+def _age_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    length = "day(last_day(u.b))"
+    months = "(year(u.a) - year(u.b)) * 12 + month(u.a) - month(u.b)"
+    borrow = "CASE WHEN w.b >= 0 THEN 0 WHEN w.b + w.d >= 0 THEN 1 ELSE 2 END"
+    built = interval(f"w.f * (w.a - ({borrow}))", f"w.f * (w.b + w.d * ({borrow}))", "w.f * w.c")
+    clock = "(pmod(unix_micros(u.a), 86400000000L) - pmod(unix_micros(u.b), 86400000000L))"
+    fields = (
+        months,
+        f"day(u.a) - day(u.b) - CASE WHEN {clock} < 0 THEN 1 ELSE 0 END",
+        f"CASE WHEN {clock} < 0 THEN {clock} + 86400000000L ELSE {clock} END",
+        length,
+        "0",
+        "u.c",
+    )
+    fielded = let(built, *fields, name="w")
+    stamps = let(fielded, "greatest(t.a, t.b)", "least(t.a, t.b)", "CASE WHEN t.a < t.b THEN -1 ELSE 1 END", name="u")
+    one, other = (f"cast({each} as timestamp)" for each in args)
+    return let(f"CASE WHEN t.a IS NOT NULL AND t.b IS NOT NULL THEN {stamps} END", one, other, name="t")
+
+
+def _bin(stride: Interval, value: datetime, origin: datetime) -> datetime:
+    if stride.months:
+        raise Failure("0A000", "timestamps cannot be binned into intervals containing months or years")
+    size = stride.days * DAY + stride.micros
+    if size <= 0:
+        raise Failure("22008", "stride must be greater than zero")
+    start = micros_of(origin)
+    kind = Kind.TIMESTAMPTZ if value.tzinfo else Kind.TIMESTAMP
+    return timestamp(start + (micros_of(value) - start) // size * size, kind)
+
+
+def _bin_sql(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+    size = f"CASE WHEN {args[0]}.months = 0 THEN {args[0]}.days * 86400000000L + {args[0]}.micros END"
+    start = "b.c + (b.b - b.c) - pmod(b.b - b.c, b.a)"
+    return let(
+        f"CASE WHEN b.a > 0 THEN {timestamp_of(start, result)} END",
+        size,
+        micros_sql(args[1], types[1]),
+        micros_sql(args[2], types[2]),
+        name="b",
+    )
+
+
+def zone(name: str) -> ZoneInfo:
+    """A time zone by name."""
+    try:
+        return ZoneInfo("UTC" if name.upper() in ("UTC", "Z", "GMT") else name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise Failure("22023", f'time zone "{name}" not recognized') from None
+
+
+def _zones() -> None:
+    _add(
+        "timezone",
+        (TEXT, TIMESTAMPTZ),
+        TIMESTAMP,
+        lambda name, value: value.astimezone(zone(name)).replace(tzinfo=None),
+        "convert_timezone('UTC', {0}, cast({1} as timestamp_ntz))",
+        fails=True,
+    )
+    _add(
+        "timezone",
+        (TEXT, TIMESTAMP),
+        TIMESTAMPTZ,
+        lambda name, value: value.replace(tzinfo=zone(name)).astimezone(UTC),
+        "cast(convert_timezone({0}, 'UTC', {1}) as timestamp)",
+        fails=True,
+    )
+
+
+def _make_date(year: int, month: int, of_month: int) -> Any:
+    if not (1 <= year <= 9999 and 1 <= month <= 12 and 1 <= of_month <= month_length(year, month)):
+        raise Failure("22008", f"date field value out of range: {year}-{month:02d}-{of_month:02d}")
+    return day(days_of(year, month, of_month))
+
+
+def _clock(hour: int, minute: int, second: float) -> int:
+    valid = 0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= second <= 60
+    micros = hour * 3_600_000_000 + minute * 60_000_000 + round(second * 1_000_000) if valid else DAY + 1
+    if micros > DAY:
+        raise Failure("22008", f"time field value out of range: {hour}:{minute:02d}:{second:02g}")
+    return micros
+
+
+def _make_timestamp(*args: Any) -> datetime:
+    return timestamp(micros_of(_make_date(*args[:3])) + _clock(*args[3:6]), Kind.TIMESTAMP)
+
+
+_CLOCK_SQL = let(
+    "CASE WHEN v.a BETWEEN 0 AND 24 AND v.b BETWEEN 0 AND 59 AND v.c BETWEEN 0 AND 60 AND"
+    " v.a * 3600000000L + v.b * 60000000L + rint(v.c * 1000000) <= 86400000000L THEN"
+    " v.a * 3600000000L + v.b * 60000000L + cast(rint(v.c * 1000000) as bigint) END",
+    "{0}",
+    "{1}",
+    "{2}",
+)
+_DATE_SQL = let(
+    "CASE WHEN d.a BETWEEN 1 AND 9999 AND d.b BETWEEN 1 AND 12 AND"
+    " d.c BETWEEN 1 AND day(last_day(make_date(d.a, d.b, 1))) THEN make_date(d.a, d.b, d.c) END",
+    "{0}",
+    "{1}",
+    "{2}",
+    name="d",
+)
+
+
+def _makers() -> None:
+    _add("make_date", (INT4, INT4, INT4), DATE, _make_date, _DATE_SQL, fails=True)
+    _add("make_time", (INT4, INT4, FLOAT8), TIME, _clock, _CLOCK_SQL, fails=True)
+    _add(
+        "make_timestamp",
+        (INT4, INT4, INT4, INT4, INT4, FLOAT8),
+        TIMESTAMP,
+        _make_timestamp,
+        lambda a, t, r: timestamp_of(
+            f"unix_date({_DATE_SQL.format(*a[:3])}) * 86400000000L + {_CLOCK_SQL.format(*a[3:])}", TIMESTAMP
+        ),
+        fails=True,
+    )
+    _add(
+        "to_timestamp",
+        (FLOAT8,),
+        TIMESTAMPTZ,
+        _from_epoch,
+        let(
+            f"CASE WHEN abs(e.a) < 1e15D THEN {timestamp_of('cast(rint(e.a * 1000000) as bigint)', TIMESTAMPTZ)} END",
+            "{0}",
+            name="e",
+        ),
+        fails=True,
+    )
+
+
+def _from_epoch(seconds: float) -> datetime:
+    if math.isnan(seconds) or abs(seconds) >= 1e15:
+        raise Failure("22008", "timestamp out of range")
+    return timestamp(whole(round(seconds * 1_000_000), Kind.INT8), Kind.TIMESTAMPTZ)
+
+
+_sums()
+for _of in (TIMESTAMP, TIMESTAMPTZ):
+    _add("age", (_of, _of), INTERVAL, _age, _age_sql)
+    _add("date_bin", (INTERVAL, _of, _of), _of, _bin, _bin_sql, fails=True)
+_zones()
+_makers()

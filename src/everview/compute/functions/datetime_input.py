@@ -1,0 +1,171 @@
+"""From text to dates, times and intervals, in the ISO forms, and intervals also in PostgreSQL's own."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from decimal import ROUND_HALF_EVEN, Decimal
+
+from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, days_of, make_interval, month_length, timestamp
+from everview.compute.functions.contract import Failure
+from everview.compute.ir.types import Interval, Kind
+
+_DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
+_TIME = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d*))?)?"
+_ZONE = r"\s*(?:(Z|UTC|GMT)|([+-])(\d{1,2})(?::?(\d{2}))?)"
+DATE = re.compile(rf"\s*{_DATE}\s*", re.ASCII)
+TIME = re.compile(rf"\s*{_TIME}\s*", re.ASCII)
+TIMESTAMP = re.compile(rf"\s*{_DATE}(?:(?:\s*T|\s+){_TIME}(?:{_ZONE})?)?\s*", re.ASCII | re.IGNORECASE)
+
+_UNITS = {
+    "microsecond": (0, 0, 1),
+    "us": (0, 0, 1),
+    "usec": (0, 0, 1),
+    "millisecond": (0, 0, 1000),
+    "ms": (0, 0, 1000),
+    "msec": (0, 0, 1000),
+    "second": (0, 0, SECOND),
+    "sec": (0, 0, SECOND),
+    "s": (0, 0, SECOND),
+    "minute": (0, 0, MINUTE),
+    "min": (0, 0, MINUTE),
+    "m": (0, 0, MINUTE),
+    "hour": (0, 0, HOUR),
+    "hr": (0, 0, HOUR),
+    "h": (0, 0, HOUR),
+    "day": (0, 1, 0),
+    "d": (0, 1, 0),
+    "week": (0, 7, 0),
+    "w": (0, 7, 0),
+    "month": (1, 0, 0),
+    "mon": (1, 0, 0),
+    "year": (12, 0, 0),
+    "yr": (12, 0, 0),
+    "y": (12, 0, 0),
+    "decade": (120, 0, 0),
+    "century": (1200, 0, 0),
+    "centurie": (1200, 0, 0),
+    "millennium": (12000, 0, 0),
+}
+_AMOUNT = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]+)")
+_CLOCK = re.compile(r"\s*([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?")
+_ISO = re.compile(
+    r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?"
+    r"(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d*)?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+def _invalid(text: str, name: str) -> Failure:
+    return Failure("22007", f'invalid input syntax for type {name}: "{text}"')
+
+
+def _out_of_range(text: str) -> Failure:
+    return Failure("22008", f'date/time field value out of range: "{text}"')
+
+
+def _days(text: str, year: str, month: str, day: str) -> int:
+    if int(year) < 1 or not 1 <= int(month) <= 12 or not 1 <= int(day) <= month_length(int(year), int(month)):
+        raise _out_of_range(text)
+    return days_of(int(year), int(month), int(day))
+
+
+def _clock(text: str, hour: str, minute: str, second: str | None, fraction: str | None) -> int:
+    micros = _fraction(fraction)
+    total = int(hour) * HOUR + int(minute) * MINUTE + int(second or 0) * SECOND + micros
+    if int(minute) > 59 or int(second or 0) > 60 or total > DAY:
+        raise _out_of_range(text)
+    return total
+
+
+def _fraction(digits: str | None) -> int:
+    value = Decimal(f"0.{digits}") if digits else Decimal(0)
+    return int((value * SECOND).quantize(Decimal(1), ROUND_HALF_EVEN))
+
+
+def read_date(text: str) -> date:
+    """YYYY-MM-DD; what a timestamp says about the time is dropped."""
+    if text.strip().lower() == "epoch":
+        return date(1970, 1, 1)
+    match = TIMESTAMP.fullmatch(text)
+    if not match:
+        raise _invalid(text, "date")
+    days = _days(text, *match.groups()[:3])
+    if match[4]:
+        _clock(text, *match.groups()[3:7])
+    return date.fromordinal(days + date(1970, 1, 1).toordinal())
+
+
+def read_time(text: str) -> int:
+    """HH:MM with seconds and a fraction, or none."""
+    match = TIME.fullmatch(text)
+    if not match:
+        raise _invalid(text, "time")
+    return _clock(text, *match.groups())
+
+
+def read_timestamp(text: str, kind: Kind) -> datetime:
+    """A date with or without a time; the zone counts for a timestamptz only."""
+    if text.strip().lower() == "epoch":
+        return timestamp(0, kind)
+    match = TIMESTAMP.fullmatch(text)
+    if not match:
+        raise _invalid(text, "timestamp" if kind is Kind.TIMESTAMP else "timestamp with time zone")
+    micros = _days(text, *match.groups()[:3]) * DAY
+    if match[4]:
+        micros += _clock(text, *match.groups()[3:7])
+    if match[9]:
+        hours, minutes = int(match[10]), int(match[11] or 0)
+        if hours > 15 or minutes > 59:
+            raise Failure("22009", f'time zone displacement out of range: "{text}"')
+        if kind is Kind.TIMESTAMPTZ:
+            micros += (-1 if match[9] == "+" else 1) * (hours * HOUR + minutes * MINUTE)
+    return timestamp(micros, kind)
+
+
+def read_interval(text: str) -> Interval:
+    """As in `1 year 2 mons 3 days 04:05:06`, `90 minutes ago` and `P1Y2M3DT4H`."""
+    stripped = text.strip()
+    iso = _ISO.fullmatch(stripped)
+    if iso and len(stripped) > 1:
+        year, month, week, day, hour, minute = (int(each or 0) for each in iso.groups()[:6])
+        seconds = int((Decimal(iso[7] or 0) * SECOND).quantize(Decimal(1), ROUND_HALF_EVEN))
+        return make_interval(year * 12 + month, week * 7 + day, hour * HOUR + minute * MINUTE + seconds)
+    ago = re.search(r"\s+ago$", stripped, re.IGNORECASE)
+    rest = stripped[: ago.start()] if ago else stripped
+    rest = re.sub(r"^@\s*", "", rest)
+    months, days, micros = Decimal(0), Decimal(0), Decimal(0)
+    position = 0
+    plain = re.fullmatch(r"\s*([+-]?\d+(?:\.\d*)?)", rest)  # a number alone is seconds
+    if plain:
+        micros, position = Decimal(plain[1]) * SECOND, len(rest)
+    elif not rest:
+        raise _invalid(text, "interval")
+    while position < len(rest):
+        if clock := _CLOCK.match(rest, position):
+            amount = int(clock[2]) * HOUR + int(clock[3]) * MINUTE + Decimal(clock[4] or 0) * SECOND
+            micros += -amount if clock[1] == "-" else amount
+            position = clock.end()
+        elif match := _AMOUNT.match(rest, position):
+            name = match[3].lower()
+            unit = _UNITS.get(name) or _UNITS.get(name.removesuffix("s"))
+            if unit is None:
+                raise _invalid(text, "interval")
+            number = Decimal(match[1] + match[2])
+            months, days, micros = (have + number * of for have, of in zip((months, days, micros), unit, strict=True))
+            position = match.end()
+        elif not rest[position:].strip():
+            break
+        else:
+            raise _invalid(text, "interval")
+    return _spread(months, days, micros, -1 if ago else 1)
+
+
+def _spread(months: Decimal, days: Decimal, micros: Decimal, sign: int) -> Interval:
+    """Fractions go to the next smaller unit: of a month to days of 30, of a day to microseconds."""
+    whole_months = int(months)
+    days += (months - whole_months) * 30
+    whole_days = int(days)
+    micros += (days - whole_days) * DAY
+    rounded = int(micros.quantize(Decimal(1), ROUND_HALF_EVEN))
+    return make_interval(sign * whole_months, sign * whole_days, sign * rounded)

@@ -1,0 +1,293 @@
+"""The fields of dates, times and intervals: extract, date_part and date_trunc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, civil, days_of, micros_of, timestamp
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.family import Family
+from everview.compute.functions.naming import display_name
+from everview.compute.functions.numbers import fit
+from everview.compute.functions.spark_sql import interval, let, spark_type, timestamp_of
+from everview.compute.functions.spark_sql import micros_of as micros_sql
+from everview.compute.ir.types import (
+    DATE,
+    FLOAT8,
+    INTERVAL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Interval,
+    Kind,
+    SqlType,
+    numeric,
+)
+
+FUNCTIONS = Family()
+_add = FUNCTIONS.add
+_SIX = numeric(38, 6)
+
+_ALIASES = {
+    "us": "microseconds",
+    "usec": "microseconds",
+    "microsecond": "microseconds",
+    "ms": "milliseconds",
+    "msec": "milliseconds",
+    "millisecond": "milliseconds",
+    "sec": "second",
+    "seconds": "second",
+    "s": "second",
+    "min": "minute",
+    "mins": "minute",
+    "minutes": "minute",
+    "m": "minute",
+    "hours": "hour",
+    "h": "hour",
+    "hr": "hour",
+    "d": "day",
+    "days": "day",
+    "w": "week",
+    "weeks": "week",
+    "mon": "month",
+    "mons": "month",
+    "months": "month",
+    "y": "year",
+    "yr": "year",
+    "years": "year",
+    "decades": "decade",
+    "c": "century",
+    "cent": "century",
+    "centuries": "century",
+    "mil": "millennium",
+    "millennia": "millennium",
+    "qtr": "quarter",
+}
+_CLOCK: dict[str, tuple[Callable[[int], int | Decimal], str]] = {
+    "microseconds": (lambda t: t % MINUTE, "{t} % 60000000"),
+    "milliseconds": (lambda t: Decimal(t % MINUTE).scaleb(-3), "({t} % 60000000) / 1000BD"),
+    "second": (lambda t: Decimal(t % MINUTE).scaleb(-6), "({t} % 60000000) / 1000000BD"),
+    "minute": (lambda t: t // MINUTE % 60, "{t} div 60000000 % 60"),
+    "hour": (lambda t: t // HOUR, "{t} div 3600000000"),
+}
+_DATE: dict[str, tuple[Callable[[date], int], str]] = {
+    "day": (lambda d: d.day, "day({d})"),
+    "dow": (lambda d: d.isoweekday() % 7, "dayofweek({d}) - 1"),
+    "isodow": (lambda d: d.isoweekday(), "weekday({d}) + 1"),
+    "doy": (lambda d: d.timetuple().tm_yday, "dayofyear({d})"),
+    "week": (lambda d: d.isocalendar()[1], "weekofyear({d})"),
+    "isoyear": (lambda d: d.isocalendar()[0], "extract(YEAROFWEEK FROM {d})"),
+    "month": (lambda d: d.month, "month({d})"),
+    "quarter": (lambda d: (d.month + 2) // 3, "quarter({d})"),
+    "year": (lambda d: d.year, "year({d})"),
+    "decade": (lambda d: d.year // 10, "year({d}) div 10"),
+    "century": (lambda d: (d.year + 99) // 100, "(year({d}) + 99) div 100"),
+    "millennium": (lambda d: (d.year + 999) // 1000, "(year({d}) + 999) div 1000"),
+}
+# Of an interval: `m` its months, `t` its microseconds, divided towards zero.
+_SPAN: dict[str, tuple[Callable[[Interval], int | Decimal], str]] = {
+    "microseconds": (lambda s: _rest(s.micros, MINUTE), "{t} % 60000000"),
+    "milliseconds": (lambda s: Decimal(_rest(s.micros, MINUTE)).scaleb(-3), "({t} % 60000000) / 1000BD"),
+    "second": (lambda s: Decimal(_rest(s.micros, MINUTE)).scaleb(-6), "({t} % 60000000) / 1000000BD"),
+    "minute": (lambda s: int(_rest(s.micros, HOUR) / MINUTE), "({t} % 3600000000) div 60000000"),
+    "hour": (lambda s: _units(s.micros, HOUR), "{t} div 3600000000"),
+    "day": (lambda s: s.days, "{i}.days"),
+    "week": (lambda s: _units(s.days, 7), "{i}.days div 7"),
+    "month": (lambda s: _rest(s.months, 12), "{m} % 12"),
+    "quarter": (
+        lambda s: _units(_rest(s.months, 12), 3) + (1 if s.months >= 0 else -1),
+        "({m} % 12) div 3 + CASE WHEN {m} >= 0 THEN 1 ELSE -1 END",
+    ),
+    "year": (lambda s: _units(s.months, 12), "{m} div 12"),
+    "decade": (lambda s: _units(s.months, 120), "{m} div 120"),
+    "century": (lambda s: _units(s.months, 1200), "{m} div 1200"),
+    "millennium": (lambda s: _units(s.months, 12000), "{m} div 12000"),
+    "epoch": (
+        lambda s: (
+            Decimal(_units(s.months, 12) * 31_557_600 + _rest(s.months, 12) * 2_592_000 + s.days * 86_400)
+            + Decimal(s.micros).scaleb(-6)
+        ),
+        "cast({m} div 12 as decimal(38,6)) * 31557600 + ({m} % 12) * 2592000BD + {i}.days * 86400BD + {t} / 1000000BD",
+    ),
+}
+
+
+def _units(amount: int, size: int) -> int:
+    return abs(amount) // size * (1 if amount >= 0 else -1)
+
+
+def _rest(amount: int, size: int) -> int:
+    return amount - _units(amount, size) * size
+
+
+def field_scale(field: str, kind: Kind) -> int:
+    """How many digits behind the point extract gives of a field."""
+    name = _ALIASES.get(field.lower(), field.lower())
+    return {"second": 6, "milliseconds": 3, "epoch": 0 if kind is Kind.DATE else 6}.get(name, 0)
+
+
+def _unknown(field: str, of: SqlType) -> Failure:
+    known = field in {*_CLOCK, *_DATE, "epoch", "julian", "timezone"}
+    if known:
+        return Failure("0A000", f'unit "{field}" not supported for type {display_name(of)}')
+    return Failure("22023", f'unit "{field}" not recognized for type {display_name(of)}')
+
+
+def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal]:
+    def evaluate(field: str, value: Any) -> int | Decimal:
+        name = _ALIASES.get(field.lower(), field.lower())
+        if of.kind is Kind.INTERVAL:
+            found = _SPAN.get(name)
+        elif of.kind is Kind.TIME:
+            found = _CLOCK.get(name)
+        else:
+            micros = micros_of(value)
+            if name == "epoch":
+                return Decimal(micros).scaleb(-6)
+            if of.kind is not Kind.DATE and name in _CLOCK:
+                return _CLOCK[name][0](micros % DAY)
+            found = _DATE.get(name)
+        if name == "epoch" and of.kind is Kind.TIME:
+            return Decimal(value).scaleb(-6)
+        if found is None:
+            raise _unknown(name, of)
+        return found[0](value)
+
+    return evaluate
+
+
+def _branches(of: SqlType) -> dict[str, str]:
+    """For each field the Spark SQL of its value, of the argument x.a."""
+    if of.kind is Kind.INTERVAL:
+        names = {"i": "x.a", "m": "x.a.months", "t": "x.a.micros"}
+        return {name: spark.format(**names) for name, (_, spark) in _SPAN.items()}
+    if of.kind is Kind.TIME:
+        return {**{name: spark.format(t="x.a") for name, (_, spark) in _CLOCK.items()}, "epoch": "x.a / 1000000BD"}
+    dated = {name: spark.format(d="x.a") for name, (_, spark) in _DATE.items()}
+    micros = micros_sql("x.a", of)
+    dated["epoch"] = f"({micros}) / 1000000BD"
+    if of.kind is not Kind.DATE:
+        dated |= {name: spark.format(t=f"pmod({micros}, 86400000000L)") for name, (_, spark) in _CLOCK.items()}
+    return dated
+
+
+def _extract_sql(of: SqlType) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+    def rendered(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
+        to = spark_type(result)
+        branches = _branches(of)
+        literal = args[0][1:-1].lower() if args[0].startswith("'") else None
+        if literal is not None:
+            name = _ALIASES.get(literal, literal)
+            return let(f"cast({branches.get(name, 'NULL')} as {to})", args[1], name="x")
+        spelled = {**{name: name for name in branches}, **{k: v for k, v in _ALIASES.items() if v in branches}}
+        cases = " ".join(f"WHEN '{word}' THEN cast({branches[name]} as {to})" for word, name in spelled.items())
+        return let(f"CASE WHEN x.a IS NOT NULL THEN CASE lower(x.b) {cases} END END", args[1], args[0], name="x")
+
+    return rendered
+
+
+_UNITS = {"microseconds": 1, "milliseconds": 1000, "second": SECOND, "minute": MINUTE, "hour": HOUR, "day": DAY}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+
+
+def _truncated(of: SqlType) -> Callable[[str, datetime], datetime]:
+    def evaluate(field: str, value: datetime) -> datetime:
+        name = _ALIASES.get(field.lower(), field.lower())
+        micros = micros_of(value)
+        if name in _UNITS:
+            return timestamp(micros // _UNITS[name] * _UNITS[name], of.kind)
+        days = micros // DAY
+        if name == "week":
+            return timestamp((days - (days + 3) % 7) * DAY, of.kind)
+        year, month, _ = civil(days)
+        if name in ("century", "millennium"):
+            size = 100 if name == "century" else 1000
+            return timestamp(days_of((year - 1) // size * size + 1, 1, 1) * DAY, of.kind)
+        if name not in _MONTHS:
+            raise _unknown(name, of)
+        index = (year * 12 + month - 1) // _MONTHS[name] * _MONTHS[name]
+        return timestamp(days_of(index // 12, index % 12 + 1, 1) * DAY, of.kind)
+
+    return evaluate
+
+
+def _truncated_sql(of: SqlType) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+    micros = micros_sql("x.a", of)
+    branches = {name: f"{micros} - pmod({micros}, {size}L)" for name, size in _UNITS.items()}
+    branches["week"] = "unix_date(cast(date_trunc('WEEK', x.a) as date)) * 86400000000L"
+    months = {name: f"(year(x.a) * 12 + month(x.a) - 1) div {size} * {size}" for name, size in _MONTHS.items()}
+    months |= {
+        name: f"((year(x.a) - 1) div {size} * {size} + 1) * 12"
+        for name, size in (("century", 100), ("millennium", 1000))
+    }
+    for name, index in months.items():
+        first = f"unix_date(make_date(({index}) div 12, cast(({index}) % 12 + 1 as int), 1)) * 86400000000L"
+        branches[name] = first.replace("make_date((", "make_date(cast((").replace(") div 12, ", ") div 12 as int), ", 1)
+    return _chosen(branches, lambda micros: timestamp_of(micros, of))
+
+
+def _chosen(
+    branches: dict[str, str], finish: Callable[[str], str]
+) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+    def rendered(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
+        if args[0].startswith("'"):
+            name = _ALIASES.get(args[0][1:-1].lower(), args[0][1:-1].lower())
+            return let(finish(branches.get(name, "NULL")), args[1], name="x")
+        spelled = {**{name: name for name in branches}, **{k: v for k, v in _ALIASES.items() if v in branches}}
+        cases = " ".join(f"WHEN '{word}' THEN {finish(branches[name])}" for word, name in spelled.items())
+        return let(f"CASE WHEN x.a IS NOT NULL THEN CASE lower(x.b) {cases} END END", args[1], args[0], name="x")
+
+    return rendered
+
+
+_SPAN_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
+
+
+def _truncated_span(field: str, value: Interval) -> Interval:
+    name = _ALIASES.get(field.lower(), field.lower())
+    if name in _SPAN_MONTHS:
+        return Interval(_units(value.months, _SPAN_MONTHS[name]) * _SPAN_MONTHS[name], 0, 0)
+    if name == "day":
+        return Interval(value.months, value.days, 0)
+    if name not in _UNITS:
+        raise Failure("0A000" if name == "week" else "22023", f'unit "{name}" not supported for type interval')
+    return Interval(value.months, value.days, _units(value.micros, _UNITS[name]) * _UNITS[name])
+
+
+def _truncated_span_sql() -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+    branches = {name: interval(f"x.a.months div {size} * {size}", "0", "0") for name, size in _SPAN_MONTHS.items()}
+    branches |= {
+        name: interval("x.a.months", "x.a.days", f"x.a.micros div {size} * {size}")
+        for name, size in _UNITS.items()
+        if name != "day"
+    }
+    branches["day"] = interval("x.a.months", "x.a.days", "0")
+    return _chosen(branches, lambda value: value)
+
+
+for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
+    _find = _extract(_of)
+    _add(
+        "extract",
+        (TEXT, _of),
+        _SIX,
+        lambda to, field, value, find=_find: fit(Decimal(find(field, value)), to),
+        _extract_sql(_of),
+        typed=True,
+        fails=True,
+    )
+    _add(
+        "date_part",
+        (TEXT, _of),
+        FLOAT8,
+        lambda field, value, find=_find: float(find(field, value)),
+        _extract_sql(_of),
+        fails=True,
+    )
+for _of in (TIMESTAMP, TIMESTAMPTZ):
+    _add("date_trunc", (TEXT, _of), _of, _truncated(_of), _truncated_sql(_of), fails=True)
+_add("date_trunc", (TEXT, INTERVAL), INTERVAL, _truncated_span, _truncated_span_sql(), fails=True)

@@ -1,0 +1,115 @@
+"""jsonb as a value: the canonical text, and the order that PostgreSQL gives to jsonb values.
+
+Canonical: keys by length and then by bytes, the last of equal keys kept, one space after a colon and a comma, and
+numbers plain and without digits that do not count. So equal values are equal texts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+
+from everview.compute.functions.contract import Failure
+
+_DIGITS_MAX = 1000
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+
+
+def canonical(text: str) -> str:
+    """The canonical form of JSON text; Failure 22P02 if it is none."""
+    return dump(_read(text))
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Any:
+    """The Python value of JSON text: numbers are Decimals. Not to be changed, for it is shared."""
+    return _read(text)
+
+
+def _read(text: str) -> Any:
+    try:
+        value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_refuse, object_pairs_hook=dict)
+    except (ValueError, RecursionError) as error:
+        raise Failure("22P02", "invalid input syntax for type json") from error
+    if "\\u0000" in text and _holds_nul(value):
+        raise Failure("22P05", "unsupported Unicode escape sequence")
+    return value
+
+
+def _number(text: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation as error:  # an exponent beyond all measure
+        raise Failure("22003", "value overflows numeric format") from error
+    if number and abs(number.adjusted()) > _DIGITS_MAX:
+        raise Failure("22003", "value overflows numeric format")
+    return number
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, list):
+        return any(map(_holds_nul, value))
+    return isinstance(value, dict) and any(_holds_nul(each) for pair in value.items() for each in pair)
+
+
+def dump(value: Any) -> str:
+    """The canonical text of a value as `parse` gives it; ints are taken too."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        return number_text(value)
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(map(dump, value)) + "]"
+    pairs = sorted(value.items(), key=lambda pair: key_order(pair[0]))
+    return "{" + ", ".join(f"{quote(name)}: {dump(each)}" for name, each in pairs) + "}"
+
+
+def number_text(value: Decimal) -> str:
+    """Plain digits, without zeros at the end of a fraction and without a sign on zero."""
+    if not value:
+        return "0"
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def quote(text: str) -> str:
+    """A JSON string."""
+    return '"' + _ESCAPED.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}", text) + '"'
+
+
+def key_order(name: str) -> tuple[int, bytes]:
+    """The order of an object's keys."""
+    encoded = name.encode()
+    return len(encoded), encoded
+
+
+def json_order(value: Any) -> tuple[Any, ...]:
+    """Object > array > boolean > number > string > null; but an empty array is before everything."""
+    if value is None:
+        return (0,)
+    if isinstance(value, str):
+        return 1, value
+    if isinstance(value, bool):
+        return 3, value
+    if isinstance(value, Decimal | int):
+        return 2, value
+    if isinstance(value, list):
+        return (4, len(value), tuple(map(json_order, value))) if value else (-1,)
+    pairs = sorted(value.items(), key=lambda pair: key_order(pair[0]))
+    return 5, len(value), tuple((key_order(name), json_order(each)) for name, each in pairs)

@@ -1,0 +1,128 @@
+"""The aggregates that list the values of a group: string_agg, array_agg, jsonb_agg, jsonb_object_agg.
+
+Their result follows the order of the rows. Without ORDER BY that order is by the arguments, NULLs last (jsonb by its
+text), so that it is the same on every engine: `in_listing_order` in Python, and in the Spark rendering. With ORDER BY
+the Spark engine collects structs `a, b, ...` of the arguments in its order, and `finish` makes the result of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from everview.compute.functions.contract import AggregateFunction, Failure
+from everview.compute.functions.json_value import canonical, dump, parse
+from everview.compute.functions.jsonb import jsonb_of, object_sql, to_jsonb_sql
+from everview.compute.functions.naming import ARRAYS, ELEMENTS, key_of
+from everview.compute.functions.order import sort_key, spark_equality_key
+from everview.compute.functions.spark_sql import Renderer
+from everview.compute.ir.types import BYTEA, JSONB, TEXT, Kind, SqlType, array_of
+
+AGGREGATES: list[AggregateFunction] = []
+Rows = list[tuple[Any, ...]]
+Finish = Callable[[str, Sequence[SqlType]], str]
+
+# By key: from an array of structs a, b, ... and the argument types to the result.
+FINISH: dict[str, Finish] = {}
+
+
+def in_listing_order(rows: Rows, types: Sequence[SqlType]) -> Rows:
+    """The rows of a group as they are listed where no order is asked for."""
+    keys = [sort_key(TEXT if each.kind is Kind.JSONB else each) for each in types]
+    return sorted(
+        rows,
+        key=lambda row: [
+            (True, None) if value is None else (False, key(value)) for value, key in zip(row, keys, strict=True)
+        ],
+    )
+
+
+def _rendering(finish: Finish) -> Renderer:
+    def rendered(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+        order = [
+            part
+            for place, (arg, each) in enumerate(zip(args, types, strict=True))
+            for part in (f"'n{place}', {arg} IS NULL", f"'k{place}', {spark_equality_key(each, arg)}")
+        ]
+        fields = [f"'{letter}', {arg}" for letter, arg in zip("ab", args, strict=False)]
+        return finish(f"array_sort(collect_list(named_struct({', '.join([*order, *fields])})))", types)
+
+    return rendered
+
+
+def _add(
+    name: str,
+    args: tuple[SqlType, ...],
+    result: SqlType | Callable[[Sequence[SqlType]], SqlType],
+    evaluate: Callable[[SqlType, Rows], Any],
+    finish: Finish,
+) -> None:
+    key = key_of(name, args)
+    FINISH[key] = finish
+    AGGREGATES.append(AggregateFunction(key, name, args, result, evaluate, _rendering(finish), takes_nulls=True))
+
+
+def _joined(empty: Any) -> Callable[[SqlType, Rows], Any]:
+    """The values, each after the first with its own separator in front."""
+
+    def evaluate(_: SqlType, rows: Rows) -> Any:
+        present = [row for row in rows if row[0] is not None]
+        if not present:
+            return None
+        return present[0][0] + empty.join((glue or empty) + value for value, glue in present[1:])
+
+    return evaluate
+
+
+def _joined_sql(empty: str) -> Finish:
+    def finish(array: str, _types: Sequence[SqlType]) -> str:
+        step = f"CASE WHEN s IS NULL THEN e.a ELSE concat(s, coalesce(e.b, {empty}), e.a) END"
+        kind = "string" if empty == "''" else "binary"
+        return f"aggregate(filter({array}, e -> e.a IS NOT NULL), cast(NULL as {kind}), (s, e) -> {step})"
+
+    return finish
+
+
+def _array_sql(array: str, _types: Sequence[SqlType]) -> str:
+    return f"nullif(transform({array}, e -> e.a), array())"
+
+
+def _jsonb_array(of: SqlType) -> Callable[[SqlType, Rows], Any]:
+    def evaluate(_: SqlType, rows: Rows) -> Any:
+        return "[" + ", ".join(jsonb_of(row[0], of) for row in rows) + "]" if rows else None
+
+    return evaluate
+
+
+def _jsonb_array_sql(array: str, types: Sequence[SqlType]) -> str:
+    items = f"transform({array}, e -> coalesce({to_jsonb_sql('e.a', types[0])}, 'null'))"
+    return f"nullif(concat('[', array_join({items}, ', '), ']'), '[]')"
+
+
+def _jsonb_object(of: SqlType) -> Callable[[SqlType, Rows], Any]:
+    def evaluate(_: SqlType, rows: Rows) -> Any:
+        if any(row[0] is None for row in rows):
+            raise Failure("22023", "field name must not be null")
+        return canonical(dump({name: parse(jsonb_of(value, of)) for name, value in rows})) if rows else None
+
+    return evaluate
+
+
+def _jsonb_object_sql(array: str, types: Sequence[SqlType]) -> str:
+    pairs = f"transform({array}, e -> struct(e.a as k, coalesce({to_jsonb_sql('e.b', types[1])}, 'null') as v))"
+    return f"nullif({object_sql(pairs)}, '{{}}')"
+
+
+_add("string_agg", (TEXT, TEXT), TEXT, _joined(""), _joined_sql("''"))
+_add("string_agg", (BYTEA, BYTEA), BYTEA, _joined(b""), _joined_sql("X''"))
+for _of in ELEMENTS:
+    _add(
+        "array_agg",
+        (_of,),
+        lambda types: array_of(types[0]),
+        lambda _, rows: [row[0] for row in rows] or None,
+        _array_sql,
+    )
+for _of in (*ELEMENTS, *ARRAYS):
+    _add("jsonb_agg", (_of,), JSONB, _jsonb_array(_of), _jsonb_array_sql)
+    _add("jsonb_object_agg", (TEXT, _of), JSONB, _jsonb_object(_of), _jsonb_object_sql)

@@ -1,0 +1,279 @@
+"""Named functions of numbers: rounding, roots, powers and logarithms.
+
+The roots, powers and logarithms of a numeric are computed as floats and kept to 15 significant digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal, localcontext
+
+from everview.compute.functions import arithmetic
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.family import Family
+from everview.compute.functions.naming import NUMERIC, key_of
+from everview.compute.functions.numbers import EXACT, fit, real, significant, truncated, whole
+from everview.compute.functions.spark_sql import infinite, let, spark_type
+from everview.compute.ir.types import FLOAT8, INT2, INT4, INT8, Kind, SqlType, numeric
+
+FUNCTIONS = Family()
+_SCALE_MIN, _SCALE_MAX = -20, 38
+
+
+def _same(types: Sequence[SqlType]) -> SqlType:
+    return types[0]
+
+
+def _whole_type(types: Sequence[SqlType]) -> SqlType:
+    """A numeric without fraction; one digit more, for rounding up."""
+    return numeric(min(38, max(types[0].precision - types[0].scale, 0) + 1), 0)
+
+
+def scaled_type(types: Sequence[SqlType], digits: int | None) -> SqlType:
+    """Of round and trunc to so many digits; where the number is only known later, the argument's scale."""
+    if digits is None:
+        return replace(types[0], precision=min(38, types[0].precision + 1))
+    front = types[0].precision - types[0].scale + 1
+    scale = min(max(digits, 0), 18)
+    return numeric(min(38, front + scale), scale)
+
+
+def _rounding(rounding: str) -> Callable[..., Decimal]:
+    def evaluate(result: SqlType, value: Decimal, digits: int = 0) -> Decimal:
+        limited = min(max(digits, _SCALE_MIN), _SCALE_MAX)
+        with localcontext(EXACT):
+            return fit(value.quantize(Decimal(1).scaleb(-limited), rounding), result)
+
+    return evaluate
+
+
+def _rounding_sql(name: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+    def to(value: str, digits: int, result: SqlType) -> str:
+        if name == "round":
+            return f"try_cast(round({value}, {digits}) as {spark_type(result)})"
+        # Towards zero: what is less than the last digit is taken away.
+        unit = f"cast('1e{-digits}' as decimal(38,{max(digits, 0)}))"
+        return f"try_cast({value} - {value} % {unit} as {spark_type(result)})"
+
+    def rendered(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+        scale = types[0].scale
+        if len(args) == 1:
+            return to(args[0], 0, result)
+        if args[1].lstrip("-").isdigit():
+            return to(args[0], min(max(int(args[1]), -37), max(scale, 0)), result)
+        cases = " ".join(f"WHEN {digits} THEN {to('v.a', digits, result)}" for digits in range(_SCALE_MIN, scale))
+        clamped = f"CASE least(greatest(v.b, {_SCALE_MIN}), {scale}) {cases} ELSE {to('v.a', scale, result)} END"
+        return let(f"CASE WHEN v.b IS NOT NULL THEN {clamped} END", *args)
+
+    return rendered
+
+
+def _by_float(function: Callable[..., float]) -> Callable[..., Decimal]:
+    def evaluate(result: SqlType, *values: Decimal) -> Decimal:
+        return fit(significant(function(*map(float, values))), result)
+
+    return evaluate
+
+
+def _by_float_sql(spark: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+    def rendered(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
+        value = spark.format(*(f"cast({arg} as double)" for arg in args))
+        digits = let("try_cast(format_string('%.14e', w.a) as decimal(38,18))", value, name="w")
+        return f"try_cast({digits} as {spark_type(result)})"
+
+    return rendered
+
+
+def _sqrt(value: float) -> float:
+    if value < 0:
+        raise Failure("2201F", "cannot take square root of a negative number")
+    return math.sqrt(value) + 0.0
+
+
+def _ln(value: float, function: Callable[[float], float] = math.log) -> float:
+    if value == 0:
+        raise Failure("2201E", "cannot take logarithm of zero")
+    if value < 0:
+        raise Failure("2201E", "cannot take logarithm of a negative number")
+    return function(value)
+
+
+def _log10(value: float) -> float:
+    return _ln(value, math.log10)
+
+
+def _log(base: float, value: float) -> float:
+    below, above = _ln(base), _ln(value)
+    if below == 0:
+        raise Failure("22012", "division by zero")
+    return above / below
+
+
+def _exp(value: float) -> float:
+    try:
+        result = math.exp(value)
+    except OverflowError:
+        result = math.inf
+    return real(result, Kind.FLOAT8, infinite=math.isinf(value), nonzero=not math.isinf(value))
+
+
+def power(base: float, exponent: float) -> float:
+    """PostgreSQL's, which refuses what C answers with an infinity or NaN."""
+    if math.isnan(base) or math.isnan(exponent):
+        return 1.0 if base == 1 or exponent == 0 else math.nan
+    if base == 0 and exponent < 0:
+        raise Failure("2201F", "zero raised to a negative power is undefined")
+    if base < 0 and not math.isinf(exponent) and exponent != math.floor(exponent):
+        raise Failure("2201F", "a negative number raised to a non-integer power yields a complex result")
+    try:
+        result = math.pow(base, exponent)
+    except OverflowError:
+        result = math.inf
+    unbounded = math.isinf(base) or math.isinf(exponent)
+    return real(result, Kind.FLOAT8, infinite=unbounded, nonzero=base != 0 and not unbounded)
+
+
+_INFINITE_B = infinite("v.b")
+_SQRT = let("CASE WHEN v.a >= 0 THEN sqrt(v.a) + 0D END", "{0}")
+_LN = let("CASE WHEN v.a > 0 THEN ln(v.a) END", "{0}")
+_LOG10 = let("CASE WHEN v.a > 0 THEN log10(v.a) END", "{0}")
+_LOG = let("CASE WHEN v.a > 0 AND v.b > 0 AND v.a <> 1 THEN ln(v.b) / ln(v.a) END", "{0}", "{1}")
+_EXP = let(
+    let(f"CASE WHEN {infinite('v.a')} OR NOT (({infinite('w.a')}) OR w.a = 0) THEN w.a END", "exp(v.a)", name="w"),
+    "{0}",
+)
+_POWER_FAILS = (
+    "(v.a = 0 AND v.b < 0) OR (v.a < 0 AND NOT isnan(v.a) AND NOT isnan(v.b)"
+    f" AND NOT ({_INFINITE_B}) AND v.b <> rint(v.b))"
+    f" OR ((({infinite('w.a')}) OR (w.a = 0 AND v.a <> 0)) AND NOT ({infinite('v.a')}) AND NOT ({_INFINITE_B}))"
+)
+_POWER = let(
+    let(
+        f"CASE WHEN v.a = 1 OR v.b = 0 THEN 1D WHEN {_POWER_FAILS} THEN NULL"
+        f" WHEN v.a = -1 AND ({_INFINITE_B}) THEN 1D ELSE w.a + 0D END",
+        "power(v.a, v.b)",
+        name="w",
+    ),
+    "{0}",
+    "{1}",
+)
+
+
+def _floats() -> None:
+    one, two = (FLOAT8,), (FLOAT8, FLOAT8)
+
+    def finite(function: Callable[[float], float]) -> Callable[[float], float]:
+        return lambda value: function(value) + 0.0 if math.isfinite(value) else value
+
+    FUNCTIONS.add("abs", one, FLOAT8, abs, "abs({0})")
+    # Spark's ceil and floor give integers, which do not hold every float.
+    large = "WHEN abs(v.a) >= 4503599627370496D OR isnan(v.a) THEN v.a"
+    for names, function in ((("ceil", "ceiling"), math.ceil), (("floor",), math.floor)):
+        spark = let(f"CASE {large} ELSE cast({names[0]}(v.a) as double) END", "{0}")
+        for name in names:
+            FUNCTIONS.add(name, one, FLOAT8, finite(function), spark)
+    FUNCTIONS.add(
+        "trunc",
+        one,
+        FLOAT8,
+        finite(math.trunc),
+        let(f"CASE {large} ELSE cast(cast(v.a as bigint) as double) END", "{0}"),
+    )
+    FUNCTIONS.add("round", one, FLOAT8, finite(round), "(rint({0}) + 0D)")
+    FUNCTIONS.add("sign", one, FLOAT8, lambda a: a if math.isnan(a) else float((a > 0) - (a < 0)), "(sign({0}) + 0D)")
+    FUNCTIONS.add("sqrt", one, FLOAT8, _sqrt, _SQRT, fails=True)
+    FUNCTIONS.add("cbrt", one, FLOAT8, lambda a: math.cbrt(a) + 0.0, "(cbrt({0}) + 0D)")
+    FUNCTIONS.add("exp", one, FLOAT8, _exp, _EXP, fails=True)
+    FUNCTIONS.add("ln", one, FLOAT8, _ln, _LN, fails=True)
+    for name in ("log", "log10"):
+        FUNCTIONS.add(name, one, FLOAT8, _log10, _LOG10, fails=True)
+    for name in ("power", "pow"):
+        FUNCTIONS.add(name, two, FLOAT8, power, _POWER, fails=True)
+    FUNCTIONS.add("^", two, FLOAT8, power, _POWER, fails=True, word="pow_op")
+    FUNCTIONS.add("pi", (), FLOAT8, lambda: math.pi, "pi()")
+    FUNCTIONS.add("degrees", one, FLOAT8, math.degrees, "degrees({0})")
+    FUNCTIONS.add("radians", one, FLOAT8, math.radians, "radians({0})")
+    for name in ("sin", "cos", "tan", "atan"):
+        FUNCTIONS.add(name, one, FLOAT8, getattr(math, name), f"{name}({{0}})")
+
+
+def _numerics() -> None:
+    one, two = (NUMERIC,), (NUMERIC, NUMERIC)
+    FUNCTIONS.add("abs", one, _same, Decimal.copy_abs, "abs({0})")
+    for name in ("ceil", "ceiling"):
+        FUNCTIONS.add(name, one, _whole_type, _rounding(ROUND_CEILING), "cast(ceil({0}) as decimal(38,0))", typed=True)
+    FUNCTIONS.add("floor", one, _whole_type, _rounding(ROUND_FLOOR), "cast(floor({0}) as decimal(38,0))", typed=True)
+    for name, rounding in (("round", ROUND_HALF_UP), ("trunc", ROUND_DOWN)):
+        FUNCTIONS.add(name, one, _whole_type, _rounding(rounding), _rounding_sql(name), typed=True, fails=True)
+        FUNCTIONS.add(
+            name,
+            (NUMERIC, INT4),
+            lambda types: scaled_type(types, None),
+            _rounding(rounding),
+            _rounding_sql(name),
+            typed=True,
+            fails=True,
+        )
+    FUNCTIONS.add("sign", one, numeric(1, 0), lambda a: Decimal((a > 0) - (a < 0)), "cast(sign({0}) as decimal(38,0))")
+    for name, function, spark in (
+        ("sqrt", _sqrt, _SQRT),
+        ("exp", _exp, _EXP),
+        ("ln", _ln, _LN),
+        ("log", _log10, _LOG10),
+        ("log10", _log10, _LOG10),
+    ):
+        FUNCTIONS.add(name, one, NUMERIC, _by_float(function), _by_float_sql(spark), typed=True, fails=True)
+    FUNCTIONS.add("log", two, NUMERIC, _by_float(_log), _by_float_sql(_LOG), typed=True, fails=True)
+    for name in ("power", "pow"):
+        FUNCTIONS.add(name, two, NUMERIC, _by_float(power), _by_float_sql(_POWER), typed=True, fails=True)
+    FUNCTIONS.add("^", two, NUMERIC, _by_float(power), _by_float_sql(_POWER), typed=True, fails=True, word="pow_op")
+    modulo = next(each for each in arithmetic.FUNCTIONS if each.key == "mod(numeric,numeric)")
+    FUNCTIONS.append(replace(modulo, key="modulo(numeric,numeric)", name="mod"))
+    FUNCTIONS.add(
+        "div",
+        two,
+        numeric(38, 0),
+        lambda result, a, b: fit(Decimal(truncated(_divide(a, b))), result),
+        _div_sql,
+        typed=True,
+        fails=True,
+        word="quotient",
+    )
+
+
+def _divide(a: Decimal, b: Decimal) -> Decimal:
+    if not b:
+        raise Failure("22012", "division by zero")
+    return EXACT.divide(a, b)
+
+
+def _div_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+    scale = max(types[0].scale, types[1].scale)
+    exact = let(
+        "try_divide(try_cast(v.a - v.a % v.b as decimal(38,18)), cast(v.b as decimal(38,18)))",
+        f"try_cast({args[0]} as decimal(38,{scale}))",
+        f"nullif(try_cast({args[1]} as decimal(38,{scale})), 0)",
+    )
+    return f"cast({exact} as decimal(38,0))"
+
+
+def _integers(of: SqlType) -> None:
+    kind, name = of.kind, spark_type(of)
+    FUNCTIONS.add(
+        "abs",
+        (of,),
+        of,
+        lambda a: whole(abs(a), kind),
+        let(f"CASE WHEN v.a < 0 THEN try_subtract(cast(0 as {name}), v.a) ELSE v.a END", "{0}"),
+        fails=True,
+    )
+    modulo = next(each for each in arithmetic.FUNCTIONS if each.key == key_of("mod", (of, of)))
+    FUNCTIONS.append(replace(modulo, key=key_of("modulo", (of, of)), name="mod"))
+
+
+for _type in (INT2, INT4, INT8):
+    _integers(_type)
+_floats()
+_numerics()

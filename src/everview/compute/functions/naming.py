@@ -1,0 +1,115 @@
+"""How types are spelled in keys, and which types there are to write overloads for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from everview.compute.ir.types import (
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    UUID,
+    Kind,
+    SqlType,
+    array_of,
+    numeric,
+)
+
+# An argument declared `unknown` takes a value of any type: no function takes literals of undecided type.
+ANY = UNKNOWN
+NUMERIC = numeric()
+CHAR = SqlType(Kind.CHAR)
+VARCHAR = SqlType(Kind.VARCHAR)
+
+# varchar is absent: its values are text's, and it becomes text on the way into any function.
+ORDERED = (
+    *(BOOLEAN, INT2, INT4, INT8, FLOAT4, FLOAT8, NUMERIC, TEXT, CHAR, BYTEA),
+    *(DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, UUID, JSONB, MZ_TIMESTAMP),
+)
+ELEMENTS = tuple(each for each in ORDERED if each not in (CHAR, MZ_TIMESTAMP))
+ARRAYS = tuple(array_of(each) for each in ELEMENTS)
+
+_SHORT = {
+    Kind.BOOLEAN: "bool",
+    Kind.INT2: "int2",
+    Kind.INT4: "int4",
+    Kind.INT8: "int8",
+    Kind.FLOAT4: "float4",
+    Kind.FLOAT8: "float8",
+    Kind.VARCHAR: "varchar",
+    Kind.CHAR: "bpchar",
+    Kind.TIME: "time",
+    Kind.TIMESTAMP: "timestamp",
+    Kind.TIMESTAMPTZ: "timestamptz",
+    Kind.UNKNOWN: "any",
+}
+
+
+def short_name(sql_type: SqlType) -> str:
+    """The name without modifiers, as in `int4` and `numeric[]`."""
+    if sql_type.kind is Kind.ARRAY:
+        assert sql_type.element is not None
+        return f"{short_name(sql_type.element)}[]"
+    return _SHORT.get(sql_type.kind) or str(sql_type.kind.value)
+
+
+def display_name(sql_type: SqlType) -> str:
+    """The name without modifiers, as PostgreSQL's messages say it."""
+    if sql_type.kind is Kind.ARRAY:
+        assert sql_type.element is not None
+        return f"{display_name(sql_type.element)}[]"
+    return str(sql_type.kind.value)
+
+
+def base(sql_type: SqlType) -> SqlType:
+    """The type without modifiers, of the elements too."""
+    if sql_type.kind is Kind.ARRAY:
+        assert sql_type.element is not None
+        return array_of(base(sql_type.element))
+    return sql_type.base
+
+
+def element_of(sql_type: SqlType) -> SqlType:
+    """What an array holds."""
+    assert sql_type.element is not None
+    return sql_type.element
+
+
+def key_of(name: str, args: Sequence[SqlType], *, variadic: bool = False) -> str:
+    """The key of an overload, such as `add(int4,int4)`."""
+    return f"{name}({','.join(map(short_name, args))}{',...' if variadic else ''})"
+
+
+def as_numeric(sql_type: SqlType) -> SqlType:
+    """The numeric type that holds every value of a number type exactly, as far as there is one."""
+    digits = {Kind.INT2: 5, Kind.INT4: 10, Kind.INT8: 19}.get(sql_type.kind)
+    if digits:
+        return numeric(digits, 0)
+    return sql_type if sql_type.kind is Kind.NUMERIC else numeric()
+
+
+def wider_numeric(types: Sequence[SqlType]) -> SqlType:
+    """The numeric type that holds the values of all of these."""
+    numerics = [as_numeric(each) for each in types]
+    scale = max(each.scale for each in numerics)
+    whole = max(each.precision - each.scale for each in numerics)
+    first = numerics[0]
+    precision = min(38, whole + scale)
+    return replace(first, scale=scale, precision=precision, constrained=all(each.constrained for each in numerics))
+
+
+TEXT_ARRAY = array_of(TEXT)

@@ -1,0 +1,94 @@
+"""The arithmetic of the number types on Python values: ranges, rounding, and what PostgreSQL calls an overflow."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, localcontext
+
+from everview.compute.functions.contract import Failure
+from everview.compute.ir.types import NUMERIC_PRECISION, Kind, SqlType
+
+RANGES = {
+    Kind.INT2: (-(2**15), 2**15 - 1, "smallint"),
+    Kind.INT4: (-(2**31), 2**31 - 1, "integer"),
+    Kind.INT8: (-(2**63), 2**63 - 1, "bigint"),
+}
+EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
+FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
+
+
+def whole(value: int, kind: Kind) -> int:
+    """The integer, if it is one of this kind."""
+    low, high, name = RANGES[kind]
+    if low <= value <= high:
+        return value
+    raise Failure("22003", f"{name} out of range")
+
+
+def fit(value: Decimal, sql_type: SqlType, rounding: str = ROUND_HALF_UP) -> Decimal:
+    """The decimal at the scale of its type, rounded half away from zero, if it has no more than 38 digits."""
+    # Without a zero's sign: equal values have equal representations.
+    result = EXACT.plus(value.quantize(Decimal(1).scaleb(-sql_type.scale), rounding, EXACT))
+    if result.copy_abs() >= Decimal(10) ** (NUMERIC_PRECISION - sql_type.scale):
+        raise Failure("22003", "value overflows numeric format")
+    return result
+
+
+def constrain(value: Decimal, sql_type: SqlType) -> Decimal:
+    """The decimal as a value of a declared numeric(p,s)."""
+    result = EXACT.plus(value.quantize(Decimal(1).scaleb(-sql_type.scale), ROUND_HALF_UP, EXACT))
+    if result.copy_abs() >= Decimal(10) ** (sql_type.precision - sql_type.scale):
+        raise Failure("22003", "numeric field overflow" if sql_type.constrained else "value overflows numeric format")
+    return result
+
+
+def quotient(dividend: Decimal, divisor: Decimal, sql_type: SqlType) -> Decimal:
+    """The quotient at a scale, by way of 38 digits behind the point, as Spark computes it."""
+    if not divisor:
+        raise Failure("22012", "division by zero")
+    with localcontext(EXACT):
+        low, high = (
+            fit(each, sql_type) if each.as_tuple().exponent < -sql_type.scale else each  # type: ignore[operator]
+            for each in (dividend, divisor)
+        )
+        if not high:
+            raise Failure("22012", "division by zero")
+        return fit((low / high).quantize(Decimal("1e-38"), ROUND_HALF_UP), sql_type)
+
+
+def truncated(value: Decimal) -> int:
+    """Without what is behind the point."""
+    return int(value.to_integral_value(ROUND_DOWN, EXACT))
+
+
+def real(value: float, kind: Kind, *, infinite: bool = False, nonzero: bool = False) -> float:
+    """A float of this kind, zero without a sign; an infinity that no argument brought, or a lost value, fails."""
+    result = ctypes.c_float(value).value if kind is Kind.FLOAT4 else value
+    if math.isinf(result) and not infinite:
+        raise Failure("22003", "value out of range: overflow")
+    if nonzero and result == 0:
+        raise Failure("22003", "value out of range: underflow")
+    return result + 0.0
+
+
+def significant(value: float, kind: Kind = Kind.FLOAT8, digits: int = 15) -> Decimal:
+    """A float as a decimal of 15 digits (or, of a float4, 6), which any float of its kind holds.
+
+    Of the shortest text that reads back as the float, and half up, which is how Java formats it.
+    """
+    if kind is Kind.FLOAT4:
+        shortest, digits = Decimal(float4_text(value)), 6
+    else:
+        shortest = Decimal(repr(value))
+    if not shortest:
+        return Decimal(0)
+    return shortest.quantize(Decimal(1).scaleb(shortest.adjusted() - digits + 1), ROUND_HALF_UP, EXACT)
+
+
+def float4_text(value: float) -> str:
+    """The shortest text that reads back as the same float4."""
+    import numpy as np
+
+    return str(np.format_float_scientific(np.float32(value), unique=True, trim="-"))

@@ -1,0 +1,222 @@
+"""LIKE and regular expressions.
+
+On Spark a pattern that is a literal is translated when it is rendered; one from a column is matched as Java reads it.
+A group that may take no part in a match cannot be told from an empty one there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from everview.compute.functions import regex
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.family import Family
+from everview.compute.functions.naming import TEXT_ARRAY
+from everview.compute.functions.spark_sql import NotOnSpark, Renderer, let, quoted, unquoted
+from everview.compute.ir.types import BOOLEAN, INT4, TEXT
+
+FUNCTIONS = Family()
+_add = FUNCTIONS.add
+
+
+@lru_cache(maxsize=1024)
+def _like(pattern: str, escape: str, ignore_case: bool) -> re.Pattern[str]:
+    if len(escape) > 1:
+        raise Failure("22025", "invalid escape string")
+    return re.compile(regex.like(pattern, escape), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+
+
+def _like_sql(*, negated: bool, ignore_case: bool) -> Renderer:
+    def rendered(args: Sequence[str], _types: Any, _result: Any) -> str:
+        text, escape = unquoted(args[1]), unquoted(args[2]) if len(args) > 2 else "\\"
+        if text is not None and escape is not None:
+            found = _literal_like(args[0], text, escape, ignore_case)
+        else:
+            found = _column_like(args, ignore_case)
+        return f"(NOT {found})" if negated else found
+
+    return rendered
+
+
+def _literal_like(value: str, pattern: str, escape: str, ignore_case: bool) -> str:
+    try:
+        expression = regex.like(pattern, escape)
+    except Failure:
+        return "cast(NULL as boolean)"
+    inner = pattern.strip("%")
+    if not ignore_case and not set(inner) & {"%", "_", escape}:
+        front, back = pattern.startswith("%"), pattern.endswith("%") and pattern != ""
+        name = {(True, True): "contains", (True, False): "endswith", (False, True): "startswith"}.get((front, back))
+        return f"{name}({value}, {quoted(inner)})" if name else f"({value} = {quoted(inner)})"
+    return f"({value} RLIKE {quoted(f'(?s{_case(ignore_case)})^{expression}' + chr(92) + 'z')})"
+
+
+def _case(ignore_case: bool) -> str:
+    return "iu" if ignore_case else ""
+
+
+def _column_like(args: Sequence[str], ignore_case: bool) -> str:
+    """The regular expression is put together from the characters of the pattern, an escape with what it escapes."""
+    escape = args[2] if len(args) > 2 else "'\\\\'"
+    plain = "regexp_replace({}, '([^\\\\p{{L}}\\\\p{{N}} ])', '\\\\\\\\$1')"
+    literal = plain.format("substring(c, 2)")
+    tokens = (
+        "regexp_extract_all(l.b, concat('(?s)(', CASE WHEN l.c = '' THEN '' ELSE concat("
+        + plain.format("l.c")
+        + ", '.|') END, '.)'), 1)"
+    )
+    piece = f"CASE WHEN length(c) = 2 THEN {literal} WHEN c = '%' THEN '.*' WHEN c = '_' THEN '.' ELSE {plain.format('c')} END"
+    body = f"concat('(?s{_case(ignore_case)})^', array_join(transform({tokens}, c -> {piece}), ''), '\\\\z')"
+    # A pattern that ends with an escape leaves it over as the last token.
+    dangling = f"l.c <> '' AND try_element_at({tokens}, -1) = l.c"
+    matched = f"CASE WHEN {dangling} THEN NULL ELSE l.a RLIKE {body} END"
+    return let(
+        f"CASE WHEN l.b = '' THEN l.a = '' WHEN length(l.c) <= 1 THEN {matched} END", args[0], args[1], escape, name="l"
+    )
+
+
+def _likes() -> None:
+    for symbol, word, negated, ignore_case in (
+        ("~~", "like", False, False),
+        ("!~~", "not_like", True, False),
+        ("~~*", "ilike", False, True),
+        ("!~~*", "not_ilike", True, True),
+    ):
+
+        def evaluate(
+            text: str, pattern: str, escape: str = "\\", negated: bool = negated, ignore_case: bool = ignore_case
+        ) -> bool:
+            return bool(_like(pattern, escape, ignore_case).fullmatch(text)) is not negated
+
+        spark = _like_sql(negated=negated, ignore_case=ignore_case)
+        _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True)
+        _add(symbol, (TEXT, TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True)
+
+
+def java_pattern(rendered: str, flags: str = "") -> str:
+    """The pattern in Java's syntax, if it is a literal; else the column, which Java reads as it is."""
+    literal = unquoted(rendered)
+    if literal is None:
+        return f"concat('(?{'m' if 'n' in flags else 's'}{_case('i' in flags)})', {rendered})"
+    return quoted(regex.java(literal, flags))
+
+
+def flags_of(args: Sequence[str], place: int) -> str:
+    """The options of a regular expression, which must be a literal."""
+    if len(args) <= place:
+        return ""
+    flags = unquoted(args[place])
+    if flags is None:
+        raise NotOnSpark("a regular expression with options from a column")
+    return flags
+
+
+def _matches() -> None:
+    for symbol, word, flags, wanted in (
+        ("~", "matches", "", True),
+        ("!~", "not_matches", "", False),
+        ("~*", "imatches", "i", True),
+        ("!~*", "not_imatches", "i", False),
+    ):
+
+        def evaluate(text: str, pattern: str, flags: str = flags, wanted: bool = wanted) -> bool:
+            return bool(regex.compiled(pattern, flags).search(text)) is wanted
+
+        def rendered(args: Sequence[str], _t: Any, _r: Any, flags: str = flags, wanted: bool = wanted) -> str:
+            found = f"({args[0]} RLIKE {java_pattern(args[1], flags)})"
+            return found if wanted else f"(NOT {found})"
+
+        _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, rendered, word=word)
+    for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
+        _add(
+            "regexp_like",
+            args,
+            BOOLEAN,
+            lambda a, p, f="": bool(regex.compiled(p, f).search(a)),
+            lambda a, t, r: f"({a[0]} RLIKE {java_pattern(a[1], flags_of(a, 2))})",
+        )
+        _add("regexp_match", args, TEXT_ARRAY, lambda a, p, f="": _captured(regex.compiled(p, f).search(a)), _match_sql)
+    _add(
+        "regexp_count",
+        (TEXT, TEXT),
+        INT4,
+        lambda a, p: len(list(regex.compiled(p).finditer(a))),
+        lambda a, t, r: f"regexp_count({a[0]}, {java_pattern(a[1])})",
+    )
+    _add("substring", (TEXT, TEXT), TEXT, _substring, _substring_sql, word="substring_regex")
+
+
+def _captured(match: re.Match[str] | None) -> list[str | None] | None:
+    return None if match is None else list(match.groups()) or [match[0]]
+
+
+def captures(rendered: str) -> int:
+    """How many groups a literal pattern has; refused where some may take no part in a match."""
+    literal = unquoted(rendered)
+    if literal is None:
+        raise NotOnSpark("the groups of a regular expression from a column")
+    count = regex.groups(literal)
+    if (count and re.search(r"\|", literal)) or re.search(r"\)[?*]|\)\{0", literal):
+        raise NotOnSpark("a regular expression with groups that may take no part")
+    return count
+
+
+def _match_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    count, pattern = captures(args[1]), java_pattern(args[1], flags_of(args, 2))
+    found = ", ".join(f"regexp_extract(x.a, {pattern}, {group})" for group in (range(1, count + 1) if count else [0]))
+    return let(f"CASE WHEN x.a RLIKE {pattern} THEN array({found}) END", args[0], name="x")
+
+
+def _substring(text: str, pattern: str) -> str | None:
+    match = regex.compiled(pattern).search(text)
+    return None if match is None else match[1] if match.re.groups else match[0]
+
+
+def _substring_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    group = 1 if captures(args[1]) else 0
+    pattern = java_pattern(args[1])
+    return let(f"CASE WHEN x.a RLIKE {pattern} THEN regexp_extract(x.a, {pattern}, {group}) END", args[0], name="x")
+
+
+def _replace(text: str, pattern: str, new: str, flags: str = "") -> str:
+    return regex.compiled(pattern, flags).sub(regex.replacement(new, java=False), text, count=0 if "g" in flags else 1)
+
+
+def _replace_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    flags, new = flags_of(args, 3), unquoted(args[2])
+    pattern = java_pattern(args[1], flags.replace("g", ""))
+    if new is None:
+        raise NotOnSpark("regexp_replace with a replacement from a column")
+    by = quoted(regex.replacement(new, java=True))
+    if "g" in flags:
+        return f"regexp_replace({args[0]}, {pattern}, {by})"
+    # Spark replaces all: here only inside the first match.
+    first = f"regexp_extract(x.a, {pattern}, 0)"
+    place = f"regexp_instr(x.a, {pattern})"
+    body = (
+        f"concat(substring(x.a, 1, y.b - 1), regexp_replace(y.a, {pattern}, {by}), substring(x.a, y.b + length(y.a)))"
+    )
+    return let(let(f"CASE WHEN y.b > 0 THEN {body} ELSE x.a END", first, place, name="y"), args[0], name="x")
+
+
+def split(text: str, pattern: str) -> list[str]:
+    """The parts between matches; an empty match splits between two characters."""
+    parts, start = [], 0
+    for match in regex.compiled(pattern).finditer(text):
+        if match.end() == match.start() and match.start() in (start, len(text)):
+            continue
+        if match.end() == 0:
+            continue
+        parts.append(text[start : match.start()])
+        start = match.end()
+    return [*parts, text[start:]]
+
+
+_likes()
+_matches()
+_add("regexp_replace", (TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql)
+_add("regexp_replace", (TEXT, TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql)
+_add("regexp_split_to_array", (TEXT, TEXT), TEXT_ARRAY, split, lambda a, t, r: f"split({a[0]}, {java_pattern(a[1])})")

@@ -1,0 +1,300 @@
+"""Which overload a call means: PostgreSQL's rules for functions, operators and the common type of several values.
+
+An exact match wins. Else, of the overloads that implicit casts reach, those with the most exact matches, then those
+that take preferred types where a cast is needed; literals of unknown type then follow the category of what is left.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from everview.compute.functions import registry
+from everview.compute.functions.casts import Context, cast_between
+from everview.compute.functions.contract import AggregateFunction, Function, Result
+from everview.compute.functions.naming import as_numeric, base, display_name, element_of, wider_numeric
+from everview.compute.functions.refine import literal_types, refined
+from everview.compute.functions.table import TableFunction
+from everview.compute.functions.windows import WindowOnly
+from everview.compute.ir.types import TEXT, UNKNOWN, Kind, SqlType, array_of
+
+
+class ResolutionError(Exception):
+    """No overload, or more than one: 42883, 42725; or types that do not go together: 42804."""
+
+    def __init__(self, sqlstate: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+        self.message = message
+        self.hint = hint
+
+
+class Overload(Protocol):
+    """What can be resolved: a function, an aggregate, a table or a window function."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def args(self) -> tuple[SqlType, ...]: ...
+
+
+O = TypeVar("O", bound=Overload)  # noqa: E741
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The function that a call means, the types its arguments are to be cast to, and the type of the result.
+
+    An argument of any type may have to go `through` a function instead of a cast: concat takes the text of its
+    arguments, jsonb_build_array their jsonb. `through` has a key for each such argument, None for the others.
+    """
+
+    function: Function
+    args: tuple[SqlType, ...]
+    result: SqlType
+    through: tuple[str | None, ...] = ()
+
+
+_CATEGORIES = {
+    Kind.BOOLEAN: "B",
+    Kind.INT2: "N",
+    Kind.INT4: "N",
+    Kind.INT8: "N",
+    Kind.FLOAT4: "N",
+    Kind.FLOAT8: "N",
+    Kind.NUMERIC: "N",
+    Kind.TEXT: "S",
+    Kind.VARCHAR: "S",
+    Kind.CHAR: "S",
+    Kind.DATE: "D",
+    Kind.TIME: "D",
+    Kind.TIMESTAMP: "D",
+    Kind.TIMESTAMPTZ: "D",
+    Kind.INTERVAL: "T",
+    Kind.ARRAY: "A",
+    Kind.UNKNOWN: "X",
+}
+_PREFERRED = {Kind.BOOLEAN, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}
+
+
+def _category(sql_type: SqlType) -> str:
+    return _CATEGORIES.get(sql_type.kind, "U")
+
+
+def resolve(name: str, arg_types: Sequence[SqlType], values: Sequence[Any] | None = None) -> Resolution:
+    """The scalar function or operator that a call means. `values` are those of literal arguments, None elsewhere.
+
+    They matter to few: round(x, 2) has two digits behind the point.
+    """
+    function, args = choose(name, arg_types, registry.by_name(name))
+    through = tuple(literal_types(function, arg_types)) if function.variadic else ()
+    return Resolution(function, args, refined(function, args, values) or result_type(function.result, args), through)
+
+
+def resolve_aggregate(
+    name: str, arg_types: Sequence[SqlType]
+) -> tuple[AggregateFunction, tuple[SqlType, ...], SqlType]:
+    """The aggregate, the types of its arguments and of its result."""
+    chosen, args = choose(name, arg_types, registry.aggregates_by_name(name))
+    return chosen, args, result_type(chosen.result, args)
+
+
+def resolve_table(
+    name: str, arg_types: Sequence[SqlType]
+) -> tuple[TableFunction, tuple[SqlType, ...], tuple[SqlType, ...]]:
+    """The table function, the types of its arguments and of its columns."""
+    chosen, args = choose(name, arg_types, registry.tables_by_name(name))
+    return chosen, args, chosen.columns_of(args)
+
+
+def resolve_window(name: str, arg_types: Sequence[SqlType]) -> tuple[WindowOnly, tuple[SqlType, ...], SqlType]:
+    """The window function, the types of its arguments and of its result."""
+    chosen, args = choose(name, arg_types, registry.windows_by_name(name))
+    return chosen, args, result_type(chosen.result, args)
+
+
+def result_type(result: Result, args: Sequence[SqlType]) -> SqlType:
+    """The type of a call's result, of the types that its arguments have after casting."""
+    return result(args) if callable(result) else result
+
+
+def choose(name: str, arg_types: Sequence[SqlType], overloads: Sequence[O]) -> tuple[O, tuple[SqlType, ...]]:
+    """The overload, and the types to cast the arguments to."""
+    given = [base(each) for each in arg_types]
+    candidates = [(each, declared) for each in overloads if (declared := _declared(each, len(given))) is not None]
+    fitting = [each for each in candidates if _reachable(given, each[1])]
+    if not fitting:
+        raise _missing(name, arg_types)
+    exact = [each for each in fitting if _exact(given, each[1])]
+    chosen = exact or _assume_same(given, fitting) or _narrow(given, fitting)
+    if len(chosen) != 1:
+        raise _ambiguous(name, arg_types)
+    function, declared = chosen[0]
+    return function, tuple(_target(actual, to) for actual, to in zip(arg_types, declared, strict=True))
+
+
+def _declared(overload: Overload, count: int) -> tuple[SqlType, ...] | None:
+    declared = overload.args
+    if getattr(overload, "variadic", False):
+        if count < len(declared) - 1:
+            return None
+        return declared[:-1] + declared[-1:] * (count - len(declared) + 1)
+    return declared if len(declared) == count else None
+
+
+def _reachable(given: Sequence[SqlType], declared: Sequence[SqlType]) -> bool:
+    return all(_castable(actual, to) for actual, to in zip(given, declared, strict=True))
+
+
+def _castable(actual: SqlType, to: SqlType) -> bool:
+    if to.kind is Kind.UNKNOWN or actual.kind is Kind.UNKNOWN or actual == to:
+        return True
+    cast = cast_between(actual, to)
+    return cast is not None and cast.context is Context.IMPLICIT
+
+
+def _exact(given: Sequence[SqlType], declared: Sequence[SqlType]) -> bool:
+    return all(to.kind is Kind.UNKNOWN or actual == to for actual, to in zip(given, declared, strict=True))
+
+
+Candidate = tuple[O, tuple[SqlType, ...]]
+
+
+def _assume_same(given: Sequence[SqlType], fitting: Sequence[Candidate[O]]) -> list[Candidate[O]]:
+    """Of two arguments, a literal has the type of the other, if there is such an overload."""
+    if len(given) != 2 or (given[0].kind is Kind.UNKNOWN) == (given[1].kind is Kind.UNKNOWN):
+        return []
+    known = given[0] if given[1].kind is Kind.UNKNOWN else given[1]
+    if known.kind is Kind.VARCHAR:
+        known = TEXT
+    return [each for each in fitting if tuple(each[1]) == (known, known)]
+
+
+def _narrow(given: Sequence[SqlType], fitting: Sequence[Candidate[O]]) -> list[Candidate[O]]:
+    # varchar is text by another name.
+    known = [TEXT if each.kind is Kind.VARCHAR else each for each in given]
+
+    def matches(declared: Sequence[SqlType]) -> int:
+        return sum(actual == to for actual, to in zip(known, declared, strict=True) if actual.kind is not Kind.UNKNOWN)
+
+    def preferred(declared: Sequence[SqlType]) -> int:
+        return sum(
+            actual == to or (to.kind in _PREFERRED and _category(actual) == _category(to))
+            for actual, to in zip(known, declared, strict=True)
+            if actual.kind is not Kind.UNKNOWN
+        )
+
+    kept = _best(fitting, matches)
+    kept = _best(kept, preferred) if len(kept) > 1 else kept
+    if len(kept) > 1 and any(each.kind is Kind.UNKNOWN for each in given):
+        kept = _by_category(known, kept)
+    return kept
+
+
+def _best(candidates: Sequence[Candidate[O]], score: Any) -> list[Candidate[O]]:
+    highest = max(score(declared) for _, declared in candidates)
+    return [each for each in candidates if score(each[1]) == highest]
+
+
+def _by_category(given: Sequence[SqlType], candidates: list[Candidate[O]]) -> list[Candidate[O]]:
+    """Literals are strings if some overload takes one there, else of the one category that all overloads agree on."""
+    kept = candidates
+    for place, actual in enumerate(given):
+        if actual.kind is not Kind.UNKNOWN:
+            continue
+        categories = {_category(declared[place]) for _, declared in kept}
+        wanted = "S" if "S" in categories else next(iter(categories)) if len(categories) == 1 else None
+        if wanted is None:
+            return candidates
+        kept = [each for each in kept if _category(each[1][place]) == wanted]
+        favourites = [each for each in kept if each[1][place].kind in _PREFERRED]
+        kept = favourites or kept
+    if len(kept) > 1:  # the last resort: literals are of the type that all known arguments have
+        known = {each for each in given if each.kind is not Kind.UNKNOWN}
+        if len(known) == 1:
+            only = next(iter(known))
+            kept = [each for each in kept if all(to == only for to in each[1])] or kept
+    return kept
+
+
+def _target(actual: SqlType, declared: SqlType) -> SqlType:
+    """What an argument is cast to: the declared type, with the modifiers that lose nothing of the actual one."""
+    if declared.kind is Kind.UNKNOWN:
+        return TEXT if actual.kind is Kind.UNKNOWN else actual
+    if base(actual) == declared:
+        return actual
+    if declared.kind is Kind.NUMERIC and _category(actual) == "N":
+        return as_numeric(actual)
+    if declared.kind is Kind.ARRAY and actual.kind is Kind.ARRAY:
+        return array_of(_target(element_of(actual), element_of(declared)))
+    return declared
+
+
+def _signature(name: str, arg_types: Sequence[SqlType]) -> str:
+    shown = [display_name(each) for each in arg_types]
+    if name.isidentifier():
+        return f"function {name}({', '.join(shown)})"
+    return f"operator {shown[0]} {name} {shown[1]}" if len(shown) == 2 else f"operator {name} {', '.join(shown)}"
+
+
+def _missing(name: str, arg_types: Sequence[SqlType]) -> ResolutionError:
+    hint = None
+    known = registry.names()
+    if name.isidentifier() and name not in known and (close := difflib.get_close_matches(name, known, 1)):
+        hint = f"did you mean {close[0]}?"
+    elif name in known or not name.isidentifier():
+        hint = "no overload takes these argument types, you might need to add explicit type casts"
+    return ResolutionError("42883", f"{_signature(name, arg_types)} does not exist", hint)
+
+
+def _ambiguous(name: str, arg_types: Sequence[SqlType]) -> ResolutionError:
+    hint = "could not choose a best candidate, you might need to add explicit type casts"
+    title = _signature(name, arg_types)
+    return ResolutionError("42725", f"{title} is not unique", hint)
+
+
+def common_type(types: Sequence[SqlType], context: str = "CASE") -> SqlType:
+    """The type that CASE, UNION, VALUES, ARRAY, COALESCE and GREATEST give to values of several types."""
+    known = [each for each in types if each.kind is not Kind.UNKNOWN]
+    if not known:
+        return TEXT if types else UNKNOWN
+    if all(each == known[0] for each in known):
+        return known[0]
+    if all(base(each) == base(known[0]) for each in known):
+        return _merged(known)
+    best = base(known[0])
+    for each in map(base, known[1:]):
+        if each == best:
+            continue
+        if _category(each) != _category(best) or _category(each) == "U":
+            raise ResolutionError(
+                "42804", f"{context} types {display_name(best)} and {display_name(each)} cannot be matched"
+            )
+        if best.kind in _PREFERRED:
+            continue
+        if _castable(best, each) and not _castable(each, best):
+            best = each
+    for each in known:
+        if not _castable(base(each), best):
+            raise ResolutionError(
+                "42804", f"{context} types {display_name(best)} and {display_name(each)} cannot be matched"
+            )
+    if best.kind is Kind.NUMERIC:
+        return wider_numeric(known)
+    if best.kind is Kind.ARRAY and element_of(best).kind is Kind.NUMERIC:
+        return array_of(wider_numeric([element_of(each) for each in known]))
+    return best
+
+
+def _merged(types: Sequence[SqlType]) -> SqlType:
+    """Of types that differ in modifiers only."""
+    first = types[0]
+    if first.kind is Kind.NUMERIC:
+        return wider_numeric(types)
+    if first.kind is Kind.ARRAY:
+        return array_of(_merged([element_of(each) for each in types]))
+    return base(first)

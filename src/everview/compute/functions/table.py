@@ -1,0 +1,317 @@
+"""Table functions: rows from arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, localcontext
+from typing import Any
+
+from everview.compute.functions import jsonb_spark, patterns, regex
+from everview.compute.functions.arrays import split, split_sql
+from everview.compute.functions.civil import add_interval, micros_of, timestamp
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.dates import add_interval_sql
+from everview.compute.functions.json_value import dump, key_order, parse
+from everview.compute.functions.jsonb import as_text
+from everview.compute.functions.naming import ELEMENTS, NUMERIC, TEXT_ARRAY, element_of, key_of, wider_numeric
+from everview.compute.functions.numbers import EXACT, fit
+from everview.compute.functions.order import interval_micros, spark_interval_micros
+from everview.compute.functions.spark_sql import let, spark_type
+from everview.compute.functions.spark_sql import micros_of as micros_sql
+from everview.compute.ir.types import (
+    BOOLEAN,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Interval,
+    SqlType,
+    array_of,
+)
+
+ROWS_MAX = 10_000_000  # of one call: more is a mistake, and would take the engine down
+
+
+@dataclass(frozen=True, slots=True)
+class TableFunction:
+    """One overload of a table function: rows of `columns` for a row of arguments.
+
+    `evaluate` is given the types of the columns, then the arguments; a strict one gives no rows for a NULL. `spark`
+    renders an array of structs c0, c1, ... to explode. One that fails gives NULL on Spark, where otherwise there is an
+    array, an empty one for no rows.
+    """
+
+    key: str
+    name: str
+    args: tuple[SqlType, ...]
+    columns: Sequence[SqlType] | Callable[[Sequence[SqlType]], Sequence[SqlType]]
+    evaluate: Callable[..., Iterable[tuple[Any, ...]]]
+    spark: Callable[[Sequence[str], Sequence[SqlType], Sequence[SqlType]], str]
+    names: tuple[str, ...] = ()
+    strict: bool = True
+    fails: bool = False
+
+    def columns_of(self, args: Sequence[SqlType]) -> tuple[SqlType, ...]:
+        """The types of the columns for arguments of these types."""
+        return tuple(self.columns(args) if callable(self.columns) else self.columns)
+
+
+TABLES: list[TableFunction] = []
+Columns = Sequence[SqlType]
+
+
+def _add(
+    name: str,
+    args: tuple[SqlType, ...],
+    columns: Columns | Callable[[Columns], Columns],
+    evaluate: Callable[..., Iterable[tuple[Any, ...]]],
+    spark: Callable[[Sequence[str], Columns, Columns], str],
+    **more: Any,
+) -> None:
+    more.setdefault("names", (name,))
+    TABLES.append(TableFunction(key_of(name, args), name, args, columns, evaluate, spark, **more))
+
+
+def _rows(array: str) -> str:
+    """An array of values as an array of structs; NULL as an empty one."""
+    return f"coalesce(transform({array}, e -> named_struct('c0', e)), array())"
+
+
+def _limit(count: float) -> None:
+    if count > ROWS_MAX:
+        raise Failure("54000", f"a table function gives no more than {ROWS_MAX} rows")
+
+
+def _zero_step() -> Failure:
+    return Failure("22023", "step size cannot equal zero")
+
+
+def _integers(_columns: Columns, start: int, stop: int, step: int = 1) -> Iterator[tuple[int]]:
+    if step == 0:
+        raise _zero_step()
+    _limit((stop - start) / step)
+    return ((value,) for value in range(start, stop + (1 if step > 0 else -1), step))
+
+
+def _series_sql(args: Sequence[str], _types: Columns, columns: Columns) -> str:
+    """In the wider type, so that the end does not overflow, and back."""
+    to = spark_type(columns[0])
+    step = args[2] if len(args) == 3 else "1"
+    none = f"cast(array() as array<struct<c0: {to}>>)"
+    inside = f"abs((v.b - v.a) / v.c) <= {ROWS_MAX}"
+    series = f"transform(sequence(v.a, v.b, v.c), e -> named_struct('c0', cast(e as {to})))"
+    body = (
+        f"CASE WHEN v.a IS NULL OR v.b IS NULL OR v.c IS NULL THEN {none} WHEN v.c = 0 THEN NULL"
+        f" WHEN (v.c > 0 AND v.a > v.b) OR (v.c < 0 AND v.a < v.b) THEN {none} WHEN {inside} THEN {series} END"
+    )
+    return let(body, *(f"cast({each} as bigint)" for each in (args[0], args[1], step)))
+
+
+def _decimals(columns: Columns, start: Decimal, stop: Decimal, step: Decimal = Decimal(1)) -> Iterator[tuple[Decimal]]:
+    if step == 0:
+        raise _zero_step()
+    with localcontext(EXACT):
+        count = int((stop - start) / step) if (stop - start) / step >= 0 else -1
+        _limit(count)
+        return iter([(fit(start + step * place, columns[0]),) for place in range(count + 1)])
+
+
+def _decimals_sql(args: Sequence[str], _types: Columns, columns: Columns) -> str:
+    to = spark_type(columns[0])
+    step = args[2] if len(args) == 3 else "1"
+    none = f"cast(array() as array<struct<c0: {to}>>)"
+    ratio = "(v.b - v.a) / v.c"
+    series = f"transform(sequence(0L, cast(floor({ratio}) as bigint)), e -> named_struct('c0', cast(v.a + v.c * cast(e as decimal(18,0)) as {to})))"
+    body = (
+        f"CASE WHEN v.a IS NULL OR v.b IS NULL OR v.c IS NULL THEN {none} WHEN v.c = 0 THEN NULL"
+        f" WHEN (v.c > 0 AND v.a > v.b) OR (v.c < 0 AND v.a < v.b) THEN {none} WHEN {ratio} <= {ROWS_MAX} THEN {series} END"
+    )
+    return let(body, *(f"cast({each} as {to})" for each in (args[0], args[1], step)))
+
+
+def _timestamps(of: SqlType) -> Callable[..., Iterable[tuple[datetime]]]:
+    def evaluate(_columns: Columns, start: datetime, stop: datetime, step: Interval) -> list[tuple[datetime]]:
+        sign = interval_micros(step)
+        if sign == 0:
+            raise _zero_step()
+        rows, current, last = [], micros_of(start), micros_of(stop)
+        _limit((last - current) / sign)
+        while current <= last if sign > 0 else current >= last:
+            rows.append((timestamp(current, of.kind),))
+            current = add_interval(current, step)
+        return rows
+
+    return evaluate
+
+
+def _timestamps_sql(args: Sequence[str], types: Columns, columns: Columns) -> str:
+    """Step by step, for a month is added to what the month before it came to."""
+    to = spark_type(columns[0])
+    none = f"cast(array() as array<{to}>)"
+    span = "v.c.months * 30L * 86400000000 + v.c.days * 86400000000L + v.c.micros"
+    count = f"cast(({micros_sql('v.b', types[1])} - {micros_sql('v.a', types[0])}) / ({span}) * 1.2 + 3 as int)"
+    inside = "CASE WHEN w.a > 0 THEN v.a <= v.b ELSE v.a >= v.b END"
+    step = add_interval_sql("element_at(s, -1)", "v.c", columns[0])
+    more = let(
+        "CASE WHEN CASE WHEN w.a > 0 THEN n.a <= v.b ELSE n.a >= v.b END THEN concat(s, array(n.a)) ELSE s END",
+        step,
+        name="n",
+    )
+    series = f"aggregate(sequence(1, {count}), array(v.a), (s, e) -> {more})"
+    regular = (
+        f"transform(sequence(0L, cast(({micros_sql('v.b', types[1])} - {micros_sql('v.a', types[0])}) div w.a as bigint)),"
+        f" e -> cast(timestamp_micros({micros_sql('v.a', types[0])} + e * cast(w.a as bigint)) as {to}))"
+    )
+    body = (
+        f"CASE WHEN w.a = 0 THEN NULL WHEN NOT ({inside}) THEN {none}"
+        f" WHEN v.c.months = 0 THEN {regular} ELSE {series} END"
+    )
+    whole = let(body, spark_interval_micros("v.c"), name="w")
+    given = f"CASE WHEN v.a IS NULL OR v.b IS NULL OR v.c IS NULL THEN {none} ELSE {whole} END"
+    return f"transform({let(given, *args)}, e -> named_struct('c0', e))"
+
+
+def _series() -> None:
+    for of in (INT4, INT8):
+        for args in ((of, of), (of, of, of)):
+            _add("generate_series", args, (of,), _integers, _series_sql, fails=True)
+    for args in ((NUMERIC, NUMERIC), (NUMERIC, NUMERIC, NUMERIC)):
+        _add("generate_series", args, lambda types: (wider_numeric(types),), _decimals, _decimals_sql, fails=True)
+    for of in (TIMESTAMP, TIMESTAMPTZ):
+        _add("generate_series", (of, of, INTERVAL), (of,), _timestamps(of), _timestamps_sql, fails=True)
+
+
+def _unnesting() -> None:
+    for of in ELEMENTS:
+        _add(
+            "unnest",
+            (array_of(of),),
+            lambda types: (element_of(types[0]),),
+            lambda _, values: [(each,) for each in values],
+            lambda a, t, c: _rows(a[0]),
+        )
+        for args in ((array_of(of), INT4), (array_of(of), INT4, BOOLEAN)):
+            _add("generate_subscripts", args, (INT4,), _subscripts, _subscripts_sql)
+    for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
+        _add(
+            "string_to_table",
+            args,
+            (TEXT,),
+            lambda _, *a: [(each,) for each in split(*a) or ()],
+            lambda a, t, c: _rows(split_sql(a)),
+            strict=False,
+        )
+
+
+def _subscripts(_columns: Columns, values: list[Any], dimension: int, backwards: bool = False) -> list[tuple[int]]:
+    places = [(place,) for place in range(1, len(values) + 1)] if dimension == 1 else []
+    return places[::-1] if backwards else places
+
+
+def _subscripts_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
+    places = f"CASE WHEN {args[1]} = 1 AND size({args[0]}) > 0 THEN sequence(1, size({args[0]})) END"
+    return _rows(
+        f"CASE WHEN {args[2]} THEN reverse({places}) WHEN NOT {args[2]} THEN {places} END" if len(args) == 3 else places
+    )
+
+
+def _object(json: str, name: str) -> list[tuple[str, Any]]:
+    value = parse(json)
+    if not isinstance(value, dict):
+        raise Failure("22023", f"cannot call {name} on a {'array' if isinstance(value, list) else 'scalar'}")
+    return sorted(value.items(), key=lambda pair: key_order(pair[0]))
+
+
+def _array(json: str) -> list[Any]:
+    value = parse(json)
+    if isinstance(value, list):
+        return value
+    raise Failure("22023", f"cannot extract elements from {'an object' if isinstance(value, dict) else 'a scalar'}")
+
+
+def _jsonb() -> None:
+    for suffix, of, shown, sql in (
+        ("", JSONB, dump, lambda json: json),
+        ("_text", TEXT, as_text, jsonb_spark.as_text),
+    ):
+
+        def elements(_c: Columns, json: str, shown: Any = shown) -> list[tuple[Any]]:
+            return [(shown(each),) for each in _array(json)]
+
+        def elements_sql(a: Sequence[str], _t: Columns, _c: Columns, sql: Any = sql) -> str:
+            values = f"transform({jsonb_spark.elements('x.a')}, e -> named_struct('c0', {sql('e')}))"
+            return let(
+                f"CASE WHEN x.a IS NULL THEN array() WHEN {jsonb_spark.is_array('x.a')} THEN {values} END",
+                a[0],
+                name="x",
+            )
+
+        def each(_c: Columns, json: str, shown: Any = shown, suffix: str = suffix) -> list[tuple[str, Any]]:
+            return [(key, shown(value)) for key, value in _object(json, f"jsonb_each{suffix}")]
+
+        def each_sql(a: Sequence[str], _t: Columns, _c: Columns, sql: Any = sql) -> str:
+            zipped = f"arrays_zip({jsonb_spark.keys('x.a')}, {jsonb_spark.values('x.a')})"
+            values = (
+                f"transform({zipped}, e -> named_struct('c0', {jsonb_spark.unquote('e.`0`')}, 'c1', {sql('e.`1`')}))"
+            )
+            return let(
+                f"CASE WHEN x.a IS NULL THEN array() WHEN {jsonb_spark.is_object('x.a')} THEN {values} END",
+                a[0],
+                name="x",
+            )
+
+        _add(f"jsonb_array_elements{suffix}", (JSONB,), (of,), elements, elements_sql, names=("value",), fails=True)
+        _add(f"jsonb_each{suffix}", (JSONB,), (TEXT, of), each, each_sql, names=("key", "value"), fails=True)
+
+    def keys_sql(a: Sequence[str], _t: Columns, _c: Columns) -> str:
+        values = f"transform({jsonb_spark.keys('x.a')}, e -> named_struct('c0', {jsonb_spark.unquote('e')}))"
+        return let(
+            f"CASE WHEN x.a IS NULL THEN array() WHEN {jsonb_spark.is_object('x.a')} THEN {values} END", a[0], name="x"
+        )
+
+    _add(
+        "jsonb_object_keys",
+        (JSONB,),
+        (TEXT,),
+        lambda _, json: [(key,) for key, _value in _object(json, "jsonb_object_keys")],
+        keys_sql,
+        fails=True,
+    )
+
+
+def _matches(_columns: Columns, text: str, pattern: str, flags: str = "") -> list[tuple[list[str | None]]]:
+    found = [(list(match.groups()) or [match[0]],) for match in regex.compiled(pattern, flags).finditer(text)]
+    return found if "g" in flags else found[:1]
+
+
+def _matches_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
+    flags = patterns.flags_of(args, 2)
+    count, pattern = patterns.captures(args[1]), patterns.java_pattern(args[1], flags.replace("g", ""))
+    all_of = [f"regexp_extract_all({args[0]}, {pattern}, {group})" for group in (range(1, count + 1) if count else [0])]
+    places = "sequence(0, size(m.a) - 1)" if "g" in flags else "array(0)"
+    row = ", ".join(f"m.{letter}[i]" for letter, _ in zip("abcdefghij", all_of, strict=False))
+    body = f"transform({places}, i -> named_struct('c0', array({row})))"
+    return let(f"CASE WHEN size(m.a) > 0 THEN {body} ELSE array() END", *all_of, name="m")
+
+
+def _regular() -> None:
+    for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
+        _add("regexp_matches", args, (TEXT_ARRAY,), _matches, _matches_sql)
+    _add(
+        "regexp_split_to_table",
+        (TEXT, TEXT),
+        (TEXT,),
+        lambda _, a, p: [(each,) for each in patterns.split(a, p)],
+        lambda a, t, c: _rows(f"split({a[0]}, {patterns.java_pattern(a[1])})"),
+    )
+
+
+_series()
+_unnesting()
+_jsonb()
+_regular()

@@ -1,0 +1,373 @@
+"""Functions of text: parts, padding, trimming, and text from codes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from everview.compute.functions.cast_spark import cast_sql
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.family import Family
+from everview.compute.functions.naming import ANY, CHAR, ELEMENTS
+from everview.compute.functions.output import to_text
+from everview.compute.functions.spark_sql import let, not_on_spark
+from everview.compute.ir.types import BOOLEAN, BYTEA, INT4, INT8, JSONB, TEXT, Kind, SqlType
+
+FUNCTIONS = Family()
+_add = FUNCTIONS.add
+_INT4_MAX = 2**31 - 1
+
+
+def _substring(text: Any, start: int, length: int | None = None) -> Any:
+    if length is not None and length < 0:
+        raise Failure("22011", "negative substring length not allowed")
+    end = len(text) + 1 if length is None else start + length
+    first = max(start, 1)
+    return text[first - 1 : max(end, first) - 1]
+
+
+_SUBSTRING = "substring({0}, greatest({1}, 1))"
+_SUBSTRING_OF = let(
+    "CASE WHEN s.c >= 0 THEN substring(s.a, greatest(s.b, 1),"
+    " cast(greatest(least(cast(s.b as bigint) + s.c, 2147483647L) - greatest(s.b, 1), 0) as int)) END",
+    "{0}",
+    "{1}",
+    "{2}",
+    name="s",
+)
+
+
+def _parts() -> None:
+    for of in (TEXT, BYTEA):
+        for name in ("substring", "substr"):
+            _add(name, (of, INT4), of, _substring, _SUBSTRING)
+            _add(name, (of, INT4, INT4), of, _substring, _SUBSTRING_OF, fails=True)
+    _add(
+        "left",
+        (TEXT, INT4),
+        TEXT,
+        lambda a, n: a[:n],
+        let(
+            "CASE WHEN s.b < 0 THEN substring(s.a, 1, greatest(length(s.a) + s.b, 0)) ELSE substring(s.a, 1, s.b) END",
+            "{0}",
+            "{1}",
+            name="s",
+        ),
+    )
+    _add(
+        "right",
+        (TEXT, INT4),
+        TEXT,
+        lambda a, n: a[-n:] if n > 0 else a[-n:] if n else "",
+        let(
+            "CASE WHEN s.b < 0 THEN substring(s.a, cast(least(1 - cast(s.b as bigint), 2147483647L) as int))"
+            " WHEN s.b >= length(s.a) THEN s.a ELSE substring(s.a, length(s.a) - s.b + 1) END",
+            "{0}",
+            "{1}",
+            name="s",
+        ),
+    )
+    _add(
+        "split_part",
+        (TEXT, TEXT, INT4),
+        TEXT,
+        _split_part,
+        let(
+            "CASE WHEN s.c = 0 THEN NULL WHEN s.b = '' THEN CASE WHEN s.c IN (1, -1) THEN s.a ELSE '' END"
+            " WHEN s.a IS NOT NULL AND s.b IS NOT NULL THEN split_part(s.a, s.b, s.c) END",
+            "{0}",
+            "{1}",
+            "{2}",
+            name="s",
+        ),
+        fails=True,
+    )
+    for name in ("strpos", "position"):
+        _add(
+            name,
+            (TEXT, TEXT),
+            INT4,
+            lambda a, b: a.find(b) + 1,
+            "CASE WHEN {1} = '' THEN nvl2({0}, 1, NULL) ELSE instr({0}, {1}) END",
+        )
+    for name, sides in (("btrim", (True, True)), ("ltrim", (True, False)), ("rtrim", (False, True))):
+        _add(name, (TEXT,), TEXT, lambda a, sides=sides: _trim(a, " ", *sides), f"{name}({{0}}, ' ')")
+        _add(
+            name,
+            (TEXT, TEXT),
+            TEXT,
+            lambda a, c, sides=sides: _trim(a, c, *sides),
+            f"CASE WHEN {{1}} = '' THEN {{0}} ELSE {name}({{0}}, {{1}}) END",
+        )
+    for name in ("lpad", "rpad"):
+        spark = f"CASE WHEN {{1}} <= 0 THEN nvl2({{0}}, '', NULL) ELSE {name}({{0}}, {{1}}, ' ') END"
+        _add(name, (TEXT, INT4), TEXT, lambda a, n, name=name: _pad(a, n, " ", name), spark)
+        _add(
+            name,
+            (TEXT, INT4, TEXT),
+            TEXT,
+            lambda a, n, c, name=name: _pad(a, n, c, name),
+            f"CASE WHEN {{1}} <= 0 THEN nvl2({{0}}, nvl2({{2}}, '', NULL), NULL) WHEN {{2}} = '' THEN substring({{0}}, 1, {{1}})"
+            f" ELSE {name}({{0}}, {{1}}, {{2}}) END",
+        )
+
+
+def _trim(text: str, characters: str, front: bool, back: bool) -> str:
+    if not characters:
+        return text
+    text = text.lstrip(characters) if front else text
+    return text.rstrip(characters) if back else text
+
+
+def _pad(text: str, length: int, fill: str, side: str) -> str:
+    missing = max(length, 0) - len(text)
+    if missing <= 0 or not fill:
+        return text[: max(length, 0)]
+    padding = (fill * (missing // len(fill) + 1))[:missing]
+    return padding + text if side == "lpad" else text + padding
+
+
+def _split_part(text: str, glue: str, number: int) -> str:
+    if number == 0:
+        raise Failure("22023", "field position must not be zero")
+    parts = text.split(glue) if glue else [text]
+    index = number - 1 if number > 0 else number + len(parts)
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def _initcap(text: str) -> str:
+    return re.sub(r"[^\W_]+", lambda word: word[0][0].upper() + word[0][1:].lower(), text)
+
+
+def _changes() -> None:
+    _add("lower", (TEXT,), TEXT, str.lower, "lower({0})")
+    _add("upper", (TEXT,), TEXT, str.upper, "upper({0})")
+    _add(
+        "initcap",
+        (TEXT,),
+        TEXT,
+        _initcap,
+        "array_join(transform(regexp_extract_all({0}, '([\\\\p{{L}}\\\\p{{N}}]+|[^\\\\p{{L}}\\\\p{{N}}]+)', 1),"
+        " w -> concat(upper(substring(w, 1, 1)), lower(substring(w, 2)))), '')",
+    )
+    _add(
+        "replace",
+        (TEXT, TEXT, TEXT),
+        TEXT,
+        lambda a, old, new: a.replace(old, new) if old else a,
+        "replace({0}, {1}, {2})",
+    )
+    _add("translate", (TEXT, TEXT, TEXT), TEXT, _translate, "translate({0}, {1}, {2})")
+    _add("repeat", (TEXT, INT4), TEXT, lambda a, n: a * max(n, 0), "repeat({0}, greatest({1}, 0))")
+    _add("reverse", (TEXT,), TEXT, lambda a: a[::-1], "reverse({0})")
+    _add("starts_with", (TEXT, TEXT), BOOLEAN, str.startswith, "startswith({0}, {1})")
+    _add("^@", (TEXT, TEXT), BOOLEAN, str.startswith, "startswith({0}, {1})", word="starts")
+
+
+def _translate(text: str, old: str, new: str) -> str:
+    table: dict[int, str | None] = {}
+    for place, character in enumerate(old):
+        table.setdefault(ord(character), new[place] if place < len(new) else None)
+    return text.translate(table)
+
+
+def _sizes() -> None:
+    for name in ("length", "char_length", "character_length"):
+        _add(name, (TEXT,), INT4, len, "length({0})")
+    _add("length", (BYTEA,), INT4, len, "octet_length({0})")
+    _add("octet_length", (TEXT,), INT4, lambda a: len(a.encode()), "octet_length({0})")
+    _add("octet_length", (BYTEA,), INT4, len, "octet_length({0})")
+    _add("bit_length", (TEXT,), INT4, lambda a: 8 * len(a.encode()), "bit_length({0})")
+
+
+def _chr(code: int) -> str:
+    if code == 0:
+        raise Failure("54000", "null character not permitted")
+    if code < 0:
+        raise Failure("54000", "character number must be positive")
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise Failure("54000", f"requested character too large for encoding: {code}")
+    return chr(code)
+
+
+def _hex(bits: int) -> Any:
+    return lambda value: f"{value & (2**bits - 1):x}"
+
+
+def _codes() -> None:
+    _add("ascii", (TEXT,), INT4, lambda a: ord(a[0]) if a else 0, "ascii({0})")
+    valid = "c.a BETWEEN 1 AND 55295 OR c.a BETWEEN 57344 AND 1114111"
+    _add(
+        "chr",
+        (INT4,),
+        TEXT,
+        _chr,
+        let(f"CASE WHEN {valid} THEN decode(unhex(lpad(hex(c.a), 8, '0')), 'UTF-32') END", "{0}", name="c"),
+        fails=True,
+    )
+    _add("md5", (TEXT,), TEXT, lambda a: hashlib.md5(a.encode()).hexdigest(), "md5({0})")
+    _add("md5", (BYTEA,), TEXT, lambda a: hashlib.md5(a).hexdigest(), "md5({0})")
+    _add("sha256", (BYTEA,), BYTEA, lambda a: hashlib.sha256(a).digest(), "unhex(sha2({0}, 256))")
+    _add("to_hex", (INT4,), TEXT, _hex(32), "lower(hex({0} & 4294967295L))")
+    _add("to_hex", (INT8,), TEXT, _hex(64), "lower(hex({0}))")
+    identifier = (
+        "CASE WHEN {0} RLIKE '^[a-z_][a-z0-9_$]*$' THEN {0} ELSE concat('\"', replace({0}, '\"', '\"\"'), '\"') END"
+    )
+    _add("quote_ident", (TEXT,), TEXT, quote_identifier, identifier)
+    _add(
+        "quote_literal",
+        (TEXT,),
+        TEXT,
+        quote_literal,
+        "concat(CASE WHEN contains({0}, '\\\\') THEN 'E' ELSE '' END, '\\'',"
+        " replace(replace({0}, '\\'', '\\'\\''), '\\\\', '\\\\\\\\'), '\\'')",
+    )
+
+
+def quote_identifier(name: str) -> str:
+    """In quotes, unless it reads as the same without them."""
+    return name if re.fullmatch(r"[a-z_][a-z0-9_$]*", name, re.ASCII) else '"' + name.replace('"', '""') + '"'
+
+
+def quote_literal(text: str) -> str:
+    """As a literal of PostgreSQL's."""
+    escaped = text.replace("'", "''").replace("\\", "\\\\")
+    return f"{'E' if chr(92) in text else ''}'{escaped}'"
+
+
+def _format(pattern: str | None, *args: str | None) -> str | None:
+    """%s, %I, %L and %%, by position too."""
+    if pattern is None:
+        return None
+    following = iter(range(len(args)))
+
+    def piece(match: re.Match[str]) -> str:
+        if match[0] == "%%":
+            return "%"
+        if not match[2]:
+            raise Failure("22023", "unrecognized format() type specifier")
+        place = int(match[1][:-1]) - 1 if match[1] else next(following, len(args))
+        if not 0 <= place < len(args):
+            raise Failure("22023", "too few arguments for format()")
+        value = args[place]
+        if match[2] == "s":
+            return value or ""
+        if match[2] == "L":
+            return "NULL" if value is None else quote_literal(value)
+        if value is None:
+            raise Failure("22004", "null values cannot be formatted as an SQL identifier")
+        return quote_identifier(value)
+
+    return re.sub(r"%(?:%|(\d+\$)?([sIL]?))", piece, pattern)
+
+
+def _joins() -> None:
+    pair = (TEXT, TEXT)
+    _add("||", pair, TEXT, lambda a, b: a + b, "concat({0}, {1})", word="concat_text")
+    _add("||", (BYTEA, BYTEA), BYTEA, lambda a, b: a + b, "concat({0}, {1})", word="concat_bytea")
+    for of in (*ELEMENTS, CHAR):
+        if of in (TEXT, BYTEA, JSONB):
+            continue
+
+        def shown(value: Any, of: SqlType = of) -> str:
+            if of.kind is Kind.BOOLEAN:
+                return "true" if value else "false"
+            return str(value) if of.kind is Kind.CHAR else to_text(value, of)
+
+        _add(
+            "||",
+            (TEXT, of),
+            TEXT,
+            lambda a, b, shown=shown: a + shown(b),
+            lambda a, t, r: f"concat({a[0]}, {cast_sql(a[1], t[1], TEXT)})",
+            word="concat_text",
+        )
+        _add(
+            "||",
+            (of, TEXT),
+            TEXT,
+            lambda a, b, shown=shown: shown(a) + b,
+            lambda a, t, r: f"concat({cast_sql(a[0], t[0], TEXT)}, {a[1]})",
+            word="concat_text",
+        )
+    # Their arguments go through text_of first.
+    _add(
+        "concat",
+        (ANY,),
+        TEXT,
+        lambda *args: "".join(each for each in args if each is not None),
+        lambda a, t, r: f"concat_ws('', {', '.join(a)})" if a else "''",
+        strict=False,
+        variadic=True,
+    )
+    _add(
+        "concat_ws",
+        (TEXT, ANY),
+        TEXT,
+        lambda glue, *args: None if glue is None else glue.join(each for each in args if each is not None),
+        "concat_ws({args})",
+        strict=False,
+        variadic=True,
+    )
+    _add("format", (TEXT, ANY), TEXT, _format, not_on_spark("format"), strict=False, variadic=True)
+
+
+def _encode(data: bytes, style: str) -> str:
+    import base64
+
+    if style.lower() == "hex":
+        return data.hex()
+    if style.lower() == "base64":
+        return "\n".join(re.findall(".{1,76}", base64.b64encode(data).decode()))
+    if style.lower() == "escape":
+        return "".join("\\\\" if byte == 92 else chr(byte) if 0 < byte < 128 else f"\\{byte:03o}" for byte in data)
+    raise Failure("22023", f'unrecognized encoding: "{style}"')
+
+
+def _decode(text: str, style: str) -> bytes:
+    import base64
+    import binascii
+
+    try:
+        if style.lower() == "hex":
+            return bytes.fromhex(text)
+        if style.lower() == "base64":
+            return base64.b64decode(re.sub(r"\s", "", text), validate=True)
+    except (ValueError, binascii.Error):
+        raise Failure("22023", f"invalid {style.lower()} data") from None
+    raise Failure("22023", f'unrecognized encoding: "{style}"')
+
+
+def _encodings() -> None:
+    lines = "regexp_replace(regexp_replace(base64({0}), '[\\\\r\\\\n]', ''), '(.{{76}})(?=.)', '$1\\n')"
+    escape = (
+        "array_join(transform(regexp_extract_all(hex({0}), '(..)', 1), h -> CASE WHEN h = '5C' THEN '\\\\\\\\'"
+        " WHEN h BETWEEN '01' AND '7F' THEN decode(unhex(h), 'UTF-8')"
+        " ELSE concat('\\\\', lpad(conv(h, 16, 8), 3, '0')) END), '')"
+    )
+    _add(
+        "encode",
+        (BYTEA, TEXT),
+        TEXT,
+        _encode,
+        f"CASE lower({{1}}) WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN {lines} WHEN 'escape' THEN {escape} END",
+        fails=True,
+    )
+    _add(
+        "decode",
+        (TEXT, TEXT),
+        BYTEA,
+        _decode,
+        "CASE lower({1}) WHEN 'hex' THEN CASE WHEN {0} RLIKE '^([0-9a-fA-F]{{2}})*$' THEN unhex({0}) END"
+        " WHEN 'base64' THEN try_to_binary(regexp_replace({0}, '\\\\s', ''), 'base64') END",
+        fails=True,
+    )
+
+
+_parts()
+_changes()
+_sizes()
+_codes()
+_joins()
+_encodings()

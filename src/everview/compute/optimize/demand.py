@@ -1,0 +1,206 @@
+"""Columns that nobody reads are not computed, joined or kept: what is needed is asked for from the top down.
+
+`narrow` gives a relation with at least the needed columns and says where each is now. Projections are put right below
+what keeps state (joins, groups, windows) and below unions; further down, operators just compute less. Ties of TopK and
+Window are broken by the whole row, so there only columns behind the last needed one can go. What is no longer computed
+no longer fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from everview.compute.ir.parts import (
+    aggregate_scalars,
+    change_aggregate,
+    window_scalars,
+)
+from everview.compute.ir.relation import (
+    Constant,
+    Filter,
+    FlatMap,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+    arity,
+)
+from everview.compute.ir.scalar import Scalar, columns_of, remap
+from everview.compute.optimize.sides import move_classes, sides_of
+
+# A relation, and where its needed columns are: from the position in the old one to that in the new.
+Narrowed = tuple[Relation, dict[int, int]]
+
+
+def demand(plan: Relation) -> Relation:
+    """The plan without what it does not need."""
+    columns = range(arity(plan))
+    survey = _Demand()
+    survey.exact(plan, columns)  # only to learn what is read of each collection that a Let binds
+    return _Demand(survey.read, settled=True).exact(plan, columns)
+
+
+def _read(scalars: Iterable[Scalar]) -> set[int]:
+    return set().union(*map(columns_of, scalars))
+
+
+@dataclass(slots=True)
+class _Demand:
+    """One walk over the plan. `read` holds what is read of each collection by name, and is complete if `settled`."""
+
+    read: dict[str, set[int]] = field(default_factory=dict)
+    settled: bool = False
+    bound: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def exact(self, relation: Relation, columns: Iterable[int]) -> Relation:
+        """The relation with these columns and no others."""
+        wanted = list(columns)
+        narrowed, places = self.narrow(relation, set(wanted))
+        new = tuple(places[column] for column in wanted)
+        return narrowed if new == tuple(range(arity(narrowed))) else Project(narrowed, new)
+
+    def narrow(self, relation: Relation, needed: set[int]) -> Narrowed:
+        """The relation with these columns and perhaps others."""
+        match relation:
+            case Constant():
+                return _same(relation)
+            case Get():
+                return self._get(relation, needed)
+            case Let():
+                return self._let(relation, needed)
+            case Project():
+                return self._project(relation, needed)
+            case Map():
+                return self._map(relation, needed)
+            case Filter(input, predicates):
+                below, places = self.narrow(input, needed | _read(predicates))
+                return Filter(below, tuple(remap(each, places.__getitem__) for each in predicates)), places
+            case FlatMap():
+                return self._flat_map(relation, needed)
+            case Negate(input):
+                below, places = self.narrow(input, needed)
+                return Negate(below), places
+            case Threshold(input):
+                return _same(Threshold(self.exact(input, range(arity(input)))))
+            case Union(inputs):
+                columns = sorted(needed)
+                return Union(tuple(self.exact(each, columns) for each in inputs)), _compact(columns)
+            case Join():
+                return self._join(relation, needed)
+            case Reduce():
+                return self._reduce(relation, needed)
+            case TopK():
+                return self._topk(relation, needed)
+            case Window():
+                return self._window(relation, needed)
+
+    def _get(self, get: Get, needed: set[int]) -> Narrowed:
+        self.read.setdefault(get.id, set()).update(needed)
+        places = self.bound.get(get.id)
+        if places is None:
+            return _same(get)
+        return Get(get.id, tuple(get.schema[column] for column in places)), places
+
+    def _let(self, let: Let, needed: set[int]) -> Narrowed:
+        if self.settled:
+            columns = self._read_of(let)
+            value = self.exact(let.value, columns)
+            outer = self.bound
+            self.bound = {**outer, let.id: _compact(columns)}
+            body, places = self.narrow(let.body, needed)
+            self.bound = outer
+        else:
+            body, places = self.narrow(let.body, needed)
+            value = self.exact(let.value, self._read_of(let))
+        return Let(let.id, value, body), places
+
+    def _read_of(self, let: Let) -> list[int]:
+        width = arity(let.value)  # another collection of the same name may be wider
+        return sorted(column for column in self.read.get(let.id, ()) if column < width)
+
+    def _project(self, project: Project, needed: set[int]) -> Narrowed:
+        columns = sorted(needed)
+        below, places = self.narrow(project.input, {project.columns[column] for column in columns})
+        return Project(below, tuple(places[project.columns[column]] for column in columns)), _compact(columns)
+
+    def _map(self, mapping: Map, needed: set[int]) -> Narrowed:
+        width = arity(mapping.input)
+        wanted = set(needed)
+        for index in range(len(mapping.scalars) - 1, -1, -1):
+            if width + index in wanted:
+                wanted |= columns_of(mapping.scalars[index])
+        below, places = self.narrow(mapping.input, {column for column in wanted if column < width})
+        places = dict(places)
+        start = arity(below)
+        scalars: list[Scalar] = []
+        for index, scalar in enumerate(mapping.scalars):
+            if width + index in wanted:
+                places[width + index] = start + len(scalars)
+                scalars.append(remap(scalar, places.__getitem__))
+        return Map(below, tuple(scalars)), places
+
+    def _flat_map(self, flat: FlatMap, needed: set[int]) -> Narrowed:
+        width = arity(flat.input)
+        below, places = self.narrow(flat.input, {each for each in needed if each < width} | _read(flat.args))
+        args = tuple(remap(arg, places.__getitem__) for arg in flat.args)
+        added = {width + index: arity(below) + index for index in range(len(flat.added))}
+        return replace(flat, input=below, args=args), {**places, **added}
+
+    def _join(self, join: Join, needed: set[int]) -> Narrowed:
+        wanted = needed | _read(member for members in join.equivalences + join.nullsafe for member in members)
+        places: dict[int, int] = {}
+        inputs: list[Relation] = []
+        for each, side in zip(join.inputs, sides_of(join), strict=True):
+            columns = [column for column in side if column in wanted]
+            inputs.append(self.exact(each, [column - side.start for column in columns]))
+            places |= {column: len(places) + index for index, column in enumerate(columns)}
+        equivalences = move_classes(join.equivalences, places.__getitem__)
+        return Join(tuple(inputs), equivalences, move_classes(join.nullsafe, places.__getitem__)), places
+
+    def _reduce(self, reduce: Reduce, needed: set[int]) -> Narrowed:
+        width = len(reduce.keys)
+        kept = [index for index in range(len(reduce.aggregates)) if width + index in needed]
+        aggregates = [reduce.aggregates[index] for index in kept]
+        columns = sorted(_read(reduce.keys) | _read(part for each in aggregates for part in aggregate_scalars(each)))
+        place = _compact(columns).__getitem__
+        narrowed = Reduce(
+            self.exact(reduce.input, columns),
+            tuple(remap(key, place) for key in reduce.keys),
+            tuple(change_aggregate(each, lambda scalar: remap(scalar, place)) for each in aggregates),
+        )
+        return narrowed, _compact([*range(width), *(width + index for index in kept)])
+
+    def _topk(self, topk: TopK, needed: set[int]) -> Narrowed:
+        last = max(needed | set(topk.group) | _read(each.scalar for each in topk.order), default=-1)
+        return replace(topk, input=self.exact(topk.input, range(last + 1))), _compact(range(last + 1))
+
+    def _window(self, window: Window, needed: set[int]) -> Narrowed:
+        width = arity(window.input)
+        kept = [index for index in range(len(window.functions)) if width + index in needed]
+        if not kept:
+            return self.narrow(window.input, needed)
+        functions = [window.functions[index] for index in kept]
+        wanted = {column for column in needed if column < width} | _read(window.partition)
+        wanted |= _read(each.scalar for each in window.order)
+        wanted |= _read(part for each in functions for part in window_scalars(each))
+        columns = range(max(wanted, default=-1) + 1)
+        narrowed = replace(window, input=self.exact(window.input, columns), functions=tuple(functions))
+        return narrowed, _compact([*columns, *(width + index for index in kept)])
+
+
+def _same(relation: Relation) -> Narrowed:
+    return relation, {column: column for column in range(arity(relation))}
+
+
+def _compact(columns: Iterable[int]) -> dict[int, int]:
+    """These columns, one behind the other."""
+    return {column: index for index, column in enumerate(columns)}

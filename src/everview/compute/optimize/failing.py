@@ -1,0 +1,23 @@
+"""Which expressions can fail, and so must not see rows that they would not have seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from everview.compute.engine.local import library
+from everview.compute.ir.scalar import Call, Scalar, walk
+
+
+def can_fail(scalar: Scalar) -> bool:
+    """Whether the evaluation fails for some row."""
+    return any(isinstance(part, Call) and library.function(part.function).fails for part in walk(scalar))
+
+
+def any_can_fail(scalars: Iterable[Scalar]) -> bool:
+    """Whether the evaluation of one of them fails for some row."""
+    return any(can_fail(scalar) for scalar in scalars)
+
+
+def is_volatile(scalar: Scalar) -> bool:
+    """Whether the value depends on more than the row."""
+    return any(isinstance(part, Call) and library.function(part.function).volatile for part in walk(scalar))

@@ -1,0 +1,146 @@
+"""Equalities over a join become its keys; what is equal to the same is one class; what holds for one holds for all.
+
+An equality that cannot fail may be checked anywhere. One that can fail becomes a key only where its inputs would
+otherwise be multiplied out. It is then computed for rows that a filter of the product would not have reached, if the
+other side is empty or another predicate comes before it: the one rewrite after which a plan may fail that did not, as
+any database with hash joins does. The alternative is the product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everview.compute.engine.local import library
+from everview.compute.ir.relation import Filter, Join, Relation, transform
+from everview.compute.ir.scalar import Call, Column, Scalar, columns_of, remap
+from everview.compute.ir.types import Kind
+from everview.compute.optimize.failing import can_fail
+from everview.compute.optimize.known import known
+from everview.compute.optimize.sides import Class, owner_of, sides_of
+
+# Of these, values are equal exactly if their representations are: not so for intervals, and arrays of them.
+_EQUAL_AS_STORED = frozenset(Kind) - {Kind.INTERVAL, Kind.ARRAY, Kind.CHAR, Kind.UNKNOWN}
+
+_EQUALITIES = ("=", "is not distinct from")
+
+
+def join_keys(plan: Relation) -> Relation:
+    """The plan with equalities as join keys."""
+    return transform(plan, _keys)
+
+
+def _keys(relation: Relation) -> Relation:
+    match relation:
+        case Filter(Join() as join, predicates):
+            join, kept = _extract(join, predicates)
+            return Filter(_inferred(_merged(join)), kept) if kept else _inferred(_merged(join))
+        case Join():
+            return _inferred(_merged(relation))
+        case _:
+            return relation
+
+
+def _extract(join: Join, predicates: tuple[Scalar, ...]) -> tuple[Join, tuple[Scalar, ...]]:
+    """The join with the equalities that can be keys, and the predicates that are left."""
+    sides = sides_of(join)
+    equivalences, nullsafe = list(join.equivalences), list(join.nullsafe)
+    kept: list[Scalar] = []
+    for predicate in predicates:
+        pair = _equality(predicate, sides)
+        if pair is None or can_fail(predicate):
+            kept.append(predicate)
+        else:
+            (nullsafe if _takes_nulls(predicate) else equivalences).append(pair)
+    for predicate in list(kept):
+        pair = _equality(predicate, sides)
+        if pair is not None and not _connected(pair, equivalences + nullsafe, sides):
+            (nullsafe if _takes_nulls(predicate) else equivalences).append(pair)
+            kept.remove(predicate)
+    return replace(join, equivalences=tuple(equivalences), nullsafe=tuple(nullsafe)), tuple(kept)
+
+
+def _equality(predicate: Scalar, sides: list[range]) -> Class | None:
+    """The two sides of an equality of two inputs."""
+    if not isinstance(predicate, Call) or library.function(predicate.function).name not in _EQUALITIES:
+        return None
+    left, right = predicate.args
+    owners = {owner_of(each, sides) for each in predicate.args}
+    if None in owners or len(owners) < 2 or not columns_of(left) or not columns_of(right):
+        return None
+    if left.type.kind is not right.type.kind or left.type.kind not in _EQUAL_AS_STORED:
+        return None
+    return (left, right)
+
+
+def _takes_nulls(equality: Scalar) -> bool:
+    return isinstance(equality, Call) and not library.function(equality.function).strict
+
+
+def _connected(pair: Class, classes: list[Class], sides: list[range]) -> bool:
+    """Whether keys already lead from one input to the other."""
+    start, goal = (owner_of(member, sides) for member in pair)
+    reached, grown = {start}, True
+    while grown:
+        grown = False
+        for members in classes:
+            owners = {owner_of(member, sides) for member in members}
+            if owners & reached and not owners <= reached:
+                reached |= owners
+                grown = True
+    return goal in reached
+
+
+def _merged(join: Join) -> Join:
+    """Classes that share a member are one; a member that is not NULL makes its null-safe class an ordinary one."""
+    equivalences = _united(join.equivalences)
+    nullsafe: list[Class] = []
+    for members in _united(join.nullsafe):
+        if any(member in others for others in equivalences for member in members):
+            equivalences = _united((*equivalences, members))
+        else:
+            nullsafe.append(members)
+    return replace(join, equivalences=tuple(equivalences), nullsafe=tuple(nullsafe))
+
+
+def _united(classes: tuple[Class, ...]) -> list[Class]:
+    united: list[Class] = []
+    for members in classes:
+        joined = list(members)
+        apart: list[Class] = []
+        for other in united:
+            if any(member in other for member in joined):
+                joined = [*other, *(member for member in joined if member not in other)]
+            else:
+                apart.append(other)
+        united = [*apart, _distinct(joined)]
+    return united
+
+
+def _distinct(members: list[Scalar]) -> Class:
+    return tuple(member for index, member in enumerate(members) if member not in members[:index])
+
+
+def _inferred(join: Join) -> Join:
+    """What is known of one member of a class, and reads nothing else, filters the inputs of the others."""
+    sides = sides_of(join)
+    facts = [known(each) for each in join.inputs]
+    added: list[list[Scalar]] = [[] for _ in sides]
+    for members in join.equivalences + join.nullsafe:
+        columns = [member for member in members if isinstance(member, Column)]
+        for source in columns:
+            for target in columns:
+                if source.type != target.type or source == target:
+                    continue
+                left, right = (owner_of(each, sides) or 0 for each in (source, target))
+                local = source.index - sides[left].start
+                for fact in facts[left]:
+                    moved = _over(fact, target.index - sides[right].start)
+                    if columns_of(fact) == {local} and moved not in facts[right] + added[right]:
+                        added[right].append(moved)
+    inputs = tuple(Filter(each, tuple(more)) if more else each for each, more in zip(join.inputs, added, strict=True))
+    return replace(join, inputs=inputs)
+
+
+def _over(fact: Scalar, column: int) -> Scalar:
+    """The predicate over another column than its only one."""
+    return remap(fact, lambda _: column)

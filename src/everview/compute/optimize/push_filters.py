@@ -1,0 +1,144 @@
+"""Predicates move down, so that rows go as early as they can.
+
+A predicate that cannot fail may see any rows. One that can fail is moved only to where it sees the rows that it saw
+before: through a projection, a union and a map that cannot fail, and only together with all predicates before it, for
+they may guard it. Never through a join or a table function, where a row may meet nothing; nor through a negation, whose
+errors keep their sign. A conjunction counts as its conjuncts, one after the other, as in PostgreSQL's WHERE. Rows that
+go earlier than they did no longer fail on the way, so a plan may have fewer errors than it had, and never more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everview.compute.ir.relation import (
+    Filter,
+    FlatMap,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+    all_columns,
+    arity,
+    inputs_of,
+    with_inputs,
+)
+from everview.compute.ir.scalar import And, Column, Scalar, columns_of, remap, shift, substitute
+from everview.compute.optimize.failing import any_can_fail, can_fail
+from everview.compute.optimize.sides import owner_of, sides_of
+
+Predicates = tuple[Scalar, ...]
+
+
+def push_filters(plan: Relation) -> Relation:
+    """The plan with every predicate as far down as it may go."""
+    if isinstance(plan, Filter):
+        return _push(plan.input, conjuncts(plan.predicates))
+    return with_inputs(plan, tuple(push_filters(each) for each in inputs_of(plan)))
+
+
+def conjuncts(predicates: Predicates) -> Predicates:
+    """The predicates with conjunctions taken apart."""
+    flat: list[Scalar] = []
+    for each in predicates:
+        flat += conjuncts(each.args) if isinstance(each, And) else (each,)
+    return tuple(each for index, each in enumerate(flat) if each not in flat[:index])
+
+
+def _filtered(relation: Relation, predicates: Predicates) -> Relation:
+    return Filter(relation, predicates) if predicates else relation
+
+
+def _push(relation: Relation, predicates: Predicates) -> Relation:
+    """The relation filtered, with what can go below it pushed there."""
+    match relation:
+        case Filter(input, inner):
+            first = conjuncts(inner)
+            return _push(input, first + tuple(each for each in predicates if each not in first))
+        case Project(input, columns):
+            return Project(_push(input, tuple(remap(each, columns.__getitem__) for each in predicates)), columns)
+        case Union(inputs):
+            return Union(tuple(_push(each, predicates) for each in inputs))
+        case Let(id, value, body):
+            return Let(id, push_filters(value), _push(body, predicates))
+        case Map():
+            return _push_through_map(relation, predicates)
+        case Join():
+            return _push_through_join(relation, predicates)
+        case Negate(input) | Threshold(input) | FlatMap(input):
+            return _split(relation, input, predicates, set(range(arity(input))))
+        case TopK(input, group):
+            return _split(relation, input, predicates, set(group))
+        case Window(input, partition):
+            return _split(relation, input, predicates, {key.index for key in partition if isinstance(key, Column)})
+        case Reduce():
+            return _push_through_reduce(relation, predicates)
+        case _:
+            return _filtered(push_filters(relation), predicates)
+
+
+def _split(relation: Relation, below: Relation, predicates: Predicates, columns: set[int]) -> Relation:
+    """Push what cannot fail and reads only these columns, which are the same above and below."""
+    down = tuple(each for each in predicates if _may_sink(each, columns))
+    kept = tuple(each for each in predicates if not _may_sink(each, columns))
+    return _filtered(with_inputs(relation, (_push(below, down),)), kept)
+
+
+def _may_sink(predicate: Scalar, columns: set[int]) -> bool:
+    read = columns_of(predicate)
+    return bool(read) and read <= columns and not can_fail(predicate)
+
+
+def _push_through_map(mapping: Map, predicates: Predicates) -> Relation:
+    """What reads added columns is pushed as what computes them, if that cannot fail."""
+    width = arity(mapping.input)
+    values: list[Scalar] = list(all_columns(mapping.input))
+    for scalar in mapping.scalars:
+        values.append(substitute(scalar, values))
+    sound = not any_can_fail(mapping.scalars)
+    down: list[Scalar] = []
+    kept: list[Scalar] = []
+    for predicate in predicates:
+        added = any(index >= width for index in columns_of(predicate))
+        below = substitute(predicate, values) if added else predicate
+        same_rows = sound and not kept
+        if (same_rows and not added) or not can_fail(below):
+            down.append(below)
+        else:
+            kept.append(predicate)
+    return _filtered(Map(_push(mapping.input, tuple(down)), mapping.scalars), tuple(kept))
+
+
+def _push_through_join(join: Join, predicates: Predicates) -> Relation:
+    sides = sides_of(join)
+    down: list[list[Scalar]] = [[] for _ in sides]
+    kept: list[Scalar] = []
+    for predicate in predicates:
+        owner = owner_of(predicate, sides)
+        if owner is None or not columns_of(predicate) or can_fail(predicate):
+            kept.append(predicate)
+        else:
+            down[owner].append(shift(predicate, -sides[owner].start))
+    inputs = tuple(_push(each, tuple(mine)) for each, mine in zip(join.inputs, down, strict=True))
+    return _filtered(replace(join, inputs=inputs), tuple(kept))
+
+
+def _push_through_reduce(reduce: Reduce, predicates: Predicates) -> Relation:
+    """What reads only keys says of a whole group whether it stays."""
+    keys = set(range(len(reduce.keys)))
+    down: list[Scalar] = []
+    kept: list[Scalar] = []
+    for predicate in predicates:
+        below = substitute(predicate, reduce.keys) if columns_of(predicate) <= keys else predicate
+        if _may_sink(predicate, keys) and not can_fail(below):
+            down.append(below)
+        else:
+            kept.append(predicate)
+    return _filtered(Reduce(_push(reduce.input, tuple(down)), reduce.keys, reduce.aggregates), tuple(kept))

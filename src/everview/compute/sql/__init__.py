@@ -1,0 +1,1 @@
+"""The SQL front end: text to typed plans. sqlglot's classes do not leave this package."""

@@ -1,0 +1,97 @@
+"""Types meeting types: literals that take the type their place wants, and casts where PostgreSQL allows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from everview.compute.functions.casts import Context, cast_between
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.registry import FUNCTIONS
+from everview.compute.functions.resolve import ResolutionError, common_type, resolve
+from everview.compute.ir.scalar import Call, Literal
+from everview.compute.ir.types import TEXT, Kind, SqlType
+from everview.compute.sql import hir
+from everview.compute.sql.errors import DATATYPE_MISMATCH, SqlError
+
+CONTEXTS = {"implicit": Context.IMPLICIT, "assignment": Context.ASSIGNMENT, "explicit": Context.EXPLICIT}
+
+
+def coerce(scalar: hir.HScalar, to: SqlType, context: str = "implicit", position: int | None = None) -> hir.HScalar:
+    """The scalar as a value of type `to`, by a cast that `context` allows."""
+    if scalar.type == to:
+        return scalar
+    if isinstance(scalar, Literal) and scalar.value is None:
+        return Literal(None, to)
+    source = TEXT if scalar.type.kind is Kind.UNKNOWN else scalar.type
+    if scalar.type.kind is Kind.UNKNOWN:
+        context = "explicit"  # a quoted literal is read as whatever its place wants
+    cast = cast_between(source, to)
+    if cast is None or cast.context > CONTEXTS[context]:
+        message = f"{to} was wanted, and this is {source}"
+        if context == "explicit":
+            message = f"cannot cast type {source} to {to}"
+        hint = None if cast is None else f"write an explicit cast: …::{to}"
+        raise SqlError("42846" if context == "explicit" else DATATYPE_MISMATCH, message, hint=hint, position=position)
+    if cast.key is None:
+        return _relabeled(scalar, to)
+    if isinstance(scalar, Literal):
+        return _cast_literal(cast.key, scalar, to, position)
+    return Call(cast.key, (scalar,), to)
+
+
+def _relabeled(scalar: hir.HScalar, to: SqlType) -> hir.HScalar:
+    """A value whose representation is the same in both types."""
+    return replace(scalar, type=to)
+
+
+def _cast_literal(key: str, literal: Literal, to: SqlType, position: int | None) -> hir.HScalar:
+    """A literal is cast here. One that cannot be read as what it must be is an error of the statement."""
+    function = FUNCTIONS[key]
+    try:
+        value = function.evaluate(to, literal.value) if function.typed else function.evaluate(literal.value)
+        return Literal(value, to)
+    except Failure as failure:
+        if literal.type.kind is not Kind.UNKNOWN:
+            return Call(key, (literal,), to)  # it may never be evaluated
+        raise SqlError(failure.sqlstate, failure.message, position=position) from failure
+
+
+def call(name: str, args: Sequence[hir.HScalar], position: int | None = None) -> hir.HScalar:
+    """A function or operator by its SQL name, resolved as PostgreSQL would."""
+    values = [arg.value if isinstance(arg, Literal) else None for arg in args]
+    with resolving(position):
+        found = resolve(name, [arg.type for arg in args], values)
+    through = found.through or (None,) * len(args)
+    coerced = []
+    for arg, to, function in zip(args, found.args, through, strict=True):
+        value = coerce(arg, to, "implicit", position)
+        coerced.append(value if function is None else Call(function, (value,), FUNCTIONS[function].result))  # type: ignore[arg-type]
+    return Call(found.function.key, tuple(coerced), found.result)
+
+
+@contextmanager
+def resolving(position: int | None) -> Iterator[None]:
+    """Failures to resolve a call are errors of the statement, at this place."""
+    try:
+        yield
+    except ResolutionError as error:
+        raise SqlError(error.sqlstate, error.message, hint=error.hint, position=position) from error
+
+
+def unified(scalars: Sequence[hir.HScalar], what: str, position: int | None = None) -> list[hir.HScalar]:
+    """The scalars with one type, as the branches of a CASE or the columns of a UNION need it."""
+    with resolving(position):
+        common = common_type([scalar.type for scalar in scalars], what)
+    return [coerce(scalar, common, "implicit", position) for scalar in scalars]
+
+
+def all_open(scalars: Sequence[hir.HScalar]) -> bool:
+    """Whether nothing decides the common type of these."""
+    return all(scalar.type.kind is Kind.UNKNOWN for scalar in scalars)
+
+
+def settled(scalar: hir.HScalar) -> hir.HScalar:
+    """A scalar whose type is decided: what nothing decided is text."""
+    return coerce(scalar, TEXT) if scalar.type.kind is Kind.UNKNOWN else scalar

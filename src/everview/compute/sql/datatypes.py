@@ -1,0 +1,77 @@
+"""Type names in SQL text."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from everview.compute.ir import types as t
+from everview.compute.ir.types import Kind, SqlType
+from everview.compute.sql.errors import INVALID_PARAMETER, SqlError, unsupported
+from everview.compute.sql.parse import Tree
+
+_D = exp.DataType.Type
+_SIMPLE = {
+    _D.BOOLEAN: t.BOOLEAN,
+    _D.SMALLINT: t.INT2,
+    _D.INT: t.INT4,
+    _D.BIGINT: t.INT8,
+    _D.FLOAT: t.FLOAT4,
+    _D.DOUBLE: t.FLOAT8,
+    _D.TEXT: t.TEXT,
+    _D.VARBINARY: t.BYTEA,
+    _D.DATE: t.DATE,
+    _D.TIME: t.TIME,
+    _D.TIMESTAMP: t.TIMESTAMP,
+    _D.TIMESTAMPNTZ: t.TIMESTAMP,
+    _D.TIMESTAMPTZ: t.TIMESTAMPTZ,
+    _D.TIMESTAMPLTZ: t.TIMESTAMPTZ,
+    _D.INTERVAL: t.INTERVAL,
+    _D.UUID: t.UUID,
+    _D.JSONB: t.JSONB,
+    _D.JSON: t.JSONB,
+}
+_NAMED = {
+    "mz_timestamp": t.MZ_TIMESTAMP,
+    "bytea": t.BYTEA,
+    "float4": t.FLOAT4,
+    "float8": t.FLOAT8,
+    "int2": t.INT2,
+    "int4": t.INT4,
+    "int8": t.INT8,
+    "bool": t.BOOLEAN,
+    "name": t.TEXT,
+}
+
+
+def bind_type(tree: Tree) -> SqlType:
+    """The type that the syntax tree of a type name means."""
+    if isinstance(tree, exp.Interval):
+        return t.INTERVAL
+    kind = tree.this
+    if kind == _D.ARRAY:
+        return t.array_of(bind_type(tree.expressions[0]))
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    parameters = [int(each.name) for each in tree.expressions]
+    if kind == _D.DECIMAL:
+        return _numeric(parameters)
+    if kind == _D.VARCHAR:
+        return SqlType(Kind.VARCHAR, length=parameters[0] if parameters else None)
+    if kind in (_D.CHAR, _D.NCHAR):
+        return SqlType(Kind.CHAR, length=parameters[0] if parameters else 1)
+    name = str(tree.args.get("kind") or tree.sql("postgres")).lower()
+    if name in _NAMED:
+        return _NAMED[name]
+    raise unsupported(f'type "{name}"')
+
+
+def _numeric(parameters: list[int]) -> SqlType:
+    if not parameters:
+        return t.numeric()
+    precision, scale = parameters[0], parameters[1] if len(parameters) > 1 else 0
+    if not 1 <= precision <= t.NUMERIC_PRECISION:
+        message = f"NUMERIC precision {precision} must be between 1 and {t.NUMERIC_PRECISION}"
+        raise SqlError(INVALID_PARAMETER, message)
+    if not 0 <= scale <= precision:
+        raise SqlError(INVALID_PARAMETER, f"NUMERIC scale {scale} must be between 0 and precision {precision}")
+    return t.numeric(precision, scale)

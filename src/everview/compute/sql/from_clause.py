@@ -1,0 +1,230 @@
+"""FROM: tables, queries, table functions and joins, to a query and the names of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from everview.compute.functions.resolve import resolve_table
+from everview.compute.ir import relation as ir
+from everview.compute.ir.scalar import Coalesce, Column
+from everview.compute.sql import hir
+from everview.compute.sql.coerce import call, coerce, resolving, unified
+from everview.compute.sql.errors import (
+    DUPLICATE_ALIAS,
+    INVALID_COLUMN_REFERENCE,
+    UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+    SqlError,
+    did_you_mean,
+    unsupported,
+)
+from everview.compute.sql.expression import Expressions, identifier
+from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.scope import Catalog, Named, Scope
+
+BindQuery = Callable[[Tree, Scope], tuple[hir.Query, list[str]]]
+UNIT = ir.Constant((((), 1),), ())
+
+
+class From:
+    """Binds the FROM clause of one query."""
+
+    def __init__(self, scope: Scope, catalog: Catalog, bind_query: BindQuery) -> None:
+        self._scope = scope
+        self._catalog = catalog
+        self._bind_query = bind_query
+
+    def bind(self, tree: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
+        """The rows that a SELECT starts from; without a FROM, one row without columns."""
+        source = tree.args.get("from_")
+        if source is None:
+            return UNIT, ()
+        query, named = self.item(source.this, (), UNIT)
+        for join in [*(source.this.args.get("joins") or []), *(tree.args.get("joins") or [])]:
+            query, named = self._join(query, named, join)
+        return query, named
+
+    def item(self, tree: Tree, left: tuple[Named, ...], left_query: hir.Query) -> tuple[hir.Query, tuple[Named, ...]]:
+        """One item of FROM by itself. A table function may refer to what stands left of it, and then is lateral."""
+        match tree:
+            case exp.Table() if isinstance(tree.this, exp.Func):
+                return self._function(tree.this, tree)
+            case exp.Unnest():
+                return self._function(exp.Anonymous(this="unnest", expressions=tree.expressions), tree)
+            case exp.Table() if tree.args.get("rows_from"):
+                raise unsupported("ROWS FROM", position_of(tree))
+            case exp.Table():
+                return self._table(tree)
+            case exp.Subquery() if isinstance(tree.this, exp.Table):  # a join in parentheses
+                query, named = self.item(tree.this, (), UNIT)
+                for join in tree.this.args.get("joins") or []:
+                    query, named = self._join(query, named, join)
+                return query, self._aliased(tree, named, position_of(tree))
+            case exp.Subquery() | exp.Values():
+                inner = tree.this if isinstance(tree, exp.Subquery) else tree
+                query, names = self._bind_query(inner, Scope((), self._scope.around, self._scope.ctes))
+                columns = tuple(Named(None, n, t) for n, t in zip(names, hir.types(query), strict=True))
+                return query, self._aliased(tree, columns, position_of(tree))
+            case _:
+                raise unsupported(f"{tree.key} in FROM", position_of(tree))
+
+    def _table(self, tree: exp.Table) -> tuple[hir.Query, tuple[Named, ...]]:
+        path = [identifier(part) for part in tree.parts]
+        cte = self._scope.ctes.get(path[0]) if len(path) == 1 else None
+        if cte is not None:
+            columns = tuple(Named(path[0], n, t) for n, t in zip(cte.names, hir.types(cte.query), strict=True))
+            query = cte.query
+        else:
+            found = self._catalog.find(path)
+            if found is None:
+                hint = did_you_mean(path[-1], [*self._catalog.names(), *self._scope.ctes])
+                message = f'relation "{".".join(path)}" does not exist'
+                raise SqlError(UNDEFINED_TABLE, message, hint=hint, position=position_of(tree))
+            columns = tuple(Named(path[-1], n, t) for n, t in zip(found.names, found.types, strict=True))
+            query = ir.Get(found.id, found.types)
+        return query, self._aliased(tree, columns, position_of(tree))
+
+    def _aliased(self, tree: Tree, columns: tuple[Named, ...], position: int | None) -> tuple[Named, ...]:
+        alias = tree.args.get("alias")
+        if alias is None:
+            return columns
+        names = [identifier(each) for each in alias.args.get("columns") or []]
+        table = identifier(alias.this) if alias.this is not None else None
+        if len(names) > len(columns):
+            message = f'table "{table}" has {len(columns)} columns available but {len(names)} columns specified'
+            raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position)
+        names += [column.name for column in columns[len(names) :]]
+        return tuple(
+            replace(column, table=table if table is not None else column.table, name=name)
+            for column, name in zip(columns, names, strict=True)
+        )
+
+    def _function(self, tree: Tree, item: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
+        """A table function over one row; its arguments are bound by whoever knows what stands left of it."""
+        expressions = Expressions(self._scope, self._bind_query, clause="functions in FROM")
+        name = tree.name.lower()
+        args = [expressions.bind(each) for each in tree.expressions]
+        with resolving(position_of(item)):
+            function, wanted, types = resolve_table(name, [arg.type for arg in args])
+        coerced = tuple(coerce(arg, to) for arg, to in zip(args, wanted, strict=True))
+        query: hir.Query = ir.FlatMap(UNIT, function.key, coerced, types)
+        names = list(function.names) if len(function.names) == len(types) else [name] * len(types)
+        if item.args.get("ordinality") or item.args.get("offset"):
+            raise unsupported(
+                "WITH ORDINALITY", position_of(item), hint="use row_number() over a column that orders the rows"
+            )
+        alias = item.args.get("alias")
+        table = identifier(alias.this) if alias is not None and alias.this is not None else name
+        if len(types) == 1 and alias is not None and not alias.args.get("columns"):
+            names = [table]
+        columns = tuple(Named(table, n, t) for n, t in zip(names, types, strict=True))
+        return query, self._aliased(item, columns, position_of(item))
+
+    # Joins
+
+    def _join(
+        self, left: hir.Query, left_named: tuple[Named, ...], tree: exp.Join
+    ) -> tuple[hir.Query, tuple[Named, ...]]:
+        item = tree.this
+        lateral = isinstance(item, exp.Lateral) or _is_function(item)
+        if lateral:
+            right, right_named = self._lateral_item(item, left_named)
+        else:
+            right, right_named = self.item(item, left_named, left)
+            for nested in item.args.get("joins") or []:
+                right, right_named = self._join(right, right_named, nested)
+        self._check_names(left_named, right_named, tree)
+        side, method = (tree.args.get("side") or "").upper(), (tree.args.get("method") or "").upper()
+        if side not in ("", "LEFT", "RIGHT", "FULL") or (lateral and side in ("RIGHT", "FULL")):
+            raise unsupported(f"{side} JOIN LATERAL", position_of(tree))
+        named = left_named + right_named
+        using = [identifier(each) for each in tree.args.get("using") or []]
+        if method == "NATURAL":
+            theirs = {column.name for column in right_named if not column.hidden}
+            using = [column.name for column in left_named if column.name in theirs and not column.hidden]
+        on, merged = self._conditions(left_named, right_named, tree, using)
+        query = _joined(left, right, on, side, lateral=lateral)
+        return self._merged(query, named, merged, side) if merged else (query, named)
+
+    def _lateral_item(self, item: Tree, left: tuple[Named, ...]) -> tuple[hir.Query, tuple[Named, ...]]:
+        """An item for which the row on its left is the nearest row around."""
+        around = Scope(left, self._scope.around, self._scope.ctes)
+        inside = From(around.inner(), self._catalog, self._bind_query)
+        if isinstance(item, exp.Lateral):
+            target = item.this
+            if isinstance(target, exp.Subquery):
+                query, names = self._bind_query(target.this, around.inner())
+                columns = tuple(Named(None, n, t) for n, t in zip(names, hir.types(query), strict=True))
+                return query, self._aliased(item, columns, position_of(item))
+            return inside._function(target, item)
+        return inside.item(item, (), UNIT)
+
+    def _conditions(
+        self, left: tuple[Named, ...], right: tuple[Named, ...], tree: exp.Join, using: list[str]
+    ) -> tuple[tuple[hir.HScalar, ...], list[tuple[int, int]]]:
+        """What must hold of a pair, and the pairs of columns that USING makes one."""
+        if tree.args.get("on") is not None:
+            scope = self._scope.with_columns(left + right)
+            return tuple(Expressions(scope, self._bind_query, clause="JOIN/ON").conjuncts(tree.args["on"])), []
+        merged = []
+        for name in using:
+            places = []
+            for side, columns in (("left", left), ("right", right)):
+                found = [i for i, column in enumerate(columns) if column.name == name and not column.hidden]
+                if len(found) != 1:
+                    how = "does not exist in" if not found else "appears more than once in"
+                    message = f'column "{name}" specified in USING clause {how} {side} table'
+                    raise SqlError(UNDEFINED_COLUMN, message, position=position_of(tree))
+                places.append(found[0])
+            merged.append((places[0], len(left) + places[1]))
+        both = left + right
+        pairs = tuple(call("=", [Column(a, both[a].type), Column(b, both[b].type)]) for a, b in merged)
+        return pairs, merged
+
+    def _merged(
+        self, query: hir.Query, named: tuple[Named, ...], merged: list[tuple[int, int]], side: str
+    ) -> tuple[hir.Query, tuple[Named, ...]]:
+        """Columns that USING makes one: the one with a value in front, the two originals hidden behind their tables."""
+        values, names = [], []
+        for a, b in merged:
+            pair = unified([Column(a, named[a].type), Column(b, named[b].type)], "JOIN/USING")
+            chosen = {"": pair[0], "LEFT": pair[0], "RIGHT": pair[1]}.get(side) or Coalesce(tuple(pair), pair[0].type)
+            values.append(chosen)
+            names.append(Named(None, named[a].name, chosen.type))
+        hidden = {place for pair in merged for place in pair}
+        kept = tuple(replace(column, hidden=column.hidden or i in hidden) for i, column in enumerate(named))
+        mapped = ir.Map(query, tuple(values))
+        order = (*range(len(named), len(named) + len(values)), *range(len(named)))
+        return ir.Project(mapped, order), (*names, *kept)
+
+    def _check_names(self, left: tuple[Named, ...], right: tuple[Named, ...], tree: exp.Join) -> None:
+        again = {column.table for column in left if column.table} & {column.table for column in right if column.table}
+        if again:
+            message = f'table name "{min(again)}" specified more than once'
+            raise SqlError(DUPLICATE_ALIAS, message, hint="give one of them an alias", position=position_of(tree))
+
+
+def _is_function(item: Tree) -> bool:
+    return isinstance(item, exp.Unnest) or (isinstance(item, exp.Table) and isinstance(item.this, exp.Func))
+
+
+def _joined(left: hir.Query, right: hir.Query, on: tuple[hir.HScalar, ...], side: str, *, lateral: bool) -> hir.Query:
+    if lateral:
+        return hir.Lateral(left, right, on, "left" if side == "LEFT" else "inner")
+    if side == "":
+        product = ir.Join((left, right))
+        return ir.Filter(product, on) if on else product
+    if side == "RIGHT":
+        ours, theirs = len(hir.types(left)), len(hir.types(right))
+        swapped = tuple(
+            hir.map_references(
+                c, lambda level, i, _: (level, (i + theirs if i < ours else i - ours) if level == 0 else i)
+            )
+            for c in on
+        )
+        joined: hir.Query = hir.OuterJoin(right, left, swapped, "left")
+        return ir.Project(joined, (*range(theirs, theirs + ours), *range(theirs)))
+    return hir.OuterJoin(left, right, on, side.lower())

@@ -1,0 +1,218 @@
+"""Plans before decorrelation: the relations and scalars of the IR, plus what refers to a query around.
+
+`Outer(level, index)` is a column of the row of the `level`-th query around, 1 being the nearest. `Subquery` stands for
+a value computed by a query that may contain such references. `OuterJoin`, `Lateral` and `GlobalReduce` are what SQL
+says and the IR does not. Everything is made of the IR's own classes otherwise; `lower` takes these away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import change_aggregate, with_scalars
+from everview.compute.ir.scalar import Column, Literal, Scalar, transform, walk
+from everview.compute.ir.types import BOOLEAN, SqlType
+
+Query = Any  # a relation of the IR or of this module
+HScalar = Any  # a scalar of the IR or of this module
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """A column of a query around this one."""
+
+    level: int
+    index: int
+    type: SqlType
+    args: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """`exists`: whether the query has a row; `scalar`: its one value, or NULL; `array`: its values as an array."""
+
+    kind: str
+    query: Query
+    type: SqlType = BOOLEAN
+    args: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OuterJoin:
+    """The pairs for which `on` holds, and the rows without a partner padded with NULLs. `kind`: left or full."""
+
+    left: Query
+    right: Query
+    on: tuple[HScalar, ...]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lateral:
+    """Each left row with the rows of `right`, for which it is the nearest row around. `kind`: inner or left."""
+
+    left: Query
+    right: Query
+    on: tuple[HScalar, ...]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalReduce:
+    """Aggregates over everything: one row, also over nothing, where each aggregate has its value over no rows."""
+
+    input: Query
+    aggregates: tuple[ir.Aggregate, ...]
+    empty: tuple[Literal, ...]
+
+
+def types(query: Query) -> tuple[SqlType, ...]:
+    """The types of the query's columns."""
+    match query:
+        case OuterJoin(left, right) | Lateral(left, right):
+            return types(left) + types(right)
+        case GlobalReduce(aggregates=aggregates):
+            return tuple(each.type for each in aggregates)
+        case ir.Constant() | ir.Get():
+            return query.schema
+        case ir.Join(inputs) | ir.Union(inputs):
+            if isinstance(query, ir.Union):
+                return types(inputs[0])
+            return tuple(column for each in inputs for column in types(each))
+        case ir.Let(body=body):
+            return types(body)
+        case ir.Project(input, columns):
+            below = types(input)
+            return tuple(below[index] for index in columns)
+        case ir.Map(input, scalars):
+            return types(input) + tuple(scalar.type for scalar in scalars)
+        case ir.FlatMap(input=input, added=added):
+            return types(input) + added
+        case ir.Reduce(_, keys, aggregates):
+            return tuple(key.type for key in keys) + tuple(each.type for each in aggregates)
+        case ir.Window(input=input, functions=functions):
+            return types(input) + tuple(each.type for each in functions)
+        case _:
+            return types(query.input)
+
+
+def inputs(query: Query) -> tuple[Query, ...]:
+    """The queries directly below."""
+    match query:
+        case OuterJoin(left, right) | Lateral(left, right):
+            return (left, right)
+        case GlobalReduce(input):
+            return (input,)
+        case _:
+            return ir.inputs_of(query)
+
+
+def scalars(query: Query) -> tuple[HScalar, ...]:
+    """The scalars directly in the query's operator."""
+    match query:
+        case ir.Map(scalars=found) | ir.Filter(predicates=found) | ir.FlatMap(args=found):
+            return found
+        case OuterJoin(on=found) | Lateral(on=found):
+            return found
+        case ir.Join(equivalences=classes):
+            return tuple(member for members in classes for member in members)
+        case ir.Reduce(_, keys, aggregates):
+            return keys + tuple(part for each in aggregates for part in _aggregate_scalars(each))
+        case GlobalReduce(aggregates=aggregates):
+            return tuple(part for each in aggregates for part in _aggregate_scalars(each))
+        case ir.TopK(order=order):
+            return tuple(each.scalar for each in order)
+        case ir.Window(_, partition, order, functions):
+            parts = [part for each in functions for part in (*each.args, *((each.filter,) if each.filter else ()))]
+            return partition + tuple(each.scalar for each in order) + tuple(parts)
+        case _:
+            return ()
+
+
+def _aggregate_scalars(aggregate: ir.Aggregate) -> tuple[HScalar, ...]:
+    filters = (aggregate.filter,) if aggregate.filter is not None else ()
+    return aggregate.args + filters + tuple(each.scalar for each in aggregate.order)
+
+
+def free(query: Query, depth: int = 0) -> set[tuple[int, int]]:
+    """Columns of queries around, as (level, index), that are referred to from anywhere inside."""
+    found: set[tuple[int, int]] = set()
+    for scalar in scalars(query):
+        found |= free_in(scalar, depth)
+    for position, each in enumerate(inputs(query)):
+        deeper = isinstance(query, Lateral) and position == 1
+        found |= free(each, depth + 1 if deeper else depth)
+    return found
+
+
+def free_in(scalar: HScalar, depth: int = 0) -> set[tuple[int, int]]:
+    """The same for a scalar."""
+    found: set[tuple[int, int]] = set()
+    for part in walk(scalar):
+        if isinstance(part, Outer) and part.level > depth:
+            found.add((part.level - depth, part.index))
+        elif isinstance(part, Subquery):
+            found |= free(part.query, depth + 1)
+    return found
+
+
+# Rewriting references
+
+
+Change = Callable[[int, int, SqlType], "tuple[int, int] | HScalar"]
+
+
+def map_references(scalar: HScalar, change: Change, depth: int = 0) -> HScalar:
+    """Replace references to the row at hand (level 0) and to rows around (1, 2, ...), also from queries inside.
+
+    `change` gives the new level and index, or a whole new scalar over the row at hand.
+    """
+
+    def look(part: HScalar) -> HScalar | None:
+        if isinstance(part, Subquery):
+            return replace(part, query=map_query(part.query, change, depth + 1))
+        if isinstance(part, Column) and depth == 0:
+            level = 0
+        elif isinstance(part, Outer) and part.level >= depth:
+            level = part.level - depth
+        else:
+            return None
+        changed = change(level, part.index, part.type)
+        if not isinstance(changed, tuple):
+            return changed if depth == 0 else deepened(changed, depth)
+        level, index = changed
+        return Column(index, part.type) if level + depth == 0 else Outer(level + depth, index, part.type)
+
+    return transform(scalar, look)
+
+
+def map_query(query: Query, change: Change, depth: int) -> Query:
+    """The same in all scalars of a query `depth` levels inside."""
+
+    def changed(scalar: HScalar) -> HScalar:
+        return map_references(scalar, change, depth)
+
+    match query:
+        case OuterJoin(left, right, on, kind):
+            return OuterJoin(map_query(left, change, depth), map_query(right, change, depth), _all(on, changed), kind)
+        case Lateral(left, right, on, kind):
+            inner = map_query(right, change, depth + 1)
+            return Lateral(map_query(left, change, depth), inner, _all(on, changed), kind)
+        case GlobalReduce(input, aggregates, empty):
+            reduced = tuple(change_aggregate(each, changed) for each in aggregates)
+            return GlobalReduce(map_query(input, change, depth), reduced, empty)
+        case _:
+            below = tuple(map_query(each, change, depth) for each in ir.inputs_of(query))
+            return ir.with_inputs(with_scalars(query, changed), below)
+
+
+def _all(scalars: tuple[HScalar, ...], change: Callable[[HScalar], HScalar]) -> tuple[HScalar, ...]:
+    return tuple(change(scalar) for scalar in scalars)
+
+
+def deepened(scalar: HScalar, by: int = 1) -> HScalar:
+    """A scalar over the row at hand, as seen from a query `by` levels inside."""
+    return map_references(scalar, lambda level, index, _: (level + by, index))

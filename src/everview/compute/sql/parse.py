@@ -1,0 +1,78 @@
+"""Text to syntax trees: sqlglot's PostgreSQL dialect, told not to interpret what it parses.
+
+sqlglot likes to translate between dialects, so it turns known functions into classes of its own and JSON arrows into
+paths. Here functions stay names with arguments, and operators stay operators: what they mean is for the binder to say.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+
+Tree: TypeAlias = Any  # a node of sqlglot's, whose classes are many and loosely typed
+
+# These have a syntax of their own inside their parentheses.
+_KEYWORD_SYNTAX = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY")
+
+
+def _operator(name: str) -> Any:
+    return lambda parser, left, right: exp.Anonymous(this=name, expressions=[left, right])
+
+
+class EverviewSql(Postgres):
+    """PostgreSQL's syntax, uninterpreted."""
+
+    INDEX_OFFSET = 0
+
+    class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]
+        """The parser of the dialect."""
+
+        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012 (sqlglot's classes are configured this way)
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in _KEYWORD_SYNTAX
+        }
+        COLUMN_OPERATORS = {  # noqa: RUF012
+            **Postgres.Parser.COLUMN_OPERATORS,
+            TokenType.ARROW: _operator("->"),
+            TokenType.DARROW: _operator("->>"),
+            TokenType.HASH_ARROW: _operator("#>"),
+            TokenType.DHASH_ARROW: _operator("#>>"),
+        }
+
+
+def parse_query(text: str) -> Tree:
+    """The syntax tree of a single query."""
+    try:
+        statements = [tree for tree in sqlglot.parse(text, read=EverviewSql) if tree is not None]
+    except ParseError as error:
+        found = error.errors[0] if error.errors else {}
+        raise SqlError(
+            SYNTAX_ERROR,
+            f'syntax error at or near "{found.get("highlight", "")}"',
+            detail=str(found.get("description") or error),
+            position=_offset(text, found.get("line"), found.get("col")),
+        ) from error
+    except TokenError as error:
+        raise SqlError(SYNTAX_ERROR, "the text cannot be split into words", detail=str(error)) from error
+    if len(statements) != 1:
+        raise SqlError(SYNTAX_ERROR, f"one query was expected, and there are {len(statements)}")
+    return statements[0]
+
+
+def position_of(tree: Tree) -> int | None:
+    """Where the expression begins in the text, counted from 1, as well as the parser knows."""
+    starts = [node.meta["start"] for node in tree.walk() if "start" in node.meta]
+    return min(starts) + 1 if starts else None
+
+
+def _offset(text: str, line: int | None, column: int | None) -> int | None:
+    if line is None or column is None:
+        return None
+    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column

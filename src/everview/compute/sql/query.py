@@ -1,0 +1,271 @@
+"""Queries: SELECT, VALUES, set operations and WITH, to a query and the names of its columns.
+
+A SELECT goes through its clauses in the order of their meaning: FROM, WHERE, GROUP BY and aggregates, HAVING, window
+functions, the select list, DISTINCT, ORDER BY, LIMIT. Each is one step that takes a relation and gives one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Order, Relation
+from everview.compute.ir.scalar import Column, Literal
+from everview.compute.ir.types import INT8, SqlType
+from everview.compute.sql import hir
+from everview.compute.sql.coerce import all_open, coerce, settled, unified
+from everview.compute.sql.errors import (
+    INVALID_COLUMN_REFERENCE,
+    SYNTAX_ERROR,
+    SqlError,
+    unsupported,
+)
+from everview.compute.sql.expression import Expressions, identifier
+from everview.compute.sql.lower import lower
+from everview.compute.sql.parse import Tree, parse_query, position_of
+from everview.compute.sql.scope import Catalog, Cte, Scope
+from everview.compute.sql.select import Select
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A bound query: its relation, the names of its columns, and the order in which a client wants its rows."""
+
+    relation: Relation
+    names: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    order: tuple[Order, ...] = ()
+
+
+def plan(text: str, catalog: Catalog) -> Plan:
+    """The plan of a query in text, with sort keys as further columns behind those that have names."""
+    return Queries(catalog).plan(parse_query(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A query whose rows are in order: sort keys may be columns behind those that are shown."""
+
+    query: hir.Query
+    names: list[str]
+    order: tuple[Order, ...] = ()
+
+    @property
+    def shown(self) -> hir.Query:
+        """The query without its sort keys."""
+        count = len(self.names)
+        return self.query if len(hir.types(self.query)) == count else ir.Project(self.query, tuple(range(count)))
+
+
+class Queries:
+    """Binds queries against one catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._names = itertools.count()
+
+    def plan(self, tree: Tree) -> Plan:
+        """A query that stands by itself."""
+        bound = self._bind(tree, Scope())
+        settled_query = self._settled(bound)
+        return Plan(lower(settled_query.query), tuple(bound.names), hir.types(settled_query.shown), settled_query.order)
+
+    def bind(self, tree: Tree, scope: Scope) -> tuple[hir.Query, list[str]]:
+        """A query inside another; what order it has is of no consequence there."""
+        bound = self._settled(self._bind(tree, scope))
+        return bound.shown, bound.names
+
+    def _settled(self, bound: Ordered) -> Ordered:
+        """Columns whose type nothing decided are text."""
+        columns = hir.types(bound.query)
+        values = [settled(Column(index, each)) for index, each in enumerate(columns)]
+        if all(isinstance(value, Column) for value in values):
+            return bound
+        count = len(columns)
+        return Ordered(
+            ir.Project(ir.Map(bound.query, tuple(values)), tuple(range(count, 2 * count))), bound.names, bound.order
+        )
+
+    def _bind(self, tree: Tree, scope: Scope) -> Ordered:
+        wrappers: list[tuple[str, hir.Query]] = []
+        scope = self._with(tree, scope, wrappers)
+        match tree:
+            case exp.Select():
+                bound = self._select(tree, scope)
+            case exp.SetOperation():
+                bound = self._finished(tree, self._set_operation(tree, scope), scope)
+            case exp.Values():
+                bound = self._finished(tree, self._values(tree, scope), scope)
+            case exp.Subquery() | exp.Paren():
+                inner = self._bind(tree.this, scope)
+                keep = any(tree.args.get(clause) for clause in ("order", "limit", "offset"))
+                bound = self._finished(tree, Ordered(inner.shown, inner.names), scope) if keep else inner
+            case _:
+                raise unsupported(f"{tree.key.upper()} as a query", position_of(tree))
+        query = bound.query
+        for name, value in reversed(wrappers):
+            query = ir.Let(name, value, query)
+        return Ordered(query, bound.names, bound.order)
+
+    def _with(self, tree: Tree, scope: Scope, wrappers: list[tuple[str, hir.Query]]) -> Scope:
+        """The scope with the WITH queries; those that refer to nothing around are computed once, under a name."""
+        clause = tree.args.get("with_")
+        if clause is None:
+            return scope
+        if clause.args.get("recursive"):
+            raise unsupported("WITH RECURSIVE", position_of(clause))
+        for each in clause.expressions:
+            query, names = self.bind(each.this, Scope((), scope.around, scope.ctes))
+            given = [identifier(name) for name in each.args["alias"].args.get("columns") or []]
+            if len(given) > len(names):
+                message = f'WITH query "{each.alias}" has {len(names)} columns available but {len(given)} specified'
+                raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(each))
+            if not hir.free(query):
+                name = f"w{next(self._names)}"
+                wrappers.append((name, query))
+                query = ir.Get(name, hir.types(query))
+            cte = Cte(query, (*given, *names[len(given) :]))
+            scope = Scope(scope.columns, scope.around, {**scope.ctes, identifier(each.args["alias"].this): cte})
+        return scope
+
+    # The kinds of queries
+
+    def _select(self, tree: exp.Select, scope: Scope) -> Ordered:
+        selected = Select(tree, scope, self.catalog, self.bind)
+        query, names, order = selected.bind()
+        return self._limited(tree, Ordered(query, names, order), scope)
+
+    def _values(self, tree: exp.Values, scope: Scope) -> Ordered:
+        binder = Expressions(scope, self.bind, clause="VALUES")
+        rows = [[binder.bind(each) for each in _cells(row)] for row in tree.expressions]
+        if len({len(row) for row in rows}) > 1:
+            raise SqlError(SYNTAX_ERROR, "VALUES lists must all be the same length", position=position_of(tree))
+        columns = [_matched(list(column), "VALUES") for column in zip(*rows, strict=True)]
+        names = [f"column{number + 1}" for number in range(len(columns))]
+        lines = list(zip(*columns, strict=True))
+        if all(isinstance(cell, Literal) for line in lines for cell in line):
+            constant = tuple((tuple(cell.value for cell in line), 1) for line in lines)
+            return Ordered(ir.Constant(constant, tuple(cell.type for cell in lines[0])), names)
+        unit = ir.Constant((((), 1),), ())
+        return Ordered(ir.Union(tuple(ir.Map(unit, line) for line in lines)), names)
+
+    def _set_operation(self, tree: exp.SetOperation, scope: Scope) -> Ordered:
+        left, names = self.bind_open(tree.this, scope)
+        right, _ = self.bind_open(tree.expression, scope)
+        kind = type(tree).__name__.upper()
+        if len(hir.types(left)) != len(hir.types(right)):
+            message = f"each {kind} query must have the same number of columns"
+            raise SqlError(SYNTAX_ERROR, message, position=position_of(tree.expression))
+        left, right = _same_types(left, right, kind)
+        keep = not tree.args.get("distinct")
+        columns = tuple(Column(index, each) for index, each in enumerate(hir.types(left)))
+        if kind == "UNION":
+            both = ir.Union((left, right))
+            return Ordered(both if keep else ir.Reduce(both, columns), names)
+        if not keep:
+            left, right = ir.Reduce(left, columns), ir.Reduce(right, columns)
+        # What is left of the left side when the right one is taken away, row by row.
+        difference = ir.Threshold(ir.Union((left, ir.Negate(right))))
+        if kind == "EXCEPT":
+            return Ordered(difference, names)
+        return Ordered(ir.Threshold(ir.Union((left, ir.Negate(difference)))), names)
+
+    def bind_open(self, tree: Tree, scope: Scope) -> tuple[hir.Query, list[str]]:
+        """A branch of a set operation: its undecided columns may take the type of the other branch."""
+        bound = self._bind(tree, scope)
+        return bound.shown, bound.names
+
+    # ORDER BY and LIMIT of what is not a SELECT
+
+    def _finished(self, tree: Tree, bound: Ordered, scope: Scope) -> Ordered:
+        clause = tree.args.get("order")
+        columns = hir.types(bound.query)
+        order = []
+        for each in clause.expressions if clause is not None else []:
+            index = output_index(each.this, bound.names)
+            if index is None:
+                message = "only names and positions of columns can order the result of a set operation"
+                raise SqlError("0A000", message, position=position_of(each))
+            order.append(
+                Order(Column(index, columns[index]), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
+            )
+        return self._limited(tree, Ordered(bound.query, bound.names, tuple(order)), scope)
+
+    def _limited(self, tree: Tree, bound: Ordered, scope: Scope) -> Ordered:
+        limit, offset = tree.args.get("limit"), tree.args.get("offset")
+        if limit is None and offset is None:
+            return bound
+        options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
+        if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
+            raise unsupported("FETCH … WITH TIES or PERCENT", position_of(limit))
+        count = None if limit is None else limit.args.get("count") or limit.args.get("expression")
+        most = None if count is None else self._constant(count, scope, "LIMIT")
+        skipped = 0 if offset is None else self._constant(offset.expression, scope, "OFFSET") or 0
+        if most is None and not skipped:
+            return bound
+        return Ordered(ir.TopK(bound.query, (), bound.order, most, skipped), bound.names, bound.order)
+
+    def _constant(self, tree: Tree, scope: Scope, clause: str) -> int | None:
+        if isinstance(tree, exp.Var) and tree.name.upper() == "ALL":
+            return None
+        scalar = coerce(Expressions(scope, self.bind, clause=clause).bind(tree), INT8, "assignment", position_of(tree))
+        if not isinstance(scalar, Literal):
+            raise unsupported(f"an expression in {clause}", position_of(tree), hint="write a number")
+        if scalar.value is not None and scalar.value < 0:
+            state = "2201W" if clause == "LIMIT" else "2201X"
+            raise SqlError(state, f"{clause} must not be negative", position=position_of(tree))
+        return scalar.value  # type: ignore[no-any-return]
+
+
+def output_index(tree: Tree, names: Sequence[str]) -> int | None:
+    """The output column that a sort key names by its position or its name, if it does."""
+    if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdigit():
+        number = int(tree.this)
+        if not 1 <= number <= len(names):
+            message = f"ORDER BY position {number} is not in select list"
+            raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))
+        return number - 1
+    if isinstance(tree, exp.Column) and tree.args.get("table") is None and not isinstance(tree.this, exp.Star):
+        places = [index for index, name in enumerate(names) if name == identifier(tree.this)]
+        if len(places) > 1:
+            raise SqlError("42702", f'ORDER BY "{tree.name}" is ambiguous', position=position_of(tree))
+        return places[0] if places else None
+    return None
+
+
+def _cells(row: Tree) -> list[Tree]:
+    return list(row.expressions) if isinstance(row, exp.Tuple) else [row]
+
+
+def _matched(scalars: list[hir.HScalar], what: str) -> list[hir.HScalar]:
+    return [settled(scalar) for scalar in scalars] if all_open(scalars) else unified(scalars, what)
+
+
+def _same_types(left: hir.Query, right: hir.Query, what: str) -> tuple[hir.Query, hir.Query]:
+    lefts = [Column(index, each) for index, each in enumerate(hir.types(left))]
+    rights = [Column(index, each) for index, each in enumerate(hir.types(right))]
+    pairs = [_matched([_open(left, a), _open(right, b)], what) for a, b in zip(lefts, rights, strict=True)]
+    return _mapped(left, [pair[0] for pair in pairs]), _mapped(right, [pair[1] for pair in pairs])
+
+
+def _open(query: hir.Query, column: Column) -> hir.HScalar:
+    """The literal behind an undecided column, so that it can still be read as whatever it has to be."""
+    match query:
+        case ir.Project(ir.Map(below, scalars), columns):
+            index = columns[column.index] - len(hir.types(below))
+            if index >= 0 and isinstance(scalars[index], Literal):
+                return scalars[index]
+        case _:
+            pass
+    return column
+
+
+def _mapped(query: hir.Query, values: list[hir.HScalar]) -> hir.Query:
+    width = len(hir.types(query))
+    if values == [Column(index, each) for index, each in enumerate(hir.types(query))]:
+        return query
+    return ir.Project(ir.Map(query, tuple(values)), tuple(range(width, width + len(values))))

@@ -1,0 +1,110 @@
+"""Names in force: which columns a query's expressions can speak of, its own and those of the queries around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from everview.compute.ir.scalar import Column
+from everview.compute.ir.types import SqlType
+from everview.compute.sql import hir
+from everview.compute.sql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE, SqlError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A stored collection as SQL sees it."""
+
+    id: str
+    names: tuple[str, ...]
+    types: tuple[SqlType, ...]
+
+
+class Catalog(Protocol):
+    """Where collections are found by name."""
+
+    def find(self, path: Sequence[str]) -> Collection | None:
+        """The collection with this name, qualified or not; None if there is none."""
+        ...
+
+    def names(self) -> Iterable[str]:
+        """Names that exist, for hints."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One column in scope. A `hidden` one is found by its qualified name and left out of `*`, as after USING."""
+
+    table: str | None
+    name: str
+    type: SqlType
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cte:
+    """A WITH query: where its rows are, and what they are called."""
+
+    query: hir.Query
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns of the rows at hand, and the scope of the query around."""
+
+    columns: tuple[Named, ...] = ()
+    around: Scope | None = None
+    ctes: Mapping[str, Cte] = field(default_factory=dict)
+
+    def inner(self, columns: tuple[Named, ...] = ()) -> Scope:
+        """The scope of a query inside this one."""
+        return Scope(columns, self, self.ctes)
+
+    def with_columns(self, columns: tuple[Named, ...]) -> Scope:
+        """The same scope with other rows at hand."""
+        return Scope(columns, self.around, self.ctes)
+
+    def find(self, table: str | None, name: str, position: int | None) -> hir.HScalar:
+        """The column of that name, here or in the nearest query around that has it."""
+        level, scope = 0, self
+        while True:
+            index = scope._index(table, name, position)
+            if index is not None:
+                found = scope.columns[index]
+                return Column(index, found.type) if level == 0 else hir.Outer(level, index, found.type)
+            if scope.around is None:
+                raise self._unknown(table, name, position)
+            level, scope = level + 1, scope.around
+
+    def _index(self, table: str | None, name: str, position: int | None) -> int | None:
+        places = [
+            index
+            for index, column in enumerate(self.columns)
+            if column.name == name and (column.table == table if table is not None else not column.hidden)
+        ]
+        if len(places) > 1:
+            raise SqlError(AMBIGUOUS_COLUMN, f'column reference "{name}" is ambiguous', position=position)
+        return places[0] if places else None
+
+    def tables(self) -> set[str]:
+        """The tables in scope, here and around."""
+        own = {column.table for column in self.columns if column.table is not None}
+        return own | (self.around.tables() if self.around is not None else set())
+
+    def _unknown(self, table: str | None, name: str, position: int | None) -> SqlError:
+        if table is not None and table not in self.tables():
+            hint = did_you_mean(table, self.tables())
+            return SqlError(
+                UNDEFINED_TABLE, f'missing FROM-clause entry for table "{table}"', hint=hint, position=position
+            )
+        scope: Scope | None = self
+        known: list[str] = []
+        while scope is not None:
+            known += [column.name for column in scope.columns if table in (None, column.table)]
+            scope = scope.around
+        shown = f"{table}.{name}" if table is not None else f'"{name}"'
+        hint = did_you_mean(name, known)
+        return SqlError(UNDEFINED_COLUMN, f"column {shown} does not exist", hint=hint, position=position)

@@ -1,0 +1,407 @@
+"""One SELECT: its clauses in the order of their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+from sqlglot import exp
+
+from everview.compute.functions.registry import AGGREGATES
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Aggregate, Order
+from everview.compute.ir.scalar import Case, Column, Literal, transform
+from everview.compute.ir.types import INT4
+from everview.compute.sql import hir
+from everview.compute.sql.coerce import call, settled
+from everview.compute.sql.errors import GROUPING_ERROR, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.expression import Calls, Expressions, Placeholder, identifier
+from everview.compute.sql.from_clause import BindQuery, From
+from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.scope import Catalog, Scope
+from everview.compute.sql.windows import WindowCall, bind_window, window_columns
+
+GROUPING_SETS_MAX = 256
+
+
+class Select:
+    """The binding of one SELECT, step by step."""
+
+    def __init__(self, tree: exp.Select, scope: Scope, catalog: Catalog, bind_query: BindQuery) -> None:
+        self._tree = tree
+        self._bind_query = bind_query
+        query, named = From(scope, catalog, bind_query).bind(tree)
+        self._query = query
+        self._scope = scope.with_columns(named)
+        self._calls = Calls(aggregates=[], windows=[])
+
+    def bind(self) -> tuple[hir.Query, list[str], tuple[Order, ...]]:
+        """The query, the names of its columns, and its order, for which there may be columns behind the named ones."""
+        self._where()
+        outputs, names = self._outputs()
+        order, extra = self._order(outputs, names)
+        having = self._having()
+        distinct_on = self._distinct_on(outputs, names)
+        rewrite = self._group()
+        if having:
+            self._query = ir.Filter(self._query, tuple(rewrite(each) for each in having))
+        rewrite = self._windows(rewrite)
+        values = [settled_open(rewrite(each)) for each in outputs + extra]
+        width = len(hir.types(self._query))
+        self._query = ir.Project(ir.Map(self._query, tuple(values)), tuple(range(width, width + len(values))))
+        return self._distinct(names, order, [settled_open(rewrite(each)) for each in distinct_on], values)
+
+    def _expressions(self, clause: str, calls: Calls | None = None) -> Expressions:
+        return Expressions(self._scope, self._bind_query, calls, clause)
+
+    def _where(self) -> None:
+        clause = self._tree.args.get("where")
+        if clause is not None:
+            predicates = self._expressions("WHERE").conjuncts(clause.this)
+            self._query = ir.Filter(self._query, tuple(predicates))
+
+    # The select list
+
+    def _outputs(self) -> tuple[list[hir.HScalar], list[str]]:
+        binder = _WithWindows(self._expressions("SELECT", self._calls), self._tree)
+        outputs: list[hir.HScalar] = []
+        names: list[str] = []
+        for tree in self._tree.expressions:
+            stars = self._star(tree)
+            if stars is not None:
+                outputs += [Column(index, self._scope.columns[index].type) for index in stars]
+                names += [self._scope.columns[index].name for index in stars]
+            else:
+                outputs.append(binder.bind(tree.this if isinstance(tree, exp.Alias) else tree))
+                names.append(identifier(tree.args["alias"]) if isinstance(tree, exp.Alias) else output_name(tree))
+        return outputs, names
+
+    def _star(self, tree: Tree) -> list[int] | None:
+        if isinstance(tree, exp.Star):
+            if not self._scope.columns:
+                raise SqlError(
+                    SYNTAX_ERROR, "SELECT * with no tables specified is not valid", position=position_of(tree)
+                )
+            return [index for index, column in enumerate(self._scope.columns) if not column.hidden]
+        if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+            table = identifier(tree.args["table"])
+            found = [index for index, column in enumerate(self._scope.columns) if column.table == table]
+            if not found:
+                message = f'missing FROM-clause entry for table "{table}"'
+                raise SqlError("42P01", message, position=position_of(tree))
+            return found
+        return None
+
+    def _order(self, outputs: list[hir.HScalar], names: list[str]) -> tuple[tuple[Order, ...], list[hir.HScalar]]:
+        """Sort keys as output columns; those that are not shown become columns behind."""
+        from everview.compute.sql.query import output_index
+
+        clause = self._tree.args.get("order")
+        binder = _WithWindows(self._expressions("ORDER BY", self._calls), self._tree)
+        order: list[Order] = []
+        extra: list[hir.HScalar] = []
+        for each in clause.expressions if clause is not None else []:
+            index = output_index(each.this, names)
+            if index is None:
+                scalar = binder.bind(each.this)
+                known = outputs + extra
+                index = known.index(scalar) if scalar in known else len(known)
+                if index == len(known):
+                    extra.append(scalar)
+            target = settled((outputs + extra)[index])
+            order.append(
+                Order(Column(index, target.type), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
+            )
+        return tuple(order), extra
+
+    def _having(self) -> list[hir.HScalar]:
+        clause = self._tree.args.get("having")
+        return [] if clause is None else self._expressions("HAVING", self._calls).conjuncts(clause.this)
+
+    # GROUP BY
+
+    def _group(self) -> Callable[[hir.HScalar], hir.HScalar]:
+        """Reduce, if this query groups; gives how to say over the result what was said over the rows before."""
+        sets = self._grouping_sets()
+        aggregates = self._calls.aggregates or []
+        if sets is None and not aggregates and self._tree.args.get("having") is None:
+            return lambda scalar: scalar
+        if sets is None:
+            empty = tuple(Literal(AGGREGATES[each.function].empty, each.type) for each in aggregates)
+            self._query = hir.GlobalReduce(self._query, tuple(aggregates), empty)
+            return self._over_groups([])
+        keys = list(dict.fromkeys(key for each in sets for key in each))
+        if len(sets) == 1:
+            self._query = ir.Reduce(self._query, tuple(keys), tuple(aggregates))
+        else:
+            self._query = self._grouping_union(sets, keys, aggregates)
+        return self._over_groups(keys)
+
+    def _grouping_sets(self) -> list[tuple[hir.HScalar, ...]] | None:
+        clause = self._tree.args.get("group")
+        if clause is None:
+            return None
+        binder = self._expressions("GROUP BY")
+        result: list[tuple[hir.HScalar, ...]] = [()]
+        factors = [self._sets_of(binder, each) for each in clause.expressions]
+        for factor in factors:
+            result = [a + b for a in result for b in factor]
+            if len(result) > GROUPING_SETS_MAX:
+                raise SqlError("54000", f"too many grouping sets, more than {GROUPING_SETS_MAX}")
+        return [tuple(dict.fromkeys(each)) for each in result]
+
+    def _sets_of(self, binder: Expressions, tree: Tree) -> list[tuple[hir.HScalar, ...]]:
+        """The grouping sets that one item of GROUP BY stands for; a plain key is one set of one key."""
+        if isinstance(tree, exp.GroupingSets):
+            return [each for item in tree.expressions for each in self._sets_of(binder, item)]
+        if not isinstance(tree, (exp.Rollup, exp.Cube)):
+            return [self._key_list(binder, tree)]
+        items = [self._key_list(binder, each) for each in tree.expressions]
+        if isinstance(tree, exp.Rollup):
+            return [tuple(k for item in items[:count] for k in item) for count in range(len(items), -1, -1)]
+        return [
+            tuple(k for item in chosen for k in item)
+            for count in range(len(items), -1, -1)
+            for chosen in combinations(items, count)
+        ]
+
+    def _key_list(self, binder: Expressions, tree: Tree) -> tuple[hir.HScalar, ...]:
+        items = (
+            tree.expressions if isinstance(tree, exp.Tuple) else [tree.this] if isinstance(tree, exp.Paren) else [tree]
+        )
+        return tuple(self._group_key(binder, each) for each in items)
+
+    def _group_key(self, binder: Expressions, tree: Tree) -> hir.HScalar:
+        """A key by position, by the name of an output where no input column has it, or as an expression."""
+        target = tree
+        if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdigit():
+            number = int(tree.this)
+            if not 1 <= number <= len(self._tree.expressions):
+                message = f"GROUP BY position {number} is not in select list"
+                raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))
+            target = self._tree.expressions[number - 1]
+        elif isinstance(tree, exp.Column) and tree.args.get("table") is None:
+            name = identifier(tree.this)
+            if not any(column.name == name and not column.hidden for column in self._scope.columns):
+                aliased = [
+                    e
+                    for e in self._tree.expressions
+                    if isinstance(e, exp.Alias) and identifier(e.args["alias"]) == name
+                ]
+                target = aliased[0] if aliased else tree
+        return settled(binder.bind(target.this if isinstance(target, exp.Alias) else target))
+
+    def _grouping_union(
+        self, sets: list[tuple[hir.HScalar, ...]], keys: list[hir.HScalar], aggregates: list[Aggregate]
+    ) -> hir.Query:
+        """One reduction for each grouping set, keys that it lacks NULL, side by side, and which set it was."""
+        branches = []
+        for number, chosen in enumerate(sets):
+            reduced: hir.Query
+            if chosen:
+                reduced = ir.Reduce(self._query, chosen, tuple(aggregates))
+            else:
+                empty = tuple(Literal(AGGREGATES[each.function].empty, each.type) for each in aggregates)
+                reduced = hir.GlobalReduce(self._query, tuple(aggregates), empty)
+            width = len(chosen) + len(aggregates)
+            missing = [key for key in keys if key not in chosen]
+            added = [Literal(None, key.type) for key in missing] + [Literal(number, INT4)]
+            mapped = ir.Map(reduced, tuple(added))
+            places = [chosen.index(key) if key in chosen else width + missing.index(key) for key in keys]
+            order = (*places, *range(len(chosen), width), width + len(missing))
+            branches.append(ir.Project(mapped, order))
+        return ir.Union(tuple(branches))
+
+    def _over_groups(self, keys: list[hir.HScalar]) -> Callable[[hir.HScalar], hir.HScalar]:
+        """How to say over groups what was said over rows: keys and aggregates are columns, and nothing else is left."""
+        sets = self._grouping_sets() or []
+
+        def rewrite(scalar: hir.HScalar) -> hir.HScalar:
+            def look(part: hir.HScalar) -> hir.HScalar | None:
+                if part in keys:
+                    return Placeholder("key", keys.index(part), part.type)
+                if isinstance(part, Placeholder) and part.kind == "aggregate":
+                    return Placeholder("key", len(keys) + part.index, part.type)
+                if isinstance(part, Placeholder) and part.kind == "grouping":
+                    return self._grouping_value(part, keys, sets)
+                return None
+
+            return _columns(hir.map_references(transform(scalar, look), self._only_keys(keys)))
+
+        return rewrite
+
+    def _only_keys(self, keys: list[hir.HScalar]) -> hir.Change:
+        def change(level: int, index: int, _: object) -> tuple[int, int] | hir.HScalar:
+            if level > 0:
+                return level, index
+            for place, key in enumerate(keys):
+                if isinstance(key, Column) and key.index == index:
+                    return 0, place
+            named = self._scope.columns[index]
+            shown = f"{named.table}.{named.name}" if named.table else named.name
+            raise SqlError(
+                GROUPING_ERROR,
+                f'column "{shown}" must appear in the GROUP BY clause or be used in an aggregate function',
+            )
+
+        return change
+
+    def _grouping_value(
+        self, part: Placeholder, keys: list[hir.HScalar], sets: list[tuple[hir.HScalar, ...]]
+    ) -> hir.HScalar:
+        """The bits of `grouping(...)`, by the number of the grouping set, which is the last column."""
+        wanted = self._calls.groupings[part.index]
+        if any(key not in keys for key in wanted):
+            raise SqlError(GROUPING_ERROR, "arguments to GROUPING must be grouping expressions of this query")
+        bits = [sum((key not in each) << place for place, key in enumerate(reversed(wanted))) for each in sets]
+        if len(sets) < 2:
+            return Literal(0, INT4)
+        number = Placeholder("key", len(keys) + len(self._calls.aggregates or []), INT4)
+        branches = tuple((call("=", [number, Literal(n, INT4)]), Literal(b, INT4)) for n, b in enumerate(bits))
+        return Case(branches, Literal(0, INT4), INT4)
+
+    # Windows, DISTINCT
+
+    def _windows(self, rewrite: Callable[[hir.HScalar], hir.HScalar]) -> Callable[[hir.HScalar], hir.HScalar]:
+        windows: list[WindowCall] = self._calls.windows or []
+        if not windows:
+            return rewrite
+        self._query, places = window_columns(self._query, windows, rewrite)
+
+        def with_windows(scalar: hir.HScalar) -> hir.HScalar:
+            def look(part: hir.HScalar) -> hir.HScalar | None:
+                if isinstance(part, Placeholder) and part.kind == "window":
+                    return Placeholder("key", places[part.index], part.type)
+                return None
+
+            return _columns(transform(rewrite(scalar), look))
+
+        return with_windows
+
+    def _distinct_on(self, outputs: list[hir.HScalar], names: list[str]) -> list[hir.HScalar]:
+        from everview.compute.sql.query import output_index
+
+        clause = self._tree.args.get("distinct")
+        on = clause.args.get("on") if clause is not None else None
+        if on is None:
+            return []
+        binder = self._expressions("DISTINCT ON", self._calls)
+        result = []
+        for tree in on.expressions if isinstance(on, exp.Tuple) else [on]:
+            each = tree.this if isinstance(tree, exp.Paren) else tree
+            index = output_index(each, names)
+            result.append(outputs[index] if index is not None else binder.bind(each))
+        return result
+
+    def _distinct(
+        self,
+        names: list[str],
+        order: tuple[Order, ...],
+        keys: list[hir.HScalar],
+        values: list[hir.HScalar],
+    ) -> tuple[hir.Query, list[str], tuple[Order, ...]]:
+        clause = self._tree.args.get("distinct")
+        if clause is None:
+            return self._query, names, order
+        columns = tuple(Column(index, each) for index, each in enumerate(hir.types(self._query)))
+        if not keys:
+            if len(values) > len(names):
+                message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
+                raise SqlError(INVALID_COLUMN_REFERENCE, message)
+            return ir.Reduce(self._query, columns), names, order
+        group = []
+        for wanted in keys:
+            if wanted not in values:
+                message = "SELECT DISTINCT ON expressions must be in the select list or in ORDER BY"
+                raise unsupported(message.replace(" must", ", which must"))
+            group.append(values.index(wanted))
+        first = order[: len(group)]
+        if first and {each.scalar.index for each in first} - set(group):  # type: ignore[union-attr]
+            message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
+            raise SqlError(INVALID_COLUMN_REFERENCE, message)
+        return ir.TopK(self._query, tuple(sorted(set(group))), order, 1), names, order
+
+
+class _WithWindows:
+    """Expressions in which window functions may stand: they are listed, and placeholders stand for them."""
+
+    def __init__(self, expressions: Expressions, tree: exp.Select) -> None:
+        self._expressions = expressions
+        named = tree.args.get("windows") or []
+        self._named = {identifier(each.this): each for each in named}
+
+    def bind(self, tree: Tree) -> hir.HScalar:
+        windows = self._expressions.calls.windows
+        assert windows is not None
+
+        def take(node: Tree) -> Tree:
+            if not isinstance(node, exp.Window):
+                return node
+            found = bind_window(self._expressions, node, self._named)
+            if found not in windows:
+                windows.append(found)
+            return exp.Placeholder(this=str(windows.index(found)))
+
+        return self._expressions.bind(tree.copy().transform(take, copy=False))
+
+
+def _columns(scalar: hir.HScalar) -> hir.HScalar:
+    """Placeholders for columns become these columns."""
+    return transform(
+        scalar,
+        lambda part: Column(part.index, part.type) if isinstance(part, Placeholder) and part.kind == "key" else None,
+    )
+
+
+def settled_open(scalar: hir.HScalar) -> hir.HScalar:
+    """Literals of undecided type stay so: the query around may decide. Everything else is decided."""
+    return scalar if isinstance(scalar, Literal) else settled(scalar)
+
+
+def output_name(tree: Tree) -> str:
+    """The name of an output that was given none, as PostgreSQL chooses it."""
+    match tree:
+        case exp.Column():
+            return identifier(tree.this)
+        case exp.Paren() | exp.Bracket():
+            return output_name(tree.this)
+        case exp.Filter() | exp.Window():
+            return output_name(tree.this)
+        case exp.Anonymous():
+            return tree.name.lower() if tree.name[:1].isalpha() or tree.name[:1] == "_" else "?column?"
+        case exp.Cast():
+            inner = output_name(tree.this)
+            return inner if inner != "?column?" else _type_name(tree)
+        case exp.Case():
+            return "case"
+        case exp.Exists():
+            return "exists"
+        case exp.Extract():
+            return "extract"
+        case exp.Substring():
+            return "substring"
+        case exp.Trim():
+            return "btrim"
+        case exp.StrPosition():
+            return "position"
+        case exp.Array():
+            return "array"
+        case exp.Boolean():
+            return "bool"
+        case exp.Interval():
+            return "interval"
+        case exp.Subquery():
+            inner_select = tree.this
+            first = inner_select.expressions[0] if isinstance(inner_select, exp.Select) else None
+            if first is None:
+                return "?column?"
+            return identifier(first.args["alias"]) if isinstance(first, exp.Alias) else output_name(first)
+        case _:
+            return "?column?"
+
+
+def _type_name(tree: exp.Cast) -> str:
+    from everview.compute.functions.naming import short_name
+    from everview.compute.sql.datatypes import bind_type
+
+    return short_name(bind_type(tree.to))

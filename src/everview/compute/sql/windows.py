@@ -1,0 +1,134 @@
+"""Window functions: OVER clauses bound, and calls over the same window computed by one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from everview.compute.functions.registry import windows_by_name
+from everview.compute.functions.resolve import resolve_aggregate, resolve_window
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Frame, Order, WindowFunction
+from everview.compute.ir.scalar import Literal
+from everview.compute.ir.types import INT8, Interval, SqlType
+from everview.compute.sql import hir
+from everview.compute.sql.coerce import coerce, resolving, settled
+from everview.compute.sql.errors import WINDOWING_ERROR, SqlError, unsupported
+from everview.compute.sql.parse import Tree, position_of
+
+if TYPE_CHECKING:
+    from everview.compute.sql.expression import Expressions
+
+DEFAULT_FRAME = Frame("range", None, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A window function and its window."""
+
+    function: WindowFunction
+    partition: tuple[hir.HScalar, ...]
+    order: tuple[Order, ...]
+
+    @property
+    def type(self) -> SqlType:
+        """The type of its value."""
+        return self.function.type
+
+
+def bind_window(binder: Expressions, tree: exp.Window, named: Mapping[str, Tree]) -> WindowCall:
+    """The call of a window function with its OVER clause."""
+    window = _window(tree, named)
+    partition = tuple(settled(binder.bind(each)) for each in window.args.get("partition_by") or [])
+    clause = window.args.get("order")
+    order = tuple(binder.ordered(each) for each in clause.expressions) if clause is not None else ()
+    frame = _frame(binder, window.args.get("spec"), order)
+    call, condition = tree.this, None
+    if isinstance(call, exp.Filter):
+        call, condition = call.this, call.expression.this
+    if not isinstance(call, exp.Anonymous):
+        raise unsupported(f"{call.key} as a window function", position_of(tree))
+    name = call.name.lower()
+    star = len(call.expressions) == 1 and isinstance(call.expressions[0], exp.Star)
+    if any(isinstance(each, (exp.Distinct, exp.Order)) for each in call.expressions):
+        raise unsupported("DISTINCT or ORDER BY in a window function's arguments", position_of(tree))
+    args = [] if star else [binder.bind(each) for each in call.expressions]
+    given = [arg.type for arg in args]
+    with resolving(position_of(tree)):
+        function, wanted, result = (resolve_window if windows_by_name(name) else resolve_aggregate)(name, given)
+    coerced = tuple(coerce(arg, to, "implicit", position_of(tree)) for arg, to in zip(args, wanted, strict=True))
+    filtered = None if condition is None else binder.condition(condition)
+    return WindowCall(WindowFunction(function.key, coerced, result, frame, filtered), partition, order)
+
+
+def _window(tree: Tree, named: Mapping[str, Tree]) -> Tree:
+    alias = tree.args.get("alias")
+    if alias is None:
+        return tree
+    found = named.get(alias.name.lower())
+    if found is None:
+        raise SqlError("42704", f'window "{alias.name}" does not exist', position=position_of(tree))
+    if tree.args.get("partition_by") or tree.args.get("order") or tree.args.get("spec"):
+        raise unsupported("a window that extends another", position_of(tree))
+    return found
+
+
+def _frame(binder: Expressions, tree: Tree | None, order: tuple[Order, ...]) -> Frame:
+    if tree is None:
+        return DEFAULT_FRAME
+    unit = str(tree.args.get("kind") or "RANGE").lower()
+    start = _bound(binder, tree.args.get("start"), tree.args.get("start_side"), unit, order)
+    end = _bound(binder, tree.args.get("end") or "CURRENT ROW", tree.args.get("end_side"), unit, order)
+    if unit == "groups" and not order:
+        raise SqlError(WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause", position=position_of(tree))
+    exclude = tree.args.get("exclude")
+    name = None if exclude is None else str(exclude.name if isinstance(exclude, exp.Expression) else exclude).lower()
+    return Frame(unit, start, end, None if name == "no others" else name)
+
+
+def _bound(binder: Expressions, bound: Any, side: str | None, unit: str, order: tuple[Order, ...]) -> Any:
+    """A frame bound as a signed distance: None is unbounded, 0 the current row."""
+    if bound is None or bound == "UNBOUNDED":
+        return None
+    if bound == "CURRENT ROW":
+        return 0
+    scalar = binder.bind(bound)
+    if unit in ("rows", "groups"):
+        scalar = coerce(scalar, INT8, "implicit", position_of(bound))
+    elif len(order) != 1:
+        message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
+        raise SqlError(WINDOWING_ERROR, message, position=position_of(bound))
+    if not isinstance(scalar, Literal) or scalar.value is None:
+        raise unsupported("an expression as a frame bound", position_of(bound), hint="write a constant")
+    value = scalar.value
+    if not isinstance(value, Interval) and value < 0:
+        raise SqlError("22013", "frame starting or ending offset must not be negative", position=position_of(bound))
+    if side != "PRECEDING":
+        return value
+    return Interval(-value.months, -value.days, -value.micros) if isinstance(value, Interval) else -value
+
+
+def window_columns(
+    query: hir.Query, calls: list[WindowCall], rewrite: Callable[[hir.HScalar], hir.HScalar]
+) -> tuple[hir.Query, list[int]]:
+    """The query with a column for each call behind, and where each of them is."""
+    windows: dict[tuple[Any, Any], list[int]] = {}
+    for index, call in enumerate(calls):
+        windows.setdefault((call.partition, call.order), []).append(index)
+    places = [0] * len(calls)
+    for (partition, order), members in windows.items():
+        width = len(hir.types(query))
+        functions = []
+        for offset, index in enumerate(members):
+            function = calls[index].function
+            args = tuple(rewrite(arg) for arg in function.args)
+            condition = None if function.filter is None else rewrite(function.filter)
+            functions.append(WindowFunction(function.function, args, function.type, function.frame, condition))
+            places[index] = width + offset
+        keys = tuple(rewrite(each) for each in partition)
+        sorted_by = tuple(Order(rewrite(o.scalar), o.descending, o.nulls_first) for o in order)
+        query = ir.Window(query, keys, sorted_by, tuple(functions))
+    return query, places

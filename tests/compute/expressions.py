@@ -1,0 +1,155 @@
+"""Random values and random expressions of a type, out of the registry.
+
+Values come from small domains, with NULLs and the awkward ones among them, so that rows meet in joins and groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from everview.compute.functions import registry
+from everview.compute.functions.contract import AggregateFunction, Function
+from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
+from everview.compute.ir.types import BOOLEAN, DATE, FLOAT8, INT4, INT8, TEXT, Kind, SqlType, numeric
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+NUMERIC = numeric(10, 2)
+TYPES = (INT4, INT8, TEXT, BOOLEAN, NUMERIC, FLOAT8, DATE)
+KINDS = frozenset(each.kind for each in TYPES)
+
+DOMAINS: dict[Kind, list[Any]] = {
+    Kind.INT4: [0, 1, 2, 3, -1, 2**31 - 1],
+    Kind.INT8: [0, 1, 2, 3, -2, 2**63 - 1],
+    Kind.TEXT: ["", "a", "b", "ab", "A", "é", "10"],
+    Kind.BOOLEAN: [True, False],
+    Kind.NUMERIC: [Decimal("0.00"), Decimal("1.00"), Decimal("-1.50"), Decimal("2.25"), Decimal("99999999.99")],
+    Kind.FLOAT8: [0.0, 1.0, -2.5, 0.1, math.inf, math.nan],
+    Kind.DATE: [date(2020, 1, 31), date(2020, 2, 29), date(2021, 3, 1)],
+}
+COMPARISONS = ("ge", "le", "eq", "ne", "is_distinct_from", "lt", "gt", "is_not_distinct_from")
+
+# What is right but no use here: results that grow without bounds, or that differ from run to run.
+EXCLUDED_NAMES = frozenset({"repeat", "lpad", "rpad", "random", "gen_random_uuid", "factorial"})
+
+
+def values(sql_type: SqlType) -> st.SearchStrategy[Any]:
+    """A value of the type, or NULL."""
+    domain = DOMAINS[sql_type.kind]
+    if sql_type.kind is Kind.NUMERIC:
+        unit = Decimal(1).scaleb(-sql_type.scale)
+        domain = [value.quantize(unit) for value in domain]
+    return st.sampled_from([*domain, *domain, None])  # about one NULL in ten
+
+
+def schemas(size_max: int = 4) -> st.SearchStrategy[tuple[SqlType, ...]]:
+    """The types of a relation's columns."""
+    return st.lists(st.sampled_from(TYPES), min_size=1, max_size=size_max).map(tuple)
+
+
+@cache
+def functions_giving(kind: Kind, *, fails: bool) -> list[Function]:
+    """The functions of the registry over our types that give this kind; those that can fail only if asked for."""
+    return [
+        entry
+        for entry in registry.FUNCTIONS.values()
+        if not entry.volatile
+        and entry.name not in EXCLUDED_NAMES
+        and (fails or not entry.fails)
+        and all(arg.kind in KINDS for arg in entry.args)
+        and _result_kind(entry) is kind
+    ]
+
+
+@cache
+def aggregates_over(kinds: tuple[Kind, ...]) -> list[AggregateFunction]:
+    """The aggregates of the registry over arguments of these kinds, with results of our types."""
+    return [
+        entry
+        for entry in registry.AGGREGATES.values()
+        if all(arg.kind in kinds or arg.kind is Kind.UNKNOWN for arg in entry.args) and _result_kind(entry) in KINDS
+    ]
+
+
+def result_type(entry: Function | AggregateFunction, args: Sequence[SqlType]) -> SqlType:
+    """The type of a call with arguments of these types."""
+    return entry.result if isinstance(entry.result, SqlType) else entry.result(args)
+
+
+def _result_kind(entry: Function | AggregateFunction) -> Kind | None:
+    return result_type(entry, [INT4 if arg.kind is Kind.UNKNOWN else arg for arg in entry.args]).kind
+
+
+class Expressions:
+    """Draws expressions over columns of given types. With `fails`, functions that can fail take part."""
+
+    def __init__(self, draw: Draw, columns: Sequence[SqlType], *, fails: bool) -> None:
+        self.draw, self.columns, self.fails = draw, columns, fails
+
+    def any(self, depth: int = 2) -> Scalar:
+        """An expression of any of our types."""
+        return self.of_kind(self.draw(st.sampled_from(TYPES)).kind, depth)
+
+    def predicate(self, depth: int = 2) -> Scalar:
+        """A condition: more often than not a comparison."""
+        if depth == 0 or self.draw(st.integers(0, 3)) == 3:
+            return self.of_kind(Kind.BOOLEAN, depth)
+        sql_type = self.draw(st.sampled_from(self.columns or TYPES))
+        name = self.draw(st.sampled_from(COMPARISONS))
+        left, right = self.leaf(sql_type), self.of_kind(sql_type.kind, depth - 1)
+        if right.type.kind is not sql_type.kind:
+            right = self.leaf(sql_type)
+        return self.call(comparison(name, sql_type), left, right)
+
+    def call(self, entry: Function, *args: Scalar) -> Call:
+        """A call of a function."""
+        return Call(entry.key, args, result_type(entry, [arg.type for arg in args]))
+
+    def of_kind(self, kind: Kind, depth: int = 2) -> Scalar:
+        """An expression of a type of this kind."""
+        if depth > 0:
+            choice = self.draw(st.integers(0, 9))
+            if choice < 5 and (entries := functions_giving(kind, fails=self.fails)):
+                entry = self.draw(st.sampled_from(entries))
+                args = [self.of_kind(arg.kind, depth - 1) for arg in entry.args]
+                return self.call(entry, *args)
+            if choice == 5:
+                return self.case(kind, depth)
+            if choice == 6 and kind is Kind.BOOLEAN:
+                form = self.draw(st.sampled_from([And, Or]))
+                return form(tuple(self.predicate(depth - 1) for _ in range(2)))
+        return self.leaf(next(each for each in TYPES if each.kind is kind))
+
+    def case(self, kind: Kind, depth: int) -> Scalar:
+        """A Case or a Coalesce, whose parts must all have one type."""
+        first = self.of_kind(kind, depth - 1)
+        second = self.of_kind(kind, depth - 1)
+        if second.type != first.type:
+            second = self.leaf(first.type)
+        if self.draw(st.booleans()):
+            return Coalesce((first, second), first.type)
+        return Case(((self.predicate(depth - 1), first),), second, first.type)
+
+    def leaf(self, sql_type: SqlType) -> Scalar:
+        """A column of exactly this type, or a literal."""
+        places = [index for index, each in enumerate(self.columns) if each == sql_type]
+        if places and self.draw(st.integers(0, 3)) < 3:
+            return Column(self.draw(st.sampled_from(places)), sql_type)
+        return Literal(self.draw(values(sql_type)), sql_type)
+
+
+def comparison(name: str, sql_type: SqlType) -> Function:
+    """The comparison of two values of the type."""
+    base = sql_type.base
+    return next(
+        entry
+        for entry in registry.FUNCTIONS.values()
+        if entry.key.startswith(f"{name}(") and entry.args == (base, base)
+    )

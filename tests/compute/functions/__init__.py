@@ -1,0 +1,1 @@
+"""The function registry held against a real PostgreSQL and a real Spark."""

@@ -1,0 +1,108 @@
+"""Every function, operator, cast and aggregate gives what a real PostgreSQL gives, or fails with the same SQLSTATE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from typing import Any
+
+import psycopg
+import pytest
+
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.output import to_text
+from everview.compute.ir.types import Kind, SqlType
+from tests.compute.functions.samples import Case, by_name, call, cases
+
+ATTEMPT = """
+CREATE OR REPLACE FUNCTION attempt(expression text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE answer text[];
+BEGIN
+  EXECUTE 'SELECT CASE WHEN r IS NULL THEN ARRAY[''null''] ELSE ARRAY[''value'', format(''%s'', r)] END FROM (SELECT ' || expression || ' AS r) AS q'
+    INTO answer;
+  RETURN answer;
+EXCEPTION WHEN OTHERS THEN RETURN ARRAY['error', SQLSTATE];
+END $$;
+CREATE TABLE IF NOT EXISTS assigned (v varchar(4), c char(4));
+CREATE OR REPLACE FUNCTION attempt_assign_v(value text) RETURNS varchar LANGUAGE plpgsql AS $$
+DECLARE held varchar(4); BEGIN held := value; RETURN held; END $$;
+CREATE OR REPLACE FUNCTION attempt_assign_c(value text) RETURNS char LANGUAGE plpgsql AS $$
+DECLARE held char(4); BEGIN held := value; RETURN held; END $$;
+"""
+# Digits differ by design: computed as floats, or at a static scale.
+APPROXIMATE = {
+    "/", "sqrt", "cbrt", "exp", "ln", "log", "log10", "power", "pow", "^", "sin", "cos", "tan", "atan", "degrees", "radians",
+    "avg", "variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop", "sum",
+}  # fmt: skip
+RELATIVE = Decimal("1e-12")
+
+
+@pytest.fixture(scope="module")
+def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_url, autocommit=True) as opened:
+        opened.execute("SET timezone = 'UTC'")
+        opened.execute("SET extra_float_digits = 1")
+        opened.execute("SET intervalstyle = 'postgres'")
+        opened.execute(ATTEMPT)
+        yield opened
+
+
+def differs(case: Case, ours: Any, theirs: list[str]) -> bool:
+    """Whether the answers differ in more than is meant to."""
+    kind, *rest = theirs
+    if isinstance(ours, Failure):
+        return ours.sqlstate != rest[0] if kind == "error" else not beyond(case.result, ours, theirs)
+    if kind == "error":
+        return True
+    if ours is None or kind == "null":
+        return (ours is None) != (kind == "null")
+    return not same(case.result, ours, rest[0], approximate=case.function.name in APPROXIMATE)
+
+
+def same(sql_type: SqlType, ours: Any, theirs: str, *, approximate: bool) -> bool:
+    """Whether a value is what PostgreSQL shows."""
+    text = to_text(ours, sql_type)
+    if text == theirs:
+        return True
+    if sql_type.kind is Kind.NUMERIC:
+        if theirs in ("NaN", "Infinity", "-Infinity"):
+            return False
+        with localcontext(prec=100):
+            value = Decimal(theirs)
+            if abs(value - ours) <= Decimal("0.5").scaleb(-sql_type.scale):
+                return True
+            return approximate and abs(value - ours) <= abs(value) * RELATIVE
+    if sql_type.kind in (Kind.FLOAT4, Kind.FLOAT8) and approximate and theirs not in ("NaN", "Infinity", "-Infinity"):
+        return abs(Decimal(theirs) - Decimal(ours)) <= max(abs(Decimal(theirs)) * RELATIVE, Decimal("1e-300"))
+    if sql_type.kind is Kind.JSONB:  # numbers keep no zeros at the end
+        return text == re.sub(r"(\.[0-9]*?)0+\b", lambda digits: digits[1].rstrip("."), theirs)
+    # Zero has no sign: equal values have equal representations.
+    return theirs == "-0" and text == "0"
+
+
+def beyond(sql_type: SqlType, failure: Failure, theirs: list[str]) -> bool:
+    """Whether PostgreSQL's answer is one that our representations do not hold."""
+    if theirs[0] == "null":
+        return False
+    if failure.sqlstate == "22003":  # more than 38 digits, or a numeric NaN
+        return theirs[1] in ("NaN", "Infinity", "-Infinity") or (
+            sql_type.kind is Kind.NUMERIC and abs(Decimal(theirs[1])) >= Decimal(10) ** (38 - sql_type.scale)
+        )
+    # Only the years 1 to 9999.
+    return failure.sqlstate == "22008" and bool(re.search(r"BC|^[0-9]{5}", theirs[1]))
+
+
+@pytest.mark.parametrize("name", sorted(by_name()))
+def test_function(name: str, connection: psycopg.Connection[Any]) -> None:
+    tried = [(case, sql) for function in by_name()[name] for case in cases(function) if (sql := call(case)) is not None]
+    answers = connection.execute(
+        "SELECT attempt(e) FROM unnest(%s::text[]) WITH ORDINALITY AS t(e, n) ORDER BY n", ([sql for _, sql in tried],)
+    ).fetchall()
+    wrong = []
+    for (case, sql), (theirs,) in zip(tried, answers, strict=True):
+        ours = case.evaluate()
+        if differs(case, ours, theirs):
+            shown = f"{ours.sqlstate} {ours}" if isinstance(ours, Failure) else ours
+            wrong.append(f"{case.function.key} {sql}: {shown!r}, PostgreSQL {theirs}")
+    assert not wrong, f"{len(wrong)} of {len(tried)}\n" + "\n".join(wrong[:40])

@@ -1,0 +1,298 @@
+"""Random plans over random collections: every operator, nested, with NULLs and several types.
+
+A plan never asks for what has no meaning: Reduce, TopK and Window are only put over plain multisets. Nor do functions
+that can fail see rows with a negative multiplicity, whose errors would cancel others: no lowering of SQL does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from everview.compute.engine.local.collection import Rows, rows_of
+from everview.compute.functions import registry
+from everview.compute.ir.relation import (
+    Aggregate,
+    Constant,
+    Filter,
+    FlatMap,
+    Frame,
+    Get,
+    Join,
+    Let,
+    Map,
+    Negate,
+    Order,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Union,
+    Window,
+    WindowFunction,
+    arity,
+    types,
+)
+from everview.compute.ir.scalar import Column, Literal, Scalar, shift
+from everview.compute.ir.show import show
+from everview.compute.ir.types import FLOAT8, INT4, INT8, Kind, SqlType
+from tests.compute.expressions import KINDS, TYPES, Draw, Expressions, aggregates_over, result_type, schemas, values
+
+RANKS = {
+    "row_number": INT8,
+    "rank": INT8,
+    "dense_rank": INT8,
+    "percent_rank": FLOAT8,
+    "cume_dist": FLOAT8,
+}
+TABLES_MAX, ROWS_MAX, JOIN_INPUTS_MAX = 3, 7, 3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A plan and the collections that it reads."""
+
+    plan: Relation
+    inputs: dict[str, Rows]
+
+    def __repr__(self) -> str:
+        inputs = "\n".join(f"{name}: {rows}" for name, rows in self.inputs.items())
+        return f"\n{show(self.plan)}\n{inputs}\n{self.plan}"
+
+
+@st.composite
+def collections(draw: Draw, schema: Sequence[SqlType], *, signed: bool = False) -> Rows:
+    """A collection of rows of these types; seldom an empty one, over which little can go wrong."""
+    rows = st.tuples(*map(values, schema))
+    multiplicities = st.sampled_from([1, 1, 2, -1] if signed else [1, 1, 2])
+    size_min = 0 if draw(st.integers(0, 9)) == 9 else 3
+    return rows_of(draw(st.lists(st.tuples(rows, multiplicities), min_size=size_min, max_size=ROWS_MAX)), schema)
+
+
+@st.composite
+def samples(draw: Draw, depth: int = 4, *, fails: bool = True) -> Sample:
+    """A plan over up to three stored collections; with `fails`, it may hold functions that can fail."""
+    tables = {f"t{index}": draw(schemas()) for index in range(draw(st.integers(1, TABLES_MAX)))}
+    plan = Plans(draw, tables, fails=fails).relation(draw(st.integers(1, depth)), signed=False)
+    return Sample(plan, {name: draw(collections(schema)) for name, schema in tables.items()})
+
+
+class Plans:
+    """Draws relations over the collections in scope."""
+
+    def __init__(self, draw: Draw, scope: dict[str, tuple[SqlType, ...]], *, fails: bool) -> None:
+        self.draw, self.scope, self.fails = draw, scope, fails
+        self.signed_names: set[str] = set()
+        self.lets = 0
+
+    def relation(self, depth: int, *, signed: bool) -> Relation:
+        """A relation no deeper than this; only a `signed` one may hold rows with negative multiplicities."""
+        if depth == 0:
+            return self.source(signed=signed)
+        makers = [
+            self.filter,
+            self.filter,
+            self.join,
+            self.join,
+            self.project,
+            self.map,
+            self.reduce,
+            self.union,
+            self.flat_map,
+            self.topk,
+            self.window,
+            self.threshold,
+            self.let,
+            *([self.negate] if signed else []),
+        ]
+        return self.draw(st.sampled_from(makers))(depth - 1, signed=signed)
+
+    def source(self, *, signed: bool) -> Relation:
+        names = [name for name in self.scope if signed or name not in self.signed_names]
+        if names and self.draw(st.integers(0, 5)) < 5:
+            name = self.draw(st.sampled_from(names))
+            return Get(name, self.scope[name])
+        schema = self.draw(schemas())
+        rows = self.draw(collections(schema, signed=signed))
+        return Constant(tuple(rows.items()), schema)
+
+    def expressions(self, relation: Relation, *, signed: bool) -> Expressions:
+        """Expressions over the relation's rows."""
+        return Expressions(self.draw, types(relation), fails=self.fails and not signed)
+
+    def project(self, depth: int, *, signed: bool) -> Relation:
+        below = self.relation(depth, signed=signed)
+        columns = st.lists(st.integers(0, arity(below) - 1), min_size=1, max_size=arity(below) + 1)
+        return Project(below, tuple(self.draw(columns)))
+
+    def map(self, depth: int, *, signed: bool) -> Relation:
+        below = self.relation(depth, signed=signed)
+        result = below
+        for _ in range(self.draw(st.integers(1, 2))):  # one over the other, so that scalars read earlier ones
+            scalar = self.expressions(result, signed=signed).any()
+            result = Map(
+                below, (*result.scalars, scalar) if isinstance(result, Map) and result is not below else (scalar,)
+            )
+        return result
+
+    def filter(self, depth: int, *, signed: bool) -> Relation:
+        below = self.relation(depth, signed=signed)
+        expressions = self.expressions(below, signed=signed)
+        return Filter(below, tuple(expressions.predicate() for _ in range(self.draw(st.integers(1, 2)))))
+
+    def flat_map(self, depth: int, *, signed: bool) -> Relation:
+        entries = [
+            entry
+            for entry in registry.TABLES.values()
+            if entry.name == "generate_series" and all(arg.kind is Kind.INT4 for arg in entry.args)
+        ]
+        below = self.relation(depth, signed=signed)
+        entry = self.draw(st.sampled_from(entries))
+        # Small literals as bounds beside small columns: a series between two columns may be very long.
+        args: list[Scalar] = [
+            Literal(self.draw(st.integers(index, index + 2)), INT4) for index, _ in enumerate(entry.args)
+        ]
+        return FlatMap(below, entry.key, tuple(args), (INT4,))
+
+    def join(self, depth: int, *, signed: bool) -> Relation:
+        count = self.draw(st.integers(2, JOIN_INPUTS_MAX if depth < 2 else 2))
+        # At most one input may be deep, and the product of the sizes is kept small.
+        inputs = [self.relation(depth if index == 0 else min(depth, 1), signed=signed) for index in range(count)]
+        equivalences: list[tuple[Scalar, ...]] = []
+        nullsafe: list[tuple[Scalar, ...]] = []
+        for _ in range(self.draw(st.integers(0, 2))):
+            members = self.members(inputs, signed=signed)
+            if len(members) > 1:
+                (equivalences if self.draw(st.integers(0, 3)) else nullsafe).append(members)
+        join: Relation = Join(tuple(inputs), tuple(equivalences), tuple(nullsafe))
+        if self.draw(st.booleans()):
+            expressions = self.expressions(join, signed=signed)
+            join = Filter(join, tuple(expressions.predicate(1) for _ in range(self.draw(st.integers(1, 2)))))
+        return join
+
+    def members(self, inputs: Sequence[Relation], *, signed: bool) -> tuple[Scalar, ...]:
+        """Expressions of one type, each over another input."""
+        sql_type = self.draw(st.sampled_from(TYPES))
+        members: list[Scalar] = []
+        start = 0
+        for each in inputs:
+            places = [index for index, column in enumerate(types(each)) if column == sql_type]
+            choice = self.draw(st.integers(0, 4))
+            if places and choice > 1:
+                members.append(Column(start + self.draw(st.sampled_from(places)), sql_type))
+            elif choice == 1:
+                scalar = self.expressions(each, signed=signed).of_kind(sql_type.kind, 1)
+                members.append(shift(scalar, start))
+            start += arity(each)
+        return tuple(members)
+
+    def union(self, depth: int, *, signed: bool) -> Relation:
+        first = self.relation(depth, signed=signed)
+        others = [self.conform(self.relation(min(depth, 2), signed=signed), types(first)) for _ in range(1)]
+        return Union((first, *others))
+
+    def conform(self, relation: Relation, schema: Sequence[SqlType]) -> Relation:
+        """The relation's rows as rows of these types."""
+        if types(relation) == tuple(schema):
+            return relation
+        expressions = self.expressions(relation, signed=True)
+        width = arity(relation)
+        columns = range(width, width + len(schema))
+        return Project(Map(relation, tuple(expressions.leaf(each) for each in schema)), tuple(columns))
+
+    def negate(self, depth: int, *, signed: bool) -> Relation:
+        return Negate(self.relation(depth, signed=signed))
+
+    def threshold(self, depth: int, *, signed: bool) -> Relation:
+        """Often what EXCEPT lowers to."""
+        first = self.relation(depth, signed=True)
+        if self.draw(st.booleans()):
+            return Threshold(first)
+        return Threshold(Union((first, Negate(self.conform(self.relation(min(depth, 1), signed=True), types(first))))))
+
+    def let(self, depth: int, *, signed: bool) -> Relation:
+        value = self.relation(depth, signed=signed)
+        name = f"l{self.lets}"
+        self.lets += 1
+        self.scope[name] = types(value)
+        if signed:
+            self.signed_names.add(name)
+        body = self.relation(depth, signed=signed)
+        del self.scope[name]
+        return Let(name, value, body)
+
+    def orders(self, expressions: Expressions, size_max: int = 2) -> tuple[Order, ...]:
+        return tuple(
+            Order(expressions.any(1), self.draw(st.booleans()), self.draw(st.booleans()))
+            for _ in range(self.draw(st.integers(0, size_max)))
+        )
+
+    def reduce(self, depth: int, *, signed: bool) -> Relation:
+        below = self.relation(depth, signed=False)
+        expressions = self.expressions(below, signed=False)
+        keys = tuple(expressions.any(1) for _ in range(self.draw(st.integers(0, 2))))
+        least = 0 if keys else 1
+        aggregates = tuple(self.aggregate(expressions) for _ in range(self.draw(st.integers(least, 2))))
+        return Reduce(below, keys, aggregates)
+
+    def aggregate(self, expressions: Expressions) -> Aggregate:
+        key, args, sql_type = self.aggregate_call(expressions)
+        distinct = bool(args) and self.draw(st.booleans())
+        condition = expressions.predicate(1) if self.draw(st.integers(0, 2)) == 0 else None
+        order = () if distinct else self.orders(expressions, 1)
+        return Aggregate(key, args, sql_type, distinct, condition, order)
+
+    def aggregate_call(self, expressions: Expressions) -> tuple[str, tuple[Scalar, ...], SqlType]:
+        entry = self.draw(st.sampled_from(aggregates_over(tuple(sorted(KINDS, key=lambda kind: kind.value)))))
+        args = tuple(
+            expressions.any(1) if arg.kind is Kind.UNKNOWN else expressions.of_kind(arg.kind, 1) for arg in entry.args
+        )
+        return entry.key, args, result_type(entry, [arg.type for arg in args])
+
+    def topk(self, depth: int, *, signed: bool) -> Relation:
+        below = self.relation(depth, signed=False)
+        group = self.draw(st.lists(st.integers(0, arity(below) - 1), max_size=2, unique=True))
+        order = self.orders(self.expressions(below, signed=False))
+        limit = self.draw(st.sampled_from([2, 1, 3, None, 0]))
+        return TopK(below, tuple(group), order, limit, self.draw(st.sampled_from([0, 0, 0, 1, 2])))
+
+    def window(self, depth: int, *, signed: bool) -> Relation:
+        below = self.relation(depth, signed=False)
+        expressions = self.expressions(below, signed=False)
+        partition = tuple(expressions.any(0) for _ in range(self.draw(st.integers(0, 2))))
+        order = self.orders(expressions)
+        functions = tuple(self.window_function(expressions, order) for _ in range(self.draw(st.integers(1, 2))))
+        return Window(below, partition, order, functions)
+
+    def window_function(self, expressions: Expressions, order: tuple[Order, ...]) -> WindowFunction:
+        frame = self.frame(order)
+        match self.draw(st.integers(0, 3)):
+            case 0:
+                name = self.draw(st.sampled_from(sorted(RANKS)))
+                return WindowFunction(name, (), RANKS[name], frame)
+            case 1:
+                value = expressions.any(1)
+                name = self.draw(st.sampled_from(["lag", "lead", "first_value", "last_value", "nth_value"]))
+                more = () if name.endswith("t_value") else (Literal(self.draw(st.integers(1, 2)), INT4),)
+                return WindowFunction(name, (value, *more), value.type, frame)
+            case 2:
+                return WindowFunction("ntile", (Literal(self.draw(st.integers(1, 3)), INT4),), INT4, frame)
+            case _:
+                key, args, sql_type = self.aggregate_call(expressions)
+                condition = expressions.predicate(1) if self.draw(st.integers(0, 3)) == 0 else None
+                return WindowFunction(key, args, sql_type, frame, condition)
+
+    def frame(self, order: tuple[Order, ...]) -> Frame:
+        unit = self.draw(st.sampled_from(["rows", "range", "groups"]))
+        offsets: list[Any] = [0]
+        numbers = (Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.FLOAT8)
+        if unit != "range" or (len(order) == 1 and order[0].scalar.type.kind in numbers):
+            offsets += [-2, -1, 1, 2]
+        start = self.draw(st.sampled_from([None, *offsets]))
+        end = self.draw(st.sampled_from([None, *(each for each in offsets if start is None or each >= start)]))
+        exclude = self.draw(st.sampled_from([None, None, "current row", "group", "ties"]))
+        return Frame(unit, start, end, exclude)

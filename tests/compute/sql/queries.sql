@@ -1,0 +1,234 @@
+-- Queries that mean the same here and in PostgreSQL; one each, separated by blank lines.
+-- t(id int, k int, name text, price numeric(10,2), qty int, day date, flag bool), u(id int, k int, label text, amount bigint), empty(x int, y text)
+
+SELECT 1 AS one, 'a' AS letter, NULL AS nothing, true AS yes, 1.50 AS price, 2147483648 AS big
+
+SELECT * FROM t
+
+SELECT t.* FROM t WHERE k = 1 ORDER BY id
+
+SELECT id + 1, id * 2 - k, -id, id / 2, id % 3, price * qty, price + 1, qty::numeric / 4 FROM t WHERE id IS NOT NULL
+
+SELECT name, upper(name), length(name), name || '!' FROM t WHERE name LIKE 'a%' OR name IS NULL
+
+SELECT id FROM t WHERE k IN (1, 2, NULL)
+
+SELECT id FROM t WHERE k NOT IN (1, 2)
+
+SELECT id FROM t WHERE k NOT IN (1, NULL)
+
+SELECT id FROM t WHERE k BETWEEN 1 AND 2 AND NOT flag
+
+SELECT id, CASE WHEN k = 1 THEN 'one' WHEN k = 2 THEN 'two' ELSE 'many' END FROM t
+
+SELECT id, CASE k WHEN 1 THEN 10 WHEN 2 THEN 2.5 END AS c FROM t
+
+SELECT coalesce(name, 'none'), nullif(k, 1), greatest(k, qty, 2), least(k, qty) FROM t
+
+SELECT DISTINCT k FROM t
+
+SELECT DISTINCT k, flag FROM t
+
+SELECT count(*), count(k), sum(qty), min(name), max(price), count(DISTINCT k) FROM t
+
+SELECT count(*), sum(x), min(y) FROM empty
+
+SELECT k, count(*), sum(price), max(day), bool_and(flag), bool_or(flag) FROM t GROUP BY k
+
+SELECT k AS key, count(*) FROM t GROUP BY key HAVING count(*) > 1
+
+SELECT k, qty % 2, count(*) FROM t GROUP BY 1, 2
+
+SELECT k + 1, sum(qty) + max(k) FROM t GROUP BY k + 1
+
+SELECT sum(qty) FILTER (WHERE flag), count(*) FILTER (WHERE k = 1) FROM t
+
+SELECT k, sum(qty) FROM t GROUP BY k HAVING sum(qty) > (SELECT avg(qty) FROM t)
+
+SELECT k, flag, count(*), grouping(k, flag) FROM t GROUP BY ROLLUP (k, flag)
+
+SELECT k, flag, count(*), grouping(k), grouping(flag) FROM t GROUP BY CUBE (k, flag)
+
+SELECT k, flag, sum(qty) FROM t GROUP BY GROUPING SETS ((k), (flag), ())
+
+SELECT x, count(*) FROM empty GROUP BY ROLLUP (x)
+
+SELECT t.id, u.label FROM t JOIN u ON t.k = u.k
+
+SELECT t.id, u.label FROM t, u WHERE t.k = u.k AND u.amount > 10
+
+SELECT t.id, u.id FROM t JOIN u ON t.k < u.k
+
+SELECT t.id, u.id, u.label FROM t LEFT JOIN u ON t.k = u.k
+
+SELECT t.id, u.id, u.label FROM t LEFT JOIN u ON t.k = u.k AND u.amount > 20
+
+SELECT t.id, u.id FROM t RIGHT JOIN u ON t.k = u.k AND t.flag
+
+SELECT t.id, u.id FROM t FULL JOIN u ON t.k = u.k AND t.id = u.id
+
+SELECT t.id, u.id FROM t LEFT JOIN u ON t.k = u.k WHERE u.id IS NULL
+
+SELECT t.id, u.id FROM t LEFT JOIN u ON t.qty > u.amount
+
+SELECT id, label FROM t JOIN u USING (id)
+
+SELECT * FROM t JOIN u USING (id, k)
+
+SELECT * FROM t NATURAL JOIN u
+
+SELECT id, k, t.name FROM t LEFT JOIN u USING (id, k)
+
+SELECT id, t.id, u.id FROM t FULL JOIN u USING (id)
+
+SELECT a.id, b.id FROM t a CROSS JOIN u b WHERE a.id < 3
+
+SELECT a.id, b.id, c.id FROM t a JOIN t b ON a.k = b.k JOIN u c ON b.k = c.k AND a.id <> b.id
+
+SELECT a.id, b.id, c.label FROM t a LEFT JOIN (t b JOIN u c ON b.k = c.k) ON a.id = b.id
+
+SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)
+
+SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.amount > t.qty)
+
+SELECT id FROM t WHERE k IN (SELECT k FROM u)
+
+SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)
+
+SELECT id FROM t WHERE k NOT IN (SELECT k FROM u WHERE k IS NOT NULL)
+
+SELECT id FROM t WHERE k NOT IN (SELECT x FROM empty)
+
+SELECT id, k IN (SELECT k FROM u) AS found FROM t
+
+SELECT id, k = ANY (SELECT k FROM u WHERE u.id > 2), k < ALL (SELECT k FROM u WHERE k IS NOT NULL) FROM t
+
+SELECT id, qty > ALL (SELECT amount FROM u WHERE u.k = t.k) FROM t
+
+SELECT id FROM t WHERE (k, id) IN (SELECT k, id FROM u)
+
+SELECT id FROM t WHERE qty = (SELECT max(qty) FROM t)
+
+SELECT id, (SELECT max(amount) FROM u WHERE u.k = t.k) FROM t
+
+SELECT id, (SELECT count(*) FROM u WHERE u.k = t.k) FROM t
+
+SELECT id, (SELECT label FROM u WHERE u.id = t.id AND u.k = t.k ORDER BY amount, label LIMIT 1) FROM t
+
+SELECT id FROM t a WHERE qty > (SELECT avg(qty) FROM t b WHERE b.k = a.k)
+
+SELECT id, (SELECT sum(amount) FROM u WHERE u.k = t.k AND u.amount > (SELECT avg(qty) FROM t t2 WHERE t2.k = t.k)) FROM t
+
+SELECT k, (SELECT count(*) FROM u WHERE u.k = t.k) FROM t GROUP BY k
+
+SELECT id, EXISTS (SELECT 1 FROM u WHERE u.k = t.k) AS e FROM t
+
+SELECT t.id, s.label FROM t, LATERAL (SELECT label FROM u WHERE u.k = t.k ORDER BY label, id LIMIT 2) s
+
+SELECT t.id, s.c FROM t LEFT JOIN LATERAL (SELECT count(*) AS c FROM u WHERE u.k = t.k) s ON true
+
+SELECT t.id, s.m FROM t LEFT JOIN LATERAL (SELECT amount AS m FROM u WHERE u.k = t.k AND u.amount > 25) s ON s.m < 60
+
+SELECT a.id, s.x FROM t a, LATERAL (SELECT b.id AS x FROM t b WHERE b.k = a.k AND EXISTS (SELECT 1 FROM u WHERE u.id = b.id AND u.k = a.k)) s
+
+SELECT t.id, g FROM t, generate_series(1, t.k) g
+
+SELECT g.n, g.n * 2 FROM generate_series(1, 5, 2) AS g(n)
+
+SELECT id, v FROM t, unnest(ARRAY[t.id, t.k]) AS v
+
+SELECT id FROM t UNION SELECT k FROM u
+
+SELECT k FROM t UNION ALL SELECT k FROM u
+
+SELECT k FROM t INTERSECT SELECT k FROM u
+
+SELECT k FROM t INTERSECT ALL SELECT k FROM u
+
+SELECT k FROM t EXCEPT SELECT k FROM u
+
+SELECT k FROM t EXCEPT ALL SELECT k FROM u WHERE k = 1
+
+SELECT 1 AS a UNION ALL SELECT 2.5 UNION ALL SELECT NULL
+
+SELECT id FROM t UNION SELECT k FROM u EXCEPT SELECT 1 ORDER BY 1 LIMIT 3
+
+VALUES (1, 'a'), (2, NULL), (3, 'c')
+
+SELECT v.a + 1, v.b FROM (VALUES (1, 'x'), (2, 'y')) AS v(a, b)
+
+WITH a AS (SELECT k, sum(qty) AS s FROM t GROUP BY k), b(m) AS (SELECT max(s) FROM a) SELECT a.k, a.s FROM a, b WHERE a.s = b.m
+
+WITH a AS (SELECT * FROM t WHERE flag) SELECT x.id, y.id FROM a x JOIN a y ON x.k = y.k
+
+SELECT id FROM t ORDER BY price DESC NULLS LAST, id LIMIT 3
+
+SELECT id, qty FROM t ORDER BY qty DESC, id LIMIT 2 OFFSET 1
+
+SELECT s.id FROM (SELECT id, qty FROM t ORDER BY qty, id LIMIT 4) s WHERE s.qty > 1
+
+SELECT DISTINCT ON (k) k, id, qty FROM t ORDER BY k, qty DESC, id
+
+SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY qty, id) FROM t
+
+SELECT id, rank() OVER (ORDER BY qty), dense_rank() OVER (ORDER BY qty), count(*) OVER () FROM t
+
+SELECT id, sum(qty) OVER (PARTITION BY k ORDER BY id), sum(qty) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM t
+
+SELECT id, lag(qty) OVER (ORDER BY id), lead(qty, 2, 0) OVER (ORDER BY id), first_value(id) OVER (PARTITION BY k ORDER BY id) FROM t
+
+SELECT k, sum(qty), rank() OVER (ORDER BY sum(qty) DESC, k) FROM t GROUP BY k
+
+SELECT id, avg(qty) OVER w, max(id) OVER w FROM t WINDOW w AS (PARTITION BY flag)
+
+SELECT * FROM (SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY qty DESC, id) AS rn FROM t) r WHERE rn <= 1
+
+SELECT day + 1, day + interval '1 month', extract(year FROM day), date_trunc('month', day), day - date '2024-01-01' FROM t WHERE day IS NOT NULL
+
+SELECT id FROM t WHERE day >= date '2024-02-01' AND day < date '2024-02-01' + interval '2 months'
+
+SELECT cast(id AS text) || ':' || qty::text, '12'::int + 1, 3.7::int, 'true'::boolean FROM t
+
+SELECT string_agg(name, ',' ORDER BY name, id), array_agg(k ORDER BY id) FROM t
+
+SELECT k, string_agg(DISTINCT name, ',' ORDER BY name) FROM t GROUP BY k
+
+SELECT k, array_agg(id ORDER BY id DESC) FILTER (WHERE flag) FROM t GROUP BY k
+
+SELECT substring(name FROM 1 FOR 2), trim(both 'a' FROM name), position('b' IN name), replace(name, 'a', 'x') FROM t
+
+SELECT id IS DISTINCT FROM k, k IS NOT DISTINCT FROM NULL, flag IS TRUE, flag IS NOT FALSE, flag IS UNKNOWN FROM t
+
+SELECT NOT flag, flag AND k = 1, flag OR k = 1 FROM t
+
+SELECT (SELECT 1), ARRAY[1, 2, 3], (ARRAY[4, 5])[1], ARRAY(SELECT DISTINCT 7 FROM u)
+
+SELECT id FROM t WHERE k = ANY (ARRAY[1, 3])
+
+SELECT id FROM t WHERE id = ANY ('{1,2}')
+
+SELECT count(*) FROM t a, t b, u c WHERE a.k = b.k AND b.id = c.id
+
+SELECT t.k, count(u.id) FROM t LEFT JOIN u ON u.k = t.k GROUP BY t.k
+
+SELECT sum(a.qty * b.amount) FROM t a JOIN u b ON a.k = b.k WHERE a.flag
+
+SELECT k, avg(qty), avg(price) FROM t GROUP BY k
+
+SELECT count(*) FROM (SELECT DISTINCT k FROM t UNION ALL SELECT k FROM u) s
+
+SELECT a.k FROM (SELECT k FROM t GROUP BY k HAVING count(*) > 1) a JOIN (SELECT DISTINCT k FROM u) b ON a.k = b.k
+
+SELECT id FROM t WHERE (SELECT count(*) FROM u WHERE u.k = t.k AND u.id IN (SELECT id FROM t t3 WHERE t3.k = t.k)) > 0
+
+SELECT t.id FROM t WHERE t.price > ALL (SELECT t2.price FROM t t2 WHERE t2.k = t.k AND t2.id <> t.id)
+
+SELECT 1 WHERE EXISTS (SELECT 1 FROM empty) OR NOT EXISTS (SELECT 1 FROM empty)
+
+SELECT x FROM empty UNION ALL SELECT count(*) FROM empty
+
+SELECT (SELECT x FROM empty) IS NULL, (SELECT sum(x) FROM empty)
+
+SELECT t.id, u.id FROM t LEFT JOIN u ON t.k = u.k AND EXISTS (SELECT 1 FROM empty)
+
+SELECT k, count(*) FROM t WHERE id > 0 GROUP BY k ORDER BY count(*) DESC, k LIMIT 2

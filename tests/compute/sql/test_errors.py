@@ -1,0 +1,47 @@
+"""What is wrong with a statement is said with its SQLSTATE, its place in the text, and a way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from everview.compute.sql.errors import SqlError
+from everview.compute.sql.query import plan
+from tests.compute.sql.tables import Tables
+
+CASES = [
+    ("SELECT * FROM tt", "42P01", 'relation "tt" does not exist', "t", 15),
+    ("SELECT nam FROM t", "42703", 'column "nam" does not exist', "name", 8),
+    ("SELECT t.nam FROM t", "42703", "column t.nam does not exist", "name", 8),
+    ("SELECT x.id FROM t", "42P01", 'missing FROM-clause entry for table "x"', None, 8),
+    ("SELECT id FROM t, u", "42702", 'column reference "id" is ambiguous', None, 8),
+    ("SELECT * FROM t, t", "42712", 'table name "t" specified more than once', "alias", None),
+    ("SELECT uper(name) FROM t", "42883", "function uper(text) does not exist", "upper", 8),
+    ("SELECT name + 1 FROM t", "42883", "operator text + integer does not exist", "cast", 8),
+    ("SELECT k FROM t GROUP BY flag", "42803", "must appear in the GROUP BY clause", None, None),
+    ("SELECT count(*) FROM t WHERE count(*) > 1", "42803", "not allowed in WHERE", None, None),
+    ("SELECT id FROM t WHERE id", "42804", "argument of WHERE must be type boolean", None, 24),
+    ("SELECT id FROM t WHERE id = 'x'", "22P02", "invalid input syntax for type integer", None, None),
+    ("SELECT 'x'::int", "22P02", "invalid input syntax for type integer", None, None),
+    ("SELECT (SELECT id, k FROM t)", "42601", "subquery must return only one column", None, None),
+    ("SELECT id FROM t UNION SELECT id, k FROM t", "42601", "same number of columns", None, None),
+    ("SELECT name FROM t UNION SELECT id FROM t", "42804", "cannot be matched", None, None),
+    ("VALUES (1), (1, 2)", "42601", "same length", None, None),
+    ("SELECT id FROM t ORDER BY 3", "42P10", "position 3 is not in select list", None, None),
+    ("SELECT DISTINCT id FROM t ORDER BY k", "42P10", "must appear in select list", None, None),
+    ("SELECT id FROM t LIMIT -1", "2201W", "LIMIT must not be negative", None, None),
+    ("SELECT row_number() FROM t", "42P20", "requires an OVER clause", None, None),
+    ("SELECT FROM WHERE", "42601", "syntax error", None, None),
+    ("WITH RECURSIVE r AS (SELECT 1) SELECT * FROM r", "0A000", "WITH RECURSIVE is not supported", None, None),
+]
+
+
+@pytest.mark.parametrize(("text", "sqlstate", "message", "hint", "position"), CASES, ids=[case[0] for case in CASES])
+def test_errors(text: str, sqlstate: str, message: str, hint: str | None, position: int | None) -> None:
+    with pytest.raises(SqlError) as caught:
+        plan(text, Tables())
+    error = caught.value
+    assert (error.sqlstate, message in error.message) == (sqlstate, True), str(error)
+    if hint is not None:
+        assert hint in (error.hint or ""), error.hint
+    if position is not None:
+        assert error.position == position

@@ -1,0 +1,1 @@
+"""TPC-H: its tables, its queries with their validation parameters, and data in miniature."""
