@@ -70,11 +70,16 @@ def functions_giving(kind: Kind, *, fails: bool) -> list[Function]:
 
 @cache
 def aggregates_over(kinds: tuple[Kind, ...]) -> list[AggregateFunction]:
-    """The aggregates of the registry over arguments of these kinds, with results of our types."""
+    """The aggregates of the registry over arguments of these kinds, with results of our types.
+
+    Not `single`, which fails for all groups but the smallest: it is for subqueries in expressions.
+    """
     return [
         entry
         for entry in registry.AGGREGATES.values()
-        if all(arg.kind in kinds or arg.kind is Kind.UNKNOWN for arg in entry.args) and _result_kind(entry) in KINDS
+        if entry.name != "single"
+        and all(arg.kind in kinds or arg.kind is Kind.UNKNOWN for arg in entry.args)
+        and _result_kind(entry) in KINDS
     ]
 
 

@@ -86,6 +86,7 @@ def unprivileged(child: Child) -> Child:
     become_nobody = """
         import os, tempfile
         import everview.storage.blob.open, everview.storage.consensus.open, everview.storage.retrying
+        import everview.storage.environment, everview.storage.observer
         os.setgroups([])
         os.setgid(65534)
         os.setuid(65534)

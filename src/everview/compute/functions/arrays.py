@@ -10,7 +10,7 @@ from everview.compute.functions.family import Family
 from everview.compute.functions.naming import ELEMENTS, TEXT_ARRAY, element_of, wider_numeric
 from everview.compute.functions.numbers import fit
 from everview.compute.functions.order import sort_key, spark_equality_key
-from everview.compute.functions.output import to_text
+from everview.compute.functions.output import untyped_text
 from everview.compute.functions.spark_sql import Renderer, let, spark_type
 from everview.compute.ir.types import BOOLEAN, INT4, TEXT, Kind, SqlType, array_of
 
@@ -170,12 +170,14 @@ def _membership(of: SqlType) -> None:
 def _quantified(of: SqlType, key: Callable[[Any], Any]) -> None:
     """value = ANY (array) and value <> ALL (array), with NULLs as SQL has them."""
 
-    def any_equal(value: Any, values: list[Any]) -> bool | None:
+    def any_equal(value: Any, values: list[Any] | None) -> bool | None:
+        if values is None or (value is None and values):
+            return None
         if any(each is not None and key(each) == key(value) for each in values):
             return True
         return None if None in values else False
 
-    def negated(value: Any, values: list[Any]) -> bool | None:
+    def negated(value: Any, values: list[Any] | None) -> bool | None:
         found = any_equal(value, values)
         return None if found is None else not found
 
@@ -183,8 +185,8 @@ def _quantified(of: SqlType, key: Callable[[Any], Any]) -> None:
         return f"exists({_keyed(of, args[1], 'e')}, e -> e = {spark_equality_key(types[0], args[0])})"
 
     pair = (of, array_of(of))
-    _add("any_eq", pair, BOOLEAN, any_equal, rendered)
-    _add("all_ne", pair, BOOLEAN, negated, lambda a, t, r: f"(NOT {rendered(a, t, r)})")
+    _add("any_eq", pair, BOOLEAN, any_equal, rendered, strict=False)
+    _add("all_ne", pair, BOOLEAN, negated, lambda a, t, r: f"(NOT {rendered(a, t, r)})", strict=False)
 
 
 def _shape(of: SqlType) -> None:
@@ -244,7 +246,7 @@ def _texts(of: SqlType) -> None:
     array = array_of(of)
 
     def shown(values: list[Any], glue: str, null: str | None = None) -> str:
-        parts = [null if each is None else to_text(each, of) for each in values]
+        parts = [null if each is None else untyped_text(each, of) for each in values]
         return glue.join(part for part in parts if part is not None)
 
     def rendered(args: Sequence[str], types: Sequence[SqlType], _result: Any) -> str:

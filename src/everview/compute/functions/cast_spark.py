@@ -17,7 +17,7 @@ from everview.compute.functions.spark_sql import (
     spark_type,
     timestamp_of,
 )
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import NUMERIC_SCALE, Kind, SqlType
 
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
 _STAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
@@ -248,7 +248,7 @@ def text_sql(value: str, source: SqlType, depth: int = 0) -> str:
         return f"CASE WHEN {value} THEN 't' WHEN NOT {value} THEN 'f' END"
     if kind is Kind.NUMERIC:
         plain = f"cast({value} as string)"
-        return plain if source.constrained or source.scale == 0 else f"regexp_replace({plain}, '\\\\.?0+$', '')"
+        return plain if source.scale != NUMERIC_SCALE else f"regexp_replace({plain}, '\\\\.?0+$', '')"
     if kind in FLOATS:
         return _float_text(value, 15 if kind is Kind.FLOAT8 else 6)
     if kind is Kind.BYTEA:
@@ -260,7 +260,7 @@ def text_sql(value: str, source: SqlType, depth: int = 0) -> str:
     if kind is Kind.INTERVAL:
         return _interval_text(value)
     if kind is Kind.CHAR:
-        return f"rpad({value}, {source.length}, ' ')" if source.length else value
+        return value
     if kind is Kind.ARRAY:
         name = f"q{depth}"
         text = text_sql(name, element_of(source), depth + 1)

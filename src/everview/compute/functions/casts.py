@@ -31,7 +31,7 @@ from everview.compute.functions.naming import (
     short_name,
 )
 from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrain, real, significant, whole
-from everview.compute.functions.output import to_text
+from everview.compute.functions.output import untyped_text
 from everview.compute.ir.types import (
     BOOLEAN,
     DATE,
@@ -178,7 +178,7 @@ def _conversion(source: SqlType, target: SqlType) -> Conversion:
 
 
 def _text(value: Any, source: SqlType) -> str:
-    return ("true" if value else "false") if source.kind is Kind.BOOLEAN else to_text(value, source)
+    return ("true" if value else "false") if source.kind is Kind.BOOLEAN else untyped_text(value, source)
 
 
 def _number(to: SqlType, value: Any, of: Kind = Kind.FLOAT8) -> Any:
@@ -290,8 +290,8 @@ def _pairs() -> Sequence[tuple[SqlType, SqlType]]:
         for target in scalars
         if _context(source, target) is not None and (source != target or source in (NUMERIC, VARCHAR, CHAR))
     ]
-    nested = [(array_of(source), array_of(target)) for source, target in chosen]
-    texts = [(array_of(each), text) for each in scalars for text in (TEXT, VARCHAR, CHAR)]
+    nested = [(array_of(source), array_of(target)) for source, target in chosen if MZ_TIMESTAMP not in (source, target)]
+    texts = [(array_of(each), text) for each in scalars[:-1] for text in (TEXT, VARCHAR, CHAR)]
     return [*chosen, *nested, *texts, *((text, array) for array, text in texts)]
 
 

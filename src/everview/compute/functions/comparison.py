@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everview.compute.functions.contract import Function
-from everview.compute.functions.naming import ANY, ARRAYS, ORDERED, key_of, wider_numeric
+from everview.compute.functions.naming import ANY, ARRAYS, ORDERED, key_of, merged
+from everview.compute.functions.numbers import fit
 from everview.compute.functions.order import sort_key, spark_equality_key, spark_sort_key
 from everview.compute.functions.spark_sql import Renderer, spark_type
 from everview.compute.ir.types import BOOLEAN, FLOAT4, FLOAT8, Kind, SqlType
@@ -83,7 +84,7 @@ def _extremes(of: SqlType) -> None:
         def evaluate(result: SqlType, *values: Any) -> Any:
             present = [value for value in values if value is not None]
             best = pick(present, key=key) if present else None
-            return best.quantize(_unit(result)) if numeric and best is not None else best
+            return fit(best, result) if numeric and best is not None else best
 
         return evaluate
 
@@ -105,7 +106,7 @@ def _extremes(of: SqlType) -> None:
                 key_of(name, (of,), variadic=True),
                 name,
                 (of,),
-                wider_numeric if numeric else of,
+                merged,
                 chosen(pick),
                 spark(name),
                 strict=False,
@@ -113,12 +114,6 @@ def _extremes(of: SqlType) -> None:
                 variadic=True,
             )
         )
-
-
-def _unit(sql_type: SqlType) -> Any:
-    from decimal import Decimal
-
-    return Decimal(1).scaleb(-sql_type.scale)
 
 
 for _type in (*ORDERED, *ARRAYS):

@@ -139,6 +139,7 @@ def _unknown(field: str, of: SqlType) -> Failure:
 
 def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal]:
     def evaluate(field: str, value: Any) -> int | Decimal:
+        found: tuple[Callable[[Any], int | Decimal], str] | None
         name = _ALIASES.get(field.lower(), field.lower())
         if of.kind is Kind.INTERVAL:
             found = _SPAN.get(name)
@@ -208,7 +209,7 @@ def _truncated(of: SqlType) -> Callable[[str, datetime], datetime]:
             size = 100 if name == "century" else 1000
             return timestamp(days_of((year - 1) // size * size + 1, 1, 1) * DAY, of.kind)
         if name not in _MONTHS:
-            raise _unknown(name, of)
+            raise Failure("22023", f'unit "{name}" not recognized for type {display_name(of)}')
         index = (year * 12 + month - 1) // _MONTHS[name] * _MONTHS[name]
         return timestamp(days_of(index // 12, index % 12 + 1, 1) * DAY, of.kind)
 
@@ -280,14 +281,15 @@ for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
         typed=True,
         fails=True,
     )
-    _add(
-        "date_part",
-        (TEXT, _of),
-        FLOAT8,
-        lambda field, value, find=_find: float(find(field, value)),
-        _extract_sql(_of),
-        fails=True,
-    )
+    if _of is not DATE:  # of which date_part takes the timestamp
+        _add(
+            "date_part",
+            (TEXT, _of),
+            FLOAT8,
+            lambda field, value, find=_find: float(find(field, value)),
+            _extract_sql(_of),
+            fails=True,
+        )
 for _of in (TIMESTAMP, TIMESTAMPTZ):
     _add("date_trunc", (TEXT, _of), _of, _truncated(_of), _truncated_sql(_of), fails=True)
 _add("date_trunc", (TEXT, INTERVAL), INTERVAL, _truncated_span, _truncated_span_sql(), fails=True)

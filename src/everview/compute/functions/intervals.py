@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from everview.compute.functions.civil import DAY, make_interval
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
-from everview.compute.functions.spark_sql import interval, let
+from everview.compute.functions.spark_sql import Renderer, interval, let
 from everview.compute.ir.types import FLOAT8, INT4, INTERVAL, Interval
 
 FUNCTIONS = Family()
@@ -181,11 +181,15 @@ def _make_sql(args: Sequence[str]) -> str:
 
 
 def _make(*args: float) -> Interval:
-    year, month, week, day, hour, minute, second = (*args, *(0,) * (7 - len(args)))
+    year, month, week, day, hour, minute, second = [*args, 0, 0, 0, 0, 0, 0][:7]
     if not math.isfinite(second):
         raise _out_of_range()
     clock = (int(hour) * 60 + int(minute)) * 60_000_000 + round(second * 1_000_000.0)
     return make_interval(int(year) * 12 + int(month), int(week) * 7 + int(day), clock)
+
+
+def _one(spark: Callable[[str], str]) -> Renderer:
+    return lambda args, types, result: spark(args[0])
 
 
 _pair = (INTERVAL, INTERVAL)
@@ -193,7 +197,7 @@ _add(
     "+",
     _pair,
     INTERVAL,
-    lambda a, b: make_interval(*map(sum, zip(a, b, strict=True))),
+    lambda a, b: make_interval(a.months + b.months, a.days + b.days, a.micros + b.micros),
     lambda a, t, r: _sum_sql(a, "try_add"),
     word="add",
     fails=True,
@@ -202,7 +206,7 @@ _add(
     "-",
     _pair,
     INTERVAL,
-    lambda a, b: make_interval(*(x - y for x, y in zip(a, b, strict=True))),
+    lambda a, b: make_interval(a.months - b.months, a.days - b.days, a.micros - b.micros),
     lambda a, t, r: _sum_sql(a, "try_subtract"),
     word="sub",
     fails=True,
@@ -240,7 +244,7 @@ for _name, _python, _spark in (
     ("justify_days", justify_days, _justify_days_sql),
     ("justify_interval", justify_interval, _justify_interval_sql),
 ):
-    _add(_name, (INTERVAL,), INTERVAL, _python, lambda a, t, r, spark=_spark: spark(a[0]), fails=True)
+    _add(_name, (INTERVAL,), INTERVAL, _python, _one(_spark), fails=True)
 for _count in range(1, 8):
     _add(
         "make_interval",

@@ -13,7 +13,7 @@ from everview.compute.functions.family import Family
 from everview.compute.functions.json_value import dump, parse, quote
 from everview.compute.functions.jsonb_spark import object_sql, to_jsonb_sql
 from everview.compute.functions.naming import ANY, ARRAYS, CHAR, ELEMENTS, element_of
-from everview.compute.functions.output import to_text
+from everview.compute.functions.output import to_text, untyped_text
 from everview.compute.functions.spark_sql import Renderer, let, not_on_spark
 from everview.compute.ir.types import BOOLEAN, INT4, JSONB, TEXT, Kind, SqlType, array_of
 
@@ -60,6 +60,8 @@ def _field(json: str, key: str) -> Any:
 
 def _item(json: str, index: int) -> Any:
     value = parse(json)
+    if not isinstance(value, dict | list):
+        value = [value]  # PostgreSQL keeps a scalar as an array of one
     inside = isinstance(value, list) and -len(value) <= index < len(value)
     return value[index] if inside else _MISSING
 
@@ -325,7 +327,7 @@ def _builders() -> None:
     )
     for of in (*ELEMENTS, CHAR, *ARRAYS):
         _add("to_jsonb", (of,), JSONB, lambda a, of=of: jsonb_of(a, of), lambda a, t, r: to_jsonb_sql(a[0], t[0]))
-        _add("text_of", (of,), TEXT, lambda a, of=of: to_text(a, of), lambda a, t, r: text_sql(a[0], t[0]))
+        _add("text_of", (of,), TEXT, lambda a, of=of: untyped_text(a, of), lambda a, t, r: text_sql(a[0], t[0]))
     _add("jsonb_build_object", (ANY,), JSONB, _build_object, _build_object_sql, strict=False, variadic=True)
     _add(
         "jsonb_build_array",

@@ -182,7 +182,9 @@ def _floats() -> None:
         let(f"CASE {large} ELSE cast(cast(v.a as bigint) as double) END", "{0}"),
     )
     FUNCTIONS.add("round", one, FLOAT8, finite(round), "(rint({0}) + 0D)")
-    FUNCTIONS.add("sign", one, FLOAT8, lambda a: a if math.isnan(a) else float((a > 0) - (a < 0)), "(sign({0}) + 0D)")
+    FUNCTIONS.add(
+        "sign", one, FLOAT8, lambda a: float((a > 0) - (a < 0)), "CASE WHEN isnan({0}) THEN 0D ELSE sign({0}) + 0D END"
+    )
     FUNCTIONS.add("sqrt", one, FLOAT8, _sqrt, _SQRT, fails=True)
     FUNCTIONS.add("cbrt", one, FLOAT8, lambda a: math.cbrt(a) + 0.0, "(cbrt({0}) + 0D)")
     FUNCTIONS.add("exp", one, FLOAT8, _exp, _EXP, fails=True)
@@ -193,10 +195,28 @@ def _floats() -> None:
         FUNCTIONS.add(name, two, FLOAT8, power, _POWER, fails=True)
     FUNCTIONS.add("^", two, FLOAT8, power, _POWER, fails=True, word="pow_op")
     FUNCTIONS.add("pi", (), FLOAT8, lambda: math.pi, "pi()")
-    FUNCTIONS.add("degrees", one, FLOAT8, math.degrees, "degrees({0})")
+    FUNCTIONS.add(
+        "degrees",
+        one,
+        FLOAT8,
+        lambda a: real(math.degrees(a), Kind.FLOAT8, infinite=math.isinf(a)),
+        let(f"CASE WHEN ({infinite('v.a')}) OR NOT ({infinite('degrees(v.a)')}) THEN degrees(v.a) END", "{0}"),
+        fails=True,
+    )
     FUNCTIONS.add("radians", one, FLOAT8, math.radians, "radians({0})")
-    for name in ("sin", "cos", "tan", "atan"):
-        FUNCTIONS.add(name, one, FLOAT8, getattr(math, name), f"{name}({{0}})")
+    FUNCTIONS.add("atan", one, FLOAT8, math.atan, "atan({0})")
+    for name in ("sin", "cos", "tan"):
+        spark = let(f"CASE WHEN NOT ({infinite('v.a')}) THEN {name}(v.a) END", "{0}")
+        FUNCTIONS.add(name, one, FLOAT8, _bounded(getattr(math, name)), spark, fails=True)
+
+
+def _bounded(function: Callable[[float], float]) -> Callable[[float], float]:
+    def evaluate(value: float) -> float:
+        if math.isinf(value):
+            raise Failure("22003", "input is out of range")
+        return function(value)
+
+    return evaluate
 
 
 def _numerics() -> None:

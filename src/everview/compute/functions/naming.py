@@ -113,3 +113,15 @@ def wider_numeric(types: Sequence[SqlType]) -> SqlType:
 
 
 TEXT_ARRAY = array_of(TEXT)
+
+
+def merged(types: Sequence[SqlType]) -> SqlType:
+    """Of types that differ in modifiers only, the one that holds the values of all."""
+    first = types[0]
+    if all(each == first for each in types):
+        return first
+    if first.kind is Kind.NUMERIC:
+        return wider_numeric(types)
+    if first.kind is Kind.ARRAY:
+        return array_of(merged([element_of(each) for each in types]))
+    return base(first)

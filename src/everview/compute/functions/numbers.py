@@ -15,6 +15,7 @@ RANGES = {
     Kind.INT8: (-(2**63), 2**63 - 1, "bigint"),
 }
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+_DIGITS_MAX = 100  # more than any numeric has, and fewer than are computed with
 INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
 FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 
@@ -29,6 +30,8 @@ def whole(value: int, kind: Kind) -> int:
 
 def fit(value: Decimal, sql_type: SqlType, rounding: str = ROUND_HALF_UP) -> Decimal:
     """The decimal at the scale of its type, rounded half away from zero, if it has no more than 38 digits."""
+    if value.adjusted() > _DIGITS_MAX:
+        raise Failure("22003", "value overflows numeric format")
     # Without a zero's sign: equal values have equal representations.
     result = EXACT.plus(value.quantize(Decimal(1).scaleb(-sql_type.scale), rounding, EXACT))
     if result.copy_abs() >= Decimal(10) ** (NUMERIC_PRECISION - sql_type.scale):
@@ -38,6 +41,8 @@ def fit(value: Decimal, sql_type: SqlType, rounding: str = ROUND_HALF_UP) -> Dec
 
 def constrain(value: Decimal, sql_type: SqlType) -> Decimal:
     """The decimal as a value of a declared numeric(p,s)."""
+    if value.adjusted() > _DIGITS_MAX:
+        raise Failure("22003", "numeric field overflow" if sql_type.constrained else "value overflows numeric format")
     result = EXACT.plus(value.quantize(Decimal(1).scaleb(-sql_type.scale), ROUND_HALF_UP, EXACT))
     if result.copy_abs() >= Decimal(10) ** (sql_type.precision - sql_type.scale):
         raise Failure("22003", "numeric field overflow" if sql_type.constrained else "value overflows numeric format")

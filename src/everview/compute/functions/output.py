@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from everview.compute.functions.numbers import float4_text
-from everview.compute.ir.types import Interval, Kind, SqlType
+from everview.compute.ir.types import NUMERIC_SCALE, Interval, Kind, SqlType, numeric
 
 
 def to_text(value: Any, sql_type: SqlType) -> str:
@@ -31,6 +31,23 @@ def _element(value: Any, sql_type: SqlType) -> str:
     if sql_type.kind is Kind.ARRAY or (text and text.upper() != "NULL" and not re.search(r'[{}",\\\s]', text)):
         return text
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+
+
+def untyped_text(value: Any, base_type: SqlType) -> str:
+    """The text where the type's modifiers are not known: a decimal of the default scale counts as unconstrained."""
+    if base_type.kind is Kind.ARRAY:
+        assert base_type.element is not None
+        scales = {each.as_tuple().exponent for each in value if isinstance(each, Decimal)}
+        element = _assumed(scales, base_type.element)
+        return to_text(value, SqlType(Kind.ARRAY, element=element))
+    scales = {value.as_tuple().exponent} if isinstance(value, Decimal) else set()
+    return to_text(value, _assumed(scales, base_type))
+
+
+def _assumed(exponents: set[Any], base_type: SqlType) -> SqlType:
+    if base_type.kind is not Kind.NUMERIC or exponents == {-NUMERIC_SCALE}:
+        return base_type
+    return numeric(38, 0)
 
 
 def numeric_text(value: Decimal, *, constrained: bool) -> str:

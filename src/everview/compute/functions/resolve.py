@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from everview.compute.functions import registry
 from everview.compute.functions.casts import Context, cast_between
 from everview.compute.functions.contract import AggregateFunction, Function, Result
-from everview.compute.functions.naming import as_numeric, base, display_name, element_of, wider_numeric
+from everview.compute.functions.naming import as_numeric, base, display_name, element_of, merged, wider_numeric
 from everview.compute.functions.refine import literal_types, refined
 from everview.compute.functions.table import TableFunction
 from everview.compute.functions.windows import WindowOnly
@@ -265,7 +265,7 @@ def common_type(types: Sequence[SqlType], context: str = "CASE") -> SqlType:
     if all(each == known[0] for each in known):
         return known[0]
     if all(base(each) == base(known[0]) for each in known):
-        return _merged(known)
+        return merged(known)
     best = base(known[0])
     for each in map(base, known[1:]):
         if each == best:
@@ -288,13 +288,3 @@ def common_type(types: Sequence[SqlType], context: str = "CASE") -> SqlType:
     if best.kind is Kind.ARRAY and element_of(best).kind is Kind.NUMERIC:
         return array_of(wider_numeric([element_of(each) for each in known]))
     return best
-
-
-def _merged(types: Sequence[SqlType]) -> SqlType:
-    """Of types that differ in modifiers only."""
-    first = types[0]
-    if first.kind is Kind.NUMERIC:
-        return wider_numeric(types)
-    if first.kind is Kind.ARRAY:
-        return array_of(_merged([element_of(each) for each in types]))
-    return base(first)

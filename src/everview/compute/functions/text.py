@@ -10,7 +10,7 @@ from everview.compute.functions.cast_spark import cast_sql
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import ANY, CHAR, ELEMENTS
-from everview.compute.functions.output import to_text
+from everview.compute.functions.output import untyped_text
 from everview.compute.functions.spark_sql import let, not_on_spark
 from everview.compute.ir.types import BOOLEAN, BYTEA, INT4, INT8, JSONB, TEXT, Kind, SqlType
 
@@ -185,7 +185,7 @@ def _chr(code: int) -> str:
     if code == 0:
         raise Failure("54000", "null character not permitted")
     if code < 0:
-        raise Failure("54000", "character number must be positive")
+        raise Failure("22023", "character number must be positive")
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise Failure("54000", f"requested character too large for encoding: {code}")
     return chr(code)
@@ -273,7 +273,7 @@ def _joins() -> None:
         def shown(value: Any, of: SqlType = of) -> str:
             if of.kind is Kind.BOOLEAN:
                 return "true" if value else "false"
-            return str(value) if of.kind is Kind.CHAR else to_text(value, of)
+            return str(value) if of.kind is Kind.CHAR else untyped_text(value, of)
 
         _add(
             "||",

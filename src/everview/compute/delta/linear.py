@@ -1,0 +1,15 @@
+"""Linear operators: Δf(X) = f(ΔX). The time is one more column, which they carry along."""
+
+from __future__ import annotations
+
+from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import with_scalars
+from everview.compute.ir.relation import Relation, with_inputs
+from everview.compute.ir.scalar import shift
+
+
+def delta(operator: Relation, change: Relation) -> Relation:
+    """The operator over the change of its input."""
+    if isinstance(operator, ir.Project):
+        return ir.Project(change, (0, *(index + 1 for index in operator.columns)))
+    return with_inputs(with_scalars(operator, lambda scalar: shift(scalar, 1)), (change,))

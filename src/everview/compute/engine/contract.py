@@ -1,0 +1,52 @@
+"""What an engine is: it runs a plan over named inputs and gives the collection that the plan means.
+
+A collection travels as a batch: data columns `c0, c1, ...` in the Arrow types of `ir.types`, and `_diff`, the
+multiplicity, as int64. A small batch is an Arrow table in this process; a large one is a list of Parquet parts that
+the engine reads itself. A batch may say the same row many times, and multiplicities add up; a result says each row
+once, and none with multiplicity zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from everview.compute.ir.relation import Relation
+from everview.errors import EverviewError
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A batch in Parquet files, by address; the engine, and its executors if it has any, must be able to reach them."""
+
+    uris: tuple[str, ...]
+
+
+Batch: TypeAlias = pa.Table | Parts
+
+
+class Engine(Protocol):
+    """Runs plans. Any number of threads may do so at once."""
+
+    def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
+        """The collection that the plan means over the inputs, consolidated; raises EngineError."""
+        ...
+
+
+class EngineError(EverviewError):
+    """An engine could not give the result."""
+
+
+class NotSupported(EngineError):
+    """The engine has no way to compute this: trying again, or with other data, does not help."""
+
+
+class PlanRefused(EngineError):
+    """The engine does not accept what we made of the plan: a defect of ours."""
+
+
+class RunFailed(EngineError):
+    """The engine accepted the plan and failed to run it; it changed nothing, and may be tried again."""

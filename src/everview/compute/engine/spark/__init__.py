@@ -1,0 +1,1 @@
+"""The engine that runs plans on Apache Spark, through its SQL alone."""

@@ -1,0 +1,131 @@
+"""Aggregates in Spark SQL over rows with multiplicities.
+
+Counts, exact sums and averages are sums of what each row adds times its multiplicity, so they need no consolidated
+input; extremes and distinct aggregates need to know which rows there are, and all others want every copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from everview.compute.engine.local import library
+from everview.compute.engine.spark.ordering import sort_terms, tie_terms
+from everview.compute.functions.listing import FINISH
+from everview.compute.functions.naming import as_numeric
+from everview.compute.functions.spark_sql import render, spark_type
+from everview.compute.ir.relation import Order
+from everview.compute.ir.types import Kind, SqlType
+
+_EXACT = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC)
+_IDEMPOTENT = ("min", "max", "bool_and", "bool_or", "every")
+
+
+class Needs(IntEnum):
+    """What an aggregate needs of its input."""
+
+    SUMS = 0  # any rows that add up to the collection
+    ROWS = 1  # each row once, with its multiplicity
+    COPIES = 2  # each row as often as it occurs
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An aggregate over columns: where its arguments and sort keys are, and which rows take part (None: all).
+
+    The arguments of rows that do not take part are NULL.
+    """
+
+    function: str
+    args: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    result: SqlType
+    distinct: bool = False
+    takes: str | None = None
+    order: tuple[Order, ...] = ()
+    keys: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.partition("(")[0]
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether a row more or less of the same does not matter."""
+        return self.name in _IDEMPOTENT
+
+    @property
+    def needs(self) -> Needs:
+        """What must be done to the input first."""
+        if self.idempotent or self.distinct or self.name == "single":
+            return Needs.ROWS
+        exact = not self.types or self.types[0].kind in _EXACT
+        return Needs.SUMS if self.name == "count" or (self.name in ("sum", "avg") and exact) else Needs.COPIES
+
+
+def over_sums(use: Use) -> str:
+    """A count, sum or average of rows with multiplicities."""
+    takes = use.takes if not use.args else f"{use.args[0]} IS NOT NULL"
+    count = f"coalesce(sum(CASE WHEN {takes} THEN _diff END), 0L)" if takes else "sum(_diff)"
+    if use.name == "count":
+        return count
+    total = f"CASE WHEN {count} > 0 THEN try_sum({_weighted(use.args[0], use.types[0])}) END"
+    if use.name == "sum":
+        return total
+    return f"try_divide(try_cast({total} as decimal(38,18)), cast(nullif({count}, 0L) as decimal(38,18)))"
+
+
+def _weighted(arg: str, sql_type: SqlType) -> str:
+    if sql_type.kind in (Kind.INT2, Kind.INT4):
+        return f"cast({arg} as bigint) * _diff"
+    exact = spark_type(replace(as_numeric(sql_type), precision=38))
+    return f"try_multiply(cast({arg} as {exact}), cast(_diff as decimal(19,0)))"
+
+
+def over_rows(use: Use) -> str:
+    """The aggregate over consolidated rows; a distinct one is given each value once."""
+    if use.name == "single":
+        return f"CASE WHEN sum(_diff) = 1 THEN first({use.args[0]}) END"
+    return over_copies(use)
+
+
+def over_copies(use: Use) -> str:
+    """The aggregate over rows that each count once; raises NotOnSpark."""
+    if use.function in FINISH:
+        return FINISH[use.function](_listed(use), use.types)
+    if use.name == "count" and not use.args:
+        return f"count(CASE WHEN {use.takes} THEN 1 END)" if use.takes else "count(*)"
+    return render(library.aggregate(use.function), use.args, use.types, use.result)
+
+
+def _listed(use: Use) -> str:
+    """The arguments as structs a, b, ... in the order asked for, ties in the order of the arguments."""
+    fields: list[str] = []
+    signs: list[int] = []
+
+    def add(is_null: str, term: str, descending: bool = False) -> None:
+        fields.extend((f"'n{len(signs)}', {is_null}", f"'k{len(signs)}', {term}"))
+        signs.append(-1 if descending else 1)
+
+    for each, key in zip(use.order, use.keys, strict=True):
+        is_null = f"{key} IS NOT NULL" if each.nulls_first else f"{key} IS NULL"
+        for term in sort_terms(each.scalar.type, key):
+            add(is_null, term, each.descending)
+    for arg, sql_type in zip(use.args, use.types, strict=True):
+        for term in tie_terms(sql_type, arg):
+            add(f"{arg} IS NULL", term)
+    fields.extend(f"'{letter}', {arg}" for letter, arg in zip("ab", use.args, strict=False))
+    item = f"named_struct({', '.join(fields)})"
+    items = f"collect_list({f'CASE WHEN {use.takes} THEN {item} END' if use.takes else item})"
+    return f"array_sort({items}, {_comparator(signs)})" if -1 in signs else f"array_sort({items})"
+
+
+def _comparator(signs: Sequence[int]) -> str:
+    whens = " ".join(
+        f"WHEN l.n{at} < r.n{at} THEN -1 WHEN l.n{at} > r.n{at} THEN 1"
+        f" WHEN l.k{at} < r.k{at} THEN {-sign} WHEN l.k{at} > r.k{at} THEN {sign}"
+        for at, sign in enumerate(signs)
+    )
+    return f"(l, r) -> CASE {whens} ELSE 0 END"

@@ -1,0 +1,105 @@
+"""Spark, started once in this process, and its two sessions: `small` for ticks of few rows, `bulk` for the rest.
+
+Starting takes seconds and so does the first job, so both happen in the background: whoever needs a session first waits
+for it. The settings of `small` keep a statement over few rows to one task without code generation; `bulk` leaves
+Spark its own ways.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from everview.compute.engine.java import use_java
+from everview.compute.functions.spark_sql import SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+
+SMALL: Mapping[str, str] = {
+    **SETTINGS,
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+BULK: Mapping[str, str] = {**SETTINGS, "spark.sql.adaptive.enabled": "true"}
+
+_QUIET = {
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+class Spark:
+    """One Spark, and its sessions."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self.small = profile(session, SMALL)
+        self.bulk = profile(session, BULK)
+
+    def warm_up(self) -> None:
+        """Run what makes the first job of a JVM slow."""
+        for session in (self.small, self.bulk):
+            session.sql("SELECT id % 2 AS c0, sum(id) AS c1 FROM range(10) GROUP BY 1").toArrow()
+
+    def stop(self) -> None:
+        """End Spark, if it is ours to end."""
+        self._session.stop()
+
+
+def profile(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session with settings and temporary views of its own, on the same Spark."""
+    own = session.newSession()
+    for name, value in settings.items():
+        own.conf.set(name, value)
+    return own
+
+
+def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping[str, str] | None = None) -> Spark:
+    """Start Spark, or reach the one at the address: `local[*]`, `spark://...`, or what else a master may be."""
+    from pyspark.sql import SparkSession
+
+    folder = scratch or Path(tempfile.mkdtemp(prefix="everview-spark-"))
+    use_java(folder)
+    settings = {
+        **_QUIET,
+        "spark.pyspark.python": sys.executable,
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    if address.startswith("local"):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    builder = SparkSession.builder.appName("everview").master(address)
+    for name, value in {**settings, **(options or {})}.items():
+        builder = builder.config(name, value)
+    return Spark(builder.getOrCreate())
+
+
+def start_in_background(address: str = LOCAL, *, scratch: Path | None = None) -> Future[Spark]:
+    """Start Spark and warm it up without waiting: the sessions are there before they are warm."""
+    started: Future[Spark] = Future()
+
+    def run() -> None:
+        try:
+            spark = start(address, scratch=scratch)
+        except BaseException as error:
+            started.set_exception(error)
+            return
+        started.set_result(spark)
+        spark.warm_up()
+
+    Thread(target=run, name="everview-spark-start", daemon=True).start()
+    return started
