@@ -6,20 +6,17 @@ Values come from small domains, with NULLs and the awkward ones among them, so t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from hypothesis import strategies as st
-
 from everview.compute.functions import registry
 from everview.compute.functions.contract import AggregateFunction, Function
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
 from everview.compute.ir.types import BOOLEAN, DATE, FLOAT8, INT4, INT8, TEXT, Kind, SqlType, numeric
-
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+from tests.compute.choosing import Choose, flip
 
 NUMERIC = numeric(10, 2)
 TYPES = (INT4, INT8, TEXT, BOOLEAN, NUMERIC, FLOAT8, DATE)
@@ -40,18 +37,18 @@ COMPARISONS = ("ge", "le", "eq", "ne", "is_distinct_from", "lt", "gt", "is_not_d
 EXCLUDED_NAMES = frozenset({"repeat", "lpad", "rpad", "random", "gen_random_uuid", "factorial"})
 
 
-def values(sql_type: SqlType) -> st.SearchStrategy[Any]:
-    """A value of the type, or NULL."""
+def value_of(choose: Choose, sql_type: SqlType) -> Any:
+    """A value of the type, or about once in ten NULL."""
     domain = DOMAINS[sql_type.kind]
-    if sql_type.kind is Kind.NUMERIC:
-        unit = Decimal(1).scaleb(-sql_type.scale)
-        domain = [value.quantize(unit) for value in domain]
-    return st.sampled_from([*domain, *domain, None])  # about one NULL in ten
+    value = choose.pick([*domain, *domain, None])
+    if isinstance(value, Decimal):
+        return value.quantize(Decimal(1).scaleb(-sql_type.scale))
+    return value
 
 
-def schemas(size_max: int = 4) -> st.SearchStrategy[tuple[SqlType, ...]]:
+def schema_of(choose: Choose, size_max: int = 4) -> tuple[SqlType, ...]:
     """The types of a relation's columns."""
-    return st.lists(st.sampled_from(TYPES), min_size=1, max_size=size_max).map(tuple)
+    return tuple(choose.pick(TYPES) for _ in range(choose.integer(1, size_max)))
 
 
 @cache
@@ -95,19 +92,19 @@ def _result_kind(entry: Function | AggregateFunction) -> Kind | None:
 class Expressions:
     """Draws expressions over columns of given types. With `fails`, functions that can fail take part."""
 
-    def __init__(self, draw: Draw, columns: Sequence[SqlType], *, fails: bool) -> None:
-        self.draw, self.columns, self.fails = draw, columns, fails
+    def __init__(self, choose: Choose, columns: Sequence[SqlType], *, fails: bool) -> None:
+        self.choose, self.columns, self.fails = choose, columns, fails
 
     def any(self, depth: int = 2) -> Scalar:
         """An expression of any of our types."""
-        return self.of_kind(self.draw(st.sampled_from(TYPES)).kind, depth)
+        return self.of_kind(self.choose.pick(TYPES).kind, depth)
 
     def predicate(self, depth: int = 2) -> Scalar:
         """A condition: more often than not a comparison."""
-        if depth == 0 or self.draw(st.integers(0, 3)) == 3:
+        if depth == 0 or self.choose.integer(0, 3) == 3:
             return self.of_kind(Kind.BOOLEAN, depth)
-        sql_type = self.draw(st.sampled_from(self.columns or TYPES))
-        name = self.draw(st.sampled_from(COMPARISONS))
+        sql_type = self.choose.pick(self.columns or TYPES)
+        name = self.choose.pick(COMPARISONS)
         left, right = self.leaf(sql_type), self.of_kind(sql_type.kind, depth - 1)
         if right.type.kind is not sql_type.kind:
             right = self.leaf(sql_type)
@@ -120,15 +117,15 @@ class Expressions:
     def of_kind(self, kind: Kind, depth: int = 2) -> Scalar:
         """An expression of a type of this kind."""
         if depth > 0:
-            choice = self.draw(st.integers(0, 9))
+            choice = self.choose.integer(0, 9)
             if choice < 5 and (entries := functions_giving(kind, fails=self.fails)):
-                entry = self.draw(st.sampled_from(entries))
+                entry = self.choose.pick(entries)
                 args = [self.of_kind(arg.kind, depth - 1) for arg in entry.args]
                 return self.call(entry, *args)
             if choice == 5:
                 return self.case(kind, depth)
             if choice == 6 and kind is Kind.BOOLEAN:
-                form = self.draw(st.sampled_from([And, Or]))
+                form = self.choose.pick([And, Or])
                 return form(tuple(self.predicate(depth - 1) for _ in range(2)))
         return self.leaf(next(each for each in TYPES if each.kind is kind))
 
@@ -138,16 +135,16 @@ class Expressions:
         second = self.of_kind(kind, depth - 1)
         if second.type != first.type:
             second = self.leaf(first.type)
-        if self.draw(st.booleans()):
+        if flip(self.choose):
             return Coalesce((first, second), first.type)
         return Case(((self.predicate(depth - 1), first),), second, first.type)
 
     def leaf(self, sql_type: SqlType) -> Scalar:
         """A column of exactly this type, or a literal."""
         places = [index for index, each in enumerate(self.columns) if each == sql_type]
-        if places and self.draw(st.integers(0, 3)) < 3:
-            return Column(self.draw(st.sampled_from(places)), sql_type)
-        return Literal(self.draw(values(sql_type)), sql_type)
+        if places and self.choose.integer(0, 3) < 3:
+            return Column(self.choose.pick(places), sql_type)
+        return Literal(value_of(self.choose, sql_type), sql_type)
 
 
 def comparison(name: str, sql_type: SqlType) -> Function:

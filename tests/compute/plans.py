@@ -6,7 +6,7 @@ that can fail see rows with a negative multiplicity, whose errors would cancel o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,8 @@ from everview.compute.ir.relation import (
 from everview.compute.ir.scalar import Column, Literal, Scalar, shift
 from everview.compute.ir.show import show
 from everview.compute.ir.types import FLOAT8, INT4, INT8, Kind, SqlType
-from tests.compute.expressions import KINDS, TYPES, Draw, Expressions, aggregates_over, result_type, schemas, values
+from tests.compute.choosing import Choose, Drawn, flip
+from tests.compute.expressions import KINDS, TYPES, Expressions, aggregates_over, result_type, schema_of, value_of
 
 RANKS = {
     "row_number": INT8,
@@ -49,6 +50,11 @@ RANKS = {
     "percent_rank": FLOAT8,
     "cume_dist": FLOAT8,
 }
+# Filters and joins are what most passes are about.
+OPERATORS = (
+    *("filter", "filter", "join", "join", "project", "map", "reduce", "union", "flat_map"),
+    *("topk", "window", "threshold", "let", "negate"),
+)
 TABLES_MAX, ROWS_MAX, JOIN_INPUTS_MAX = 3, 7, 3
 
 
@@ -64,28 +70,37 @@ class Sample:
         return f"\n{show(self.plan)}\n{inputs}\n{self.plan}"
 
 
-@st.composite
-def collections(draw: Draw, schema: Sequence[SqlType], *, signed: bool = False) -> Rows:
+def collection(choose: Choose, schema: Sequence[SqlType], *, signed: bool = False) -> Rows:
     """A collection of rows of these types; seldom an empty one, over which little can go wrong."""
-    rows = st.tuples(*map(values, schema))
-    multiplicities = st.sampled_from([1, 1, 2, -1] if signed else [1, 1, 2])
-    size_min = 0 if draw(st.integers(0, 9)) == 9 else 3
-    return rows_of(draw(st.lists(st.tuples(rows, multiplicities), min_size=size_min, max_size=ROWS_MAX)), schema)
+    multiplicities = (1, 1, 2, -1) if signed else (1, 1, 2)
+    size = choose.integer(0 if choose.integer(0, 9) == 9 else 3, ROWS_MAX)
+    pairs = [(tuple(value_of(choose, each) for each in schema), choose.pick(multiplicities)) for _ in range(size)]
+    return rows_of(pairs, schema)
+
+
+def sample(choose: Choose, depth: int = 4, *, fails: bool = True, favour: Sequence[str] = ()) -> Sample:
+    """A plan over up to three stored collections.
+
+    With `fails`, it may hold functions that can fail; most of its operators are of those to `favour`, if any.
+    """
+    tables = {f"t{index}": schema_of(choose) for index in range(choose.integer(1, TABLES_MAX))}
+    plan = Plans(choose, tables, fails=fails, favour=favour).relation(choose.integer(1, depth), signed=False)
+    return Sample(plan, {name: collection(choose, schema) for name, schema in tables.items()})
 
 
 @st.composite
-def samples(draw: Draw, depth: int = 4, *, fails: bool = True) -> Sample:
-    """A plan over up to three stored collections; with `fails`, it may hold functions that can fail."""
-    tables = {f"t{index}": draw(schemas()) for index in range(draw(st.integers(1, TABLES_MAX)))}
-    plan = Plans(draw, tables, fails=fails).relation(draw(st.integers(1, depth)), signed=False)
-    return Sample(plan, {name: draw(collections(schema)) for name, schema in tables.items()})
+def samples(draw: Callable[[st.SearchStrategy[Any]], Any], **options: Any) -> Sample:
+    """The same for hypothesis."""
+    return sample(Drawn(draw), **options)
 
 
 class Plans:
     """Draws relations over the collections in scope."""
 
-    def __init__(self, draw: Draw, scope: dict[str, tuple[SqlType, ...]], *, fails: bool) -> None:
-        self.draw, self.scope, self.fails = draw, scope, fails
+    def __init__(
+        self, choose: Choose, scope: dict[str, tuple[SqlType, ...]], *, fails: bool, favour: Sequence[str] = ()
+    ) -> None:
+        self.choose, self.scope, self.fails, self.favour = choose, scope, fails, favour
         self.signed_names: set[str] = set()
         self.lets = 0
 
@@ -93,46 +108,33 @@ class Plans:
         """A relation no deeper than this; only a `signed` one may hold rows with negative multiplicities."""
         if depth == 0:
             return self.source(signed=signed)
-        makers = [
-            self.filter,
-            self.filter,
-            self.join,
-            self.join,
-            self.project,
-            self.map,
-            self.reduce,
-            self.union,
-            self.flat_map,
-            self.topk,
-            self.window,
-            self.threshold,
-            self.let,
-            *([self.negate] if signed else []),
-        ]
-        return self.draw(st.sampled_from(makers))(depth - 1, signed=signed)
+        names = self.favour if self.favour and self.choose.integer(0, 3) < 3 else OPERATORS
+        name = self.choose.pick([each for each in names if signed or each != "negate"])
+        made: Relation = getattr(self, name)(depth - 1, signed=signed)
+        return made
 
     def source(self, *, signed: bool) -> Relation:
         names = [name for name in self.scope if signed or name not in self.signed_names]
-        if names and self.draw(st.integers(0, 5)) < 5:
-            name = self.draw(st.sampled_from(names))
+        if names and self.choose.integer(0, 5) < 5:
+            name = self.choose.pick(names)
             return Get(name, self.scope[name])
-        schema = self.draw(schemas())
-        rows = self.draw(collections(schema, signed=signed))
+        schema = schema_of(self.choose)
+        rows = collection(self.choose, schema, signed=signed)
         return Constant(tuple(rows.items()), schema)
 
     def expressions(self, relation: Relation, *, signed: bool) -> Expressions:
         """Expressions over the relation's rows."""
-        return Expressions(self.draw, types(relation), fails=self.fails and not signed)
+        return Expressions(self.choose, types(relation), fails=self.fails and not signed)
 
     def project(self, depth: int, *, signed: bool) -> Relation:
         below = self.relation(depth, signed=signed)
-        columns = st.lists(st.integers(0, arity(below) - 1), min_size=1, max_size=arity(below) + 1)
-        return Project(below, tuple(self.draw(columns)))
+        size = self.choose.integer(1, arity(below) + 1)
+        return Project(below, tuple(self.choose.integer(0, arity(below) - 1) for _ in range(size)))
 
     def map(self, depth: int, *, signed: bool) -> Relation:
         below = self.relation(depth, signed=signed)
         result = below
-        for _ in range(self.draw(st.integers(1, 2))):  # one over the other, so that scalars read earlier ones
+        for _ in range(self.choose.integer(1, 2)):  # one over the other, so that scalars read earlier ones
             scalar = self.expressions(result, signed=signed).any()
             result = Map(
                 below, (*result.scalars, scalar) if isinstance(result, Map) and result is not below else (scalar,)
@@ -142,7 +144,7 @@ class Plans:
     def filter(self, depth: int, *, signed: bool) -> Relation:
         below = self.relation(depth, signed=signed)
         expressions = self.expressions(below, signed=signed)
-        return Filter(below, tuple(expressions.predicate() for _ in range(self.draw(st.integers(1, 2)))))
+        return Filter(below, tuple(expressions.predicate() for _ in range(self.choose.integer(1, 2))))
 
     def flat_map(self, depth: int, *, signed: bool) -> Relation:
         entries = [
@@ -151,39 +153,39 @@ class Plans:
             if entry.name == "generate_series" and all(arg.kind is Kind.INT4 for arg in entry.args)
         ]
         below = self.relation(depth, signed=signed)
-        entry = self.draw(st.sampled_from(entries))
+        entry = self.choose.pick(entries)
         # Small literals as bounds beside small columns: a series between two columns may be very long.
         args: list[Scalar] = [
-            Literal(self.draw(st.integers(index, index + 2)), INT4) for index, _ in enumerate(entry.args)
+            Literal(self.choose.integer(index, index + 2), INT4) for index, _ in enumerate(entry.args)
         ]
         return FlatMap(below, entry.key, tuple(args), (INT4,))
 
     def join(self, depth: int, *, signed: bool) -> Relation:
-        count = self.draw(st.integers(2, JOIN_INPUTS_MAX if depth < 2 else 2))
+        count = self.choose.integer(2, JOIN_INPUTS_MAX if depth < 2 else 2)
         # At most one input may be deep, and the product of the sizes is kept small.
         inputs = [self.relation(depth if index == 0 else min(depth, 1), signed=signed) for index in range(count)]
         equivalences: list[tuple[Scalar, ...]] = []
         nullsafe: list[tuple[Scalar, ...]] = []
-        for _ in range(self.draw(st.integers(0, 2))):
+        for _ in range(self.choose.integer(0, 2)):
             members = self.members(inputs, signed=signed)
             if len(members) > 1:
-                (equivalences if self.draw(st.integers(0, 3)) else nullsafe).append(members)
+                (equivalences if self.choose.integer(0, 3) else nullsafe).append(members)
         join: Relation = Join(tuple(inputs), tuple(equivalences), tuple(nullsafe))
-        if self.draw(st.booleans()):
+        if flip(self.choose):
             expressions = self.expressions(join, signed=signed)
-            join = Filter(join, tuple(expressions.predicate(1) for _ in range(self.draw(st.integers(1, 2)))))
+            join = Filter(join, tuple(expressions.predicate(1) for _ in range(self.choose.integer(1, 2))))
         return join
 
     def members(self, inputs: Sequence[Relation], *, signed: bool) -> tuple[Scalar, ...]:
         """Expressions of one type, each over another input."""
-        sql_type = self.draw(st.sampled_from(TYPES))
+        sql_type = self.choose.pick(TYPES)
         members: list[Scalar] = []
         start = 0
         for each in inputs:
             places = [index for index, column in enumerate(types(each)) if column == sql_type]
-            choice = self.draw(st.integers(0, 4))
+            choice = self.choose.integer(0, 4)
             if places and choice > 1:
-                members.append(Column(start + self.draw(st.sampled_from(places)), sql_type))
+                members.append(Column(start + self.choose.pick(places), sql_type))
             elif choice == 1:
                 scalar = self.expressions(each, signed=signed).of_kind(sql_type.kind, 1)
                 members.append(shift(scalar, start))
@@ -210,7 +212,7 @@ class Plans:
     def threshold(self, depth: int, *, signed: bool) -> Relation:
         """Often what EXCEPT lowers to."""
         first = self.relation(depth, signed=True)
-        if self.draw(st.booleans()):
+        if flip(self.choose):
             return Threshold(first)
         return Threshold(Union((first, Negate(self.conform(self.relation(min(depth, 1), signed=True), types(first))))))
 
@@ -227,27 +229,27 @@ class Plans:
 
     def orders(self, expressions: Expressions, size_max: int = 2) -> tuple[Order, ...]:
         return tuple(
-            Order(expressions.any(1), self.draw(st.booleans()), self.draw(st.booleans()))
-            for _ in range(self.draw(st.integers(0, size_max)))
+            Order(expressions.any(1), flip(self.choose), flip(self.choose))
+            for _ in range(self.choose.integer(0, size_max))
         )
 
     def reduce(self, depth: int, *, signed: bool) -> Relation:
         below = self.relation(depth, signed=False)
         expressions = self.expressions(below, signed=False)
-        keys = tuple(expressions.any(1) for _ in range(self.draw(st.integers(0, 2))))
+        keys = tuple(expressions.any(1) for _ in range(self.choose.integer(0, 2)))
         least = 0 if keys else 1
-        aggregates = tuple(self.aggregate(expressions) for _ in range(self.draw(st.integers(least, 2))))
+        aggregates = tuple(self.aggregate(expressions) for _ in range(self.choose.integer(least, 2)))
         return Reduce(below, keys, aggregates)
 
     def aggregate(self, expressions: Expressions) -> Aggregate:
         key, args, sql_type = self.aggregate_call(expressions)
-        distinct = bool(args) and self.draw(st.booleans())
-        condition = expressions.predicate(1) if self.draw(st.integers(0, 2)) == 0 else None
+        distinct = bool(args) and flip(self.choose)
+        condition = expressions.predicate(1) if self.choose.integer(0, 2) == 0 else None
         order = () if distinct else self.orders(expressions, 1)
         return Aggregate(key, args, sql_type, distinct, condition, order)
 
     def aggregate_call(self, expressions: Expressions) -> tuple[str, tuple[Scalar, ...], SqlType]:
-        entry = self.draw(st.sampled_from(aggregates_over(tuple(sorted(KINDS, key=lambda kind: kind.value)))))
+        entry = self.choose.pick(aggregates_over(tuple(sorted(KINDS, key=lambda kind: kind.value))))
         args = tuple(
             expressions.any(1) if arg.kind is Kind.UNKNOWN else expressions.of_kind(arg.kind, 1) for arg in entry.args
         )
@@ -255,44 +257,44 @@ class Plans:
 
     def topk(self, depth: int, *, signed: bool) -> Relation:
         below = self.relation(depth, signed=False)
-        group = self.draw(st.lists(st.integers(0, arity(below) - 1), max_size=2, unique=True))
+        group = {self.choose.integer(0, arity(below) - 1) for _ in range(self.choose.integer(0, 2))}
         order = self.orders(self.expressions(below, signed=False))
-        limit = self.draw(st.sampled_from([2, 1, 3, None, 0]))
-        return TopK(below, tuple(group), order, limit, self.draw(st.sampled_from([0, 0, 0, 1, 2])))
+        limit = self.choose.pick([2, 1, 3, None, 0])
+        return TopK(below, tuple(sorted(group)), order, limit, self.choose.pick([0, 0, 0, 1, 2]))
 
     def window(self, depth: int, *, signed: bool) -> Relation:
         below = self.relation(depth, signed=False)
         expressions = self.expressions(below, signed=False)
-        partition = tuple(expressions.any(0) for _ in range(self.draw(st.integers(0, 2))))
+        partition = tuple(expressions.any(0) for _ in range(self.choose.integer(0, 2)))
         order = self.orders(expressions)
-        functions = tuple(self.window_function(expressions, order) for _ in range(self.draw(st.integers(1, 2))))
+        functions = tuple(self.window_function(expressions, order) for _ in range(self.choose.integer(1, 2)))
         return Window(below, partition, order, functions)
 
     def window_function(self, expressions: Expressions, order: tuple[Order, ...]) -> WindowFunction:
         frame = self.frame(order)
-        match self.draw(st.integers(0, 3)):
+        match self.choose.integer(0, 3):
             case 0:
-                name = self.draw(st.sampled_from(sorted(RANKS)))
+                name = self.choose.pick(sorted(RANKS))
                 return WindowFunction(name, (), RANKS[name], frame)
             case 1:
                 value = expressions.any(1)
-                name = self.draw(st.sampled_from(["lag", "lead", "first_value", "last_value", "nth_value"]))
-                more = () if name.endswith("t_value") else (Literal(self.draw(st.integers(1, 2)), INT4),)
+                name = self.choose.pick(["lag", "lead", "first_value", "last_value", "nth_value"])
+                more = () if name.endswith("t_value") else (Literal(self.choose.integer(1, 2), INT4),)
                 return WindowFunction(name, (value, *more), value.type, frame)
             case 2:
-                return WindowFunction("ntile", (Literal(self.draw(st.integers(1, 3)), INT4),), INT4, frame)
+                return WindowFunction("ntile", (Literal(self.choose.integer(1, 3), INT4),), INT4, frame)
             case _:
                 key, args, sql_type = self.aggregate_call(expressions)
-                condition = expressions.predicate(1) if self.draw(st.integers(0, 3)) == 0 else None
+                condition = expressions.predicate(1) if self.choose.integer(0, 3) == 0 else None
                 return WindowFunction(key, args, sql_type, frame, condition)
 
     def frame(self, order: tuple[Order, ...]) -> Frame:
-        unit = self.draw(st.sampled_from(["rows", "range", "groups"]))
+        unit = self.choose.pick(["rows", "range", "groups"])
         offsets: list[Any] = [0]
         numbers = (Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.FLOAT8)
         if unit != "range" or (len(order) == 1 and order[0].scalar.type.kind in numbers):
             offsets += [-2, -1, 1, 2]
-        start = self.draw(st.sampled_from([None, *offsets]))
-        end = self.draw(st.sampled_from([None, *(each for each in offsets if start is None or each >= start)]))
-        exclude = self.draw(st.sampled_from([None, None, "current row", "group", "ties"]))
+        start = self.choose.pick([None, *offsets])
+        end = self.choose.pick([None, *(each for each in offsets if start is None or each >= start)])
+        exclude = self.choose.pick([None, None, "current row", "group", "ties"])
         return Frame(unit, start, end, exclude)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ NOT_ON_SPARK = {
     *("lt", "le", "gt", "ge", "greatest", "least"),  # of jsonb
     *("json_contains", "json_within", "jsonb_strip_nulls", "jsonb_set", "format"),
 }
-EXPRESSIONS_MAX = 24  # in one statement
+EXPRESSIONS_MAX = 60  # in one statement
 APPROXIMATE = {
     "cbrt",
     "exp",
@@ -95,105 +96,102 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, list) else value
 
 
-def groups() -> dict[tuple[SqlType, ...], list[list[Case]]]:
-    """Calls of functions, together by the types of their arguments."""
-    found: dict[tuple[SqlType, ...], list[list[Case]]] = {}
-    for function in FUNCTIONS.values():
-        by_types: dict[tuple[SqlType, ...], list[Case]] = {}
+@dataclass
+class Column:
+    """One expression, and the calls that it computes, with the row that each is in."""
+
+    sql: str
+    calls: list[tuple[int, Case]]
+
+
+@dataclass
+class Samples:
+    """All arguments in one table: each combination of types has columns of its own, and rows from 0 on."""
+
+    columns: list[Column] = field(default_factory=list)
+    rows: dict[tuple[SqlType, ...], dict[str, tuple[int, tuple[Any, ...]]]] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+
+    def add(self, function: Function) -> None:
+        """The calls of a function: one expression, or with literals one for each call."""
+        literal = LITERAL.get(function.key.split("(")[0], ())
+        together: dict[tuple[Any, ...], Column] = {}
         for case in cases(function):
-            by_types.setdefault(case.types, []).append(case)
-        for types, together in by_types.items():
-            found.setdefault(types, []).append(together)
-    return found
+            if literal and (isinstance(case.evaluate(), Failure) or None in [case.texts[at] for at in literal if at < len(case.texts)]):
+                continue  # refused when the view is made
+            names = self.names(case.types)
+            texts = [text if at in literal else None for at, text in enumerate(case.texts)]
+            args = [name if text is None else quoted(text) for name, text in zip(names, texts, strict=True)]
+            try:
+                sql = render(function, args, case.types, case.result)
+            except NotOnSpark:
+                self.missing.add(function.key)
+                continue
+            column = together.setdefault((case.types, case.result, *texts), Column(sql, []))
+            column.calls.append((self.row(case), case))
+        self.columns += together.values()
 
+    def names(self, types: tuple[SqlType, ...]) -> list[str]:
+        """The columns of a combination of types."""
+        self.rows.setdefault(types, {})
+        place = list(self.rows).index(types)
+        return [f"g{place}_{at}" for at in range(len(types))]
 
-def rendered(function: Function, args: Sequence[str], case: Case) -> str | None:
-    try:
-        return render(function, args, case.types, case.result)
-    except NotOnSpark:
-        return None
+    def row(self, case: Case) -> int:
+        """The row in which the arguments of a call are."""
+        rows = self.rows[case.types]
+        return rows.setdefault(repr(case.values), (len(rows), case.values))[0]
+
+    def table(self) -> pa.Table:
+        """All of it; what a combination has no row for is NULL."""
+        height = max(map(len, self.rows.values()))
+        arrays, names = [pa.array(range(height), pa.int64())], ["n"]
+        for types, rows in self.rows.items():
+            for at, (name, each) in enumerate(zip(self.names(types), types, strict=True)):
+                values = [plain(row[at]) for _, row in rows.values()]
+                arrays.append(pa.array(values + [None] * (height - len(values)), arrow_type(each)))
+                names.append(name)
+        return pa.table(arrays, names=names)
 
 
 def test_functions(session: SparkSession) -> None:
-    wrong: list[str] = []
-    missing: set[str] = set()
-    for types, sets in groups().items():
-        rows: dict[tuple[Any, ...], int] = {}
-        columns: list[tuple[str, list[Case], list[int]]] = []
-        for together in sets:
-            function = together[0].function
-            literal = LITERAL.get(function.key.split("(")[0])
-            if literal:
-                for case in together:
-                    args = [
-                        quoted(case.texts[at]) if at in literal and case.texts[at] is not None else f"a{at}"
-                        for at in range(len(types))
-                    ]  # type: ignore[arg-type]
-                    sql = rendered(function, args, case) if not isinstance(case.evaluate(), Failure) else None
-                    if sql:
-                        columns.append((sql, [case], [rows.setdefault(_key(case), len(rows))]))
-                continue
-            sql = rendered(function, [f"a{at}" for at in range(len(types))], together[0])
-            if sql is None:
-                missing.add(function.key)
-                continue
-            columns.append((sql, together, [rows.setdefault(_key(case), len(rows)) for case in together]))
-        wrong += compare(session, types, [values for _, values in rows], columns) if rows else []
-    unexpected = {key for key in missing if key.split("(")[0] not in NOT_ON_SPARK and not key.startswith("cast(")}
-    assert not unexpected
+    samples = Samples()
+    for function in FUNCTIONS.values():
+        samples.add(function)
+    unexpected = {key for key in samples.missing if key.split("(")[0] not in NOT_ON_SPARK}
+    assert not (kept := {key for key in unexpected if not key.startswith("cast(")}), kept
+    session.createDataFrame(samples.table()).createOrReplaceTempView("samples")
+    wrong = []
+    for start in range(0, len(samples.columns), EXPRESSIONS_MAX):
+        wrong += differences(session, samples.columns[start : start + EXPRESSIONS_MAX])
     assert not wrong, f"{len(wrong)}\n" + "\n".join(wrong[:400])
 
 
-class _key(tuple[str, tuple[Any, ...]]):
-    """A row of arguments, equal by what it shows."""
-
-    def __new__(cls, case: Case) -> _key:
-        return super().__new__(cls, (repr(case.values), case.values))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _key) and self[0] == other[0]
-
-    def __hash__(self) -> int:
-        return hash(self[0])
-
-
-def compare(
-    session: SparkSession,
-    types: tuple[SqlType, ...],
-    rows: list[tuple[Any, ...]],
-    columns: list[tuple[str, list[Case], list[int]]],
-) -> list[str]:
+def differences(session: SparkSession, columns: list[Column]) -> list[str]:
     """What differs between Spark and Python."""
-    names = [f"a{at}" for at in range(len(types))]
-    arrays = [pa.array([plain(row[at]) for row in rows], arrow_type(each)) for at, each in enumerate(types)]
-    table = pa.table([pa.array(range(len(rows)), pa.int64()), *arrays], names=["n", *names])
-    session.createDataFrame(table).createOrReplaceTempView("samples")
-    wrong = []
-    for start in range(0, len(columns), EXPRESSIONS_MAX):
-        wrong += _compare_some(session, columns[start : start + EXPRESSIONS_MAX])
-    return wrong
-
-
-def _compare_some(session: SparkSession, columns: list[tuple[str, list[Case], list[int]]]) -> list[str]:
-    selected = ", ".join(f"{sql} AS r{at}" for at, (sql, _, _) in enumerate(columns))
+    selected = ", ".join(f"{column.sql} AS r{at}" for at, column in enumerate(columns))
     try:
         answer = session.sql(f"SELECT n, {selected} FROM samples ORDER BY n").toArrow()
     except Exception as error:
         if len(columns) == 1:
-            return [f"{columns[0][1][0].function.key}: {str(error)[:300]}"]
-        return [line for column in columns for line in _compare_some(session, [column])]
+            return [f"{columns[0].calls[0][1].function.key}: {str(error)[:300]} {columns[0].sql[:200]}"]
+        half = len(columns) // 2
+        return differences(session, columns[:half]) + differences(session, columns[half:])
     wrong = []
-    for at, (sql, together, places) in enumerate(columns):
+    for at, column in enumerate(columns):
         found = answer.column(f"r{at}").to_pylist()
-        for case, place in zip(together, places, strict=True):
-            ours, theirs = case.evaluate(), value_of(found[place], case.result)
-            if isinstance(ours, Failure):
-                if theirs is not None or not case.function.fails:
-                    wrong.append(
-                        f"{case.function.key} {case.texts}: {ours.sqlstate}, Spark {theirs!r}, fails={case.function.fails}"
-                    )
-            elif not same(ours, theirs, approximate=case.function.name in APPROXIMATE):
-                wrong.append(f"{case.function.key} {case.texts}: {ours!r}, Spark {theirs!r}")
-            elif ours is None and case.function.fails and None not in case.values:
-                wrong.append(f"{case.function.key} {case.texts}: NULL without a failure")
+        wrong += [line for place, case in column.calls if (line := difference(case, found[place]))]
     return wrong
+
+
+def difference(case: Case, found: Any) -> str | None:
+    """What differs in one call."""
+    ours, theirs, fails = case.evaluate(), value_of(found, case.result), case.function.fails
+    if isinstance(ours, Failure):
+        right = theirs is None and fails
+        return None if right else f"{case.function.key} {case.texts}: {ours.sqlstate}, Spark {theirs!r}, {fails=}"
+    if not same(ours, theirs, approximate=case.function.name in APPROXIMATE):
+        return f"{case.function.key} {case.texts}: {ours!r}, Spark {theirs!r}"
+    if ours is None and fails and None not in case.values:
+        return f"{case.function.key} {case.texts}: NULL without a failure"
+    return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 from everview.compute.delta import join, linear, per_key
-from everview.compute.delta.program import Arrangement, TickProgram, delta_of, timed_get, untimed
+from everview.compute.delta.binary_joins import binary_joins
+from everview.compute.delta.program import Arrangement, Lookup, TickProgram, delta_of, timed_get, untimed
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Scalar
@@ -15,8 +16,10 @@ from everview.compute.ir.types import SqlType
 def differentiate(plan: Relation) -> TickProgram:
     """The program that maintains the plan."""
     build = Build()
-    build.step(build.delta(plan))
-    return TickProgram(tuple(build.steps), tuple(build.arrangements), tuple(build.constants))
+    build.finish(build.delta(binary_joins(plan)))
+    return TickProgram(
+        tuple(build.steps), tuple(build.arrangements), tuple(dict.fromkeys(build.lookups)), tuple(build.constants)
+    )
 
 
 class Build:
@@ -25,6 +28,7 @@ class Build:
     def __init__(self) -> None:
         self.steps: list[tuple[str, Relation]] = []
         self.arrangements: list[Arrangement] = []
+        self.lookups: list[Lookup] = []
         self.constants: list[tuple[str, ir.Constant]] = []
         self._bound: dict[str, Relation] = {}
         self._numbers = itertools.count()
@@ -66,6 +70,15 @@ class Build:
         name = f"d{next(self._numbers)}"
         self.steps.append((name, relation))
         return ir.Get(name, ir.types(relation))
+
+    def finish(self, relation: Relation) -> None:
+        """The change of the output is the last step, whatever it is."""
+        self.steps.append((f"d{next(self._numbers)}", relation))
+
+    def look_up(self, state: Relation, step: Relation, key: tuple[Scalar, ...]) -> None:
+        """A step that follows needs the rows of `state` with the keys that occur in `step`."""
+        assert isinstance(state, ir.Get) and isinstance(step, ir.Get)
+        self.lookups.append(Lookup(state.id, step.id, key))
 
     def remember(self, step: Relation, key: tuple[Scalar, ...]) -> Relation:
         """State with the contents of a step, to be found by `key`; the same one if it is remembered so already."""

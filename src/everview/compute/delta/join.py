@@ -1,8 +1,8 @@
-"""Join: with inputs A₁ … Aₙ, for each i the change of Aᵢ meets what is before it changed and what is behind unchanged.
+"""Join of A and B: the change of each meets the other, as it was for one of them and as it becomes for the other.
 
-    Δ(A₁ ⋈ … ⋈ Aₙ) = Σᵢ  A₁⁺ ⋈ … ⋈ Aᵢ₋₁⁺ ⋈ ΔAᵢ ⋈ Aᵢ₊₁⁻ ⋈ … ⋈ Aₙ⁻        where X⁺ = X⁻ + ΔX
+    Δ(A ⋈ B) = ΔA ⋈ B⁻ + A⁺ ⋈ ΔB        where A⁺ = A⁻ + ΔA
 
-An output update is at the latest of the times of its parts, and its diff is the product of theirs.
+An output update is at the later of the times of its parts, and its diff is the product of theirs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from everview.compute.delta.program import BEFORE, at
 from everview.compute.functions.resolve import resolve
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, arity
-from everview.compute.ir.scalar import Call, Column, Scalar, columns_of, remap, shift
+from everview.compute.ir.scalar import Call, Column, Scalar, remap, shift
 from everview.compute.ir.types import INT8
 
 if TYPE_CHECKING:
@@ -22,30 +22,23 @@ if TYPE_CHECKING:
 
 
 def delta(join: ir.Join, changes: Sequence[Relation], build: Build) -> Relation:
-    """One path for each input that can change."""
+    """The change of a join of two inputs."""
+    left, right = changes
+    left_key, right_key = keys(join)
+    left_state, right_state = build.remember(left, left_key), build.remember(right, right_key)
+    build.look_up(right_state, left, left_key)
+    build.look_up(left_state, right, right_key)
     widths = [arity(each) for each in join.inputs]
-    states = [build.remember(change, key) for change, key in zip(changes, keys(join), strict=True)]
-    paths = []
-    for number, change in enumerate(changes):
-        before = [ir.Union((at(states[i], BEFORE), changes[i])) for i in range(number)]
-        behind = [at(states[i], BEFORE) for i in range(number + 1, len(changes))]
-        paths.append(_timed_join(join, [*before, change, *behind], widths))
-    return ir.Union(tuple(paths))
+    first = _timed_join(join, [left, at(right_state, BEFORE)], widths)
+    second = _timed_join(join, [ir.Union((at(left_state, BEFORE), left)), right], widths)
+    return ir.Union((first, second))
 
 
-def keys(join: ir.Join) -> list[tuple[Scalar, ...]]:
-    """For each input, its members of the equivalences, over its own columns: what it is looked up by."""
-    starts = [0]
-    for each in join.inputs:
-        starts.append(starts[-1] + arity(each))
-    result: list[list[Scalar]] = [[] for _ in join.inputs]
-    for members in join.equivalences + join.nullsafe:
-        for member in members:
-            columns = columns_of(member)
-            owner = next((i for i in range(len(result)) if columns and starts[i] <= min(columns) < starts[i + 1]), None)
-            if owner is not None:
-                result[owner].append(shift(member, -starts[owner]))
-    return [tuple(dict.fromkeys(each)) for each in result]
+def keys(join: ir.Join) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+    """What each side is looked up by, over its own columns: its members of the classes, in the same order."""
+    width = arity(join.inputs[0])
+    pairs = join.equivalences + join.nullsafe
+    return tuple(pair[0] for pair in pairs), tuple(shift(pair[1], -width) for pair in pairs)
 
 
 def _timed_join(join: ir.Join, inputs: Sequence[Relation], widths: Sequence[int]) -> Relation:

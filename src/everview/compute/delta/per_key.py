@@ -32,6 +32,7 @@ def delta(operator: Operator, change: Relation, build: Build) -> Relation:
     """The change of the output, by the rule above."""
     key = key_of(operator)
     state = build.remember(change, key)
+    build.look_up(state, change, key)
     moments = build.step(_moments(change, key))
     rows = _rows_at_moments(moments, ir.Union((at(state, BEFORE), change)), key)
     outputs = build.step(over_moments(operator, rows))

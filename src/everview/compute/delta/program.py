@@ -35,11 +35,24 @@ class Arrangement:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """What a step needs of an arrangement: the rows whose keys are the values of `key` over the rows of `source`.
+
+    `source` is an earlier step, and `key` is over its untimed rows; its scalars have the types of the arrangement's.
+    """
+
+    state: str
+    source: str
+    key: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TickProgram:
-    """The steps in order, the last being the change of the output; what to remember; constants, which change once."""
+    """The steps in order, the last being the change of the output; what to remember and to look up; constants."""
 
     steps: tuple[tuple[str, Relation], ...]
     arrangements: tuple[Arrangement, ...]
+    lookups: tuple[Lookup, ...]
     constants: tuple[tuple[str, Constant], ...]
 
     @property

@@ -16,7 +16,17 @@ from everview.compute.ir.types import BOOLEAN, BYTEA, INT4, INT8, JSONB, TEXT, K
 
 FUNCTIONS = Family()
 _add = FUNCTIONS.add
-_INT4_MAX = 2**31 - 1
+LENGTH_MAX = 16 * 2**20  # of text that is padded or repeated: more would take the engine down
+
+
+def _too_long() -> Failure:
+    return Failure("54000", "requested length too large")
+
+
+def _repeat(text: str, times: int) -> str:
+    if len(text.encode()) * times > LENGTH_MAX:
+        raise _too_long()
+    return text * max(times, 0)
 
 
 def _substring(text: Any, start: int, length: int | None = None) -> Any:
@@ -101,15 +111,23 @@ def _parts() -> None:
             f"CASE WHEN {{1}} = '' THEN {{0}} ELSE {name}({{0}}, {{1}}) END",
         )
     for name in ("lpad", "rpad"):
-        spark = f"CASE WHEN {{1}} <= 0 THEN nvl2({{0}}, '', NULL) ELSE {name}({{0}}, {{1}}, ' ') END"
-        _add(name, (TEXT, INT4), TEXT, lambda a, n, name=name: _pad(a, n, " ", name), spark)
+        small = f"CASE WHEN {{1}} <= {LENGTH_MAX} THEN CASE WHEN {{1}} <= 0 THEN "
+        _add(
+            name,
+            (TEXT, INT4),
+            TEXT,
+            lambda a, n, name=name: _pad(a, n, " ", name),
+            small + f"nvl2({{0}}, '', NULL) ELSE {name}({{0}}, {{1}}, ' ') END END",
+            fails=True,
+        )
         _add(
             name,
             (TEXT, INT4, TEXT),
             TEXT,
             lambda a, n, c, name=name: _pad(a, n, c, name),
-            f"CASE WHEN {{1}} <= 0 THEN nvl2({{0}}, nvl2({{2}}, '', NULL), NULL) WHEN {{2}} = '' THEN substring({{0}}, 1, {{1}})"
-            f" ELSE {name}({{0}}, {{1}}, {{2}}) END",
+            small + "nvl2({0}, nvl2({2}, '', NULL), NULL) WHEN {2} = '' THEN substring({0}, 1, {1})"
+            f" ELSE {name}({{0}}, {{1}}, {{2}}) END END",
+            fails=True,
         )
 
 
@@ -121,6 +139,8 @@ def _trim(text: str, characters: str, front: bool, back: bool) -> str:
 
 
 def _pad(text: str, length: int, fill: str, side: str) -> str:
+    if length > LENGTH_MAX:
+        raise _too_long()
     missing = max(length, 0) - len(text)
     if missing <= 0 or not fill:
         return text[: max(length, 0)]
@@ -159,7 +179,8 @@ def _changes() -> None:
         "replace({0}, {1}, {2})",
     )
     _add("translate", (TEXT, TEXT, TEXT), TEXT, _translate, "translate({0}, {1}, {2})")
-    _add("repeat", (TEXT, INT4), TEXT, lambda a, n: a * max(n, 0), "repeat({0}, greatest({1}, 0))")
+    guarded = f"CASE WHEN octet_length({{0}}) * cast({{1}} as bigint) <= {LENGTH_MAX} THEN "
+    _add("repeat", (TEXT, INT4), TEXT, _repeat, guarded + "repeat({0}, greatest({1}, 0)) END", fails=True)
     _add("reverse", (TEXT,), TEXT, lambda a: a[::-1], "reverse({0})")
     _add("starts_with", (TEXT, TEXT), BOOLEAN, str.startswith, "startswith({0}, {1})")
     _add("^@", (TEXT, TEXT), BOOLEAN, str.startswith, "startswith({0}, {1})", word="starts")

@@ -1,0 +1,191 @@
+"""Views maintained over stored collections: exact at every readable time, across crashes and restarts."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everview.compute.dataflow import Dataflow, _schema, maintain_view, resume
+from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.engine.local.collection import Rows
+from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.ir.relation import types
+from everview.compute.ir.types import SqlType
+from everview.compute.optimize.pipeline import optimize
+from everview.compute.sql.query import plan
+from everview.storage.contract import Create, Downgrade, UpdateAndDowngrade, WriteCapability
+from everview.storage.environment import Environment
+from everview.storage.faults import Crash, armed
+from everview.timely.antichain import Antichain
+from everview.timely.consolidate import TIME
+from tests.compute.delta.history import Updates, contents, timed
+from tests.compute.sql.tables import TABLES, Tables
+from tests.compute.sql.test_against_postgres import contents as random_rows
+
+VIEWS = {
+    "joined": "SELECT t.id, t.name, u.label, t.qty * u.amount AS volume FROM t JOIN u ON t.k = u.k",
+    "grouped": "SELECT k, count(*), sum(qty), max(price), string_agg(name, ',' ORDER BY name) FROM t GROUP BY k",
+    "outer": "SELECT t.id, u.label FROM t LEFT JOIN u ON t.k = u.k AND u.amount > 20",
+    "correlated": "SELECT id FROM t a WHERE qty >= (SELECT avg(qty) FROM t b WHERE b.k = a.k)",
+    "top": "SELECT id, qty FROM t ORDER BY qty DESC, id LIMIT 3",
+    "window": "SELECT id, rank() OVER (PARTITION BY k ORDER BY qty) FROM t",
+    "global": "SELECT count(*), sum(amount), (SELECT count(DISTINCT k) FROM t) FROM u",
+    "three": "SELECT a.id, b.id, c.label FROM t a, t b, u c WHERE a.k = b.k AND b.k = c.k AND a.id < b.id",
+    "except": "SELECT k FROM t EXCEPT SELECT k FROM u",
+}
+LAST = 9
+
+
+def histories(rng: random.Random) -> dict[str, Updates]:
+    """Rows of t and u that come, go and come back."""
+    result: dict[str, Updates] = {}
+    for name, rows in random_rows(rng).items():
+        updates: list[tuple[Any, int, int]] = []
+        for row in rows:
+            time, alive = rng.choice([0, 0, 1, 4]), False
+            for _ in range(rng.randint(1, 3)):
+                updates.append((row, time, -1 if alive else 1))
+                alive, time = not alive, min(LAST, time + rng.randint(0, 4))
+        result[name] = updates
+    return result
+
+
+class Tables3:
+    """The three tables as collections that are written time by time."""
+
+    def __init__(self, environment: Environment, history: Mapping[str, Updates]) -> None:
+        self.environment, self.history = environment, history
+        created = environment.commit(*(Create(name, _schema(list(TABLES[name].values()))) for name in TABLES))
+        self.readers = {read.id: read for read, _ in created}
+        self.writers: dict[str, WriteCapability] = {write.id: write for _, write in created}
+
+    def write(self, lower: int, upper: int) -> None:
+        commands = []
+        for name, writer in self.writers.items():
+            schema = tuple(TABLES[name].values())
+            rows = timed(self.history[name], lower, upper)
+            table = rows_to_arrow({(*row[1:], row[0]): count for row, count in rows.items()}, (*schema, _INT8))
+            names = [*(f"c{index}" for index in range(len(schema))), TIME, "_diff"]
+            commands.append(UpdateAndDowngrade(writer, table.rename_columns(names), Antichain(upper)))
+        self.writers = {writer.id: writer for writer in self.environment.commit(*commands)}
+
+
+_INT8: SqlType = types(plan("SELECT count(*) FROM t", Tables()).relation)[0]
+
+
+def read(environment: Environment, flow: Dataflow, time: int) -> Rows:
+    with environment.contents(flow.id, time) as selection:
+        return rows_from_arrow(selection.contents(), types(flow.plan))
+
+
+def check(environment: Environment, flow: Dataflow, history: Mapping[str, Updates], times: range) -> None:
+    for time in times:
+        expected = evaluate(flow.plan, {name: contents(updates, time) for name, updates in history.items()})
+        assert read(environment, flow, time) == expected.rows, f"{flow.id} at {time}"
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_exact_at_every_time(tmp_path: Path, name: str, rng: random.Random) -> None:
+    history = histories(rng)
+    relation = optimize(plan(VIEWS[name], Tables()).relation)
+    with Environment.open(tmp_path, background=False) as environment:
+        tables = Tables3(environment, history)
+        tables.write(0, 2)
+        flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), LocalEngine())
+        assert flow.tick() and not flow.tick()
+        for lower, upper in ((2, 3), (3, 7), (7, LAST + 1)):
+            tables.write(lower, upper)
+            assert flow.tick()
+            environment.maintenance.run()
+        assert flow.upper == LAST + 1
+        check(environment, flow, history, range(LAST + 1))
+
+
+@pytest.mark.parametrize("point", ["commit.before", "commit.after"])
+def test_a_crash_in_a_tick_loses_and_repeats_nothing(tmp_path: Path, point: str, rng: random.Random) -> None:
+    history = histories(rng)
+    relation = optimize(plan(VIEWS["correlated"], Tables()).relation)
+    with Environment.open(tmp_path, background=False) as environment:
+        tables = Tables3(environment, history)
+        tables.write(0, 4)
+        flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), LocalEngine())
+        flow.tick()
+        tables.write(4, LAST + 1)
+        with armed(point), pytest.raises(Crash):
+            flow.tick()
+    with Environment.open(tmp_path, background=False) as environment:
+        flow = resume(environment, "view", relation, LocalEngine())
+        assert flow.upper == (4 if point == "commit.before" else LAST + 1)
+        flow.tick()
+        assert flow.upper == LAST + 1
+        check(environment, flow, history, range(LAST + 1))
+
+
+def test_a_tick_reads_only_the_keys_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history: dict[str, Updates] = {
+        "t": [((n, n % 50, "x", None, 1, None, True), 0, 1) for n in range(500)]
+        + [((1, 7, "y", None, 1, None, True), 5, 1)],
+        "u": [((n, n, "label", n), 0, 1) for n in range(50)],
+        "empty": [],
+    }
+    relation = optimize(
+        plan("SELECT t.k, count(*), max(u.label) FROM t JOIN u ON t.k = u.k GROUP BY t.k", Tables()).relation
+    )
+    seen: Counter[str] = Counter()
+    with Environment.open(tmp_path, background=False) as environment:
+        tables = Tables3(environment, history)
+        tables.write(0, 5)
+        flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), LocalEngine())
+        flow.tick()
+        restricted = Dataflow._restricted
+
+        def counting(self: Dataflow, arrangement: Any, *rest: Any) -> Any:
+            table = restricted(self, arrangement, *rest)
+            seen[arrangement.name] += table.num_rows
+            return table
+
+        monkeypatch.setattr(Dataflow, "_restricted", counting)
+        tables.write(5, 6)
+        flow.tick()
+        assert 0 < sum(seen.values()) < 60, seen
+        check(environment, flow, history, range(6))
+
+
+def test_quiet_inputs_move_only_the_frontier(tmp_path: Path) -> None:
+    history: dict[str, Updates] = {"t": [((1, 1, "x", None, 1, None, True), 0, 1)], "u": [], "empty": []}
+    relation = optimize(plan("SELECT k, count(*) FROM t GROUP BY k", Tables()).relation)
+
+    class Counting(LocalEngine):
+        runs = 0
+
+        def run(self, plan: Any, inputs: Any) -> Any:
+            type(self).runs += 1
+            return super().run(plan, inputs)
+
+    with Environment.open(tmp_path, background=False) as environment:
+        tables = Tables3(environment, history)
+        tables.write(0, 1)
+        flow, reader = maintain_view(environment, "view", relation, list(tables.readers.values()), Counting())
+        flow.tick()
+        runs, commits = Counting.runs, environment.commits
+        tables.write(1, 1000)
+        flow.tick()
+        assert (Counting.runs, environment.commits) == (runs, commits + 2)
+        assert flow.upper == 1000
+        # The inputs' past is held for as long as the output's is.
+        held = {name: environment.frontiers(name).since for name in TABLES}
+        assert set(held.values()) == {Antichain(0)}
+        environment.commit(
+            *(Downgrade(each, Antichain(900)) for each in tables.readers.values()), Downgrade(reader, Antichain(800))
+        )
+        tables.write(1000, 1001)
+        flow.tick()
+        assert environment.frontiers("t").since == Antichain(0), (
+            "the dataflow's own hold on its output is still at the start"
+        )
