@@ -71,6 +71,15 @@ def demo(
         raise typer.Exit(1)
 
 
+@app.command(hidden=True)
+def serve() -> None:
+    """Say that this version has no server yet."""
+    raise EverviewError(
+        "this version has no SQL server yet",
+        hint="'everview demo' shows storage at work, and 'everview shard' looks inside an environment",
+    )
+
+
 def main() -> None:
     """Run the command line; a failure that was foreseen is told in a few lines, without a traceback."""
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from hypothesis import strategies as st
@@ -37,7 +38,7 @@ from everview.compute.ir.relation import (
     arity,
     types,
 )
-from everview.compute.ir.scalar import Column, Literal, Scalar, shift
+from everview.compute.ir.scalar import Column, Literal, Scalar, columns_of, shift
 from everview.compute.ir.show import show
 from everview.compute.ir.types import FLOAT8, INT4, INT8, Kind, SqlType
 from tests.compute.choosing import Choose, Drawn, flip
@@ -55,7 +56,7 @@ OPERATORS = (
     *("filter", "filter", "join", "join", "project", "map", "reduce", "union", "flat_map"),
     *("topk", "window", "threshold", "let", "negate"),
 )
-TABLES_MAX, ROWS_MAX, JOIN_INPUTS_MAX = 3, 7, 3
+TABLES_MAX, ROWS_MAX, JOIN_INPUTS_MAX, PRODUCT_MAX = 3, 7, 3, 400
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,23 @@ def sample(choose: Choose, depth: int = 4, *, fails: bool = True, favour: Sequen
 def samples(draw: Callable[[st.SearchStrategy[Any]], Any], **options: Any) -> Sample:
     """The same for hypothesis."""
     return sample(Drawn(draw), **options)
+
+
+def rows_max(relation: Relation) -> int:
+    """No more distinct rows than this."""
+    match relation:
+        case Get(id):
+            return ROWS_MAX if id.startswith("t") else PRODUCT_MAX // ROWS_MAX  # what a Let binds may be larger
+        case Constant(rows):
+            return len(rows)
+        case Join(inputs):
+            return prod(map(rows_max, inputs))
+        case Union(inputs):
+            return sum(map(rows_max, inputs))
+        case Let(body=body):
+            return rows_max(body)
+        case _:
+            return rows_max(relation.input) * (4 if isinstance(relation, FlatMap | Window) else 1)
 
 
 class Plans:
@@ -164,6 +182,8 @@ class Plans:
         count = self.choose.integer(2, JOIN_INPUTS_MAX if depth < 2 else 2)
         # At most one input may be deep, and the product of the sizes is kept small.
         inputs = [self.relation(depth if index == 0 else min(depth, 1), signed=signed) for index in range(count)]
+        while prod(map(rows_max, inputs)) > PRODUCT_MAX and len(inputs) > 1:
+            inputs.pop()
         equivalences: list[tuple[Scalar, ...]] = []
         nullsafe: list[tuple[Scalar, ...]] = []
         for _ in range(self.choose.integer(0, 2)):
@@ -188,7 +208,8 @@ class Plans:
                 members.append(Column(start + self.choose.pick(places), sql_type))
             elif choice == 1:
                 scalar = self.expressions(each, signed=signed).of_kind(sql_type.kind, 1)
-                members.append(shift(scalar, start))
+                if columns_of(scalar):
+                    members.append(shift(scalar, start))
             start += arity(each)
         return tuple(members)
 

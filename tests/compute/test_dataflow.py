@@ -6,15 +6,17 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from everview.compute.dataflow import Dataflow, _schema, maintain_view, resume
+from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Rows
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.ir.relation import types
 from everview.compute.ir.types import SqlType
 from everview.compute.optimize.pipeline import optimize
@@ -27,6 +29,9 @@ from everview.timely.consolidate import TIME
 from tests.compute.delta.history import Updates, contents, timed
 from tests.compute.sql.tables import TABLES, Tables
 from tests.compute.sql.test_against_postgres import contents as random_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 VIEWS = {
     "joined": "SELECT t.id, t.name, u.label, t.qty * u.amount AS volume FROM t JOIN u ON t.k = u.k",
@@ -92,12 +97,22 @@ def check(environment: Environment, flow: Dataflow, history: Mapping[str, Update
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_exact_at_every_time(tmp_path: Path, name: str, rng: random.Random) -> None:
+    maintain_and_check(tmp_path, name, rng, LocalEngine())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["joined", "grouped"])
+def test_exact_at_every_time_on_spark(tmp_path: Path, name: str, rng: random.Random, spark: SparkSession) -> None:
+    maintain_and_check(tmp_path, name, rng, SparkEngine(spark))
+
+
+def maintain_and_check(folder: Path, name: str, rng: random.Random, engine: Engine) -> None:
     history = histories(rng)
     relation = optimize(plan(VIEWS[name], Tables()).relation)
-    with Environment.open(tmp_path, background=False) as environment:
+    with Environment.open(folder, background=False) as environment:
         tables = Tables3(environment, history)
         tables.write(0, 2)
-        flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), LocalEngine())
+        flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), engine)
         assert flow.tick() and not flow.tick()
         for lower, upper in ((2, 3), (3, 7), (7, LAST + 1)):
             tables.write(lower, upper)

@@ -65,8 +65,8 @@ PLANS = {
     ),
     "a scalar that reads the one before it": (
         Threshold(Map(get(width=1), (compare("eq", col(0), lit(1)), compare("eq", col(0), lit(2)), col(1, BOOLEAN)))),
-        "SELECT c0, c1, c2, c3, _diff FROM (SELECT c0, c1, c2, c3, sum(_diff) AS _diff FROM (SELECT c0, c1, c2, c1 AS c3,"
-        " _diff FROM (SELECT c0, (c0 = 1) AS c1, (c0 = 2) AS c2, _diff FROM view_t)) GROUP BY c0, c1, c2, c3"
+        "SELECT c0, c1, c2, c3, _diff FROM (SELECT c0, c1, c2, c3, sum(_diff) AS _diff FROM (SELECT c0, c1, c2,"
+        " c1 AS c3, _diff FROM (SELECT c0, (c0 = 1) AS c1, (c0 = 2) AS c2, _diff FROM view_t)) GROUP BY c0, c1, c2, c3"
         " HAVING sum(_diff) > 0)",
     ),
     "join": (
@@ -83,15 +83,15 @@ PLANS = {
     ),
     "extremes do": (
         Reduce(get(), (col(0),), (aggregate("max(int4)", col(1)),)),
-        "SELECT c0, c1, _diff FROM (SELECT k0 AS c0, max(x0) AS c1, 1L AS _diff FROM (SELECT k0, x0, sum(_diff) AS _diff"
-        " FROM (SELECT c0 AS k0, c1 AS x0, _diff FROM view_t) GROUP BY k0, x0 HAVING sum(_diff) > 0)"
+        "SELECT c0, c1, _diff FROM (SELECT k0 AS c0, max(x0) AS c1, 1L AS _diff FROM (SELECT k0, x0, sum(_diff)"
+        " AS _diff FROM (SELECT c0 AS k0, c1 AS x0, _diff FROM view_t) GROUP BY k0, x0 HAVING sum(_diff) > 0)"
         " GROUP BY k0 HAVING sum(_diff) > 0)",
     ),
     "top": (
         TopK(Reduce(get(width=1), (col(0),)), (), (desc(col(0)),), 2, 1),
-        "SELECT c0, _diff FROM (SELECT c0, least(stop, 3L) - greatest(stop - _diff, 1L) AS _diff FROM (SELECT c0, _diff,"
-        " sum(_diff) OVER (ORDER BY c0 DESC NULLS FIRST, c0 ASC NULLS LAST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT"
-        " ROW) AS stop FROM (SELECT k0 AS c0, 1L AS _diff FROM (SELECT c0 AS k0, _diff FROM view_t) GROUP BY k0"
+        "SELECT c0, _diff FROM (SELECT c0, least(stop, 3L) - greatest(stop - _diff, 1L) AS _diff FROM (SELECT c0,"
+        " _diff, sum(_diff) OVER (ORDER BY c0 DESC NULLS FIRST, c0 ASC NULLS LAST ROWS BETWEEN UNBOUNDED PRECEDING AND"
+        " CURRENT ROW) AS stop FROM (SELECT k0 AS c0, 1L AS _diff FROM (SELECT c0 AS k0, _diff FROM view_t) GROUP BY k0"
         " HAVING sum(_diff) > 0)) WHERE least(stop, 3L) - greatest(stop - _diff, 1L) > 0)",
     ),
     "let": (

@@ -283,9 +283,13 @@ _SUBSCRIPTS = ("1", "2", "0", "-1", "9", None)
 
 # Spark renders these with a literal at these places.
 LITERAL: dict[str, tuple[int, ...]] = {
-    "regexp_replace": (1, 2, 3), "regexp_match": (1, 2), "regexp_like": (1, 2), "substring_regex": (1,),
-    "regexp_count": (1,), "regexp_split_to_array": (1,), "matches": (1,), "not_matches": (1,), "imatches": (1,), "not_imatches": (1,),
-}  # fmt: skip
+    **{"regexp_replace": (1, 2, 3)},
+    **dict.fromkeys(
+        ("regexp_match", "regexp_like", "substring_regex", "regexp_count", "regexp_split_to_array"), (1, 2)
+    ),
+    **dict.fromkeys(("matches", "not_matches", "imatches", "not_imatches"), (1,)),
+    **dict.fromkeys(("extract", "date_trunc", "timezone"), (0,)),
+}
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ REFINING: dict[Pass, tuple[str, ...]] = {
     join_keys: ("join", "join", "filter"),
     optimize: (),
 }
-SAMPLES, SAMPLES_LONG = 300, 5_000
+SAMPLES, SAMPLES_LONG = 1_000, 20_000
 
 
 def test_every_pass_is_tested() -> None:

@@ -26,7 +26,7 @@ _TIME = r"(\\d{1,2}):(\\d{2})(?::(\\d{2})(?:\\.(\\d*))?)?"
 _ZONE = r"\\s*(?:(Z|UTC|GMT)|([+-])(\\d{1,2})(?::?(\\d{2}))?)"
 _STAMP = rf"(?i)^\\s*{_DATE}(?:(?:\\s*T|\\s+){_TIME}(?:{_ZONE})?)?\\s*$"
 _ONLY_TIME = rf"^\\s*{_TIME}\\s*$"
-_BLANK = "' \\t\\n\\r\\u000b\\f'"
+_BLANK = "' \\t\\n\\r\\u000b\\u000c'"
 
 
 def renderer(source: SqlType, target: SqlType, word: str) -> Renderer:
@@ -79,7 +79,7 @@ def _array(value: str, source: SqlType, target: SqlType, depth: int) -> str:
     name = f"c{depth}"
     inner = cast_sql(name, element_of(source), element_of(target), depth + 1)
     cast = f"transform(y.a, {name} -> {inner})"
-    lost = "exists(arrays_zip(y.a, z.a), e -> e.`0` IS NOT NULL AND e.`1` IS NULL)"
+    lost = "array_contains(zip_with(y.a, z.a, (p, q) -> p IS NOT NULL AND q IS NULL), true)"
     checked = let(f"CASE WHEN NOT {lost} THEN z.a END", cast, name="z")
     return let(checked, value, name="y")
 
@@ -117,7 +117,7 @@ def _to_float4(value: str) -> str:
 def _to_mz(value: str, source: SqlType) -> str:
     if source.kind in (Kind.DATE, *_STAMPS):
         value = f"cast(floor({micros_of(value, source)} / 1000BD) as bigint)"
-    return let("CASE WHEN x.a >= 0 AND x.a = floor(x.a) THEN try_cast(x.a as bigint) END", value, name="x")
+    return let("CASE WHEN x.a >= 0 AND x.a % 1 = 0 THEN try_cast(x.a as bigint) END", value, name="x")
 
 
 def _from_jsonb(value: str, target: SqlType) -> str:
@@ -250,7 +250,7 @@ def text_sql(value: str, source: SqlType, depth: int = 0) -> str:
         plain = f"cast({value} as string)"
         return plain if source.scale != NUMERIC_SCALE else f"regexp_replace({plain}, '\\\\.?0+$', '')"
     if kind in FLOATS:
-        return _float_text(value, 15 if kind is Kind.FLOAT8 else 6)
+        return float_text(value, 15 if kind is Kind.FLOAT8 else 6)
     if kind is Kind.BYTEA:
         return f"concat('\\\\x', lower(hex({value})))"
     if kind is Kind.TIME:
@@ -275,7 +275,7 @@ def text_sql(value: str, source: SqlType, depth: int = 0) -> str:
     return f"cast({value} as string)"
 
 
-def _float_text(value: str, digits: int) -> str:
+def float_text(value: str, digits: int, low: int = -4) -> str:
     """From Java's shortest digits, `d.dddE±x` or plain, to PostgreSQL's."""
     parts = let(
         "named_struct('m', CASE WHEN g.a LIKE '%E%' THEN replace(substring_index(g.a, 'E', 1), '.', '')"
@@ -299,7 +299,10 @@ def _float_text(value: str, digits: int) -> str:
     )
     number = let(
         let(
-            f"CASE WHEN i.b BETWEEN -4 AND {digits - 1} THEN {plain} ELSE {scientific} END", mantissa, "h.a.e", name="i"
+            f"CASE WHEN i.b BETWEEN {low} AND {digits - 1} THEN {plain} ELSE {scientific} END",
+            mantissa,
+            "h.a.e",
+            name="i",
         ),
         parts,
         name="h",

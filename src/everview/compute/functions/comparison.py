@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everview.compute.functions.contract import Function
-from everview.compute.functions.naming import ANY, ARRAYS, ORDERED, key_of, merged
+from everview.compute.functions.naming import ANY, ARRAYS, ORDERED, TEXT_ARRAY, key_of, merged
 from everview.compute.functions.numbers import fit
 from everview.compute.functions.order import sort_key, spark_equality_key, spark_sort_key
 from everview.compute.functions.spark_sql import Renderer, spark_type
-from everview.compute.ir.types import BOOLEAN, FLOAT4, FLOAT8, Kind, SqlType
+from everview.compute.ir.types import BOOLEAN, FLOAT4, FLOAT8, NUMERIC_PRECISION, TEXT, Kind, SqlType
 
 FUNCTIONS: list[Function] = []
 
@@ -27,11 +27,31 @@ _OPERATORS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
 
 def _compared(symbol: str) -> Renderer:
     def rendered(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+        if types[0] != types[1] and Kind.NUMERIC in (
+            types[0].kind,
+            *(each.element.kind for each in types if each.element),
+        ):
+            args, types = _aligned(args, types)
         key = spark_equality_key if symbol in ("=", "<>", "<=>") else spark_sort_key
         left, right = (key(each, arg) for arg, each in zip(args, types, strict=True))
         return f"({left} {symbol} {right})"
 
     return rendered
+
+
+def _aligned(args: Sequence[str], types: Sequence[SqlType]) -> tuple[Sequence[str], Sequence[SqlType]]:
+    """Decimals at one scale. Spark would choose one that drops digits where both do not fit into 38 together."""
+    common = merged(types)
+    number = common.element or common
+    if (
+        number.precision - number.scale + max(each.scale for each in (e.element or e for e in types))
+        <= NUMERIC_PRECISION
+    ):
+        return [f"cast({arg} as {spark_type(common)})" for arg in args], [common, common]
+    split = "CASE WHEN {0} IS NOT NULL THEN struct(cast({0} - {0} % 1 as decimal(38,0)), cast({0} % 1 as decimal(38,37))) END"
+    if common.kind is Kind.ARRAY:
+        return [f"transform({arg}, d -> {split.format('d')})" for arg in args], [TEXT_ARRAY, TEXT_ARRAY]
+    return [split.format(arg) for arg in args], [TEXT, TEXT]
 
 
 def _negated(symbol: str) -> Renderer:
@@ -95,7 +115,12 @@ def _extremes(of: SqlType) -> None:
             if of.kind not in (Kind.INTERVAL, Kind.JSONB, Kind.ARRAY):
                 return f"{name}({', '.join(f'cast({arg} as {spark_type(result)})' for arg in args)})"
             sorting = "array_max" if name == "greatest" else "array_min"
-            pairs = ", ".join(f"named_struct('k', {spark_sort_key(of, arg)}, 'v', {arg})" for arg in args)
+            # Of equal ones the first: 1 month and 30 days are.
+            sign = "-" if name == "greatest" else ""
+            pairs = ", ".join(
+                f"named_struct('k', {spark_sort_key(of, arg)}, 'i', {sign}{place}, 'v', {arg})"
+                for place, arg in enumerate(args)
+            )
             return f"{sorting}(filter(array({pairs}), e -> e.v IS NOT NULL)).v"
 
         return rendered

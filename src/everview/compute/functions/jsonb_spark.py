@@ -6,7 +6,7 @@ possessive, which Java runs as loops: no text is too long for the stack.
 
 from __future__ import annotations
 
-from everview.compute.functions.cast_spark import text_sql
+from everview.compute.functions.cast_spark import float_text, text_sql
 from everview.compute.functions.naming import element_of
 from everview.compute.functions.spark_sql import let
 from everview.compute.ir.types import Kind, SqlType
@@ -158,9 +158,9 @@ def to_jsonb_sql(value: str, sql_type: SqlType, depth: int = 0) -> str:
         plain = f"cast({value} as string)"
         return f"regexp_replace({plain}, '\\\\.?0+$', '')" if sql_type.scale else plain
     if kind in (Kind.FLOAT4, Kind.FLOAT8):
-        finite = "regexp_replace(cast(cast(cast(j.a as string) as decimal(38,18)) as string), '\\\\.?0+$', '')"
-        special = f"isnan(j.a) OR abs(j.a) = double('Infinity') THEN {quote(text_sql('j.a', sql_type))}"
-        return let(f"CASE WHEN {special} ELSE {finite} END", value, name="j")
+        plain = float_text("j.a", 400, -400)  # never with an exponent
+        special = f"isnan(j.a) OR abs(j.a) = double('Infinity') THEN {quote(plain)}"
+        return let(f"CASE WHEN {special} ELSE {plain} END", value, name="j")
     if kind is Kind.ARRAY:
         name = f"a{depth}"
         inner = to_jsonb_sql(name, element_of(sql_type), depth + 1)

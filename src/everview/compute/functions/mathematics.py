@@ -151,7 +151,7 @@ _POWER_FAILS = (
 )
 _POWER = let(
     let(
-        f"CASE WHEN v.a = 1 OR v.b = 0 THEN 1D WHEN {_POWER_FAILS} THEN NULL"
+        f"CASE WHEN v.a IS NULL OR v.b IS NULL THEN NULL WHEN v.a = 1 OR v.b = 0 THEN 1D WHEN {_POWER_FAILS} THEN NULL"
         f" WHEN v.a = -1 AND ({_INFINITE_B}) THEN 1D ELSE w.a + 0D END",
         "power(v.a, v.b)",
         name="w",

@@ -89,7 +89,11 @@ def quoted(text: str) -> str:
 
 def interval(months: str, days: str, micros: str) -> str:
     """An interval of three rendered parts; NULL where one is."""
-    parts = "'months', cast(v.a as int), 'days', cast(v.b as int), 'micros', cast(v.c as bigint)"
+    # Each field is nullable, for Arrow takes no NULL struct whose fields are not.
+    parts = ", ".join(
+        f"'{name}', CASE WHEN v.{letter} IS NOT NULL THEN v.{letter} END"
+        for name, letter in (("months", "a"), ("days", "b"), ("micros", "c"))
+    )
     whole = f"named_struct({parts})"
     return let(
         f"CASE WHEN v.a IS NOT NULL AND v.b IS NOT NULL AND v.c IS NOT NULL THEN {whole} END",

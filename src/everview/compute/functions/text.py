@@ -101,14 +101,19 @@ def _parts() -> None:
             lambda a, b: a.find(b) + 1,
             "CASE WHEN {1} = '' THEN nvl2({0}, 1, NULL) ELSE instr({0}, {1}) END",
         )
-    for name, sides in (("btrim", (True, True)), ("ltrim", (True, False)), ("rtrim", (False, True))):
-        _add(name, (TEXT,), TEXT, lambda a, sides=sides: _trim(a, " ", *sides), f"{name}({{0}}, ' ')")
+    for name, side, ends in (
+        ("btrim", "BOTH", (True, True)),
+        ("ltrim", "LEADING", (True, False)),
+        ("rtrim", "TRAILING", (False, True)),
+    ):
+        spark = f"trim({side} {{1}} FROM {{0}})"
+        _add(name, (TEXT,), TEXT, lambda a, ends=ends: _trim(a, " ", *ends), spark.replace("{1}", "' '"))
         _add(
             name,
             (TEXT, TEXT),
             TEXT,
-            lambda a, c, sides=sides: _trim(a, c, *sides),
-            f"CASE WHEN {{1}} = '' THEN {{0}} ELSE {name}({{0}}, {{1}}) END",
+            lambda a, c, ends=ends: _trim(a, c, *ends),
+            f"CASE WHEN {{1}} = '' THEN {{0}} ELSE {spark} END",
         )
     for name in ("lpad", "rpad"):
         small = f"CASE WHEN {{1}} <= {LENGTH_MAX} THEN CASE WHEN {{1}} <= 0 THEN "
