@@ -110,6 +110,20 @@ class Expressions:
             right = self.leaf(sql_type)
         return self.call(comparison(name, sql_type), left, right)
 
+    def equality(self) -> Scalar | None:
+        """Two columns of one type that are equal, if there are two: what joins are made of."""
+        pairs = [
+            (left, right)
+            for left, sql_type in enumerate(self.columns)
+            for right in range(left)
+            if self.columns[right] == sql_type
+        ]
+        if not pairs:
+            return None
+        left, right = self.choose.pick(pairs)
+        entry = comparison(self.choose.pick(("eq", "is_not_distinct_from")), self.columns[left])
+        return self.call(entry, Column(left, self.columns[left]), Column(right, self.columns[right]))
+
     def call(self, entry: Function, *args: Scalar) -> Call:
         """A call of a function."""
         return Call(entry.key, args, result_type(entry, [arg.type for arg in args]))

@@ -43,6 +43,7 @@ from everview.compute.ir.show import show
 from everview.compute.ir.types import FLOAT8, INT4, INT8, Kind, SqlType
 from tests.compute.choosing import Choose, Drawn, flip
 from tests.compute.expressions import KINDS, TYPES, Expressions, aggregates_over, result_type, schema_of, value_of
+from tests.compute.sizes import PRODUCT_MAX, ROWS_MAX, rows_max
 
 RANKS = {
     "row_number": INT8,
@@ -56,7 +57,7 @@ OPERATORS = (
     *("filter", "filter", "join", "join", "project", "map", "reduce", "union", "flat_map"),
     *("topk", "window", "threshold", "let", "negate"),
 )
-TABLES_MAX, ROWS_MAX, JOIN_INPUTS_MAX, PRODUCT_MAX = 3, 7, 3, 400
+TABLES_MAX, JOIN_INPUTS_MAX = 3, 3
 
 
 @dataclass(frozen=True)
@@ -93,23 +94,6 @@ def sample(choose: Choose, depth: int = 4, *, fails: bool = True, favour: Sequen
 def samples(draw: Callable[[st.SearchStrategy[Any]], Any], **options: Any) -> Sample:
     """The same for hypothesis."""
     return sample(Drawn(draw), **options)
-
-
-def rows_max(relation: Relation) -> int:
-    """No more distinct rows than this."""
-    match relation:
-        case Get(id):
-            return ROWS_MAX if id.startswith("t") else PRODUCT_MAX // ROWS_MAX  # what a Let binds may be larger
-        case Constant(rows):
-            return len(rows)
-        case Join(inputs):
-            return prod(map(rows_max, inputs))
-        case Union(inputs):
-            return sum(map(rows_max, inputs))
-        case Let(body=body):
-            return rows_max(body)
-        case _:
-            return rows_max(relation.input) * (4 if isinstance(relation, FlatMap | Window) else 1)
 
 
 class Plans:
@@ -193,6 +177,8 @@ class Plans:
         join: Relation = Join(tuple(inputs), tuple(equivalences), tuple(nullsafe))
         if flip(self.choose):
             expressions = self.expressions(join, signed=signed)
+            if equality := expressions.equality():
+                join = Filter(join, (equality,))
             join = Filter(join, tuple(expressions.predicate(1) for _ in range(self.choose.integer(1, 2))))
         return join
 

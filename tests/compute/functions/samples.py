@@ -226,7 +226,16 @@ OWN: dict[str, Sequence[Texts]] = {
         ("2023", "2", "28", "25", "0", "0"),
     ],
     "make_interval": [("1", "2", "3", "4", "5", "6", "7.8")[:count] for count in range(1, 8)],
-    "to_timestamp": [("0",), ("1700000000.123456",), ("-1.5",), ("NaN",), ("1e20",)],
+    "to_timestamp": [
+        ("2024-02-29 12:34:56", "YYYY-MM-DD HH24:MI:SS"),
+        ("2024-02-29 25:00:00", "YYYY-MM-DD HH24:MI:SS"),
+        ("12:34:56.5 2024-02-29", "HH24:MI:SS.MS YYYY-MM-DD"),
+        ("0",),
+        ("1700000000.123456",),
+        ("-1.5",),
+        ("NaN",),
+        ("1e20",),
+    ],
     "date_bin": [
         (stride, "2024-02-29 12:34:56.789", "2001-01-01")
         for stride in ("15 minutes", "1 day", "-1 day", "1 month", "0", "7 days 1 hour")
@@ -253,6 +262,30 @@ OWN: dict[str, Sequence[Texts]] = {
     "concat": [("a", None, "b"), (None,), ("x", "y")],
     "concat_ws": [(",", "a", None, "b"), (None, "a"), (",", None)],
     "jsonb_build_object": [("b", "1", "a", '"x"'), ("a", None), ("a", "1", "a", "2"), ()],
+    "to_char": [
+        (at, pattern)
+        for at in ("2024-02-29 12:34:56.789", "2021-07-04 00:02:03", "1999-12-31 23:59:59.999999", None)
+        for pattern in (
+            *(
+                "YYYY-MM-DD HH24:MI:SS.MS",
+                "Day, DD Month YYYY",
+                "FMDay FMDD FMMonth",
+                "DY mon Mon MON",
+                "HH12:MI AM",
+                "hh:mi pm",
+            ),
+            *("Q D ID DDD WW W IW IYYY CC YY", "US", '"the year" YYYY', "MONTH month"),
+        )
+    ],
+    "to_date": [
+        ("2024-02-29", "YYYY-MM-DD"),
+        ("20240229", "YYYYMMDD"),
+        ("29.02.2024", "DD.MM.YYYY"),
+        ("x", "YYYY-MM-DD"),
+        ("2023-02-29", "YYYY-MM-DD"),
+        ("2024-13-01", "YYYY-MM-DD"),
+        (" 2024-1-5 tail", "YYYY-MM-DD"),
+    ],
     "jsonb_build_array": [("1", None, '"x"'), ()],
     "subscript": [],
 }
@@ -385,6 +418,8 @@ def _texts(function: Function, types: tuple[SqlType, ...]) -> Iterator[Texts]:
     if name in OWN:
         kinds = [short_name(each) for each in types]
         for texts in OWN[name]:
+            if name == "to_timestamp" and len(types) == 1 and kinds != ["float8"]:
+                continue
             if len(texts) == len(types) or (function.variadic and len(texts) <= len(types)):
                 if name in ("substring", "substr") and (kinds[-1] == "text") != (not _is_int(texts[-1])):
                     continue

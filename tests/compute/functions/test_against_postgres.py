@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
@@ -12,15 +13,17 @@ import pytest
 
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.output import to_text
+from everview.compute.functions.registry import AGGREGATES, TABLES
 from everview.compute.ir.types import Kind, SqlType
 from tests.compute.functions.samples import Case, by_name, call, cases
+from tests.compute.functions.sets import groups, table_calls
 
 ATTEMPT = """
 CREATE OR REPLACE FUNCTION attempt(expression text) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE answer text[];
 BEGIN
-  EXECUTE 'SELECT CASE WHEN r IS NULL THEN ARRAY[''null''] ELSE ARRAY[''value'', format(''%s'', r)] END FROM (SELECT ' || expression || ' AS r) AS q'
-    INTO answer;
+  EXECUTE 'SELECT CASE WHEN r IS NULL THEN ARRAY[''null''] ELSE ARRAY[''value'', format(''%s'', r)] END'
+    || ' FROM (SELECT ' || expression || ' AS r) AS q' INTO answer;
   RETURN answer;
 EXCEPTION WHEN OTHERS THEN RETURN ARRAY['error', SQLSTATE];
 END $$;
@@ -96,13 +99,56 @@ def beyond(sql_type: SqlType, failure: Failure, theirs: list[str]) -> bool:
 @pytest.mark.parametrize("name", sorted(by_name()))
 def test_function(name: str, connection: psycopg.Connection[Any]) -> None:
     tried = [(case, sql) for function in by_name()[name] for case in cases(function) if (sql := call(case)) is not None]
-    answers = connection.execute(
-        "SELECT attempt(e) FROM unnest(%s::text[]) WITH ORDINALITY AS t(e, n) ORDER BY n", ([sql for _, sql in tried],)
-    ).fetchall()
     wrong = []
-    for (case, sql), (theirs,) in zip(tried, answers, strict=True):
+    for (case, sql), theirs in zip(tried, ask(connection, [sql for _, sql in tried]), strict=True):
         ours = case.evaluate()
         if differs(case, ours, theirs):
             shown = f"{ours.sqlstate} {ours}" if isinstance(ours, Failure) else ours
             wrong.append(f"{case.function.key} {sql}: {shown!r}, PostgreSQL {theirs}")
     assert not wrong, f"{len(wrong)} of {len(tried)}\n" + "\n".join(wrong[:40])
+
+
+def ask(connection: psycopg.Connection[Any], expressions: list[str]) -> list[list[str]]:
+    """What PostgreSQL answers to each expression."""
+    query = "SELECT attempt(e) FROM unnest(%s::text[]) WITH ORDINALITY AS t(e, n) ORDER BY n"
+    return [answer for (answer,) in connection.execute(query, (expressions,)).fetchall()]
+
+
+@pytest.mark.parametrize("name", sorted({each.name for each in AGGREGATES.values()}))
+def test_aggregate(name: str, connection: psycopg.Connection[Any]) -> None:
+    every = [group for each in AGGREGATES.values() if each.name == name for group in groups(each)]
+    asked = [group for group in every if not {Kind.MZ_TIMESTAMP, Kind.CHAR} & {each.kind for each in group.types}]
+    wrong = []
+    for group, theirs in zip(asked, ask(connection, [group.sql() for group in asked]), strict=True):
+        ours = group.evaluate()
+        if isinstance(ours, Failure):
+            right = theirs[0] == "error" and ours.sqlstate == theirs[1]
+        elif ours is None or theirs[0] != "value":
+            right = ours is None and theirs[0] == "null"
+        else:
+            right = same(group.result, ours, theirs[1], approximate=name in APPROXIMATE)
+        if not right:
+            wrong.append(f"{group.aggregate.key} {group.sql()}: {ours!r}, PostgreSQL {theirs}")
+    assert not wrong, f"{len(wrong)} of {len(asked)}\n" + "\n".join(wrong[:20])
+
+
+@pytest.mark.parametrize("name", sorted({each.name for each in TABLES.values()}))
+def test_table_function(name: str, connection: psycopg.Connection[Any]) -> None:
+    calls = [each for function in TABLES.values() if function.name == name for each in table_calls(function)]
+    wrong = []
+    for made, theirs in zip(calls, ask(connection, [each.sql() for each in calls]), strict=True):
+        ours = made.evaluate()
+        if isinstance(ours, Failure):
+            right = theirs == ["error", ours.sqlstate]
+        else:
+            shown = [
+                "|".join(
+                    "<NULL>" if value is None else to_text(value, each)
+                    for value, each in zip(row, made.columns, strict=True)
+                )
+                for row in ours
+            ]
+            right = theirs[0] == "value" and json.loads(theirs[1]) == shown
+        if not right:
+            wrong.append(f"{made.function.key} {made.texts}: {ours!r}, PostgreSQL {theirs}")
+    assert not wrong, f"{len(wrong)} of {len(calls)}\n" + "\n".join(wrong[:20])

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from everview.compute.functions.contract import Failure, Function
-from everview.compute.functions.registry import FUNCTIONS
+from everview.compute.functions.registry import AGGREGATES, FUNCTIONS, TABLES
 from everview.compute.functions.spark_sql import SETTINGS, NotOnSpark, quoted, render, spark_type
 from everview.compute.ir.types import TIMESTAMP, Interval, Kind, SqlType, array_of, arrow_type
 from tests.compute.functions.samples import LITERAL, Case, cases
+from tests.compute.functions.sets import groups, table_calls
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -210,3 +211,88 @@ def difference(case: Case, found: Any) -> str | None:
     if ours is None and fails and None not in case.values:
         return f"{case.function.key} {case.texts}: NULL without a failure"
     return None
+
+
+def test_aggregates(session: SparkSession) -> None:
+    expressions, expected = [], []
+    frames: dict[tuple[SqlType, ...], list[tuple[int, tuple[Any, ...]]]] = {}
+    wrong, number = [], 0
+    for aggregate in AGGREGATES.values():
+        for group in groups(aggregate):
+            ours = group.evaluate()
+            if isinstance(ours, Failure) or not group.rows:
+                continue
+            number += 1
+            frames.setdefault(group.types, []).extend((number, row) for row in group.values)
+            expected.append((group, number, ours))
+    answers: dict[tuple[tuple[SqlType, ...], SqlType, str], dict[int, Any]] = {}
+    for place, (types, rows) in enumerate(frames.items()):
+        names = [f"a{at}" for at in range(len(types))]
+        arrays = [pa.array([plain(row[at]) for _, row in rows], arrow_type(each)) for at, each in enumerate(types)]
+        table = pa.table([pa.array([number for number, _ in rows], pa.int64()), *arrays], names=["n", *names])
+        casts = [f"cast({name} as {spark_type(each)}) AS {name}" for name, each in zip(names, types, strict=True)]
+        session.createDataFrame(table).selectExpr("n", *casts).createOrReplaceTempView(f"groups{place}")
+        wanted = {(group.result, group.aggregate.key): group for group, _, _ in expected if group.types == types}
+        expressions = [render(group.aggregate, names, types, group.result) for group in wanted.values()]
+        selected = ", ".join(f"{sql} AS r{at}" for at, sql in enumerate(expressions))
+        answer = session.sql(f"SELECT n, {selected} FROM groups{place} GROUP BY n").toArrow()
+        numbers = answer.column("n").to_pylist()
+        for at, (result, key) in enumerate(wanted):
+            found = answer.column(f"r{at}").to_pylist()
+            answers[types, result, key] = dict(zip(numbers, found, strict=True))
+    for group, number, ours in expected:
+        theirs = value_of(answers[group.types, group.result, group.aggregate.key][number], group.result)
+        rough = Kind.FLOAT4 in [each.kind for each in group.types] or Kind.FLOAT8 in [each.kind for each in group.types]
+        if not same(ours, theirs, approximate=rough):
+            wrong.append(f"{group.aggregate.key} {group.rows}: {ours!r}, Spark {theirs!r}")
+    assert not wrong, f"{len(wrong)}\n" + "\n".join(wrong[:60])
+
+
+def test_table_functions(session: SparkSession) -> None:
+    wrong, columns, frames = [], [], []
+    for function in TABLES.values():
+        for made in table_calls(function):
+            literal = range(1, len(made.types)) if function.name.startswith("regexp") else ()
+            place = len(columns)
+            names = [f"t{place}_{at}" for at in range(len(made.types))]
+            args = [
+                quoted(text) if at in literal and text else name
+                for at, (text, name) in enumerate(zip(made.texts, names, strict=True))
+            ]
+            columns.append((made, function.spark(args, made.types, made.columns)))
+            frames += [(name, value, each) for name, value, each in zip(names, made.values, made.types, strict=True)]
+    table = pa.table(
+        [pa.array([plain(value)], arrow_type(each)) for _, value, each in frames], names=[name for name, _, _ in frames]
+    )
+    typed = [f"cast({name} as {spark_type(each)}) AS {name}" for name, _, each in frames]
+    session.createDataFrame(table).selectExpr(*typed).createOrReplaceTempView("tables")
+    for start in range(0, len(columns), EXPRESSIONS_MAX):
+        some = columns[start : start + EXPRESSIONS_MAX]
+        row = session.sql(
+            "SELECT " + ", ".join(f"{sql} AS r{at}" for at, (_, sql) in enumerate(some)) + " FROM tables"
+        ).toArrow()
+        for at, (made, _) in enumerate(some):
+            found = row.column(f"r{at}").to_pylist()[0]
+            ours = made.evaluate()
+            if isinstance(ours, Failure):
+                if found is not None or not made.function.fails:
+                    wrong.append(f"{made.function.key} {made.texts}: {ours.sqlstate}, Spark {found!r}")
+                continue
+            theirs = (
+                None
+                if found is None
+                else [
+                    tuple(naive(value_of(entry[f"c{place}"], each), each) for place, each in enumerate(made.columns))
+                    for entry in found
+                ]
+            )
+            if theirs is None or not same(
+                [list(each) for each in ours], [list(each) for each in theirs], approximate=False
+            ):
+                wrong.append(f"{made.function.key} {made.texts}: {ours!r}, Spark {theirs!r}")
+    assert not wrong, f"{len(wrong)}\n" + "\n".join(wrong[:60])
+
+
+def naive(value: Any, sql_type: SqlType) -> Any:
+    """Without the zone that PySpark gives, as Arrow, to timestamps inside other types."""
+    return value.replace(tzinfo=None) if sql_type.kind is Kind.TIMESTAMP and value is not None else value

@@ -48,7 +48,8 @@ def _aligned(args: Sequence[str], types: Sequence[SqlType]) -> tuple[Sequence[st
         <= NUMERIC_PRECISION
     ):
         return [f"cast({arg} as {spark_type(common)})" for arg in args], [common, common]
-    split = "CASE WHEN {0} IS NOT NULL THEN struct(cast({0} - {0} % 1 as decimal(38,0)), cast({0} % 1 as decimal(38,37))) END"
+    parts = "struct(cast({0} - {0} % 1 as decimal(38,0)), cast({0} % 1 as decimal(38,37)))"
+    split = f"CASE WHEN {{0}} IS NOT NULL THEN {parts} END"
     if common.kind is Kind.ARRAY:
         return [f"transform({arg}, d -> {split.format('d')})" for arg in args], [TEXT_ARRAY, TEXT_ARRAY]
     return [split.format(arg) for arg in args], [TEXT, TEXT]

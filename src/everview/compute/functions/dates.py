@@ -253,23 +253,25 @@ def zone(name: str) -> ZoneInfo:
         raise Failure("22023", f'time zone "{name}" not recognized') from None
 
 
+def _at_zone(name: str, value: datetime) -> datetime:
+    try:
+        if value.tzinfo:
+            return value.astimezone(zone(name)).replace(tzinfo=None)
+        return value.replace(tzinfo=zone(name)).astimezone(UTC)
+    except OverflowError:
+        raise Failure("22008", "timestamp out of range") from None
+
+
 def _zones() -> None:
-    _add(
-        "timezone",
-        (TEXT, TIMESTAMPTZ),
-        TIMESTAMP,
-        lambda name, value: value.astimezone(zone(name)).replace(tzinfo=None),
-        "convert_timezone('UTC', {0}, cast({1} as timestamp_ntz))",
-        fails=True,
-    )
-    _add(
-        "timezone",
-        (TEXT, TIMESTAMP),
-        TIMESTAMPTZ,
-        lambda name, value: value.replace(tzinfo=zone(name)).astimezone(UTC),
-        "cast(convert_timezone({0}, 'UTC', {1}) as timestamp)",
-        fails=True,
-    )
+    """AT TIME ZONE. On Spark an unknown name ends the query: it should be a literal, which `zone` can check."""
+
+    def rendered(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+        source, target = ("'UTC'", args[0]) if types[1].kind is Kind.TIMESTAMPTZ else (args[0], "'UTC'")
+        moved = f"convert_timezone({source}, {target}, cast({args[1]} as timestamp_ntz))"
+        return timestamp_of(micros_sql(moved, TIMESTAMP), result)
+
+    for of, result in ((TIMESTAMPTZ, TIMESTAMP), (TIMESTAMP, TIMESTAMPTZ)):
+        _add("timezone", (TEXT, of), result, _at_zone, rendered, fails=True)
 
 
 def _make_date(year: int, month: int, of_month: int) -> Any:

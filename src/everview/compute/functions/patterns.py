@@ -68,7 +68,8 @@ def _column_like(args: Sequence[str], ignore_case: bool) -> str:
         + plain.format("l.c")
         + ", '.|') END, '.)'), 1)"
     )
-    piece = f"CASE WHEN length(c) = 2 THEN {literal} WHEN c = '%' THEN '.*' WHEN c = '_' THEN '.' ELSE {plain.format('c')} END"
+    wild = "WHEN c = '%' THEN '.*' WHEN c = '_' THEN '.'"
+    piece = f"CASE WHEN length(c) = 2 THEN {literal} {wild} ELSE {plain.format('c')} END"
     body = f"concat('(?s{_case(ignore_case)})^', array_join(transform({tokens}, c -> {piece}), ''), '\\\\z')"
     # A pattern that ends with an escape leaves it over as the last token.
     dangling = f"l.c <> '' AND try_element_at({tokens}, -1) = l.c"

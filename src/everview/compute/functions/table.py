@@ -126,10 +126,12 @@ def _decimals_sql(args: Sequence[str], _types: Columns, columns: Columns) -> str
     step = args[2] if len(args) == 3 else "1"
     none = f"cast(array() as array<struct<c0: {to}>>)"
     ratio = "(v.b - v.a) / v.c"
-    series = f"transform(sequence(0L, cast(floor({ratio}) as bigint)), e -> named_struct('c0', cast(v.a + v.c * cast(e as decimal(18,0)) as {to})))"
+    value = f"cast(v.a + v.c * cast(e as decimal(18,0)) as {to})"
+    series = f"transform(sequence(0L, cast(floor({ratio}) as bigint)), e -> named_struct('c0', {value}))"
     body = (
         f"CASE WHEN v.a IS NULL OR v.b IS NULL OR v.c IS NULL THEN {none} WHEN v.c = 0 THEN NULL"
-        f" WHEN (v.c > 0 AND v.a > v.b) OR (v.c < 0 AND v.a < v.b) THEN {none} WHEN {ratio} <= {ROWS_MAX} THEN {series} END"
+        f" WHEN (v.c > 0 AND v.a > v.b) OR (v.c < 0 AND v.a < v.b) THEN {none}"
+        f" WHEN {ratio} <= {ROWS_MAX} THEN {series} END"
     )
     return let(body, *(f"cast({each} as {to})" for each in (args[0], args[1], step)))
 
@@ -163,9 +165,10 @@ def _timestamps_sql(args: Sequence[str], types: Columns, columns: Columns) -> st
         name="n",
     )
     series = f"aggregate(sequence(1, {count}), array(v.a), (s, e) -> {more})"
+    first, last = micros_sql("v.a", types[0]), micros_sql("v.b", types[1])
     regular = (
-        f"transform(sequence(0L, cast(({micros_sql('v.b', types[1])} - {micros_sql('v.a', types[0])}) div w.a as bigint)),"
-        f" e -> cast(timestamp_micros({micros_sql('v.a', types[0])} + e * cast(w.a as bigint)) as {to}))"
+        f"transform(sequence(0L, cast(({last} - {first}) div w.a as bigint)),"
+        f" e -> cast(timestamp_micros({first} + e * cast(w.a as bigint)) as {to}))"
     )
     body = (
         f"CASE WHEN w.a = 0 THEN NULL WHEN NOT ({inside}) THEN {none}"

@@ -377,7 +377,8 @@ def _encodings() -> None:
         (BYTEA, TEXT),
         TEXT,
         _encode,
-        f"CASE lower({{1}}) WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN {lines} WHEN 'escape' THEN {escape} END",
+        f"CASE lower({{1}}) WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN {lines}"
+        f" WHEN 'escape' THEN {escape} END",
         fails=True,
     )
     _add(

@@ -21,7 +21,8 @@ from everview.compute.sql.errors import (
     did_you_mean,
     unsupported,
 )
-from everview.compute.sql.expression import Expressions, identifier
+from everview.compute.sql.expression import Expressions
+from everview.compute.sql.forms import identifier
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.scope import Catalog, Named, Scope
 

@@ -24,7 +24,8 @@ from everview.compute.sql.errors import (
     SqlError,
     unsupported,
 )
-from everview.compute.sql.expression import Expressions, identifier
+from everview.compute.sql.expression import Expressions
+from everview.compute.sql.forms import identifier
 from everview.compute.sql.lower import lower
 from everview.compute.sql.parse import Tree, parse_query, position_of
 from everview.compute.sql.scope import Catalog, Cte, Scope

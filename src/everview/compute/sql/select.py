@@ -13,9 +13,11 @@ from everview.compute.ir.relation import Aggregate, Order
 from everview.compute.ir.scalar import Case, Column, Literal, transform
 from everview.compute.ir.types import INT4
 from everview.compute.sql import hir
+from everview.compute.sql.calls import Calls, Placeholder
 from everview.compute.sql.coerce import call, settled
 from everview.compute.sql.errors import GROUPING_ERROR, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError, unsupported
-from everview.compute.sql.expression import Calls, Expressions, Placeholder, identifier
+from everview.compute.sql.expression import Expressions
+from everview.compute.sql.forms import identifier
 from everview.compute.sql.from_clause import BindQuery, From
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.scope import Catalog, Scope

@@ -140,7 +140,7 @@ def _map(scalars: Sequence[Scalar], start: int, source: str) -> str:
     select = f"SELECT {_row(columns(start))} FROM {source}"
     place = 0
     while place < len(scalars):
-        end = place
+        end = place + 1
         while end < len(scalars) and max(columns_of(scalars[end]), default=-1) < start + place:
             end += 1
         added = [f"{render_scalar(scalars[each])} AS {column(start + each)}" for each in range(place, end)]

@@ -1,0 +1,406 @@
+"""The forms of expressions: one small function for each kind of node, called with the binder and the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from everview.compute.ir.scalar import And, Case, Coalesce, Literal, Or
+from everview.compute.ir.types import BOOLEAN, INT4, INT8, INTERVAL, TEXT, UNKNOWN, Kind, array_of, numeric
+from everview.compute.sql import hir
+from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
+from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
+from everview.compute.sql.datatypes import bind_type
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.parse import Tree, position_of
+
+if TYPE_CHECKING:
+    from everview.compute.sql.expression import Expressions
+
+
+def _literal(binder: Expressions, tree: exp.Literal) -> hir.HScalar:
+    if tree.is_string:
+        return Literal(tree.this, UNKNOWN)
+    text = tree.this
+    if text.isdigit():
+        value = int(text)
+        for kind, limit in ((INT4, 2**31), (INT8, 2**63)):
+            if value < limit:
+                return Literal(value, kind)
+    number = Decimal(text)
+    scale = max(0, -int(number.as_tuple().exponent))
+    digits = max(len(number.as_tuple().digits), scale)
+    if digits > 38 or scale > 18:
+        return coerce(Literal(text, UNKNOWN), numeric())
+    fixed = number.quantize(Decimal(1).scaleb(-scale))
+    return Literal(fixed, numeric(max(1, len(fixed.as_tuple().digits), scale), scale))
+
+
+def _string(binder: Expressions, tree: Tree) -> hir.HScalar:
+    return Literal(tree.this, UNKNOWN)
+
+
+def _adjacent_strings(binder: Expressions, tree: exp.Concat) -> hir.HScalar:
+    return Literal("".join(each.this for each in tree.expressions), UNKNOWN)
+
+
+def _hex(binder: Expressions, tree: exp.HexString) -> hir.HScalar:
+    raise unsupported("a bit-string literal", position_of(tree), hint="write '\\x…'::bytea")
+
+
+def _boolean(binder: Expressions, tree: exp.Boolean) -> hir.HScalar:
+    return Literal(bool(tree.this), BOOLEAN)
+
+
+def _null(binder: Expressions, tree: exp.Null) -> hir.HScalar:
+    return Literal(None, UNKNOWN)
+
+
+def _column_ref(binder: Expressions, tree: exp.Column) -> hir.HScalar:
+    if isinstance(tree.this, exp.Star):
+        raise SqlError(SYNTAX_ERROR, "* is not allowed here", position=position_of(tree))
+    table = identifier(tree.args["table"]) if tree.args.get("table") is not None else None
+    return binder.scope.find(table, identifier(tree.this), position_of(tree))
+
+
+def identifier(tree: Tree) -> str:
+    """The name that an identifier means: folded to lower case unless it is quoted."""
+    return str(tree.name if tree.args.get("quoted") else tree.name.lower())
+
+
+def _paren(binder: Expressions, tree: exp.Paren) -> hir.HScalar:
+    return binder.bind(tree.this)
+
+
+def _cast(binder: Expressions, tree: exp.Cast) -> hir.HScalar:
+    return coerce(settled_unless_literal(binder.bind(tree.this)), bind_type(tree.to), "explicit", position_of(tree))
+
+
+def settled_unless_literal(scalar: hir.HScalar) -> hir.HScalar:
+    """A quoted literal keeps its openness; anything else of unknown type becomes text."""
+    return scalar if isinstance(scalar, Literal) else settled(scalar)
+
+
+def _and(binder: Expressions, tree: exp.And) -> hir.HScalar:
+    return And((binder.bind_as(tree.this, BOOLEAN), binder.bind_as(tree.expression, BOOLEAN)))
+
+
+def _or(binder: Expressions, tree: exp.Or) -> hir.HScalar:
+    return Or((binder.bind_as(tree.this, BOOLEAN), binder.bind_as(tree.expression, BOOLEAN)))
+
+
+def _not(binder: Expressions, tree: exp.Not) -> hir.HScalar:
+    if isinstance(tree.this, exp.Is):
+        return _is(binder, tree.this, negated=True)
+    return call("not", [binder.bind_as(tree.this, BOOLEAN)])
+
+
+def _is(binder: Expressions, tree: exp.Is, negated: bool = False) -> hir.HScalar:
+    value, what = binder.bind(tree.this), tree.expression
+    negated = negated != bool(tree.args.get("negate"))
+    name = {exp.Null: "null", exp.Boolean: "true" if what.this else "false"}.get(type(what))
+    if name is None:
+        raise unsupported(f"IS {what.sql('postgres')}", position_of(tree))
+    if name != "null":
+        value = coerce(value, BOOLEAN, "implicit", position_of(tree))
+    return call(f"is not {name}" if negated else f"is {name}", [settled(value)])
+
+
+def _negative(binder: Expressions, tree: exp.Neg) -> hir.HScalar:
+    value = binder.bind(tree.this)
+    if (
+        isinstance(value, Literal)
+        and value.value is not None
+        and value.type.kind in (Kind.INT4, Kind.INT8, Kind.NUMERIC)
+    ):
+        return Literal(-value.value, value.type)
+    return call("-", [value], position_of(tree))
+
+
+def _in(binder: Expressions, tree: exp.In) -> hir.HScalar:
+    if tree.args.get("query") is not None:
+        return binder.quantified(tree.this, "=", tree.args["query"], every=False)
+    options = tree.expressions
+    if isinstance(tree.this, exp.Tuple):
+        return Or(tuple(_rows_equal(binder, tree.this, each) for each in options))
+    left, *rights = unified([binder.bind(tree.this), *map(binder.bind, options)], "IN", position_of(tree))
+    return Or(tuple(call("=", [left, right]) for right in rights))
+
+
+def _rows_equal(binder: Expressions, left: Tree, right: Tree) -> hir.HScalar:
+    lefts, rights = _row(left), _row(right)
+    if len(lefts) != len(rights):
+        raise SqlError(SYNTAX_ERROR, "unequal number of entries in row expressions", position=position_of(left))
+    pairs = zip(lefts, rights, strict=True)
+    return And(tuple(call("=", [binder.bind(a), binder.bind(b)], position_of(a)) for a, b in pairs))
+
+
+def _row(tree: Tree) -> list[Tree]:
+    return list(tree.expressions)
+
+
+def _is_row(tree: Tree) -> bool:
+    return isinstance(tree, exp.Tuple) or (isinstance(tree, exp.Anonymous) and tree.name.lower() == "row")
+
+
+def _comparison(binder: Expressions, tree: Tree) -> hir.HScalar:
+    operator, right = _COMPARISON[type(tree)], tree.expression
+    if isinstance(right, (exp.Any, exp.All)):
+        return _quantified(binder, tree.this, operator, right)
+    if _is_row(tree.this) and _is_row(right):
+        if operator not in ("=", "<>"):
+            raise unsupported("ordering of row expressions", position_of(tree))
+        equal = _rows_equal(binder, tree.this, right)
+        return equal if operator == "=" else call("not", [equal])
+    return call(operator, [binder.bind(tree.this), binder.bind(right)], position_of(tree))
+
+
+def _quantified(binder: Expressions, left: Tree, operator: str, right: Tree) -> hir.HScalar:
+    inside, every = right.this, isinstance(right, exp.All)
+    while isinstance(inside, exp.Paren):
+        inside = inside.this
+    if isinstance(inside, (exp.Subquery, exp.Query)):
+        return binder.quantified(left, operator, inside, every=every)
+    value = binder.bind(left)
+    if isinstance(inside, exp.Array):
+        items = [call(operator, [value, binder.bind(each)], position_of(left)) for each in inside.expressions]
+        return And(tuple(items)) if every else Or(tuple(items))
+    array = binder.bind(inside)
+    if array.type.kind is Kind.UNKNOWN:
+        array = coerce(array, array_of(settled(value).type), "implicit", position_of(inside))
+    name = {("=", False): "any_eq", ("<>", True): "all_ne"}.get((operator, every))
+    if name is None:
+        hint = "compare with a subquery: (SELECT unnest(…))"
+        raise unsupported(f"{operator} {'ALL' if every else 'ANY'} over an array", position_of(left), hint)
+    return call(name, [value, array], position_of(left))
+
+
+def _between(binder: Expressions, tree: exp.Between) -> hir.HScalar:
+    value, low, high = (binder.bind(each) for each in (tree.this, tree.args["low"], tree.args["high"]))
+    position = position_of(tree)
+    return And((call(">=", [value, low], position), call("<=", [value, high], position)))
+
+
+def _distinct_from(binder: Expressions, tree: Tree) -> hir.HScalar:
+    name = "is distinct from" if isinstance(tree, exp.NullSafeNEQ) else "is not distinct from"
+    return call(name, [binder.bind(tree.this), binder.bind(tree.expression)], position_of(tree))
+
+
+def _case(binder: Expressions, tree: exp.Case) -> hir.HScalar:
+    subject = tree.this
+    conditions = []
+    for branch in tree.args["ifs"]:
+        if subject is None:
+            conditions.append(binder.bind_as(branch.this, BOOLEAN))
+        else:
+            conditions.append(call("=", [binder.bind(subject), binder.bind(branch.this)], position_of(branch)))
+    default = tree.args.get("default")
+    values = [binder.bind(branch.args["true"]) for branch in tree.args["ifs"]]
+    values.append(binder.bind(default) if default is not None else Literal(None, UNKNOWN))
+    *results, otherwise = unified([settled(value) if all_open(values) else value for value in values], "CASE")
+    return Case(tuple(zip(conditions, results, strict=True)), otherwise, otherwise.type)
+
+
+def _like(binder: Expressions, tree: Tree, escape: Tree | None = None) -> hir.HScalar:
+    name = "~~*" if isinstance(tree, exp.ILike) else "~~"
+    args = [binder.bind(tree.this), binder.bind(tree.expression)]
+    if escape is not None:
+        args.append(binder.bind(escape))
+    return call(name, [settled(arg) for arg in args], position_of(tree))
+
+
+def _escape(binder: Expressions, tree: exp.Escape) -> hir.HScalar:
+    matched = _like(binder, tree.this, tree.expression)
+    return call("not", [matched]) if tree.this.args.get("negate") else matched
+
+
+def _exists(binder: Expressions, tree: exp.Exists) -> hir.HScalar:
+    return hir.Subquery("exists", binder.subquery(tree.this)[0])
+
+
+def _scalar_subquery(binder: Expressions, tree: Tree) -> hir.HScalar:
+    query, _ = binder.subquery(tree)
+    columns = hir.types(query)
+    if len(columns) != 1:
+        raise SqlError(SYNTAX_ERROR, "subquery must return only one column", position=position_of(tree))
+    return hir.Subquery("scalar", query, columns[0])
+
+
+def _array(binder: Expressions, tree: exp.Array) -> hir.HScalar:
+    items = [binder.bind(each) for each in tree.expressions]
+    if not items:
+        hint = "write an explicit cast: ARRAY[]::integer[]"
+        raise SqlError("42P18", "cannot determine type of empty array", hint=hint, position=position_of(tree))
+    items = [settled(item) for item in items] if all_open(items) else unified(items, "ARRAY", position_of(tree))
+    return call("array", items, position_of(tree))
+
+
+def _subscript(binder: Expressions, tree: exp.Bracket) -> hir.HScalar:
+    value = binder.bind(tree.this)
+    for index in tree.expressions:
+        if isinstance(index, exp.Slice):
+            bounds = [Literal(None, INT4) if b is None else binder.bind(b) for b in (index.this, index.expression)]
+            value = call("slice", [value, *bounds], position_of(tree))
+        else:
+            value = call("subscript", [value, binder.bind(index)], position_of(tree))
+    return value
+
+
+def _interval(binder: Expressions, tree: exp.Interval) -> hir.HScalar:
+    unit = tree.args.get("unit")
+    text = tree.this.name if tree.this is not None else ""
+    return coerce(
+        Literal(f"{text} {unit.name}" if unit is not None else text, UNKNOWN), INTERVAL, "explicit", position_of(tree)
+    )
+
+
+def _extract(binder: Expressions, tree: exp.Extract) -> hir.HScalar:
+    part = Literal(tree.this.name.lower(), TEXT)
+    return call("extract", [part, binder.bind(tree.expression)], position_of(tree))
+
+
+def _substring(binder: Expressions, tree: exp.Substring) -> hir.HScalar:
+    given = [tree.this, tree.args.get("start"), tree.args.get("length")]
+    return call("substring", [binder.bind(each) for each in given if each is not None], position_of(tree))
+
+
+def _trim(binder: Expressions, tree: exp.Trim) -> hir.HScalar:
+    side = (tree.args.get("position") or "BOTH").upper()
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
+    given = [tree.this] + ([tree.expression] if tree.args.get("expression") is not None else [])
+    return call(name, [binder.bind(each) for each in given], position_of(tree))
+
+
+def _position(binder: Expressions, tree: exp.StrPosition) -> hir.HScalar:
+    return call("strpos", [binder.bind(tree.this), binder.bind(tree.args["substr"])], position_of(tree))
+
+
+def _at_time_zone(binder: Expressions, tree: exp.AtTimeZone) -> hir.HScalar:
+    return call("timezone", [binder.bind(tree.args["zone"]), binder.bind(tree.this)], position_of(tree))
+
+
+def _collate(binder: Expressions, tree: exp.Collate) -> hir.HScalar:
+    if tree.expression.name not in ("C", "POSIX", "default", "ucs_basic"):
+        raise unsupported(
+            f'collation "{tree.expression.name}"', position_of(tree), hint="text is ordered by code points"
+        )
+    return binder.bind(tree.this)
+
+
+def _placeholder(binder: Expressions, tree: exp.Placeholder) -> hir.HScalar:
+    assert binder.calls.windows is not None
+    index = int(tree.name)
+    return Placeholder("window", index, binder.calls.windows[index].type)
+
+
+def _filtered_aggregate(binder: Expressions, tree: exp.Filter) -> hir.HScalar:
+    return binder.aggregate(tree.this, tree.expression.this)
+
+
+def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
+    name = tree.name.lower()
+    if name in AGGREGATE_NAMES:
+        return binder.aggregate(tree)
+    if name in WINDOW_NAMES:
+        message = f"window function {name} requires an OVER clause"
+        raise SqlError("42P20", message, position=position_of(tree))
+    if name == "array" and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Query):
+        query, _ = binder.subquery(tree.expressions[0])
+        return hir.Subquery("array", query, array_of(hir.types(query)[0]))
+    args = [binder.bind(each) for each in tree.expressions]
+    if name == "grouping":
+        return binder.grouping(tuple(args), position_of(tree))
+    special = _SPECIAL.get(name)
+    return special(args, position_of(tree)) if special is not None else call(name, args, position_of(tree))
+
+
+def _coalesce(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
+    args = [settled(arg) for arg in args] if all_open(args) else unified(args, "COALESCE", position)
+    return Coalesce(tuple(args), args[0].type)
+
+
+def _nullif(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
+    equal = call("=", args, position)
+    first = settled(args[0])
+    return Case(((equal, Literal(None, first.type)),), first, first.type)
+
+
+def _greatest(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
+    return _extreme("greatest", args, position)
+
+
+def _least(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
+    return _extreme("least", args, position)
+
+
+def _extreme(name: str, args: list[hir.HScalar], position: int | None) -> hir.HScalar:
+    args = [settled(arg) for arg in args] if all_open(args) else unified(args, name.upper(), position)
+    return call(name, args, position)
+
+
+_SPECIAL = {"coalesce": _coalesce, "nullif": _nullif, "greatest": _greatest, "least": _least}
+_COMPARISON = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+BINARY: dict[type, str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.Pow: "^",
+    exp.DPipe: "||",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "#",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+    exp.RegexpLike: "~",
+    exp.RegexpILike: "~*",
+    exp.ArrayContainsAll: "@>",
+    exp.ArrayContainedBy: "<@",
+    exp.ArrayOverlaps: "&&",
+    exp.JSONBContains: "?",
+}
+HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
+    exp.Literal: _literal,
+    exp.ByteString: _string,
+    exp.RawString: _string,
+    exp.Concat: _adjacent_strings,
+    exp.HexString: _hex,
+    exp.Boolean: _boolean,
+    exp.Null: _null,
+    exp.Column: _column_ref,
+    exp.Paren: _paren,
+    exp.Cast: _cast,
+    exp.And: _and,
+    exp.Or: _or,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.Neg: _negative,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.NullSafeEQ: _distinct_from,
+    exp.NullSafeNEQ: _distinct_from,
+    exp.Case: _case,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Escape: _escape,
+    exp.Exists: _exists,
+    exp.Subquery: _scalar_subquery,
+    exp.Select: _scalar_subquery,
+    exp.Array: _array,
+    exp.Bracket: _subscript,
+    exp.Interval: _interval,
+    exp.Extract: _extract,
+    exp.Substring: _substring,
+    exp.Trim: _trim,
+    exp.StrPosition: _position,
+    exp.AtTimeZone: _at_time_zone,
+    exp.Collate: _collate,
+    exp.Filter: _filtered_aggregate,
+    exp.Placeholder: _placeholder,
+    exp.Anonymous: _function,
+    **dict.fromkeys(_COMPARISON, _comparison),
+}
