@@ -46,11 +46,8 @@ from tests.compute.expressions import KINDS, TYPES, Expressions, aggregates_over
 from tests.compute.sizes import PRODUCT_MAX, ROWS_MAX, rows_max
 
 RANKS = {
-    "row_number": INT8,
-    "rank": INT8,
-    "dense_rank": INT8,
-    "percent_rank": FLOAT8,
-    "cume_dist": FLOAT8,
+    **dict.fromkeys(("row_number", "rank", "dense_rank"), INT8),
+    **dict.fromkeys(("percent_rank", "cume_dist"), FLOAT8),
 }
 # Filters and joins are what most passes are about.
 OPERATORS = (
@@ -156,11 +153,9 @@ class Plans:
         ]
         below = self.relation(depth, signed=signed)
         entry = self.choose.pick(entries)
-        # Small literals as bounds beside small columns: a series between two columns may be very long.
-        args: list[Scalar] = [
-            Literal(self.choose.integer(index, index + 2), INT4) for index, _ in enumerate(entry.args)
-        ]
-        return FlatMap(below, entry.key, tuple(args), (INT4,))
+        # Only small literals: a series between two columns may be very long.
+        args = tuple(Literal(self.choose.integer(index, index + 2), INT4) for index, _ in enumerate(entry.args))
+        return FlatMap(below, entry.key, args, (INT4,))
 
     def join(self, depth: int, *, signed: bool) -> Relation:
         count = self.choose.integer(2, JOIN_INPUTS_MAX if depth < 2 else 2)
@@ -201,8 +196,7 @@ class Plans:
 
     def union(self, depth: int, *, signed: bool) -> Relation:
         first = self.relation(depth, signed=signed)
-        others = [self.conform(self.relation(min(depth, 2), signed=signed), types(first)) for _ in range(1)]
-        return Union((first, *others))
+        return Union((first, self.conform(self.relation(min(depth, 2), signed=signed), types(first))))
 
     def conform(self, relation: Relation, schema: Sequence[SqlType]) -> Relation:
         """The relation's rows as rows of these types."""

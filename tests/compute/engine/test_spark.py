@@ -22,8 +22,21 @@ from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Rows, rows_of
 from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.engine.spark.session import SMALL, profile
-from everview.compute.ir.relation import Constant, Frame, Get, Map, Order, Relation, Window, WindowFunction, types, walk
+from everview.compute.engine.spark.session import profiles
+from everview.compute.ir.relation import (
+    Constant,
+    Frame,
+    Get,
+    Map,
+    Negate,
+    Order,
+    Reduce,
+    Relation,
+    Window,
+    WindowFunction,
+    types,
+    walk,
+)
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -90,7 +103,7 @@ Schemas = Mapping[str, Mapping[str, SqlType]]
 
 @pytest.fixture(scope="module")
 def engine(spark: SparkSession) -> SparkEngine:
-    return SparkEngine(profile(spark, SMALL))
+    return SparkEngine(profiles(spark).small)
 
 
 def collections(data: Mapping[str, Sequence[tuple[Any, ...]]], schemas: Schemas) -> dict[str, Rows]:
@@ -230,3 +243,24 @@ def test_what_spark_refuses_shows_the_statement(engine: SparkEngine) -> None:
     mistaken = Map(Get("t", (INT4,)), (Column(7, INT4),))
     with pytest.raises(PlanRefused, match="SELECT c0, c7 AS c1"):
         run(engine, mistaken, {"t": {(1,): 1}})
+
+
+def test_two_profiles_share_one_spark(spark: SparkSession) -> None:
+    both = profiles(spark)
+    both.warm_up()
+    adaptive = "spark.sql.adaptive.enabled"
+    assert (both.small.conf.get(adaptive), both.bulk.conf.get(adaptive)) == ("false", "true")
+    assert both.small.sparkContext is both.bulk.sparkContext
+    plan_, inputs = Reduce(Get("t", (INT4,)), (Column(0, INT4),)), {"t": {(1,): 2, (None,): 1}}
+    assert run(SparkEngine(both.bulk), plan_, inputs) == {(1,): 1, (None,): 1}
+    assert not both.small.catalog.listTables()  # no view is left behind
+
+
+def test_the_comparison_notices(engine: SparkEngine) -> None:
+    """A defect put in on purpose: Spark is given another plan than the local engine."""
+    inputs = {"t": {(1,): 2, (None,): 1}}
+    table = Get("t", (INT4,))
+    expected = evaluate(table, inputs).rows
+    assert difference(run(engine, table, inputs), expected) is None
+    assert difference(run(engine, Reduce(table, (Column(0, INT4),)), inputs), expected)
+    assert difference(run(engine, Negate(table), inputs), expected)

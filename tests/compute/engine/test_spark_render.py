@@ -151,6 +151,16 @@ def test_a_window_goes_behind_every_aggregate_of_a_rendering() -> None:
     assert attach("array_max(transform(a, e -> e))", "OVER w") == "array_max(transform(a, e -> e))"
 
 
+@pytest.mark.parametrize("columns", [(0, 1), (2, 1), (1, 2)])
+def test_what_keeps_a_key_is_not_consolidated_again(columns: tuple[int, ...]) -> None:
+    grouped = Reduce(get(width=1), (col(0),), (aggregate("count()"),))
+    copied = Map(grouped, (col(0),))
+    assert "sum(_diff) AS _diff" not in rendered(Project(copied, columns))
+    assert "sum(_diff) AS _diff" in rendered(Project(copied, (1, 1)))
+
+
 def test_a_constant_names_its_columns() -> None:
     assert "VALUES (1, 'a', 1L) AS v(c0, c1, _diff)" in rendered(constant((1, "a")))
-    assert rendered(constant(schema=[INT4])).startswith("SELECT c0, sum(_diff) AS _diff FROM (SELECT cast(NULL as int)")
+    assert rendered(constant(schema=[INT4])).startswith(
+        "SELECT c0, _diff FROM (SELECT cast(NULL as int) AS c0, 0L AS _diff"
+    )

@@ -195,8 +195,11 @@ OWN: dict[str, Sequence[Texts]] = {
         ("abc", "x", "y"),
         ("abc", "b", "[\\&]"),
         ("a$b", "b", "$1"),
-    ]
-    + [("foobar", "o", "0", "g"), ("fOObar", "o", "0", "gi"), ("abc", "(.)", "<\\1>", "g"), ("ab", "b", "c", "q?")],
+        ("foobar", "o", "0", "g"),
+        ("fOObar", "o", "0", "gi"),
+        ("abc", "(.)", "<\\1>", "g"),
+        ("ab", "b", "c", "q?"),
+    ],
     "regexp_match": [("foobar", "o(b)(a)"), ("foobar", "ob"), ("foobar", "x"), ("foobar", "OB", "i")],
     "regexp_like": [("foobar", "ob"), ("foobar", "x"), ("foobar", "OB", "i")],
     "regexp_count": [("foobar", "o"), ("foobar", "x")],
@@ -209,8 +212,10 @@ OWN: dict[str, Sequence[Texts]] = {
         (None, ","),
         ("a.b", "."),
         ("a\\Eb", "\\E"),
-    ]
-    + [("a,b,,c", ",", ""), ("a,NULL,b", ",", "NULL"), ("a,b", ",", None)],
+        ("a,b,,c", ",", ""),
+        ("a,NULL,b", ",", "NULL"),
+        ("a,b", ",", None),
+    ],
     "extract": [],
     "date_trunc": [],
     "timezone": [
@@ -289,12 +294,23 @@ OWN: dict[str, Sequence[Texts]] = {
     "jsonb_build_array": [("1", None, '"x"'), ()],
     "subscript": [],
 }
-for _alias, _name in {
-    "substr": "substring", "right": "left", "rpad": "lpad", "position": "strpos", "ltrim": "btrim", "rtrim": "btrim",
-    "!~~": "~~", "~~*": "~~", "!~~*": "~~", "!~": "~", "~*": "~", "!~*": "~", "trunc": "round", "^": "power", "pow": "power",
-    "#>>": "#>", "->>": "->", "?&": "?|", "jsonb_extract_path_text": "jsonb_extract_path",
-}.items():  # fmt: skip
-    OWN[_alias] = OWN[_name]
+_SAME_AS = {
+    "substring": ("substr",),
+    "left": ("right",),
+    "lpad": ("rpad",),
+    "strpos": ("position",),
+    "btrim": ("ltrim", "rtrim"),
+    "~~": ("!~~", "~~*", "!~~*"),
+    "~": ("!~", "~*", "!~*"),
+    "round": ("trunc",),
+    "power": ("^", "pow"),
+    "#>": ("#>>",),
+    "->": ("->>",),
+    "?|": ("?&",),
+    "jsonb_extract_path": ("jsonb_extract_path_text",),
+}
+for _name, _aliases in _SAME_AS.items():
+    OWN |= dict.fromkeys(_aliases, OWN[_name])
 _FIELDS = (
     *(
         "microseconds",
@@ -316,11 +332,11 @@ _SUBSCRIPTS = ("1", "2", "0", "-1", "9", None)
 
 # Spark renders these with a literal at these places.
 LITERAL: dict[str, tuple[int, ...]] = {
-    **{"regexp_replace": (1, 2, 3)},
+    "regexp_replace": (1, 2, 3),
     **dict.fromkeys(
         ("regexp_match", "regexp_like", "substring_regex", "regexp_count", "regexp_split_to_array"), (1, 2)
     ),
-    **dict.fromkeys(("matches", "not_matches", "imatches", "not_imatches"), (1,)),
+    **dict.fromkeys(("matches", "not_matches", "imatches", "not_imatches", "to_char", "to_date", "to_timestamp"), (1,)),
     **dict.fromkeys(("extract", "date_trunc", "timezone"), (0,)),
 }
 

@@ -76,6 +76,10 @@ def _modified(sql_type: SqlType) -> SqlType:
     return array_of(numeric(8, 3)) if sql_type == array_of(numeric()) else sql_type
 
 
+# Sums of these overflow in some orders, or they are equal to another sample and come in any order.
+_UNSUITABLE = ("1e308", "3e38", "30 days", '{"1 mon","30 days"}')
+
+
 def groups(aggregate: AggregateFunction) -> Iterator[Group]:
     """Groups of many rows, of one, of NULL only and of none; of a numeric with and without a declared scale."""
     declared = tuple(TEXT if each.kind is Kind.UNKNOWN else each for each in aggregate.args)
@@ -85,7 +89,7 @@ def groups(aggregate: AggregateFunction) -> Iterator[Group]:
         if not types:
             rows: list[Texts] = [(), (), ()]
         elif len(types) == 1:
-            rows = [(text,) for text in pool(types[0])]
+            rows = [(text,) for text in pool(types[0]) if text not in _UNSUITABLE]
         else:
             second = pool(types[1])
             rows = [(text, second[at % len(second)]) for at, text in enumerate(pool(types[0])) if text is not None]
@@ -101,11 +105,15 @@ _SERIES: dict[str, list[Texts]] = {
     "int4": [("1", "5"), ("5", "1"), ("1", "1"), (None, "1"), ("1", "10", "3"), ("10", "1", "-4"), ("1", "2", "0")],
     "numeric": [("1", "3.5"), ("1", "2", "0.25"), ("2", "1", "-0.5"), ("1", "2", "0"), (None, "2")],
     "timestamp": [
-        ("2024-01-31", "2024-06-01", "1 month"), ("2024-01-01", "2024-01-02", "6 hours"), ("2024-01-02", "2024-01-01", "-6 hours"),
-        ("2024-01-01", "2024-01-02", "0"), ("2024-01-02", "2024-01-01", "1 day"), (None, "2024-01-01", "1 day"),
+        ("2024-01-31", "2024-06-01", "1 month"),
+        ("2024-01-01", "2024-01-02", "6 hours"),
+        ("2024-01-02", "2024-01-01", "-6 hours"),
+        ("2024-01-01", "2024-01-02", "0"),
+        ("2024-01-02", "2024-01-01", "1 day"),
+        (None, "2024-01-01", "1 day"),
         ("2024-03-31", "2023-10-01", "-1 month"),
     ],
-}  # fmt: skip
+}
 _SERIES["int8"] = [*_SERIES["int4"], ("9223372036854775806", "9223372036854775807")]
 _SERIES["timestamptz"] = _SERIES["timestamp"]
 _REGEX: list[Texts] = [

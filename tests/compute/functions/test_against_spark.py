@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from everview.compute.functions.contract import Failure, Function
+from everview.compute.functions.naming import short_name
 from everview.compute.functions.registry import AGGREGATES, FUNCTIONS, TABLES
 from everview.compute.functions.spark_sql import SETTINGS, NotOnSpark, quoted, render, spark_type
-from everview.compute.ir.types import TIMESTAMP, Interval, Kind, SqlType, array_of, arrow_type
+from everview.compute.ir.types import INT4, TEXT, TIMESTAMP, Interval, Kind, SqlType, array_of, arrow_type
 from tests.compute.functions.samples import LITERAL, Case, cases
 from tests.compute.functions.sets import groups, table_calls
 
@@ -29,6 +31,8 @@ NOT_ON_SPARK = {
     *("json_contains", "json_within", "jsonb_strip_nulls", "jsonb_set", "format"),
 }
 EXPRESSIONS_MAX = 60  # in one statement
+# Arrays are cast by element, and the elements' casts are all here.
+SOME_ARRAYS = ("int4[]", "text[]", "numeric[]", "timestamp[]", "interval[]")
 APPROXIMATE = {
     "cbrt",
     "exp",
@@ -163,19 +167,20 @@ class Samples:
 def test_functions(session: SparkSession) -> None:
     samples = Samples()
     for function in FUNCTIONS.values():
-        samples.add(function)
+        if function.name != "cast" or "[]" not in function.key or short_name(function.args[0]) in SOME_ARRAYS:
+            samples.add(function)
     unexpected = {key for key in samples.missing if key.split("(")[0] not in NOT_ON_SPARK}
     assert not (kept := {key for key in unexpected if not key.startswith("cast(")}), kept
-    frame = session.createDataFrame(samples.table())
-    typed = [
-        f"cast({name} as {spark_type(each)}) AS {name}"
-        for types in samples.rows
-        for name, each in zip(samples.names(types), types, strict=True)
-    ]
-    frame.selectExpr("n", *typed).createOrReplaceTempView("samples")
+    everything = samples.table()
+    kinds = {name: each for types in samples.rows for name, each in zip(samples.names(types), types, strict=True)}
     wrong = []
     for start in range(0, len(samples.columns), EXPRESSIONS_MAX):
-        wrong += differences(session, samples.columns[start : start + EXPRESSIONS_MAX])
+        some = samples.columns[start : start + EXPRESSIONS_MAX]
+        used = sorted({name for column in some for name in re.findall(r"\bg\d+_\d+\b", column.sql)})
+        typed = [f"cast({name} as {spark_type(kinds[name])}) AS {name}" for name in used]
+        frame = session.createDataFrame(everything.select(["n", *used]))
+        frame.selectExpr("n", *typed).createOrReplaceTempView("samples")
+        wrong += differences(session, some)
     assert not wrong, f"{len(wrong)}\n" + "\n".join(wrong[:400])
 
 
@@ -219,6 +224,10 @@ def test_aggregates(session: SparkSession) -> None:
     wrong, number = [], 0
     for aggregate in AGGREGATES.values():
         for group in groups(aggregate):
+            if aggregate.name == "single" or (
+                aggregate.name == "jsonb_object_agg" and aggregate.args[1] not in (INT4, TEXT)
+            ):
+                continue
             ours = group.evaluate()
             if isinstance(ours, Failure) or not group.rows:
                 continue

@@ -178,7 +178,7 @@ def exact_variance(values: list[Decimal], *, sample: bool, to: SqlType) -> Decim
         squares, total = sum((value * value for value in values), Decimal(0)), _total(values)
         spread = fit(fit(squares * count, wide) - fit(total * total, wide), wide)
         ratio = (spread / (count * (count - sample))).quantize(Decimal("1e-38"), ROUND_HALF_UP)
-        return fit(ratio.quantize(Decimal(1).scaleb(-18 - scale), ROUND_HALF_UP), to)
+        return fit(fit(ratio, numeric(38, 18 + scale)), to)
 
 
 def variance_sql(count: str, total: str, squares: str, scale: int, *, sample: bool) -> str:

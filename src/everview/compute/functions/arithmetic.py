@@ -102,8 +102,8 @@ def _integer_division_sql(args: Sequence[str], _types: Sequence[SqlType], result
     return let(f"CASE v.b WHEN 0 THEN NULL WHEN -1 THEN {overflow} ELSE cast(v.a div v.b as {name}) END", *args)
 
 
-def _floats(of: SqlType) -> None:
-    kind, pair = of.kind, (of, of)
+def _floats(left: SqlType, right: SqlType, of: SqlType) -> None:
+    kind, pair = of.kind, (left, right)
 
     def infinity(a: float, b: float) -> bool:
         return math.isinf(a) or math.isinf(b)
@@ -121,7 +121,8 @@ def _floats(of: SqlType) -> None:
             f"w.a IS NULL OR (({infinite('w.a')}) AND NOT ({infinite('v.a')}) AND NOT ({infinite('v.b')})) OR ({lost})"
         )
         return let(
-            let(f"CASE WHEN NOT ({bad}) THEN w.a + cast(0 as {spark_type(of)}) END", operation, name="w"), "{0}", "{1}"
+            let(f"CASE WHEN NOT ({bad}) THEN w.a + cast(0 as {spark_type(of)}) END", operation, name="w"),
+            *(f"cast({argument} as {spark_type(of)})" for argument in ("{0}", "{1}")),
         )
 
     FUNCTIONS.add(
@@ -157,6 +158,8 @@ def _floats(of: SqlType) -> None:
     by_zero = f"CASE WHEN isnan(v.a) AND v.b = 0 THEN v.a ELSE {quotient_sql} END"
     infinite_by = guarded(by_zero, nothing)
     FUNCTIONS.add("/", pair, of, divided, infinite_by, fails=True, word="div")
+    if left is not right:
+        return
     FUNCTIONS.add("-", (of,), of, lambda a: -a + 0.0, f"(cast(0 as {spark_type(of)}) - {{0}})", word="neg")
     FUNCTIONS.add("+", (of,), of, lambda a: a, "{0}", word="pos")
 
@@ -253,6 +256,11 @@ def _decimals() -> None:
 
 for _type in (INT2, INT4, INT8):
     _integers(_type)
-for _type in (FLOAT4, FLOAT8):
-    _floats(_type)
+for _left, _right, _type in (
+    (FLOAT4, FLOAT4, FLOAT4),
+    (FLOAT8, FLOAT8, FLOAT8),
+    (FLOAT4, FLOAT8, FLOAT8),
+    (FLOAT8, FLOAT4, FLOAT8),
+):
+    _floats(_left, _right, _type)
 _decimals()

@@ -76,7 +76,7 @@ def cast_sql(value: str, source: SqlType, target: SqlType, depth: int = 0) -> st
 
 
 def _array(value: str, source: SqlType, target: SqlType, depth: int) -> str:
-    name = f"c{depth}"
+    name = f"cast{depth}"
     inner = cast_sql(name, element_of(source), element_of(target), depth + 1)
     cast = f"transform(y.a, {name} -> {inner})"
     lost = "array_contains(zip_with(y.a, z.a, (p, q) -> p IS NOT NULL AND q IS NULL), true)"

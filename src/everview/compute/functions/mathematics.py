@@ -16,7 +16,7 @@ from everview.compute.functions.family import Family
 from everview.compute.functions.naming import NUMERIC, key_of
 from everview.compute.functions.numbers import EXACT, fit, real, significant, truncated, whole
 from everview.compute.functions.spark_sql import infinite, let, spark_type
-from everview.compute.ir.types import FLOAT8, INT2, INT4, INT8, Kind, SqlType, numeric
+from everview.compute.ir.types import FLOAT4, FLOAT8, INT2, INT4, INT8, Kind, SqlType, numeric
 
 FUNCTIONS = Family()
 _SCALE_MIN, _SCALE_MAX = -20, 38
@@ -168,6 +168,7 @@ def _floats() -> None:
         return lambda value: function(value) + 0.0 if math.isfinite(value) else value
 
     FUNCTIONS.add("abs", one, FLOAT8, abs, "abs({0})")
+    FUNCTIONS.add("abs", (FLOAT4,), FLOAT4, abs, "abs({0})")
     # Spark's ceil and floor give integers, which do not hold every float.
     large = "WHEN abs(v.a) >= 4503599627370496D OR isnan(v.a) THEN v.a"
     for names, function in ((("ceil", "ceiling"), math.ceil), (("floor",), math.floor)):

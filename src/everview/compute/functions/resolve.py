@@ -91,6 +91,8 @@ def resolve(name: str, arg_types: Sequence[SqlType], values: Sequence[Any] | Non
     They matter to few: round(x, 2) has two digits behind the point.
     """
     function, args = choose(name, arg_types, registry.by_name(name))
+    if name == "jsonb_build_object" and len(args) % 2:
+        raise ResolutionError("22023", "argument list must have even number of elements")
     through = tuple(literal_types(function, arg_types)) if function.variadic else ()
     return Resolution(function, args, refined(function, args, values) or result_type(function.result, args), through)
 
@@ -126,6 +128,10 @@ def choose(name: str, arg_types: Sequence[SqlType], overloads: Sequence[O]) -> t
     """The overload, and the types to cast the arguments to."""
     given = [base(each) for each in arg_types]
     candidates = [(each, declared) for each in overloads if (declared := _declared(each, len(given))) is not None]
+    if not any(each.kind is Kind.MZ_TIMESTAMP for each in given):  # else numbers and dates would compare, through it
+        candidates = [
+            each for each in candidates if all(to.kind is not Kind.MZ_TIMESTAMP for to in each[1])
+        ] or candidates
     fitting = [each for each in candidates if _reachable(given, each[1])]
     if not fitting:
         raise _missing(name, arg_types)
@@ -209,7 +215,8 @@ def _by_category(given: Sequence[SqlType], candidates: list[Candidate[O]]) -> li
         categories = {_category(declared[place]) for _, declared in kept}
         wanted = "S" if "S" in categories else next(iter(categories)) if len(categories) == 1 else None
         if wanted is None:
-            return candidates
+            kept = candidates
+            break
         kept = [each for each in kept if _category(each[1][place]) == wanted]
         favourites = [each for each in kept if each[1][place].kind in _PREFERRED]
         kept = favourites or kept
@@ -217,7 +224,7 @@ def _by_category(given: Sequence[SqlType], candidates: list[Candidate[O]]) -> li
         known = {each for each in given if each.kind is not Kind.UNKNOWN}
         if len(known) == 1:
             only = next(iter(known))
-            kept = [each for each in kept if all(to == only for to in each[1])] or kept
+            kept = [each for each in kept if all(_castable(only, to) for to in each[1])] or kept
     return kept
 
 

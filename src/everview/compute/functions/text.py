@@ -9,10 +9,10 @@ from typing import Any
 from everview.compute.functions.cast_spark import cast_sql
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
-from everview.compute.functions.naming import ANY, CHAR, ELEMENTS
+from everview.compute.functions.naming import ANY, ELEMENTS
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.spark_sql import let, not_on_spark
-from everview.compute.ir.types import BOOLEAN, BYTEA, INT4, INT8, JSONB, TEXT, Kind, SqlType
+from everview.compute.ir.types import BOOLEAN, BYTEA, INT4, INT8, TEXT, Kind, SqlType
 
 FUNCTIONS = Family()
 _add = FUNCTIONS.add
@@ -292,14 +292,14 @@ def _joins() -> None:
     pair = (TEXT, TEXT)
     _add("||", pair, TEXT, lambda a, b: a + b, "concat({0}, {1})", word="concat_text")
     _add("||", (BYTEA, BYTEA), BYTEA, lambda a, b: a + b, "concat({0}, {1})", word="concat_bytea")
-    for of in (*ELEMENTS, CHAR):
-        if of in (TEXT, BYTEA, JSONB):
+    for of in ELEMENTS:
+        if of is TEXT:
             continue
 
         def shown(value: Any, of: SqlType = of) -> str:
             if of.kind is Kind.BOOLEAN:
                 return "true" if value else "false"
-            return str(value) if of.kind is Kind.CHAR else untyped_text(value, of)
+            return untyped_text(value, of)
 
         _add(
             "||",

@@ -137,6 +137,11 @@ def _aggregate_scalars(aggregate: ir.Aggregate) -> tuple[HScalar, ...]:
     return aggregate.args + filters + tuple(each.scalar for each in aggregate.order)
 
 
+def has_subquery(scalar: HScalar) -> bool:
+    """Whether a query has to be answered to evaluate the scalar."""
+    return any(isinstance(part, Subquery) for part in walk(scalar))
+
+
 def free(query: Query, depth: int = 0) -> set[tuple[int, int]]:
     """Columns of queries around, as (level, index), that are referred to from anywhere inside."""
     found: set[tuple[int, int]] = set()

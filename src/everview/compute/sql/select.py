@@ -60,7 +60,10 @@ class Select:
         clause = self._tree.args.get("where")
         if clause is not None:
             predicates = self._expressions("WHERE").conjuncts(clause.this)
-            self._query = ir.Filter(self._query, tuple(predicates))
+            # What needs no subquery comes first: the rows that subqueries are asked about are then fewer.
+            plain = [each for each in predicates if not hir.has_subquery(each)]
+            asking = [each for each in predicates if hir.has_subquery(each)]
+            self._query = ir.Filter(self._query, (*plain, *asking))
 
     # The select list
 

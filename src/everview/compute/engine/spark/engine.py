@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,13 +34,21 @@ class SparkEngine:
         read = {each.id: each.schema for each in walk(plan) if isinstance(each, Get) and each.id in inputs}
         views = {name: f"everview_{next(_numbers)}" for name in read}
         statement = statement_of(plan, views)
+        with _errors(statement), self._views({views[name]: (inputs[name], schema) for name, schema in read.items()}):
+            return with_types(self._session.sql(statement).toArrow(), types(plan))
+
+    @contextmanager
+    def _views(self, batches: Mapping[str, tuple[Batch, tuple[SqlType, ...]]]) -> Iterator[None]:
+        """While inside, the batches are temporary views of these names."""
         try:
-            for name, schema in read.items():
-                self._frame(inputs[name], schema).createOrReplaceTempView(views[name])
-            return with_types(self._collect(statement), types(plan))
+            for view, (batch, schema) in batches.items():
+                self._frame(batch, schema).createOrReplaceTempView(view)
+            yield
         finally:
-            for view in views.values():
-                self._session.catalog.dropTempView(view)
+            # Of a Spark that died there is nothing to tidy up, and the first error tells more.
+            with suppress(Exception):
+                for view in batches:
+                    self._session.catalog.dropTempView(view)
 
     def _frame(self, batch: Batch, schema: tuple[SqlType, ...]) -> DataFrame:
         declared = ", ".join(f"c{place} {spark_type(each)}" for place, each in enumerate(schema))
@@ -49,15 +58,19 @@ class SparkEngine:
         table = batch.select([*columns(len(schema)), DIFF])
         return self._session.createDataFrame(table, schema=_schema(declared))  # type: ignore[call-overload, no-any-return]
 
-    def _collect(self, statement: str) -> pa.Table:
-        from pyspark.errors import AnalysisException, PySparkException
 
-        try:
-            return self._session.sql(statement).toArrow()
-        except AnalysisException as error:
-            raise PlanRefused("internal error: spark refuses the statement", detail=_said(error, statement)) from error
-        except PySparkException as error:
-            raise RunFailed("spark failed to run the statement", detail=_said(error, statement)) from error
+@contextmanager
+def _errors(statement: str) -> Iterator[None]:
+    """What Spark says against the statement, or dies of, as our errors."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import AnalysisException, PySparkException
+
+    try:
+        yield
+    except (AnalysisException, pa.ArrowInvalid) as error:
+        raise PlanRefused("internal error: spark refuses the statement", detail=_said(error, statement)) from error
+    except (PySparkException, Py4JError, OSError) as error:
+        raise RunFailed("spark failed to run the statement", detail=_said(error, statement)) from error
 
 
 def statement_of(plan: Relation, views: Mapping[str, str]) -> str:
@@ -83,4 +96,5 @@ def _schema(declared: str) -> object:
 
 
 def _said(error: Exception, statement: str) -> str:
-    return f"{str(error).strip().splitlines()[0]}\n{statement}"
+    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return f"{first}\n{statement}"

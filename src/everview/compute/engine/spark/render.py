@@ -17,7 +17,7 @@ from everview.compute.engine.local import library
 from everview.compute.engine.spark.join import render_join
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.reduce import render_reduce
-from everview.compute.engine.spark.rows import consolidated, is_consolidated, is_set
+from everview.compute.engine.spark.rows import consolidated, is_consolidated, occurs_once
 from everview.compute.engine.spark.scalar import column, columns, render_scalar
 from everview.compute.engine.spark.topk import render_topk
 from everview.compute.engine.spark.window import render_window
@@ -108,7 +108,7 @@ class _Renderer:
             case TopK(input):
                 return render_topk(plan, self._plain(input, tables))
             case Window(input):
-                return render_window(plan, self._plain(input, tables), once=is_set(input))
+                return render_window(plan, self._plain(input, tables), once=occurs_once(input))
 
     def _plain(self, plan: Relation, tables: Mapping[str, str]) -> str:
         source = self.source(plan, tables)

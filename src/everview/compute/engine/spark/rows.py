@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everview.compute.ir.relation import Filter, Get, Let, Map, Reduce, Relation, Threshold, TopK
+from everview.compute.ir.relation import (
+    Constant,
+    Filter,
+    Let,
+    Map,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Window,
+    arity,
+)
+from everview.compute.ir.scalar import Column
 
 
 def consolidated(source: str, names: Sequence[str], which: str = "<> 0") -> str:
@@ -20,28 +33,57 @@ def unfolded(source: str, names: Sequence[str]) -> str:
     )
 
 
-def is_consolidated(plan: Relation, bound: frozenset[str] = frozenset()) -> bool:
-    """Whether the relation, as rendered, says no row twice; `bound` are the Lets around of which that is known."""
+def is_consolidated(plan: Relation) -> bool:
+    """Whether the relation, as rendered, says no row twice."""
+    return unique_key(plan) is not None
+
+
+def unique_key(plan: Relation) -> frozenset[int] | None:
+    """Columns in which no two rows of the relation, as rendered, are equal; None if none are known."""
     match plan:
-        case Reduce() | Threshold() | TopK():
-            return True
+        case Reduce(_, keys):
+            return frozenset(range(len(keys)))
+        case Constant(rows) if len(rows) <= 1 and all(diff for _, diff in rows):
+            return frozenset()
+        case Threshold(input) | TopK(input):
+            known = unique_key(input)
+            return frozenset(range(arity(input))) if known is None else known
         case Filter(input) | Map(input):
-            return is_consolidated(input, bound)
-        case Get(id):
-            return id in bound
-        case Let(id, value, body):
-            inside = bound | {id} if is_consolidated(value, bound) else bound - {id}
-            return is_consolidated(body, inside)
+            return unique_key(input)
+        case Window(input) if occurs_once(input):
+            return unique_key(input)
+        case Project(input, columns):
+            places = {_origin(input, index): place for place, index in enumerate(columns)}
+            known = unique_key(input)
+            return None if known is None or not known <= places.keys() else frozenset(places[each] for each in known)
+        case Let(body=body):
+            return unique_key(body)
         case _:
-            return False
+            return None
 
 
-def is_set(plan: Relation) -> bool:
-    """Whether it says besides that every multiplicity is one."""
+def _origin(plan: Relation, index: int) -> int:
+    """The column that this one is a copy of."""
+    while isinstance(plan, Map) and index >= arity(plan.input):
+        scalar = plan.scalars[index - arity(plan.input)]
+        if not isinstance(scalar, Column):
+            break
+        index = scalar.index
+    return index
+
+
+def occurs_once(plan: Relation) -> bool:
+    """Whether it says no row twice, and each with multiplicity one."""
     match plan:
         case Reduce():
             return True
-        case Filter(input) | Map(input):
-            return is_set(input)
+        case Constant(rows):
+            return is_consolidated(plan) and all(diff == 1 for _, diff in rows)
+        case Filter(input) | Map(input) | Threshold(input) | TopK(input) | Window(input):
+            return occurs_once(input)
+        case Project(input):
+            return is_consolidated(plan) and occurs_once(input)
+        case Let(body=body):
+            return occurs_once(body)
         case _:
             return False

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from everview.compute.functions.spark_sql import SETTINGS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOCAL = "local[*]"
+LOCAL, CONNECT = "local[*]", "sc://"
 
 SMALL: Mapping[str, str] = {
     **SETTINGS,
@@ -42,13 +43,12 @@ _QUIET = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Spark:
-    """One Spark, and its sessions."""
+    """One Spark, by its two sessions."""
 
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
-        self.small = profile(session, SMALL)
-        self.bulk = profile(session, BULK)
+    small: SparkSession
+    bulk: SparkSession
 
     def warm_up(self) -> None:
         """Run what makes the first job of a JVM slow."""
@@ -56,22 +56,33 @@ class Spark:
             session.sql("SELECT id % 2 AS c0, sum(id) AS c1 FROM range(10) GROUP BY 1").toArrow()
 
     def stop(self) -> None:
-        """End Spark, if it is ours to end."""
-        self._session.stop()
+        """End the sessions, and a Spark that was started here."""
+        self.small.stop()
+        self.bulk.stop()
 
 
 def profile(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A session with settings and temporary views of its own, on the same Spark."""
-    own = session.newSession()
+    """The session with these settings."""
     for name, value in settings.items():
-        own.conf.set(name, value)
-    return own
+        session.conf.set(name, value)
+    return session
+
+
+def profiles(session: SparkSession) -> Spark:
+    """Two sessions with settings and temporary views of their own, on the Spark of this one."""
+    return Spark(profile(session.newSession(), SMALL), profile(session.newSession(), BULK))
 
 
 def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping[str, str] | None = None) -> Spark:
-    """Start Spark, or reach the one at the address: `local[*]`, `spark://...`, or what else a master may be."""
+    """Start Spark, or reach the one at the address: `local[*]`, `spark://...`, `sc://...`, or any other master.
+
+    Under `scratch` goes what Spark writes down in this machine; without it, a new temporary folder is made.
+    """
     from pyspark.sql import SparkSession
 
+    if address.startswith(CONNECT):  # such a session has no other beside it: each is made by itself
+        sessions = [SparkSession.builder.remote(address).create() for _ in range(2)]
+        return Spark(profile(sessions[0], SMALL), profile(sessions[1], BULK))
     folder = scratch or Path(tempfile.mkdtemp(prefix="everview-spark-"))
     use_java(folder)
     settings = {
@@ -85,7 +96,7 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     builder = SparkSession.builder.appName("everview").master(address)
     for name, value in {**settings, **(options or {})}.items():
         builder = builder.config(name, value)
-    return Spark(builder.getOrCreate())
+    return profiles(builder.getOrCreate())
 
 
 def start_in_background(address: str = LOCAL, *, scratch: Path | None = None) -> Future[Spark]:
