@@ -88,14 +88,18 @@ def consolidate(updates: pa.Table, key: Sequence[str] | None = None, rows: Posit
     updates = with_hash(updates, key)
     hashes, times, diffs = (int_column(updates, name) for name in RESERVED)
     if rows is not None:
-        hashes, times, diffs = hashes[rows], times[rows], diffs[rows]
+        hashes = hashes[rows]
     if len(hashes) == 0:
         return updates.slice(0, 0)
     if (hashes[1:] < hashes[:-1]).any():
         order = order_by_hash(hashes)
-        hashes, times, diffs = hashes[order], times[order], diffs[order]
+        hashes = hashes[order]
         rows = order if rows is None else rows[order]
     same = hashes[1:] == hashes[:-1]
+    if rows is not None and not same.any() and diffs.all():
+        return _taken(updates, rows, hashes)  # the common case of many different rows, with the least copying
+    if rows is not None:
+        times, diffs = times[rows], diffs[rows]
     if same.any():
         # Only among rows of one hash is there more to compare, and often there are none.
         tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
@@ -112,6 +116,16 @@ def consolidate(updates: pa.Table, key: Sequence[str] | None = None, rows: Posit
         alike[tied[1:]] = row_hashes[1:] == row_hashes[:-1]
         same &= (times[1:] == times[:-1]) & alike[1:]
     return _sum_equal(updates, rows, same, diffs)
+
+
+def _taken(updates: pa.Table, rows: Positions, hashes: I64) -> pa.Table:
+    """The updates at these positions, whose hashes are known."""
+    positions = pa.array(rows)
+    columns = [
+        pa.chunked_array([pa.array(hashes)]) if name == HASH else updates.column(name).take(positions)
+        for name in updates.column_names
+    ]
+    return pa.table(columns, schema=updates.schema)
 
 
 def _sum_equal(updates: pa.Table, order: Positions | None, same: Bools, diffs: I64) -> pa.Table:
