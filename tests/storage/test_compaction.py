@@ -126,6 +126,24 @@ def test_a_collection_that_lives_in_a_window_does_not_grow(tmp_path: Path) -> No
         assert stored == {part.key for b in environment.shard("u1").batches.values() for part in b.parts}
 
 
+def test_a_compaction_that_fails_is_no_failure_of_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from everview.storage.errors import StorageFull
+
+    with Environment.open(tmp_path, background=False) as environment:
+        _, write = environment.create("u1", SCHEMA)
+        numbers = np.arange(50_000)
+        words = pa.array(np.char.add("word ", numbers.astype(str)))
+        large = pa.table({"_time": np.zeros(50_000, int), "_diff": np.ones(50_000, int), "n": numbers, "word": words})
+
+        def fail() -> None:
+            raise StorageFull("no space left")
+
+        monkeypatch.setattr(environment.maintenance, "run", fail)
+        environment.maintenance.behind = True
+        environment.append(write, large, Antichain(1))
+        assert len(contents(environment, "u1", 0)) == 50_000
+
+
 def test_writers_that_outrun_compaction_lend_a_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from everview.storage import maintenance
 

@@ -123,8 +123,7 @@ class Environment:
             if isinstance(command, UpdateAndDowngrade):
                 self._use(command.updates)
         results = self._applier.commit(commands)
-        if self.maintenance.behind:
-            self.maintenance.run()  # whoever writes faster than compaction can follow lends a hand
+        self.maintenance.lend_a_hand()
         return results
 
     def _commit_staging(self, commands: tuple[Command, ...]) -> list[Any]:
