@@ -207,7 +207,11 @@ class Applier:
         self._write(expected, writes, self._versions, draft.shards)
         failpoint("commit.after")
         self.commits += 1
-        self._publish(draft, {id: None if known is None else known[0] for id, known in before.items()})
+        try:
+            self._publish(draft, {id: None if known is None else known[0] for id, known in before.items()})
+        except Exception as error:  # what is durable must not be taken for a commit that failed
+            self._forget(draft.shards)
+            raise Indeterminate("a commit is durable, and could not be told of", detail=str(error)) from error
 
     def _write(
         self,

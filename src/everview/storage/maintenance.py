@@ -86,7 +86,7 @@ class Maintenance:
                 del self._leased[shard.id]
 
     def lend_a_hand(self) -> None:
-        """Whoever writes faster than compaction can follow does some of its work. What fails is no failure of theirs."""
+        """Whoever writes faster than compaction can follow does some of it. What fails is no failure of theirs."""
         if self.behind:
             try:
                 self.run()
