@@ -1,0 +1,1 @@
+"""The adapter: SQL statements in sessions, over a catalog, a timeline and maintained views."""

@@ -1,0 +1,180 @@
+"""What the adapter promises to those who bring it statements: the wire server, the shell, the Python API.
+
+A client has a session. A session takes statements one at a time, from any thread but one thread at once; only `cancel`
+may come from elsewhere meanwhile. Statements are prepared (parsed, bound, described) and then run with the values of
+their parameters. Values are the Python values of `compute.functions.input` and `output`, which also read and write
+their text. Whatever goes wrong is raised as a `SqlError`, with SQLSTATE, message, detail, hint and position.
+
+Outside a transaction block a statement is a transaction of its own, but a carrier may send several as one implicit
+transaction: it ends at `sync`, which commits if nothing failed since the last one and rolls back otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from everview.compute.ir.types import SqlType
+
+Value: TypeAlias = object
+Row: TypeAlias = tuple[Value, ...]
+
+# Idle, in a transaction block, in a failed one: as ReadyForQuery says it.
+Status: TypeAlias = Literal["I", "T", "E"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result."""
+
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement that is bound: what it takes and what it gives. `columns` is None where it gives no rows."""
+
+    text: str
+    parameters: tuple[SqlType, ...]
+    columns: tuple[Column, ...] | None
+    statement: object = field(repr=False)  # the adapter's own
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to tell the client beside the result."""
+
+    severity: Literal["NOTICE", "WARNING", "INFO", "DEBUG"]
+    sqlstate: str
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+
+
+class Rows(Protocol):
+    """Rows as they come. Between batches a subscription waits; an empty batch says that it is a good time to flush."""
+
+    columns: tuple[Column, ...]
+
+    def batches(self) -> Iterator[Sequence[Row]]:
+        """The rows, in batches of modest size; raises SqlError, also after some batches."""
+        ...
+
+    def tag(self, rows: int) -> str:
+        """The command tag once `rows` rows were taken: `SELECT 3`."""
+        ...
+
+    def close(self) -> None:
+        """Take no more; safe at any moment and more than once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A statement that gives no rows is done: `INSERT 0 1`. `None` is the empty statement."""
+
+    tag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFormat:
+    """How COPY writes rows down: `text` or `csv`, with PostgreSQL's options."""
+
+    kind: Literal["text", "csv"] = "text"
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: bool = False
+    quote: str = '"'
+    escape: str = '"'
+    force_quote: tuple[int, ...] = ()
+
+
+class CopyIn(Protocol):
+    """COPY … FROM STDIN, waiting for its data."""
+
+    columns: tuple[Column, ...]
+    format: CopyFormat
+
+    def finish(self, rows: Iterable[Row]) -> str:
+        """Store the rows and give the tag; what `rows` raises leaves nothing stored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOut:
+    """COPY … TO STDOUT: rows, and how to write them down. The tag says COPY and their number."""
+
+    rows: Rows
+    format: CopyFormat
+
+
+Result: TypeAlias = Rows | Done | CopyIn | CopyOut
+
+
+class Session(Protocol):
+    """One client's session."""
+
+    @property
+    def status(self) -> Status:
+        """Where the session stands between statements."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The settings that clients are told of when they change, as ParameterStatus does: name to value."""
+        ...
+
+    def split(self, text: str) -> list[str]:
+        """The statements of a text, in order, without those that are empty; each keeps its place in the text by
+        blanks in front, so that positions in errors count from the start of `text`."""
+        ...
+
+    def prepare(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared:
+        """Parse and bind one statement; `types` are what the client says of the parameters, None where it does not."""
+        ...
+
+    def run(self, prepared: Prepared, values: Sequence[Value] = ()) -> Result:
+        """Run a statement. In a failed transaction block all but its end are refused (25P02)."""
+        ...
+
+    def sync(self) -> None:
+        """End the implicit transaction."""
+        ...
+
+    def fail(self) -> None:
+        """The carrier met an error of its own: the implicit transaction, or the block, has failed."""
+        ...
+
+    def notices(self) -> list[Notice]:
+        """What there is to tell since the last call."""
+        ...
+
+    def cancel(self) -> None:
+        """End what runs now, from any thread; it raises 57014. Nothing happens if nothing runs."""
+        ...
+
+    def close(self) -> None:
+        """The client is gone: roll back, let go of everything."""
+        ...
+
+
+class Adapter(Protocol):
+    """Where sessions come from."""
+
+    def connect(self, user: str, database: str, settings: Mapping[str, str]) -> Session:
+        """A session for this role; raises SqlError (28000, 3D000, 53300, 22023)."""
+        ...
+
+    def secret(self, user: str) -> str | None:
+        """The role's SCRAM-SHA-256 verifier in PostgreSQL's notation, or None if it has no password."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether views can be maintained now: storage open and Spark warm. Statements are taken before that."""
+        ...
+
+    def close(self) -> None:
+        """End all sessions and let go of everything."""
+        ...
