@@ -79,7 +79,7 @@ def aggregates_over(kinds: tuple[Kind, ...]) -> list[AggregateFunction]:
     return [
         entry
         for entry in registry.AGGREGATES.values()
-        if entry.name != "single"
+        if entry.name not in ("single", "some")
         and all(arg.kind in kinds or arg.kind is Kind.UNKNOWN for arg in entry.args)
         and _result_kind(entry) in KINDS
     ]

@@ -1,34 +1,37 @@
-"""Dataflows: `MaintainView`, a tick program kept running over stored collections.
+"""Dataflows: `MaintainView`, a view kept up to date over stored collections.
 
-A dataflow's output and its arrangements are shards. A tick takes the output from its upper l to a u that all inputs
-have reached. It reads the inputs' changes in [l, u), looks up in the arrangements the rows of the keys that changed,
-runs the program's steps on an engine, and commits, in one atomic step, the changes of the output and the arrangements
-and how far it no longer needs the inputs' past. So whoever comes after a crash goes on from the last commit: nothing
-is computed twice, nothing is forgotten, and nothing has to be read again from the beginning.
+A dataflow's output, its arrangements and its errors are shards. A tick takes the output from its upper l to a u that
+all inputs have reached. It reads the inputs' changes in [l, u), looks up in the arrangements the rows of the keys that
+changed, runs the program on an engine, and commits, in one atomic step, the changes of the output, the arrangements and
+the errors, and how far it no longer needs the inputs' past. So whoever comes after a crash goes on from the last
+commit: nothing is computed twice, nothing is forgotten, and nothing has to be read again from the beginning.
 
 Reading capabilities on inputs stay at or before the output's `since`, and the output's upper never passes the inputs'.
+The errors of an input are errors of the view.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from everview.compute.delta.differentiate import differentiate
-from everview.compute.delta.program import Arrangement, TickProgram, delta_of
+from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.engine.contract import Engine
-from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import Relation
-from everview.compute.ir.scalar import Scalar, shift
+from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, SqlType, arrow_type
+from everview.compute.tick import empty_table
+from everview.compute.view import ERROR_SCHEMA, Changes, View
 from everview.storage.contract import (
     Clone,
+    Command,
     Create,
     Downgrade,
+    Drop,
     GlobalId,
     Put,
     ReadCapability,
@@ -37,16 +40,43 @@ from everview.storage.contract import (
 )
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
-from everview.timely.consolidate import DIFF, TIME
-from everview.timely.hashing import I64, hash_rows
+from everview.timely.consolidate import DIFF, TIME, consolidate
+from everview.timely.hashing import I64
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """The tokens of the capabilities that a dataflow lives by; kept with its state."""
 
-    inputs: Mapping[GlobalId, str]
-    outputs: Mapping[GlobalId, tuple[str, str]]  # the output and the arrangements: reading, writing
+    inputs: Mapping[GlobalId, str]  # the inputs, and the errors of those that have some
+    outputs: Mapping[GlobalId, tuple[str | None, str]]  # the output, the arrangements and the errors: read, write
+
+    def encoded(self) -> bytes:
+        """As a note."""
+        return json.dumps([dict(self.inputs), {id: list(pair) for id, pair in self.outputs.items()}]).encode()
+
+    @staticmethod
+    def decoded(note: bytes) -> Held:
+        """From a note."""
+        inputs, outputs = json.loads(note)
+        return Held(inputs, {id: (read, write) for id, (read, write) in outputs.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """What a tick did, and where its time went."""
+
+    lower: int
+    upper: int
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_looked_up: int = 0
+    statements: int = 0
+    careful: bool = False
+    read_s: float = 0.0
+    look_up_s: float = 0.0
+    compute_s: float = 0.0
+    commit_s: float = 0.0
 
 
 def maintain_view(
@@ -56,49 +86,64 @@ def maintain_view(
 
     It starts at the latest of the inputs' frontiers. The capabilities that are offered stay the caller's.
     """
-    program = differentiate(plan)
-    start = max((capability.frontier.only for capability in inputs), default=0)
-    schemas = {id: ir.types(plan), **{_state_id(id, each): _arranged(each) for each in program.arrangements}}
-    creates = [Create(id, _schema(schemas[id]), at=start)]
-    for each in program.arrangements:
-        keys = [f"c{index}" for index in range(len(each.key))]
-        creates.append(Create(_state_id(id, each), _schema(_arranged(each)), key=keys, at=start))
-    results = environment.commit(*(Clone(capability) for capability in inputs), *creates)
-    clones, created = results[: len(inputs)], results[len(inputs) :]
-    outputs = {read.id: (read.token, write.token) for read, write in created}
+    view = View.of(plan)
+    wanted = [*inputs, *(found for each in inputs if (found := errors_reader(environment, each.id)))]
+    start = max((each.frontier.only for each in wanted), default=0)
+    creates = [Create(id, schema_of(types(plan)), at=start)]
+    for each in view.program.arrangements:
+        key = [f"c{index}" for index in each.key] or None
+        creates.append(Create(state_id(id, each), schema_of(each.schema), key=key, at=start))
+    if view.failing or len(wanted) > len(inputs):
+        creates.append(Create(errors_id(id), schema_of(ERROR_SCHEMA), at=start))
+    results = environment.commit(*(Clone(capability) for capability in wanted), *creates)
+    clones, created = results[: len(wanted)], results[len(wanted) :]
+    # The capability to read the output is the caller's alone: what nobody reads any more holds nothing back.
+    outputs = {read.id: (read.token if read.id != id else None, write.token) for read, write in created}
     held = Held({clone.id: clone.token for clone in clones}, outputs)
-    at_start = [Downgrade(clone, Antichain(start)) for clone in clones]
-    note = json.dumps([dict(held.inputs), {name: list(pair) for name, pair in held.outputs.items()}]).encode()
-    *_, reader, _ = environment.commit(*at_start, Clone(created[0][0]), Put(_note(id), note))
-    return Dataflow(environment, id, plan, program=program, held=held, engine=engine), reader
+    at_start = [Downgrade(clone, Antichain(start)) for clone in clones if clone.frontier.only < start]
+    environment.commit(*at_start, Put(_note(id), held.encoded()))
+    return Dataflow(environment, id, view, held, engine), created[0][0]
 
 
 def resume(environment: Environment, id: GlobalId, plan: Relation, engine: Engine) -> Dataflow:
     """The dataflow of an installed view, as its last tick left it."""
     note = environment.get(_note(id))
     assert note is not None, f"no dataflow maintains {id}"
-    inputs, outputs = json.loads(note)
-    held = Held(inputs, {name: (read, write) for name, (read, write) in outputs.items()})
-    return Dataflow(environment, id, plan, program=differentiate(plan), held=held, engine=engine)
+    return Dataflow(environment, id, View.of(plan), Held.decoded(note), engine)
+
+
+def errors_reader(environment: Environment, id: GlobalId) -> ReadCapability | None:
+    """The capability by which the dataflow of a view reads the view's errors, if it can have any."""
+    note = environment.get(_note(id))
+    if note is None:
+        return None
+    pair = Held.decoded(note).outputs.get(errors_id(id))
+    if pair is None or pair[0] is None:
+        return None
+    capability = environment.present(errors_id(id), pair[0])
+    assert isinstance(capability, ReadCapability)
+    return capability
 
 
 class Dataflow:
     """One maintained view."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        id: GlobalId,
-        plan: Relation,
-        *,
-        program: TickProgram,
-        held: Held,
-        engine: Engine,
-    ) -> None:
+    def __init__(self, environment: Environment, id: GlobalId, view: View, held: Held, engine: Engine) -> None:
         self._environment, self._engine = environment, engine
-        self.id, self.plan, self.program = id, plan, program
+        self.id, self.view = id, view
         self._held = held
-        self._schemas = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
+        self._errors = errors_id(id) if errors_id(id) in held.outputs else None
+        self._looking_s = 0.0
+
+    @property
+    def plan(self) -> Relation:
+        """What is maintained."""
+        return self.view.plan
+
+    @property
+    def inputs(self) -> list[GlobalId]:
+        """The collections that it follows, those of errors among them."""
+        return list(self._held.inputs)
 
     @property
     def upper(self) -> int:
@@ -111,21 +156,50 @@ class Dataflow:
         uppers = [self._environment.frontiers(each).upper for each in self._held.inputs]
         return min((upper.only for upper in uppers if not upper.empty), default=self.upper + 1)
 
-    def tick(self, until: int | None = None) -> bool:
-        """Advance as far as the inputs allow, or `until` at most; false if there was nowhere to go."""
+    @property
+    def hydrated(self) -> bool:
+        """Whether the contents of the inputs at the start have been taken in."""
+        return self.upper > self._start
+
+    def tick(self, until: int | None = None) -> Ticked | None:
+        """Advance as far as the inputs allow, or `until` at most; None if there was nowhere to go."""
         lower = self.upper
         upper = self.ready if until is None else min(self.ready, until)
         if upper <= lower:
-            return False
-        first = self._start == lower
-        changes = {delta_of(each): self._input(each, lower, upper, first=first) for each in self._held.inputs}
-        for name, constant in self.program.constants:
-            rows = [(row, count) for row, count in constant.rows] if first else []
-            changes[delta_of(name)] = _timed_constant(rows, constant.schema, lower)
-        quiet = not any(table.num_rows for table in changes.values())
-        results = {} if quiet else self._run(changes, lower)
-        self._commit(results, lower, upper)
-        return True
+            return None
+        began = time.perf_counter()
+        first = lower == self._start
+        deltas = {each: self._input(each, lower, upper, first=first) for each in self._held.inputs}
+        rows_in = sum(table.num_rows for table in deltas.values())
+        read = time.perf_counter()
+        changes, self._looking_s = None, 0.0
+        if rows_in or first:
+            named = {delta_of(each): table for each, table in deltas.items()}
+            changes = self.view.tick(
+                self._engine, named, lambda each, hashes: self._look_up(each, hashes, lower), lower, first=first
+            )
+        computed = time.perf_counter()
+        rows_out = self._commit(changes, deltas, lower, upper)
+        return Ticked(
+            lower,
+            upper,
+            rows_in,
+            rows_out,
+            changes.looked_up if changes else 0,
+            changes.statements if changes else 0,
+            changes.careful if changes else False,
+            read - began,
+            self._looking_s,
+            computed - read - self._looking_s,
+            time.perf_counter() - computed,
+        )
+
+    def drop(self) -> None:
+        """Let go of everything that the dataflow holds; its collections go with the last capability on them."""
+        capabilities = [self._environment.present(id, token) for id, token in self._held.inputs.items()]
+        for id, tokens in self._held.outputs.items():
+            capabilities += [self._environment.present(id, token) for token in tokens if token is not None]
+        self._environment.commit(*(Drop(each) for each in capabilities), Put(_note(self.id), None))
 
     @property
     def _start(self) -> int:
@@ -144,77 +218,45 @@ class Dataflow:
             tables.append(_timed(updates, updates.column(TIME).to_numpy()))
         return pa.concat_tables(tables)
 
-    def _run(self, changes: Mapping[str, pa.Table], lower: int) -> dict[str, pa.Table]:
-        """The results of all steps."""
-        scope = dict(changes)
-        for name, step in self.program.steps:
-            read = {each.id for each in ir.walk(step) if isinstance(each, ir.Get)}
-            for arrangement in self.program.arrangements:
-                if arrangement.name in read:
-                    scope[arrangement.name] = self._restricted(arrangement, scope, lower)
-            scope[name] = self._engine.run(step, {each: scope[each] for each in read})
-        return scope
-
-    def _restricted(self, arrangement: Arrangement, scope: Mapping[str, pa.Table], lower: int) -> pa.Table:
-        """The remembered rows of the keys that some step so far asks for, as they were before the tick."""
-        schema = pa.schema([(f"c{i}", arrow_type(each)) for i, each in enumerate(arrangement.schema)])
-        empty = schema.append(pa.field(DIFF, pa.int64())).empty_table()
-        id = _state_id(self.id, arrangement)
+    def _look_up(self, arrangement: Arrangement, hashes: I64 | None, lower: int) -> pa.Table:
+        """Remembered rows, as they were before the tick."""
         if lower == self._start:
-            return empty
-        asked = [
-            self._hashes(scope[lookup.source], lookup.source, lookup.key)
-            for lookup in self.program.lookups
-            if lookup.state == arrangement.name and lookup.source in scope
-        ]
-        hashes = np.unique(np.concatenate(asked)) if asked else np.zeros(0, dtype=np.int64)
-        if len(hashes) == 0:
-            return empty
-        with self._environment.contents(id, lower - 1, hashes) as selection:
+            return empty_table(arrangement.schema)
+        began = time.perf_counter()
+        with self._environment.contents(state_id(self.id, arrangement), lower - 1, hashes) as selection:
             found = selection.contents()
-        skipped = len(arrangement.key)
-        columns = [found.column(f"c{skipped + index}") for index in range(len(arrangement.schema))]
-        return pa.table([*columns, found.column(DIFF)], names=empty.schema.names)
+        names = [*(f"c{index}" for index in range(len(arrangement.schema))), DIFF]
+        self._looking_s += time.perf_counter() - began
+        return found.select(names)
 
-    def _hashes(self, table: pa.Table, step: str, key: tuple[Scalar, ...]) -> I64:
-        """The hashes of the keys that occur in a step's result, also of those whose updates cancel out in the end."""
-        ones = pa.array(np.ones(table.num_rows, dtype=np.int64))
-        present = table.set_column(table.schema.get_field_index(DIFF), DIFF, ones)
-        keyed = self._mapped(present, step, key, ())
-        return hash_rows([keyed.column(index) for index in range(len(key))], keyed.num_rows)
-
-    def _mapped(self, table: pa.Table, step: str, key: tuple[Scalar, ...], kept: tuple[int, ...]) -> pa.Table:
-        """The values of `key` over a step's result, then some of its columns."""
-        schema = ir.types(dict(self.program.steps)[step])
-        width = len(schema)
-        mapped = ir.Map(ir.Get(step, schema), tuple(shift(each, 1) for each in key))
-        return self._engine.run(ir.Project(mapped, (*range(width, width + len(key)), *kept)), {step: table})
-
-    def _commit(self, results: Mapping[str, pa.Table], lower: int, upper: int) -> None:
+    def _commit(self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
         """All changes of the tick, and what is no longer needed of the past, in one atomic step."""
         environment, to = self._environment, Antichain(upper)
-        commands: list[UpdateAndDowngrade | Downgrade] = []
-        output = results.get(self.program.output)
-        commands.append(UpdateAndDowngrade(self._writer(self.id), _updates(output), to))
-        for each in self.program.arrangements:
-            id = _state_id(self.id, each)
-            changed = self._remembered(each, results[each.source], lower) if results else None
+        output = _updates(changes.output) if changes else None
+        since = environment.frontiers(self.id).since
+        needed = Antichain(upper - 1 if since.empty else min(upper - 1, since.only))
+        commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), output, to)]
+        for each in self.view.program.arrangements:
+            id = state_id(self.id, each)
+            changed = _at(changes.states[each.name], lower, each) if changes else None
             commands.append(UpdateAndDowngrade(self._writer(id), changed, to))
             commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
-        since = environment.frontiers(self.id).since
-        needed = upper - 1 if since.empty else min(upper - 1, since.only)
+        if self._errors is not None:
+            theirs = [_as_errors(table) for id, table in deltas.items() if is_errors_id(id)]
+            found = pa.concat_tables([changes.errors, *theirs]) if changes else None
+            commands.append(UpdateAndDowngrade(self._writer(self._errors), _updates(found), to))
+            commands += self._downgraded(self._reader(self._errors), needed)
+        elif changes is not None and changes.errors.num_rows:
+            raise AssertionError("only a plan that can fail fails")
         for id, token in self._held.inputs.items():
             capability = environment.present(id, token)
-            if capability.frontier.only < needed:
-                commands.append(Downgrade(capability, Antichain(needed)))
+            assert isinstance(capability, ReadCapability)
+            commands += self._downgraded(capability, needed)
         environment.commit(*commands)
+        return 0 if output is None else output.num_rows
 
-    def _remembered(self, arrangement: Arrangement, table: pa.Table, lower: int) -> pa.Table:
-        """What a tick adds to an arrangement: key and row, at one time, for nobody reads the times in between."""
-        kept = tuple(range(1, len(arrangement.schema) + 1))
-        arranged = self._mapped(table, arrangement.source, arrangement.key, kept)
-        times = pa.array(np.full(arranged.num_rows, lower))
-        return arranged.append_column(pa.field(TIME, pa.int64(), nullable=False), times)
+    def _downgraded(self, capability: ReadCapability, to: Antichain[int]) -> list[Command]:
+        return [Downgrade(capability, to)] if capability.frontier.only < to.only else []
 
     def _writer(self, id: GlobalId) -> WriteCapability:
         capability = self._environment.present(id, self._held.outputs[id][1])
@@ -222,7 +264,9 @@ class Dataflow:
         return capability
 
     def _reader(self, id: GlobalId) -> ReadCapability:
-        capability = self._environment.present(id, self._held.outputs[id][0])
+        token = self._held.outputs[id][0]
+        assert token is not None
+        capability = self._environment.present(id, token)
         assert isinstance(capability, ReadCapability)
         return capability
 
@@ -231,38 +275,58 @@ def _note(id: GlobalId) -> str:
     return f"dataflow/{id}"
 
 
-def _state_id(id: GlobalId, arrangement: Arrangement) -> GlobalId:
+def state_id(id: GlobalId, arrangement: Arrangement) -> GlobalId:
+    """The collection of an arrangement of a view."""
     return f"{id}.{arrangement.name}"
 
 
-def _arranged(arrangement: Arrangement) -> tuple[SqlType, ...]:
-    """The columns of an arrangement at rest: the key, then the row."""
-    return tuple(each.type for each in arrangement.key) + arrangement.schema
+def errors_id(id: GlobalId) -> GlobalId:
+    """The collection of a view's errors: at times when it has rows, the view can't be read."""
+    return f"{id}.errors"
 
 
-def _schema(types: Sequence[SqlType]) -> pa.Schema:
-    return pa.schema([(f"c{index}", arrow_type(each)) for index, each in enumerate(types)])
+def is_errors_id(id: GlobalId) -> bool:
+    """Whether a collection is of errors."""
+    return id.endswith(".errors")
+
+
+def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
+    """The columns at rest; where there are none, one that says nothing, for a collection needs one."""
+    fields = [(f"c{index}", arrow_type(each)) for index, each in enumerate(sql_types)]
+    return pa.schema(fields or [("nothing", pa.bool_())])
 
 
 def _timed(table: pa.Table, times: I64) -> pa.Table:
     """Rows of a shard as a timed batch: the time is column 0."""
-    names = [name for name in table.column_names if not name.startswith("_")]
+    names = [name for name in table.column_names if not name.startswith("_") and name != "nothing"]
     columns = [pa.array(times, pa.int64()), *(table.column(name) for name in names), table.column(DIFF)]
     return pa.table(columns, names=[*(f"c{index}" for index in range(len(names) + 1)), DIFF])
 
 
-def _timed_constant(rows: list[tuple[tuple[object, ...], int]], schema: Sequence[SqlType], time: int) -> pa.Table:
-    from everview.compute.engine.local.arrow import rows_to_arrow
-    from everview.compute.engine.local.collection import rows_of
-
-    timed = [((time, *row), count) for row, count in rows]
-    return rows_to_arrow(rows_of(timed, (INT8, *schema)), (INT8, *schema))
+def _as_errors(table: pa.Table) -> pa.Table:
+    return table.cast(empty_table((INT8, *ERROR_SCHEMA)).schema)
 
 
 def _updates(table: pa.Table | None) -> pa.Table | None:
-    """A timed batch as updates of a shard."""
-    if table is None:
+    """A timed batch as updates of a shard, at most one for each row and time."""
+    if table is None or table.num_rows == 0:
         return None
     data = [table.column(index) for index in range(1, table.num_columns - 1)]
-    names = [TIME, DIFF, *(f"c{index}" for index in range(len(data)))]
-    return pa.table([table.column(0), table.column(DIFF), *data], names=names)
+    return _consolidated([table.column(0), table.column(DIFF), *data])
+
+
+def _at(table: pa.Table, when: int, arrangement: Arrangement) -> pa.Table | None:
+    """Changes of an arrangement as updates of its shard, all at one time."""
+    if table.num_rows == 0:
+        return None
+    times = pa.chunked_array([pa.array(np.full(table.num_rows, when, dtype=np.int64))])
+    return _consolidated([times, table.column(DIFF), *table.columns[: len(arrangement.schema)]])
+
+
+def _consolidated(columns: Sequence[pa.ChunkedArray]) -> pa.Table | None:
+    times, diffs, *data = columns
+    names = [f"c{index}" for index in range(len(data))]
+    if not data:
+        data, names = [pa.chunked_array([pa.nulls(len(times), pa.bool_())])], ["nothing"]
+    table = consolidate(pa.table([times, diffs, *data], names=[TIME, DIFF, *names]))
+    return table.select([TIME, DIFF, *names]) if table.num_rows else None

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from everview.compute.delta.differentiate import differentiate
-from everview.compute.delta.program import TickProgram, delta_of
+import numpy as np
+import pyarrow as pa
+
+from everview.compute.delta.program import Arrangement, delta_of
+from everview.compute.engine.contract import Engine
+from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Row, Rows, add, add_all
-from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.ir.relation import Relation
+from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.ir.relation import Get, Relation, types, walk
+from everview.compute.ir.types import INT8, TEXT
+from everview.compute.view import View
+from everview.timely.hashing import I64, hash_rows
 
 Updates = Sequence[tuple[Row, int, int]]  # row, time, diff
 
@@ -34,37 +41,47 @@ def timed(updates: Updates, lower: int, upper: int) -> Rows:
 
 @dataclass
 class Maintained:
-    """A view, its state, and all changes of its output so far."""
+    """A view, its state, and all changes of its output and its errors so far."""
 
     plan: Relation
-    program: TickProgram = field(init=False)
+    engine: Engine = field(default_factory=LocalEngine)
     states: dict[str, Rows] = field(default_factory=dict)
     output: list[tuple[Row, int, int]] = field(default_factory=list)
+    errors: list[tuple[Row, int, int]] = field(default_factory=list)
     ticks: int = 0
+    careful: int = 0
+    statements: int = 0
 
     def __post_init__(self) -> None:
-        self.program = differentiate(self.plan)
-        self.states = {each.name: {} for each in self.program.arrangements}
+        self.view = View.of(self.plan)
+        self.states = {each.name: {} for each in self.view.program.arrangements}
 
     def tick(self, history: Mapping[str, Updates], lower: int, upper: int) -> None:
         """Advance from `lower` to `upper`."""
-        scope = {delta_of(name): timed(updates, lower, upper) for name, updates in history.items()}
-        for name, constant in self.program.constants:
-            rows = {(lower, *row): count for row, count in evaluate(constant, {}).rows.items()}
-            scope[delta_of(name)] = rows if self.ticks == 0 else {}
-        scope.update(self.states)
-        for name, step in self.program.steps:
-            result = evaluate(step, scope)
-            assert not result.errors, result.errors
-            scope[name] = result.rows
-        for each in self.program.arrangements:
+        scope = {
+            delta_of(get.id): rows_to_arrow(timed(history[get.id], lower, upper), (INT8, *get.schema))
+            for get in walk(self.plan)
+            if isinstance(get, Get) and get.id in history
+        }
+        result = self.view.tick(self.engine, scope, self._look_up, lower, first=self.ticks == 0)
+        self.careful += result.careful
+        self.statements += result.statements
+        for each in self.view.program.arrangements:
             changed = dict(self.states[each.name])
-            grown: Rows = {}
-            for row, diff in scope[each.source].items():
-                add(grown, row[1:], diff)
-            add_all(changed, grown)
+            add_all(changed, rows_from_arrow(result.states[each.name], each.schema))
             self.states[each.name] = changed
-        for row, diff in scope[self.program.output].items():
+            assert all(count > 0 for count in changed.values()) or not each.totals
+        schema = types(self.plan)
+        for row, diff in rows_from_arrow(result.output, (INT8, *schema)).items():
             assert lower <= row[0] < upper, "changes lie within the tick"
             self.output.append((row[1:], row[0], diff))
+        for row, diff in rows_from_arrow(result.errors, (INT8, TEXT, TEXT)).items():
+            self.errors.append((row[1:], row[0], diff))
         self.ticks += 1
+
+    def _look_up(self, arrangement: Arrangement, hashes: I64 | None) -> pa.Table:
+        table = rows_to_arrow(self.states[arrangement.name], arrangement.schema)
+        if hashes is None:
+            return table
+        own = hash_rows([table.column(index) for index in arrangement.key], table.num_rows)
+        return table.filter(pa.array(np.isin(own, hashes)))

@@ -3,90 +3,193 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from everview.compute.delta import join, linear, per_key
-from everview.compute.delta.binary_joins import binary_joins
-from everview.compute.delta.program import Arrangement, Lookup, TickProgram, delta_of, timed_get, untimed
+from everview.compute.delta import join, linear, per_key, totals
+from everview.compute.delta.failures import FailingRows
+from everview.compute.delta.program import (
+    Arrangement,
+    Failing,
+    Lookup,
+    Source,
+    TickProgram,
+    delta_of,
+    timed_get,
+    untimed,
+    updates_of,
+)
+from everview.compute.delta.stages import stages
+from everview.compute.delta.trace import trace
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
-from everview.compute.ir.scalar import Scalar
+from everview.compute.ir.scalar import Column, Scalar, shift
 from everview.compute.ir.types import SqlType
 
 
-def differentiate(plan: Relation) -> TickProgram:
-    """The program that maintains the plan."""
+def differentiate(plan: Relation, failing: Sequence[FailingRows] = ()) -> TickProgram:
+    """The program that maintains a plan with its computed columns, and the rows that fail in it if they are separate.
+
+    With and without those the program has the same arrangements.
+    """
     build = Build()
-    build.finish(build.delta(binary_joins(plan)))
+    change = build.delta(plan)
+    output = build.step(change.relation)
+    missing = tuple(Failing(build.step(build.updates(each.plan)).id, each.scalars) for each in failing)
+    wanted = {output.id, *(each.source for each in build.arrangements), *(each.step for each in missing)}
     return TickProgram(
-        tuple(build.steps), tuple(build.arrangements), tuple(dict.fromkeys(build.lookups)), tuple(build.constants)
+        tuple(build.steps.items()),
+        tuple(build.arrangements),
+        tuple(build.readings.items()),
+        stages(build.steps, build.lookups, wanted, build.cut),
+        tuple(build.constants),
+        output.id,
+        change.front == 2,
+        missing,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change of a plan: timed, with one column in front, or moments, with two."""
+
+    relation: Relation
+    front: int = 1
+
+
+@dataclass
+class Totals:
+    """The totals of a Reduce in the making: what is looked up of them, and then the step that they follow."""
+
+    build: Build
+    place: int
+    reading: ir.Get
+
+    def follow(self, accumulated: Relation) -> Relation:
+        """The step, which the arrangement follows from now on."""
+        step = self.build.step(accumulated)
+        arrangements = self.build.arrangements
+        arrangements[self.place] = replace(arrangements[self.place], source=step.id)
+        return step
+
+
 class Build:
-    """A program in the making."""
+    """A program in the making. Equal plans and equal relations are there once."""
 
     def __init__(self) -> None:
-        self.steps: list[tuple[str, Relation]] = []
+        self.steps: dict[str, Relation] = {}
         self.arrangements: list[Arrangement] = []
         self.lookups: list[Lookup] = []
+        self.readings: dict[str, tuple[SqlType, ...]] = {}
         self.constants: list[tuple[str, ir.Constant]] = []
-        self._bound: dict[str, Relation] = {}
+        self.cut: set[str] = set()
+        self._names: dict[Relation, str] = {}
+        self._changes: dict[Relation, Change] = {}
+        self._bound: dict[str, Change] = {}
         self._numbers = itertools.count()
 
-    def delta(self, plan: Relation) -> Relation:
+    def delta(self, plan: Relation) -> Change:
+        """The change of a plan."""
+        if isinstance(plan, ir.Let):  # its name is its own, as that of every Let in a plan
+            change = self.delta(plan.value)
+            self._bound[plan.id] = replace(change, relation=self.step(change.relation))
+            return self.delta(plan.body)
+        known = self._changes.get(plan)
+        if known is None:
+            known = self._changes[plan] = self._delta(plan)
+        return known
+
+    def updates(self, plan: Relation) -> Relation:
         """The change of a plan, timed."""
+        change = self.delta(plan)
+        return change.relation if change.front == 1 else updates_of(self.step(change.relation))
+
+    def _delta(self, plan: Relation) -> Change:
         match plan:
             case ir.Constant():
                 name = f"constant{len(self.constants)}"
                 self.constants.append((name, plan))
-                return timed_get(delta_of(name), plan.schema)
+                return Change(timed_get(delta_of(name), plan.schema))
             case ir.Get(id, schema):
-                return self._bound.get(id) or timed_get(delta_of(id), schema)
-            case ir.Let(id, value, body):
-                return self._let(id, value, body)
-            case ir.Join(inputs):
-                return join.delta(plan, [self.step(self.delta(each)) for each in inputs], self)
+                return self._bound.get(id) or Change(timed_get(delta_of(id), schema))
+            case ir.Join():
+                inputs, classes = join.tidy(plan)
+                if len(inputs) == 1:
+                    return self.delta(inputs[0])
+                return Change(join.delta([self.step(self.updates(each)) for each in inputs], classes, self))
+            case ir.Reduce() if totals.is_additive(plan):
+                return Change(totals.delta(plan, self.step(self.updates(plan.input)), self), 2)
             case ir.Reduce() | ir.TopK() | ir.Window() | ir.Threshold():
-                return per_key.delta(plan, self.step(self.delta(plan.input)), self)
+                return Change(per_key.delta(plan, self.step(self.updates(plan.input)), self), 2)
             case ir.Union(inputs):
-                return ir.Union(tuple(self.delta(each) for each in inputs))
+                return Change(ir.Union(tuple(self.updates(each) for each in inputs)))
+            case ir.Let() | ir.Accumulate() | ir.Occurring():
+                raise AssertionError("not in a plan, or seen to already")
             case _:
-                return linear.delta(plan, self.delta(plan.input))
+                change = self.delta(plan.input)
+                return Change(linear.delta(plan, change.relation, change.front), change.front)
 
-    def _let(self, id: str, value: Relation, body: Relation) -> Relation:
-        hidden = self._bound.get(id)
-        self._bound[id] = self.step(self.delta(value))
-        result = self.delta(body)
-        if hidden is None:
-            del self._bound[id]
-        else:
-            self._bound[id] = hidden
-        return result
-
-    def step(self, relation: Relation) -> Relation:
-        """Name a relation that is used more than once, or remembered."""
-        if isinstance(relation, ir.Get) and any(name == relation.id for name, _ in self.steps):
+    def step(self, relation: Relation) -> ir.Get:
+        """Name a relation that is used more than once, remembered, or given."""
+        if isinstance(relation, ir.Get) and relation.id in self.steps:
             return relation
-        name = f"d{next(self._numbers)}"
-        self.steps.append((name, relation))
+        name = self._names.get(relation)
+        if name is None:
+            name = self._names[relation] = f"d{len(self.steps)}"
+            self.steps[name] = relation
         return ir.Get(name, ir.types(relation))
 
-    def finish(self, relation: Relation) -> None:
-        """The change of the output is the last step, whatever it is."""
-        self.steps.append((f"d{next(self._numbers)}", relation))
-
-    def look_up(self, state: Relation, step: Relation, key: tuple[Scalar, ...]) -> None:
-        """A step that follows needs the rows of `state` with the keys that occur in `step`."""
-        assert isinstance(state, ir.Get) and isinstance(step, ir.Get)
-        self.lookups.append(Lookup(state.id, step.id, key))
-
-    def remember(self, step: Relation, key: tuple[Scalar, ...]) -> Relation:
-        """State with the contents of a step, to be found by `key`; the same one if it is remembered so already."""
+    def remember(self, step: Relation, key: tuple[int, ...]) -> Arrangement:
+        """State with the contents of a step, to be found by these columns; the same one if it is remembered so."""
         assert isinstance(step, ir.Get)
-        schema: tuple[SqlType, ...] = untimed(step)
         for known in self.arrangements:
-            if (known.source, known.key) == (step.id, key):
-                return ir.Get(known.name, schema)
-        name = f"s{len(self.arrangements)}"
-        self.arrangements.append(Arrangement(name, step.id, key, schema))
+            if (known.source, known.key, known.totals) == (step.id, key, False):
+                return known
+        self.arrangements.append(Arrangement(f"s{len(self.arrangements)}", step.id, key, untimed(step)))
+        return self.arrangements[-1]
+
+    def look_up(self, arrangement: Arrangement, change: Relation, key: tuple[int, ...]) -> ir.Get:
+        """The rows of an arrangement with the keys that occur in these columns of a change."""
+        reading = self.reading(arrangement.schema)
+        schema = untimed(change)
+        columns: tuple[Scalar, ...] = tuple(Column(index + 1, schema[index]) for index in key)
+        self.add_lookup(arrangement, tuple(self.sources(change, columns)), reading)
+        return reading
+
+    def totals(self, schema: tuple[SqlType, ...], keys: int, change: Relation, key: tuple[int, ...]) -> Totals:
+        """Totals that are kept by key, of the keys that occur in these columns of a change."""
+        place = len(self.arrangements)
+        self.arrangements.append(Arrangement(f"s{place}", "", tuple(range(keys)), schema, totals=True))
+        return Totals(self, place, self.look_up(self.arrangements[place], change, key))
+
+    def reading(self, schema: tuple[SqlType, ...]) -> ir.Get:
+        """A table for what is looked up."""
+        name = f"r{len(self.readings)}"
+        self.readings[name] = schema
         return ir.Get(name, schema)
+
+    def add_lookup(
+        self, arrangement: Arrangement, sources: tuple[Source, ...], reading: ir.Get, tag: int | None = None
+    ) -> str:
+        """Look keys up for a reading; gives the name by which the rows found are a source of further keys."""
+        name = f"l{len(self.lookups)}"
+        self.lookups.append(Lookup(name, arrangement.name, tuple(dict.fromkeys(sources)), reading.id, tag))
+        return name
+
+    def sources(self, relation: Relation, key: tuple[Scalar, ...]) -> list[Source]:
+        """Where the values of the key in a step come from."""
+        found = trace(relation, key, self.steps, self._leaf)
+        if found is None:
+            step = self.step(relation)
+            self.cut.add(step.id)
+            return [Source(step.id, key)]
+        return found
+
+    def _leaf(self, get: ir.Get, key: tuple[Scalar, ...]) -> list[Source]:
+        if get.id not in self.readings:
+            return [Source(get.id, key)]
+        feeding = [lookup for lookup in self.lookups if lookup.reading == get.id]
+        return [
+            Source(lookup.name, tuple(shift(each, 0 if lookup.tag is None else -1) for each in key))
+            for lookup in feeding
+        ]

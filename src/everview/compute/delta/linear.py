@@ -1,4 +1,4 @@
-"""Linear operators: Δf(X) = f(ΔX). The time is one more column, which they carry along."""
+"""Linear operators: Δf(X) = f(ΔX). The time is one more column, or two for moments, which they carry along."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from everview.compute.ir.relation import Relation, with_inputs
 from everview.compute.ir.scalar import shift
 
 
-def delta(operator: Relation, change: Relation) -> Relation:
-    """The operator over the change of its input."""
+def delta(operator: Relation, change: Relation, front: int) -> Relation:
+    """The operator over the change of its input, whose rows have `front` columns of times in front."""
     if isinstance(operator, ir.Project):
-        return ir.Project(change, (0, *(index + 1 for index in operator.columns)))
-    return with_inputs(with_scalars(operator, lambda scalar: shift(scalar, 1)), (change,))
+        return ir.Project(change, (*range(front), *(index + front for index in operator.columns)))
+    return with_inputs(with_scalars(operator, lambda scalar: shift(scalar, front)), (change,))

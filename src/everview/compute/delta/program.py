@@ -1,64 +1,103 @@
-"""Tick programs: what to compute, in order, to advance a view from l to u.
+"""Tick programs: what to look up and what to compute, to advance a view from l to u.
 
 For a collection X let X⁻ be its contents before l and ΔX its updates in [l, u). A *timed* relation holds updates: its
-first column is the time, its multiplicities are the diffs. A program is a list of named timed relations of the same IR
-as plans, over
+first column is the time, its multiplicities are the diffs. A relation of *moments* holds what a key's output is from a
+time until a next one, or for good: (time, next, row). It stands for the updates + at `time`, if within the tick,
+and − at `next`, if there is one.
+
+A program is a list of steps, relations of the same IR as plans, over
 
     delta:<id>   the timed updates of input <id> in [l, u)
-    <state>      X⁻ of something that an operator must remember, untimed; any superset of the rows of the keys that
-                 changed gives the same result, for programs join on the real keys
+    <reading>    rows of X⁻ that an operator needs; any superset of the rows of the keys that changed gives the same
+                 result, for steps join on the real keys
+    <step>       a step before it
 
-so an engine that evaluates plans evaluates ticks. Where nothing is remembered yet the same program hydrates: the
-inputs' contents at the first time are their updates at that time.
+so an engine that evaluates plans evaluates ticks. The driver finds what readings hold, by the hashes of keys that it
+takes from the changes and from what was looked up before. Only where keys can't be had so must a step be computed
+first: then the program has more than one stage, and each stage is one statement. Where nothing is remembered yet the
+same program hydrates: the inputs' contents at the first time are their updates at that time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everview.compute.ir.relation import Constant, Get, Map, Project, Relation, arity, types
-from everview.compute.ir.scalar import Column, Literal, Scalar
+from everview.compute.functions.resolve import resolve
+from everview.compute.ir.relation import Constant, Filter, Get, Map, Negate, Project, Relation, Union, arity, types
+from everview.compute.ir.scalar import Call, Column, Literal, Scalar
 from everview.compute.ir.types import INT8, SqlType
 
 BEFORE = -1  # the time of what was there before l: before every time of the tick
 TIME = Column(0, INT8)
+NEXT = Column(1, INT8)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """State of an operator: the contents of `source`, a step, found by the hash of `key` (over its untimed rows)."""
+    """State: rows of this schema, found by the hash of the columns `key`.
+
+    It follows the step `source`. Of a timed step it holds the contents; of one with running `totals`, which is a
+    relation of moments, the last totals of each key, with their number of rows first.
+    """
 
     name: str
     source: str
-    key: tuple[Scalar, ...]
+    key: tuple[int, ...]
     schema: tuple[SqlType, ...]
+    totals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where keys come from: scalars over the columns of a table, which is a delta, a step, or what a look-up found."""
+
+    table: str
+    key: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What a step needs of an arrangement: the rows whose keys are the values of `key` over the rows of `source`.
+    """The rows of an arrangement with keys from the sources; if the key has no columns, all if the sources have any.
 
-    `source` is an earlier step, and `key` is over its untimed rows; its scalars have the types of the arrangement's.
+    They go to a reading. That of a join's input is fed by several look-ups, one for each other input that may change,
+    and the rows are tagged with the number of that input, in front.
     """
 
-    state: str
-    source: str
-    key: tuple[Scalar, ...]
+    name: str
+    arrangement: str
+    sources: tuple[Source, ...]
+    reading: str
+    tag: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Look-ups, in order, and then one statement, for those steps that are asked for."""
+
+    lookups: tuple[Lookup, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A timed step whose rows are those for which the evaluation of one of the scalars, over the untimed row, fails."""
+
+    step: str
+    scalars: tuple[Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TickProgram:
-    """The steps in order, the last being the change of the output; what to remember and to look up; constants."""
+    """Steps and stages, what to remember, constants, and what the change of the output is."""
 
     steps: tuple[tuple[str, Relation], ...]
     arrangements: tuple[Arrangement, ...]
-    lookups: tuple[Lookup, ...]
+    readings: tuple[tuple[str, tuple[SqlType, ...]], ...]
+    stages: tuple[Stage, ...]
     constants: tuple[tuple[str, Constant], ...]
-
-    @property
-    def output(self) -> str:
-        """The step that gives the change of the output."""
-        return self.steps[-1][0]
+    output: str
+    moments: bool  # whether the output is a relation of moments
+    failing: tuple[Failing, ...] = ()
 
 
 def delta_of(id: str) -> str:
@@ -80,3 +119,19 @@ def at(relation: Relation, time: int) -> Relation:
 def untimed(relation: Relation) -> tuple[SqlType, ...]:
     """The types of the rows of a timed relation."""
     return types(relation)[1:]
+
+
+def call(name: str, *args: Scalar) -> Scalar:
+    """A function or operator by its SQL name."""
+    found = resolve(name, [arg.type for arg in args])
+    return Call(found.function.key, args, found.result)
+
+
+def updates_of(moments: Relation) -> Relation:
+    """What a relation of moments stands for, timed."""
+    width = arity(moments)
+    from_then = Filter(moments, (call(">=", TIME, Literal(0, INT8)),))
+    until_next = Filter(moments, (call("is not null", NEXT),))
+    gained = Project(from_then, (0, *range(2, width)))
+    lost = Negate(Project(until_next, (1, *range(2, width))))
+    return Union((gained, lost))

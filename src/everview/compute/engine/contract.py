@@ -8,7 +8,7 @@ once, and none with multiplicity zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -28,11 +28,27 @@ class Parts:
 Batch: TypeAlias = pa.Table | Parts
 
 
+Steps: TypeAlias = Sequence[tuple[str, Relation]]
+
+
 class Engine(Protocol):
-    """Runs plans. Any number of threads may do so at once."""
+    """Runs plans. Any number of threads may do so at once.
+
+    An expression that fails for some row fails the run (`EvaluationFailed`), for a collection with a row left out is
+    not the one that was asked for. Plans whose failures have been separated have none left.
+    """
 
     def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
         """The collection that the plan means over the inputs, consolidated; raises EngineError."""
+        ...
+
+    def run_steps(
+        self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool = False
+    ) -> dict[str, pa.Table]:
+        """The collections of some of the steps, not consolidated; each step may read the inputs and those before it.
+
+        `separated` says that no evaluation is left that fails for a row that it sees.
+        """
         ...
 
 
@@ -46,6 +62,14 @@ class NotSupported(EngineError):
 
 class PlanRefused(EngineError):
     """The engine does not accept what we made of the plan: a defect of ours."""
+
+
+class EvaluationFailed(EngineError):
+    """An expression of the plan failed for some row. Which one, and how, is known if `sqlstate` is."""
+
+    def __init__(self, message: str = "an evaluation failed", *, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
 
 
 class RunFailed(EngineError):

@@ -269,7 +269,13 @@ def _single() -> None:
     )
 
 
+def _some() -> None:
+    """The value of a group of one row; of a larger one, some value of it, that of the first in order."""
+    _add("some", (ANY,), lambda types: types[0], lambda _, rows: rows[0][0], "first({0})", takes_nulls=True)
+
+
 _single()
+_some()
 _counts()
 _sums()
 _averages()

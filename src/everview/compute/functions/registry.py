@@ -13,6 +13,7 @@ from everview.compute.functions import (
     dates,
     fields,
     formatting,
+    internal,
     intervals,
     jsonb,
     listing,
@@ -39,6 +40,7 @@ _FAMILIES = (
     jsonb,
     arrays,
     casts,
+    internal,
 )
 
 
@@ -52,7 +54,7 @@ def _keyed(functions: list[Function]) -> dict[str, Function]:
 
 FUNCTIONS: dict[str, Function] = _keyed([function for family in _FAMILIES for function in family.FUNCTIONS])
 AGGREGATES: dict[str, AggregateFunction] = {each.key: each for each in (*aggregates.AGGREGATES, *listing.AGGREGATES)}
-TABLES: dict[str, TableFunction] = {each.key: each for each in table.TABLES}
+TABLES: dict[str, TableFunction] = {each.key: each for each in (*table.TABLES, *internal.TABLES)}
 WINDOWS: dict[str, WindowOnly] = {each.key: each for each in windows.WINDOWS}
 
 _BY_NAME: dict[str, list[Function]] = defaultdict(list)

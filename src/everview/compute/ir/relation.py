@@ -175,6 +175,28 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
+class Occurring:
+    """Every row that occurs, with a positive multiplicity, whatever its sign was, or its number of copies.
+
+    Rows whose multiplicities add up to nothing may be among them. Only tick programs have this.
+    """
+
+    input: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """Running totals: of rows (time, keys, amounts), for each time and key that occur, (time, next, keys, totals).
+
+    `next` is the next time of the same key, or NULL. A total is the sum of multiplicity times amount over the rows of
+    the key up to that time, whatever the signs; times and amounts are not NULL. Only tick programs have this.
+    """
+
+    input: Relation
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
 class Let:
     """`body`, in which `Get(id)` means `value`."""
 
@@ -184,7 +206,22 @@ class Let:
 
 
 Relation: TypeAlias = (
-    Constant | Get | Project | Map | Filter | FlatMap | Join | Reduce | TopK | Window | Threshold | Negate | Union | Let
+    Constant
+    | Get
+    | Project
+    | Map
+    | Filter
+    | FlatMap
+    | Join
+    | Reduce
+    | TopK
+    | Window
+    | Threshold
+    | Negate
+    | Union
+    | Occurring
+    | Accumulate
+    | Let
 )
 
 
@@ -210,6 +247,9 @@ def types(relation: Relation) -> tuple[SqlType, ...]:
             return types(inputs[0])
         case Let(body=body):
             return types(body)
+        case Accumulate(input):
+            time, *others = types(input)
+            return (time, time, *others)
         case _:
             return types(relation.input)
 

@@ -72,7 +72,25 @@ class Coalesce:
     type: SqlType
 
 
-Scalar: TypeAlias = Column | Literal | Call | And | Or | Case | Coalesce
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Whether the evaluation of the argument fails. This one never does, and is never NULL."""
+
+    arg: Scalar
+    type: SqlType = BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTable:
+    """Whether a table function fails for these arguments."""
+
+    function: str
+    args: tuple[Scalar, ...]
+    added: tuple[SqlType, ...]
+    type: SqlType = BOOLEAN
+
+
+Scalar: TypeAlias = Column | Literal | Call | And | Or | Case | Coalesce | Failed | FailedTable
 
 
 def children(scalar: Scalar) -> tuple[Scalar, ...]:
@@ -82,6 +100,8 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
             return ()
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
+        case Failed(arg):
+            return (arg,)
         case _:
             return scalar.args
 
@@ -94,6 +114,8 @@ def rebuild(scalar: Scalar, operands: tuple[Scalar, ...]) -> Scalar:
         case Case():
             pairs = tuple(zip(operands[:-1:2], operands[1:-1:2], strict=True))
             return replace(scalar, branches=pairs, otherwise=operands[-1])
+        case Failed():
+            return replace(scalar, arg=operands[0])
         case _:
             return replace(scalar, args=operands)
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from everview.compute.ir.relation import (
+    Accumulate,
     Aggregate,
     Constant,
     Filter,
@@ -31,7 +32,7 @@ from everview.compute.ir.relation import (
     arity,
     inputs_of,
 )
-from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
+from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar
 from everview.compute.ir.types import Interval
 
 INDENT = "  "
@@ -91,6 +92,8 @@ def _details(plan: Relation) -> str:
             by = f"by {_list(partition)}" if partition else ""
             shown = _added(arity(input), [_window_function(each) for each in functions])
             return _with_list(" ".join(filter(None, (by, _order(order)))), [shown])
+        case Accumulate(_, keys):
+            return f"by {_columns(range(1, keys + 1))} over time #0"
         case _:
             return ""
 
@@ -176,6 +179,10 @@ def show_scalar(scalar: Scalar) -> str:
             return f"case {whens} else {show_scalar(otherwise)} end"
         case Coalesce(args):
             return f"coalesce({_list(args)})"
+        case Failed(arg):
+            return f"failed({show_scalar(arg)})"
+        case FailedTable(function, args):
+            return f"failed({_call(function, args)})"
 
 
 def _call(function: str, args: Sequence[Scalar]) -> str:

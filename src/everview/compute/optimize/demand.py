@@ -17,6 +17,7 @@ from everview.compute.ir.parts import (
     window_scalars,
 )
 from everview.compute.ir.relation import (
+    Accumulate,
     Constant,
     Filter,
     FlatMap,
@@ -25,6 +26,7 @@ from everview.compute.ir.relation import (
     Let,
     Map,
     Negate,
+    Occurring,
     Project,
     Reduce,
     Relation,
@@ -102,6 +104,8 @@ class _Demand:
                 return self._topk(relation, needed)
             case Window():
                 return self._window(relation, needed)
+            case Accumulate() | Occurring():
+                return _same(relation)
 
     def _get(self, get: Get, needed: set[int]) -> Narrowed:
         self.read.setdefault(get.id, set()).update(needed)

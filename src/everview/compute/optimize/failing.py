@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from everview.compute.engine.local import library
+from everview.compute.engine.local.library import can_fail
 from everview.compute.ir.scalar import Call, Scalar, walk
-
-
-def can_fail(scalar: Scalar) -> bool:
-    """Whether the evaluation fails for some row."""
-    return any(isinstance(part, Call) and library.function(part.function).fails for part in walk(scalar))
 
 
 def any_can_fail(scalars: Iterable[Scalar]) -> bool:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everview.compute.engine.local import library
+from everview.compute.engine.local.library import can_fail
 from everview.compute.ir.relation import Filter, Join, Relation, transform
 from everview.compute.ir.scalar import Call, Column, Scalar, columns_of, remap
 from everview.compute.ir.types import Kind
-from everview.compute.optimize.failing import can_fail
 from everview.compute.optimize.known import known
 from everview.compute.optimize.sides import Class, owner_of, sides_of
 

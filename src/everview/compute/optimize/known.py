@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from everview.compute.engine.local.library import can_fail
 from everview.compute.ir.relation import (
     Constant,
     Filter,
@@ -17,7 +18,6 @@ from everview.compute.ir.relation import (
     inputs_of,
 )
 from everview.compute.ir.scalar import Column, Scalar, columns_of, remap, shift
-from everview.compute.optimize.failing import can_fail
 from everview.compute.optimize.sides import sides_of
 
 

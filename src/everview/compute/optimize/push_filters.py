@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from everview.compute.engine.local.library import can_fail
 from everview.compute.ir.relation import (
     Filter,
     FlatMap,
@@ -31,7 +32,7 @@ from everview.compute.ir.relation import (
     with_inputs,
 )
 from everview.compute.ir.scalar import And, Column, Scalar, columns_of, remap, shift, substitute
-from everview.compute.optimize.failing import any_can_fail, can_fail
+from everview.compute.optimize.failing import any_can_fail
 from everview.compute.optimize.sides import owner_of, sides_of
 
 Predicates = tuple[Scalar, ...]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from everview.compute.engine.local import library
 from everview.compute.engine.local.collection import canonical, plain
+from everview.compute.engine.local.library import can_fail
 from everview.compute.engine.local.scalars import compile_scalar
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Literal, Or, Scalar, children, rebuild
 from everview.compute.ir.types import BOOLEAN
-from everview.compute.optimize.failing import any_can_fail, can_fail
+from everview.compute.optimize.failing import any_can_fail
 
 TRUE, FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)
 

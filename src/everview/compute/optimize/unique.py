@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from everview.compute.ir.relation import (
+    Accumulate,
     Constant,
     Filter,
     FlatMap,
@@ -13,6 +14,7 @@ from everview.compute.ir.relation import (
     Let,
     Map,
     Negate,
+    Occurring,
     Project,
     Reduce,
     Relation,
@@ -60,7 +62,7 @@ def is_non_negative(relation: Relation, bound: Mapping[str, bool]) -> bool:
             return bound.get(id, True)
         case Constant(rows):
             return all(multiplicity > 0 for _, multiplicity in rows)
-        case Reduce() | TopK() | Window() | Threshold():
+        case Reduce() | TopK() | Window() | Threshold() | Accumulate() | Occurring():
             return True
         case Negate():
             return False

@@ -7,10 +7,12 @@ there is one NaN, no negative zero, a numeric has the exponent of its type, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
+from everview.compute.functions.contract import Failure
 from everview.compute.ir.types import Kind, SqlType
 from everview.errors import EverviewError
 
@@ -48,6 +50,16 @@ def add(target: dict[Any, int], key: Any, multiplicity: int) -> None:
         target[key] = total
     else:
         target.pop(key, None)
+
+
+ends_at_failure: ContextVar[bool] = ContextVar("ends_at_failure", default=False)
+
+
+def add_failure(errors: Errors, failure: Failure, multiplicity: int) -> None:
+    """Count a failure; or raise it, for whoever wants to know of any, also of those that cancel each other out."""
+    if ends_at_failure.get():
+        raise failure
+    add(errors, (failure.sqlstate, failure.message), multiplicity)
 
 
 def add_all(target: dict[Any, int], other: Mapping[Any, int]) -> None:

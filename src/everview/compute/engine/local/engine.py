@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from everview.compute.engine.contract import Batch, NotSupported, Parts, RunFailed
+from everview.compute.engine.contract import Batch, EvaluationFailed, NotSupported, Parts, Steps
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.engine.local.collection import Rows, ends_at_failure
 from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.functions.contract import Failure
 from everview.compute.ir.relation import Get, Relation, types, walk
 
 
@@ -17,15 +19,27 @@ class LocalEngine:
 
     def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
         """The collection that the plan means over the inputs."""
-        schemas = {each.id: each.schema for each in walk(plan) if isinstance(each, Get)}
-        rows = {}
+        (result,) = self.run_steps([("result", plan)], ["result"], inputs).values()
+        return result
+
+    def run_steps(
+        self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool = False
+    ) -> dict[str, pa.Table]:
+        """The collections of some of the steps."""
+        schemas = {each.id: each.schema for _, step in steps for each in walk(step) if isinstance(each, Get)}
+        scope: dict[str, Rows] = {}
         for name, batch in inputs.items():
             if isinstance(batch, Parts):
                 raise NotSupported("the local engine reads no Parquet parts", hint="use Spark for large inputs")
             if name in schemas:
-                rows[name] = rows_from_arrow(batch, schemas[name])
-        result = evaluate(plan, rows)
-        if result.errors:
-            _, message = min(result.errors)
-            raise RunFailed(message)
-        return rows_to_arrow(result.rows, types(plan))
+                scope[name] = rows_from_arrow(batch, schemas[name])
+        previous = ends_at_failure.set(True)
+        try:
+            for name, step in steps:
+                scope[name] = evaluate(step, scope).rows
+        except Failure as failure:
+            raise EvaluationFailed(failure.message, sqlstate=failure.sqlstate) from failure
+        finally:
+            ends_at_failure.reset(previous)
+        relations = dict(steps)
+        return {name: rows_to_arrow(scope[name], types(relations[name])) for name in outputs}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from everview.compute.engine.local import library
+from everview.compute.engine.local.accumulate import evaluate_accumulate
 from everview.compute.engine.local.collection import (
     Errors,
     Result,
@@ -17,6 +18,7 @@ from everview.compute.engine.local.collection import (
     Rows,
     add,
     add_all,
+    add_failure,
     canonical_row,
     rows_of,
 )
@@ -27,6 +29,7 @@ from everview.compute.engine.local.topk import evaluate_topk
 from everview.compute.engine.local.window import evaluate_window
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.relation import (
+    Accumulate,
     Constant,
     Filter,
     FlatMap,
@@ -35,6 +38,7 @@ from everview.compute.ir.relation import (
     Let,
     Map,
     Negate,
+    Occurring,
     Project,
     Reduce,
     Relation,
@@ -89,6 +93,11 @@ def _evaluate(plan: Relation, scope: Mapping[str, Result]) -> Result:
             return _threshold(_evaluate(input, scope))
         case Negate(input):
             return _negate(_evaluate(input, scope))
+        case Occurring(input):
+            below = _evaluate(input, scope)
+            return Result(dict.fromkeys(below.rows, 1), below.errors)
+        case Accumulate(input):
+            return evaluate_accumulate(plan, _evaluate(input, scope))
 
 
 def _get(name: str, scope: Mapping[str, Result]) -> Result:
@@ -159,7 +168,7 @@ def _each_row(below: Result, step: Callable[[Row, int, Rows], None]) -> Result:
         try:
             step(row, multiplicity, rows)
         except Failure as failure:
-            add(errors, (failure.sqlstate, failure.message), multiplicity)
+            add_failure(errors, failure, multiplicity)
     return Result(rows, errors)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from everview.compute.engine.local.collection import Errors, Result, Row, Rows, add, add_all
+from everview.compute.engine.local.collection import Errors, Result, Row, Rows, add, add_all, add_failure
 from everview.compute.engine.local.scalars import compile_row
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.relation import Join, arity
@@ -75,7 +75,7 @@ def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[tuple[Row, Row, int]
         try:
             values = [group(row) for group in groups]
         except Failure as failure:
-            add(errors, (failure.sqlstate, failure.message), multiplicity)
+            add_failure(errors, failure, multiplicity)
             continue
         # `count` finds NaN too, for it tries identity first.
         alike = (value.count(value[0]) == len(value) for value in values)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from everview.compute.functions import registry
 from everview.compute.functions.contract import AggregateFunction, Function
 from everview.compute.functions.table import TableFunction
+from everview.compute.ir.scalar import Call, Failed, FailedTable, Scalar, children
 from everview.errors import EverviewError
 
 Entry = TypeVar("Entry")
@@ -33,6 +34,15 @@ def aggregate(key: str) -> AggregateFunction:
 def table_function(key: str) -> TableFunction:
     """The table function."""
     return _find(registry.TABLES, key)
+
+
+def can_fail(scalar: Scalar) -> bool:
+    """Whether the evaluation fails for some row."""
+    if isinstance(scalar, (Failed, FailedTable)):
+        return False
+    if isinstance(scalar, Call) and function(scalar.function).fails:
+        return True
+    return any(can_fail(each) for each in children(scalar))
 
 
 def _find(entries: Mapping[str, Entry], key: str) -> Entry:

@@ -16,7 +16,7 @@ from everview.compute.engine.local.collection import (
     Result,
     Row,
     Rows,
-    add,
+    add_failure,
     canonical,
     plain,
 )
@@ -45,7 +45,7 @@ def evaluate_reduce(reduce: Reduce, below: Result) -> Result:
             key = key_of(row)
             taken = [take(row) for take in takers]
         except Failure as failure:
-            add(errors, (failure.sqlstate, failure.message), multiplicity)
+            add_failure(errors, failure, multiplicity)
             continue
         group = groups.setdefault(key, [[] for _ in takers])
         for values, each in zip(group, taken, strict=True):
@@ -65,7 +65,7 @@ def _aggregated(
         try:
             rows[key + tuple([finish(taken) for finish, taken in zip(finishers, group, strict=True)])] = 1
         except Failure as failure:
-            add(errors, (failure.sqlstate, failure.message), 1)
+            add_failure(errors, failure, 1)
     return rows
 
 

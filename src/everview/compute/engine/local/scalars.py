@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from everview.compute.engine.local import library
 from everview.compute.engine.local.collection import Row, canonical, plain
-from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
+from everview.compute.functions.contract import Failure
+from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar
 
 Evaluator: TypeAlias = Callable[[Row], Any]
 
@@ -62,6 +63,10 @@ def compile_scalar(scalar: Scalar) -> Evaluator:
             return _compile_case(compiled, compile_scalar(otherwise))
         case Coalesce(args):
             return _compile_coalesce([compile_scalar(arg) for arg in args])
+        case Failed(arg):
+            return _compile_failed(compile_scalar(arg))
+        case FailedTable():
+            return _compile_failed(_compile_table(scalar))
 
 
 def _read(index: int) -> Evaluator:
@@ -158,5 +163,33 @@ def _compile_coalesce(args: list[Evaluator]) -> Evaluator:
             if value is not None:
                 return value
         return None
+
+    return run
+
+
+def _compile_failed(arg: Evaluator) -> Evaluator:
+    def run(row: Row) -> bool:
+        try:
+            arg(row)
+        except Failure:
+            return True
+        return False
+
+    return run
+
+
+def compile_attempt(scalar: Scalar) -> Evaluator:
+    """The evaluation itself, or the call of the table function, for the sake of the `Failure` that it raises."""
+    return _compile_table(scalar) if isinstance(scalar, FailedTable) else compile_scalar(scalar)
+
+
+def _compile_table(call: FailedTable) -> Evaluator:
+    table = library.table_function(call.function)
+    args = [compile_scalar(arg) for arg in call.args]
+
+    def run(row: Row) -> Any:
+        values = [arg(row) for arg in args]
+        if not table.strict or all(value is not None for value in values):
+            list(table.evaluate(call.added, *values))
 
     return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.compute.engine.local.collection import NegativeMultiplicity, Result, Row, Rows, add
+from everview.compute.engine.local.collection import NegativeMultiplicity, Result, Row, Rows, add_failure
 from everview.compute.engine.local.ordering import row_order_key
 from everview.compute.engine.local.scalars import compile_columns
 from everview.compute.engine.local.sorting import compile_order, sort_by
@@ -21,7 +21,7 @@ def evaluate_topk(topk: TopK, below: Result) -> Result:
         try:
             groups.setdefault(group_of(row), []).append((keys_of(row), row, multiplicity))
         except Failure as failure:
-            add(errors, (failure.sqlstate, failure.message), multiplicity)
+            add_failure(errors, failure, multiplicity)
     row_key = row_order_key(types(topk.input))
     rows: Rows = {}
     for items in groups.values():

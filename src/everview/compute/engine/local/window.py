@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everview.compute.engine.local.collection import NegativeMultiplicity, Result, Row, Rows, add, canonical
+from everview.compute.engine.local.collection import (
+    NegativeMultiplicity,
+    Result,
+    Row,
+    Rows,
+    add,
+    add_failure,
+    canonical,
+)
 from everview.compute.engine.local.ordering import row_order_key
 from everview.compute.engine.local.partition import Partition, compile_frame, make_partition
 from everview.compute.engine.local.reduce import Taken, compile_finisher, compile_taker
@@ -35,7 +43,7 @@ def evaluate_window(window: Window, below: Result) -> Result:
             item = (keys_of(row), row, [take(row) for take in takers])
             partitions.setdefault(partition_of(row), []).extend([item] * multiplicity)
         except Failure as failure:
-            add(errors, (failure.sqlstate, failure.message), multiplicity)
+            add_failure(errors, failure, multiplicity)
     row_key = row_order_key(types(window.input))
     rows: Rows = {}
     for items in partitions.values():
@@ -49,7 +57,7 @@ def evaluate_window(window: Window, below: Result) -> Result:
             try:
                 add(rows, item[1] + tuple([value(position) for value in functions]), 1)
             except Failure as failure:
-                add(errors, (failure.sqlstate, failure.message), 1)
+                add_failure(errors, failure, 1)
     return Result(rows, errors)
 
 

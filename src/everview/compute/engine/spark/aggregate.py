@@ -59,7 +59,7 @@ class Use:
     @property
     def needs(self) -> Needs:
         """What must be done to the input first."""
-        if self.idempotent or self.distinct or self.name == "single":
+        if self.idempotent or self.distinct or self.name in ("single", "some"):
             return Needs.ROWS
         exact = not self.types or self.types[0].kind in _EXACT
         return Needs.SUMS if self.name == "count" or (self.name in ("sum", "avg") and exact) else Needs.COPIES

@@ -3,60 +3,175 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from everview.compute.engine.contract import Batch, NotSupported, Parts, PlanRefused, RunFailed
-from everview.compute.engine.spark.render import render_plan
-from everview.compute.engine.spark.scalar import columns
+from everview.compute.engine.contract import (
+    Batch,
+    EngineError,
+    EvaluationFailed,
+    NotSupported,
+    Parts,
+    PlanRefused,
+    RunFailed,
+    Steps,
+)
+from everview.compute.engine.spark.render import render_plan, render_steps
+from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.ir.relation import Get, Relation, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
+from everview.compute.optimize.computed_columns import computed_columns
 from everview.timely.consolidate import DIFF
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from everview.compute.engine.spark.session import Spark
+
 _numbers = itertools.count()
 
 
-class SparkEngine:
-    """Runs plans in one session of a Spark; sessions of several profiles are several engines."""
+# Up to so many rows of inputs, one task without code generation is the quickest.
+SMALL_ROWS_MAX = 20_000
 
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
+
+class SparkEngine:
+    """Runs plans in the sessions of a Spark: in that for few rows, or in the other one if there are many."""
+
+    def __init__(self, small: SparkSession, bulk: SparkSession | None = None) -> None:
+        self._small, self._bulk = small, bulk or small
+
+    @staticmethod
+    def of(spark: Spark) -> SparkEngine:
+        """The engine with both sessions."""
+        return SparkEngine(spark.small, spark.bulk)
+
+    def _is_small(self, batches: Iterable[Batch]) -> bool:
+        rows = [SMALL_ROWS_MAX + 1 if isinstance(batch, Parts) else batch.num_rows for batch in batches]
+        return sum(rows) <= SMALL_ROWS_MAX
 
     def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
         """The collection that the plan means over the inputs, consolidated."""
-        read = {each.id: each.schema for each in walk(plan) if isinstance(each, Get) and each.id in inputs}
+        plan = computed_columns(plan)  # so that every failure is guarded against, whatever operator it is under
+        read = _read([plan], inputs)
         views = {name: f"everview_{next(_numbers)}" for name in read}
-        statement = statement_of(plan, views)
-        with _errors(statement), self._views({views[name]: (inputs[name], schema) for name, schema in read.items()}):
-            return with_types(self._session.sql(statement).toArrow(), types(plan))
+        statement = statement_of(plan, views, guarded=True)
+        batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
+        with _errors(statement), self._views(batches) as session:
+            return with_types(session.sql(statement).toArrow(), types(plan))
+
+    def run_steps(
+        self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool = False
+    ) -> dict[str, pa.Table]:
+        """The collections of some of the steps, from one statement."""
+        relations = dict(steps)
+        schemas = {name: types(relations[name]) for name in outputs}
+        read = _read(list(relations.values()), inputs)
+        given = {name: inputs[name] for name in read}
+        if self._is_small(given.values()):
+            return self._run_small(steps, schemas, {name: (inputs[name], read[name]) for name in read}, separated)
+        views = {name: f"everview_{next(_numbers)}" for name in read}
+        with rendering():
+            statement = render_steps(steps, outputs, views, guarded=not separated)
+        batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
+        with _errors(statement), self._views(batches) as session:
+            return split(session.sql(statement).toArrow(), schemas)
+
+    def _run_small(
+        self,
+        steps: Steps,
+        outputs: Mapping[str, tuple[SqlType, ...]],
+        inputs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]],
+        separated: bool,
+    ) -> dict[str, pa.Table]:
+        """One statement in one task over one table, in which all the inputs are."""
+        table, tables = packed(inputs)
+        with rendering():
+            statement = render_steps(steps, list(outputs), tables, guarded=not separated, single=True)
+        view = f"everview_{next(_numbers)}"
+        statement = statement.replace(PACKED, view)
+        with _errors(statement):
+            self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
+            try:
+                return split(self._small.sql(statement).toArrow(), outputs)
+            finally:
+                with suppress(Exception):
+                    self._small.catalog.dropTempView(view)
 
     @contextmanager
-    def _views(self, batches: Mapping[str, tuple[Batch, tuple[SqlType, ...]]]) -> Iterator[None]:
-        """While inside, the batches are temporary views of these names."""
+    def _views(self, batches: Mapping[str, tuple[Batch, tuple[SqlType, ...]]]) -> Iterator[SparkSession]:
+        """While inside, the batches are temporary views of these names, in the session that fits them."""
+        small = self._is_small(batch for batch, _ in batches.values())
+        session = self._small if small else self._bulk
         try:
             for view, (batch, schema) in batches.items():
-                self._frame(batch, schema).createOrReplaceTempView(view)
-            yield
+                frame = _frame(session, batch, schema)
+                (frame.coalesce(1) if small else frame).createOrReplaceTempView(view)
+            yield session
         finally:
             # Of a Spark that died there is nothing to tidy up, and the first error tells more.
             with suppress(Exception):
                 for view in batches:
-                    self._session.catalog.dropTempView(view)
+                    session.catalog.dropTempView(view)
 
-    def _frame(self, batch: Batch, schema: tuple[SqlType, ...]) -> DataFrame:
-        declared = ", ".join(f"c{place} {spark_type(each)}" for place, each in enumerate(schema))
-        declared = f"{declared}, {DIFF} bigint" if declared else f"{DIFF} bigint"
-        if isinstance(batch, Parts):
-            return self._session.read.schema(declared).parquet(*batch.uris)
-        table = batch.select([*columns(len(schema)), DIFF])
-        return self._session.createDataFrame(table, schema=_schema(declared))  # type: ignore[call-overload, no-any-return]
+
+def _frame(session: SparkSession, batch: Batch, schema: tuple[SqlType, ...]) -> DataFrame:
+    declared = ", ".join(f"c{place} {spark_type(each)}" for place, each in enumerate(schema))
+    declared = f"{declared}, {DIFF} bigint" if declared else f"{DIFF} bigint"
+    if isinstance(batch, Parts):
+        return session.read.schema(declared).parquet(*batch.uris)
+    table = batch.select([*columns(len(schema)), DIFF])
+    return session.createDataFrame(table, schema=_schema(declared))  # type: ignore[call-overload, no-any-return]
+
+
+PACKED = "everview_packed"
+
+
+def packed(
+    inputs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]],
+) -> tuple[pa.Table, dict[str, str]]:
+    """Several tables in one, which is handed over once, and what to say in SQL to read each of them.
+
+    A column numbers the tables, and for each table there is a struct with its rows.
+    """
+    total = sum(table.num_rows for table, _ in inputs.values())
+    numbers, diffs, structs, tables = [], [], [], {}
+    before = 0
+    for number, (name, (table, schema)) in enumerate(inputs.items()):
+        names = columns(len(schema))
+        fields = [pa.field(each, arrow_type(kind)) for each, kind in zip(names, schema, strict=True)]
+        numbers.append(np.full(table.num_rows, number, dtype=np.int32))
+        diffs.append(table.column(DIFF).to_numpy())
+        if schema:
+            arrays = [pa.concat_arrays(table.column(each).chunks) if table.num_rows else [] for each in names]
+            own = pa.StructArray.from_arrays(
+                [_as(a, f.type) for a, f in zip(arrays, fields, strict=True)], fields=fields
+            )
+            after = total - before - table.num_rows
+            structs.append(pa.concat_arrays([pa.nulls(before, own.type), own, pa.nulls(after, own.type)]))
+            items = ", ".join([*(f"i{len(structs) - 1}.{each} AS {each}" for each in names), DIFF])
+        else:
+            items = DIFF
+        tables[name] = f"(SELECT {items} FROM {PACKED} WHERE input = {number})"
+        before += table.num_rows
+    names = ["input", DIFF, *(f"i{place}" for place in range(len(structs)))]
+    return pa.table([np.concatenate(numbers), np.concatenate(diffs), *structs], names=names), tables
+
+
+def _as(values: pa.Array | list[object], kind: pa.DataType) -> pa.Array:
+    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _read(relations: Sequence[Relation], inputs: Mapping[str, Batch]) -> dict[str, tuple[SqlType, ...]]:
+    """The inputs that the relations read, and their schemas."""
+    gets = (each for relation in relations for each in walk(relation) if isinstance(each, Get))
+    return {each.id: each.schema for each in gets if each.id in inputs}
 
 
 @contextmanager
@@ -70,17 +185,45 @@ def _errors(statement: str) -> Iterator[None]:
     except (AnalysisException, pa.ArrowInvalid) as error:
         raise PlanRefused("internal error: spark refuses the statement", detail=_said(error, statement)) from error
     except (PySparkException, Py4JError, OSError) as error:
-        raise RunFailed("spark failed to run the statement", detail=_said(error, statement)) from error
+        raise _failure(error, statement) from error
 
 
-def statement_of(plan: Relation, views: Mapping[str, str]) -> str:
-    """The statement for a plan, whose collections are in these views; raises NotSupported."""
+def _failure(error: Exception, statement: str) -> EngineError:
+    if FAILED in str(error):
+        return EvaluationFailed()
+    return RunFailed("spark failed to run the statement", detail=_said(error, statement))
+
+
+@contextmanager
+def rendering() -> Iterator[None]:
+    """What has no equivalent on Spark, as NotSupported."""
     try:
-        return render_plan(plan, views)
+        yield
     except NotOnSpark as error:
         raise NotSupported(
             f"{error} has no equivalent on spark", hint="use another function, or compute this part without a view"
         ) from error
+
+
+def statement_of(plan: Relation, views: Mapping[str, str], *, guarded: bool = False) -> str:
+    """The statement for a plan, whose collections are in these views; raises NotSupported."""
+    with rendering():
+        return render_plan(plan, views, guarded=guarded)
+
+
+def split(table: pa.Table, schemas: Mapping[str, tuple[SqlType, ...]]) -> dict[str, pa.Table]:
+    """The outputs of a statement of several: see `render_steps`."""
+    if len(schemas) == 1:
+        return {name: with_types(table, schema) for name, schema in schemas.items()}
+    results = {}
+    for number, (name, schema) in enumerate(schemas.items()):
+        rows = table.filter(pc.equal(table.column("output"), number))
+        struct = rows.column(f"o{number}").combine_chunks()
+        if isinstance(struct, pa.ChunkedArray):
+            struct = pa.concat_arrays(struct.chunks) if struct.num_chunks else pa.array([], struct.type)
+        fields = [*struct.flatten(), rows.column(DIFF)]
+        results[name] = with_types(pa.table(fields, names=[*columns(len(schema)), DIFF]), schema)
+    return results
 
 
 def with_types(table: pa.Table, schema: tuple[SqlType, ...]) -> pa.Table:

@@ -5,8 +5,8 @@ multiplicity is the sum. Linear operators and joins work on such rows as they ar
 a row occurs consolidates its input first, unless that is consolidated already. A `Let` becomes a common table
 expression.
 
-What is still to come: failures as data. A call that fails gives NULL here, as the registry's contract has it, and the
-row with that NULL goes on; the local engine leaves it out and counts an error instead.
+Expressions that fail are NULL, by the contract of the registry. `guarded`, they end the statement instead: that is
+for plans from which failures have not been separated, and costs nothing while nothing fails.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from everview.compute.engine.local import library
+from everview.compute.engine.spark.accumulate import render_accumulate
 from everview.compute.engine.spark.join import render_join
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.reduce import render_reduce
+from everview.compute.engine.spark.row_by_row import RowByRow, fused
 from everview.compute.engine.spark.rows import consolidated, is_consolidated, occurs_once
-from everview.compute.engine.spark.scalar import column, columns, render_scalar
+from everview.compute.engine.spark.scalar import FAILED, column, columns, render_guarded, render_scalar
 from everview.compute.engine.spark.topk import render_topk
 from everview.compute.engine.spark.window import render_window
 from everview.compute.functions.spark_sql import spark_type
 from everview.compute.ir.relation import (
+    Accumulate,
     Constant,
     Filter,
     FlatMap,
@@ -31,6 +34,7 @@ from everview.compute.ir.relation import (
     Let,
     Map,
     Negate,
+    Occurring,
     Project,
     Reduce,
     Relation,
@@ -39,30 +43,74 @@ from everview.compute.ir.relation import (
     Union,
     Window,
     arity,
+    types,
 )
-from everview.compute.ir.scalar import Scalar, columns_of
 from everview.errors import EverviewError
 
 
-def render_plan(plan: Relation, tables: Mapping[str, str]) -> str:
+def render_plan(plan: Relation, tables: Mapping[str, str], *, guarded: bool = False) -> str:
     """The statement for the plan, consolidated; `tables` says what Spark calls each collection that the plan reads."""
-    renderer = _Renderer()
+    renderer = _Renderer(guarded=guarded)
     source = renderer.source(plan, tables)
     names = columns(arity(plan))
     body = f"SELECT {', '.join([*names, '_diff'])} FROM {source}"
     if not is_consolidated(plan):
         body = consolidated(source, names)
-    if not renderer.shared:
-        return body
-    shared = ",\n".join(f"{name} AS (\n{select}\n)" for name, select in renderer.shared)
-    return f"WITH {shared}\n{body}"
+    return renderer.statement(body)
+
+
+def render_steps(
+    steps: Sequence[tuple[str, Relation]],
+    outputs: Sequence[str],
+    tables: Mapping[str, str],
+    *,
+    guarded: bool = False,
+    single: bool = False,
+) -> str:
+    """One statement for several relations, each of which may read those before it; `outputs` names those to give.
+
+    With one output its rows are those of the relation; with several there is a column `output` that numbers them, and
+    the row is in the struct of that number. Rows are not consolidated. `single`: all tables are of one partition, and
+    so is everything that is computed from them, which spares Spark all shuffles.
+    """
+    renderer = _Renderer(guarded=guarded, single=single)
+    scope, schemas = dict(tables), {}
+    for name, relation in steps:
+        select = renderer.select(relation, scope)
+        scope[name], schemas[name] = f"step_{name}", types(relation)
+        renderer.shared.append((scope[name], select))
+    if len(outputs) == 1:
+        (only,) = outputs
+        return renderer.statement(f"SELECT {_row(columns(len(schemas[only])))} FROM {scope[only]}")
+    selects = []
+    for number, name in enumerate(outputs):
+        items = [f"{number} AS output"]
+        for other, each in enumerate(outputs):
+            names = columns(len(schemas[each]))
+            if other == number:
+                fields = ", ".join(f"'{column}', {column}" for column in names)
+                items.append(f"named_struct({fields}) AS o{other}")
+            else:
+                fields = ", ".join(f"{n}: {spark_type(t)}" for n, t in zip(names, schemas[each], strict=True))
+                items.append(f"cast(NULL as struct<{fields}>) AS o{other}")
+        selects.append(f"SELECT {_row(items)} FROM {scope[name]}")
+    return renderer.statement("\nUNION ALL\n".join(selects))
 
 
 class _Renderer:
     """Renders relation by relation, and gathers what Lets bind."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, guarded: bool, single: bool = False) -> None:
         self.shared: list[tuple[str, str]] = []
+        self._guarded, self._single = guarded, single
+        self._scalar = render_guarded if guarded else render_scalar
+
+    def statement(self, body: str) -> str:
+        """The whole statement, with what is shared in front."""
+        if not self.shared:
+            return body
+        shared = ",\n".join(f"{name} AS (\n{select}\n)" for name, select in self.shared)
+        return f"WITH {shared}\n{body}"
 
     def source(self, plan: Relation, tables: Mapping[str, str]) -> str:
         """What to put behind FROM."""
@@ -84,20 +132,14 @@ class _Renderer:
                 return _constant(plan)
             case Get() | Let():
                 return f"SELECT {_row(columns(arity(plan)))} FROM {self.source(plan, tables)}"
-            case Project(input, chosen):
-                picked = [f"{column(index)} AS {column(place)}" for place, index in enumerate(chosen)]
-                return f"SELECT {_row(picked)} FROM {self.source(input, tables)}"
-            case Map(input, scalars):
-                return _map(scalars, arity(input), self.source(input, tables))
-            case Filter(input, predicates):
-                passes = " AND ".join(render_scalar(predicate) for predicate in predicates) or "true"
-                return f"SELECT {_row(columns(arity(input)))} FROM {self.source(input, tables)} WHERE {passes}"
+            case Project() | Map() | Filter():
+                return self._row_by_row(fused(plan), tables)
             case FlatMap(input):
-                return _flat_map(plan, self.source(input, tables))
+                return self._flat_map(plan, self.source(input, tables))
             case Join(inputs):
                 return render_join(plan, [self.source(each, tables) for each in inputs])
             case Union(inputs):
-                return "\nUNION ALL\n".join(self.select(each, tables) for each in inputs)
+                return self._union([self.select(each, tables) for each in inputs], arity(plan))
             case Negate(input):
                 negated = [*columns(arity(input)), "-_diff AS _diff"]
                 return f"SELECT {', '.join(negated)} FROM {self.source(input, tables)}"
@@ -109,6 +151,35 @@ class _Renderer:
                 return render_topk(plan, self._plain(input, tables))
             case Window(input):
                 return render_window(plan, self._plain(input, tables), once=occurs_once(input))
+            case Occurring(input):
+                return f"SELECT {', '.join([*columns(arity(input)), '1L AS _diff'])} FROM {self.source(input, tables)}"
+            case Accumulate(input):
+                return render_accumulate(plan, self.source(input, tables))
+
+    def _row_by_row(self, rows: RowByRow, tables: Mapping[str, str]) -> str:
+        items = [f"{self._scalar(each)} AS {column(place)}" for place, each in enumerate(rows.outputs)]
+        passes = " AND ".join(self._scalar(predicate) for predicate in rows.predicates)
+        where = f" WHERE {passes}" if passes else ""
+        return f"SELECT {_row(items)} FROM {self.source(rows.input, tables)}{where}"
+
+    def _flat_map(self, flat: FlatMap, source: str) -> str:
+        start = arity(flat.input)
+        args = [self._scalar(arg) for arg in flat.args]
+        rows = library.table_function(flat.function).spark(args, [arg.type for arg in flat.args], flat.added)
+        if self._guarded and library.table_function(flat.function).fails:
+            present = " AND ".join([*(f"{arg} IS NOT NULL" for arg in args), "true"])
+            rows = f"coalesce({rows}, CASE WHEN {present} THEN raise_error('{FAILED}') END)"
+        added = columns(len(flat.added), start)
+        return (
+            f"SELECT {_row([*columns(start), *added])} FROM {source} AS s"
+            f" LATERAL VIEW inline({rows}) e AS {', '.join(added)}"
+        )
+
+    def _union(self, selects: Sequence[str], width: int) -> str:
+        united = "\nUNION ALL\n".join(selects)
+        if not self._single or len(selects) == 1:
+            return united
+        return f"SELECT /*+ COALESCE(1) */ {_row(columns(width))} FROM (\n{united}\n)"
 
     def _plain(self, plan: Relation, tables: Mapping[str, str]) -> str:
         source = self.source(plan, tables)
@@ -133,28 +204,3 @@ def _constant(constant: Constant) -> str:
         for row, diff in constant.rows
     ]
     return f"SELECT * FROM VALUES {', '.join(f'({row})' for row in rows)} AS v({_row(names)})"
-
-
-def _map(scalars: Sequence[Scalar], start: int, source: str) -> str:
-    """One SELECT for all scalars that read no column which another of the same SELECT adds."""
-    select = f"SELECT {_row(columns(start))} FROM {source}"
-    place = 0
-    while place < len(scalars):
-        end = place + 1
-        while end < len(scalars) and max(columns_of(scalars[end]), default=-1) < start + place:
-            end += 1
-        added = [f"{render_scalar(scalars[each])} AS {column(start + each)}" for each in range(place, end)]
-        select = f"SELECT {_row([*columns(start + place), *added])} FROM {source}"
-        source, place = f"(\n{select}\n)", end
-    return select
-
-
-def _flat_map(flat: FlatMap, source: str) -> str:
-    start = arity(flat.input)
-    args = [render_scalar(arg) for arg in flat.args]
-    rows = library.table_function(flat.function).spark(args, [arg.type for arg in flat.args], flat.added)
-    added = columns(len(flat.added), start)
-    return (
-        f"SELECT {_row([*columns(start), *added])} FROM {source} AS s"
-        f" LATERAL VIEW inline({rows}) e AS {', '.join(added)}"
-    )

@@ -1,15 +1,22 @@
-"""Scalars in Spark SQL: the renderings of the registry, put together."""
+"""Scalars in Spark SQL: the renderings of the registry, put together, and whether their evaluation fails.
+
+No rendering fails by itself: a call that fails is NULL though none of its arguments is. `render_failed` says so in SQL,
+and `render_guarded` is an expression that ends the job instead, for those who expect that nothing fails.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from everview.compute.engine.local import library
+from everview.compute.engine.local.library import can_fail
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.functions.spark_sql import render
-from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
+from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar, walk
+from everview.compute.ir.types import SqlType
 
 Place = Callable[[int], str]
+FAILED = "everview: an evaluation failed"
 
 
 def column(index: int) -> str:
@@ -42,6 +49,74 @@ def render_scalar(scalar: Scalar, place: Place = column) -> str:
             return f"CASE {whens} ELSE {render_scalar(otherwise, place)} END"
         case Coalesce(args):
             return f"coalesce({', '.join(_each(args, place))})"
+        case Failed(arg):
+            return render_failed(arg, place)
+        case FailedTable(function, args, added):
+            return render_failed_table(function, args, added, place)
+
+
+def render_guarded(scalar: Scalar, place: Place = column) -> str:
+    """The expression; a failure of its evaluation raises an error with `FAILED` in it."""
+    rendered = render_scalar(scalar, place)
+    if not can_fail(scalar):
+        return rendered
+    raised = f"raise_error('{FAILED}')"
+    if _all_strict(scalar):  # what fails inside makes the whole NULL, so nothing else needs a look
+        return f"coalesce({rendered}, CASE WHEN {render_failed(scalar, place)} THEN {raised} END)"
+    return f"CASE WHEN {render_failed(scalar, place)} THEN {raised} ELSE {rendered} END"
+
+
+def render_failed_table(function: str, args: Sequence[Scalar], added: Sequence[SqlType], place: Place = column) -> str:
+    """Whether the table function fails: it gives NULL then, and an array otherwise."""
+    rendered = _each(args, place)
+    rows = library.table_function(function).spark(rendered, [arg.type for arg in args], added)
+    return f"({' AND '.join([*(f'{each} IS NOT NULL' for each in rendered), f'{rows} IS NULL'])})"
+
+
+def render_failed(scalar: Scalar, place: Place = column) -> str:
+    """Whether the evaluation fails, by the rules by which it goes on; never NULL."""
+    if not can_fail(scalar):
+        return "false"
+    match scalar:
+        case Call(function, args):
+            inside = [render_failed(arg, place) for arg in args if can_fail(arg)]
+            if library.function(function).fails:
+                present = [f"{each} IS NOT NULL" for each in _each(args, place)]
+                inside.append(f"({' AND '.join([*present, f'{render_scalar(scalar, place)} IS NULL'])})")
+            return f"({' OR '.join(inside)})"
+        case And(args):
+            return _in_turn([(arg, f"coalesce({render_scalar(arg, place)}, true)") for arg in args], place)
+        case Or(args):
+            return _in_turn([(arg, f"NOT coalesce({render_scalar(arg, place)}, false)") for arg in args], place)
+        case Coalesce(args):
+            return _in_turn([(arg, f"{render_scalar(arg, place)} IS NULL") for arg in args], place)
+        case Case(branches, otherwise):
+            result = render_failed(otherwise, place)
+            for when, then in reversed(branches):
+                chosen = f"CASE WHEN {render_scalar(when, place)} THEN {render_failed(then, place)} ELSE {result} END"
+                result = f"({render_failed(when, place)} OR {chosen})"
+            return result
+        case _:
+            return "false"
+
+
+def _in_turn(args: Sequence[tuple[Scalar, str]], place: Place) -> str:
+    """Whether one of the arguments fails that are evaluated, each going on to the next only if that is said of it."""
+    result = "false"
+    for arg, goes_on in reversed(args):
+        if result != "false":
+            result = f"({goes_on} AND {result})"
+        failed = render_failed(arg, place)
+        if failed != "false":
+            result = failed if result == "false" else f"({failed} OR {result})"
+    return result
+
+
+def _all_strict(scalar: Scalar) -> bool:
+    return all(
+        isinstance(part, (Column, Literal)) or (isinstance(part, Call) and library.function(part.function).strict)
+        for part in walk(scalar)
+    )
 
 
 def _each(scalars: Sequence[Scalar], place: Place) -> list[str]:

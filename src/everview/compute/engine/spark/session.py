@@ -33,7 +33,12 @@ SMALL: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-BULK: Mapping[str, str] = {**SETTINGS, "spark.sql.adaptive.enabled": "true"}
+BULK: Mapping[str, str] = {
+    **SETTINGS,
+    "spark.sql.adaptive.enabled": "true",
+    # Tasks as large as advised rather than as many as there are cores: each task writes a file.
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+}
 
 _QUIET = {
     "spark.log.level": "ERROR",

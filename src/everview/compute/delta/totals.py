@@ -1,0 +1,109 @@
+"""Reduce whose aggregates are counts and exact sums, or none: kept as totals, one row for each key.
+
+Every row adds amounts to its key: one to the number of rows, and for each aggregate what it sums and counts. The state
+of a key is its totals, so the cost of a change does not depend on how many rows the key has. The totals at each time
+at which the key changes give the output from that time on; where the number of rows is zero there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from everview.compute.delta.per_key import key_of
+from everview.compute.delta.program import BEFORE, at, call
+from everview.compute.engine.local import library
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Aggregate, Relation, types
+from everview.compute.ir.scalar import And, Case, Coalesce, Column, Literal, Scalar, shift
+from everview.compute.ir.types import INT8, NUMERIC_PRECISION, Kind, SqlType, numeric
+from everview.compute.optimize.computed_columns import EXACT, cast
+
+if TYPE_CHECKING:
+    from everview.compute.delta.differentiate import Build
+
+
+def is_additive(reduce: ir.Reduce) -> bool:
+    """Whether all aggregates can be kept as totals; sums of floats can't, for they depend on the order."""
+    return all(_is_additive(each) for each in reduce.aggregates)
+
+
+def _is_additive(aggregate: Aggregate) -> bool:
+    if aggregate.distinct:
+        return False
+    name = library.aggregate(aggregate.function).name
+    return name == "count" or (name == "sum" and aggregate.args[0].type.kind in EXACT)
+
+
+def delta(reduce: ir.Reduce, change: Relation, build: Build) -> Relation:
+    """The moments of the output."""
+    key = key_of(reduce)
+    schema = types(reduce.input)
+    amounts = Amounts()
+    finals = [_final(each, amounts) for each in reduce.aggregates]
+    mapped = ir.Map(change, tuple(shift(each, 1) for each in amounts.scalars))
+    width = len(schema) + 1
+    added = range(width, width + len(amounts.scalars))
+    timed = ir.Project(mapped, (0, *(index + 1 for index in key), *added))
+    keyed = tuple(schema[index] for index in key) + tuple(each.type for each in amounts.scalars)
+    totals = build.totals(keyed, len(key), change, key)
+    known = ir.Union((at(totals.reading, BEFORE), timed))
+    accumulated = totals.follow(ir.Accumulate(known, len(key)))
+    start = 2 + len(key)
+    there = ir.Filter(accumulated, (call(">", Column(start, INT8), Literal(0, INT8)),))
+    outputs = tuple(shift(each, start) for each in finals)
+    heads = tuple(
+        Column(2 + key.index(each.index), each.type) if isinstance(each, Column) else each for each in reduce.keys
+    )
+    end = start + len(amounts.scalars)
+    computed = ir.Map(there, heads + outputs)
+    return ir.Project(computed, (0, 1, *range(end, end + len(heads) + len(outputs))))
+
+
+@dataclass
+class Amounts:
+    """What a row adds to its key, over the row; the first is one, for the row itself."""
+
+    scalars: list[Scalar]
+
+    def __init__(self) -> None:
+        self.scalars = [Literal(1, INT8)]
+
+    def add(self, scalar: Scalar) -> Column:
+        """The total of an amount, over the totals."""
+        if scalar not in self.scalars:
+            self.scalars.append(scalar)
+        return Column(self.scalars.index(scalar), scalar.type)
+
+
+def _final(aggregate: Aggregate, amounts: Amounts) -> Scalar:
+    """An aggregate over the totals."""
+    takes = [] if aggregate.filter is None else [aggregate.filter]
+    takes += [call("is not null", arg) for arg in aggregate.args]
+    condition: Scalar | None = takes[0] if len(takes) == 1 else And(tuple(takes)) if takes else None
+    count = amounts.add(_where(condition, Literal(1, INT8)))
+    name = library.aggregate(aggregate.function).name
+    if name == "count":
+        return count
+    argument = aggregate.args[0]
+    kept_as = INT8 if aggregate.type == INT8 else numeric(NUMERIC_PRECISION, _scale(argument.type))
+    value = cast(argument, kept_as)
+    amount = Coalesce((_where(aggregate.filter, value), _zero(kept_as)), kept_as)
+    total = amounts.add(amount)
+    return Case(((call(">", count, Literal(0, INT8)), total),), Literal(None, aggregate.type), aggregate.type)
+
+
+def _where(condition: Scalar | None, value: Scalar) -> Scalar:
+    if condition is None:
+        return value
+    otherwise = Literal(0, INT8) if value == Literal(1, INT8) else Literal(None, value.type)
+    return Case(((condition, value),), otherwise, value.type)
+
+
+def _scale(sql_type: SqlType) -> int:
+    return sql_type.scale if sql_type.kind is Kind.NUMERIC else 0
+
+
+def _zero(sql_type: SqlType) -> Literal:
+    return Literal(0 if sql_type == INT8 else Decimal(0).scaleb(-sql_type.scale), sql_type)

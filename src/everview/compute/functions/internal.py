@@ -1,0 +1,76 @@
+"""Functions that plans use and SQL has no name for: what the maintenance of aggregates and subqueries is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from everview.compute.functions.contract import Failure, Function
+from everview.compute.functions.naming import NUMERIC, key_of
+from everview.compute.functions.numbers import quotient
+from everview.compute.functions.table import TableFunction
+from everview.compute.ir.types import BOOLEAN, INT8, SqlType
+
+FUNCTIONS: list[Function] = []
+
+TABLES: list[TableFunction] = []
+
+ONE_ROW, AVERAGE, NUMBERS = "the only row", "total by count", "numbers"
+
+
+def _numbers_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Sequence[SqlType]) -> str:
+    return f"transform(sequence({args[0]}, {args[1]}), e -> named_struct('c0', e))"
+
+
+# Each number from a literal to a literal that is not smaller.
+TABLES.append(
+    TableFunction(
+        key_of(NUMBERS, (INT8, INT8)),
+        NUMBERS,
+        (INT8, INT8),
+        (INT8,),
+        lambda _, first, last: [(number,) for number in range(first, last + 1)],
+        _numbers_sql,
+    )
+)
+
+
+def _one_row(count: int) -> bool:
+    if count > 1:
+        raise Failure("21000", "more than one row returned by a subquery used as an expression")
+    return True
+
+
+def _average(to: SqlType, total: Decimal, count: int) -> Any:
+    return quotient(total, Decimal(count), to)
+
+
+def _average_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
+    return f"try_divide(try_cast({args[0]} as decimal(38,18)), cast({args[1]} as decimal(38,18)))"
+
+
+FUNCTIONS.append(
+    Function(
+        key_of(ONE_ROW, (INT8,)),
+        ONE_ROW,
+        (INT8,),
+        BOOLEAN,
+        _one_row,
+        "CASE WHEN {0} <= 1L THEN true END",
+        fails=True,
+    )
+)
+# It fails where the average has too many digits.
+FUNCTIONS.append(
+    Function(
+        key_of(AVERAGE, (NUMERIC, INT8)),
+        AVERAGE,
+        (NUMERIC, INT8),
+        NUMERIC,
+        _average,
+        _average_sql,
+        fails=True,
+        typed=True,
+    )
+)

@@ -1,0 +1,24 @@
+"""`unique_lets`: every Let of a plan with a name of its own, so that a name means one thing wherever it stands."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from everview.compute.ir.relation import Get, Let, Relation, inputs_of, with_inputs
+
+
+def unique_lets(plan: Relation) -> Relation:
+    """The plan with new names."""
+    return _rename(plan, {}, itertools.count())
+
+
+def _rename(plan: Relation, names: Mapping[str, str], numbers: Iterator[int]) -> Relation:
+    if isinstance(plan, Get):
+        return Get(names[plan.id], plan.schema) if plan.id in names else plan
+    if isinstance(plan, Let):
+        value = _rename(plan.value, names, numbers)
+        name = f"let:{next(numbers)}"
+        return Let(name, value, _rename(plan.body, {**names, plan.id: name}, numbers))
+    below = inputs_of(plan)
+    return with_inputs(plan, tuple(_rename(each, names, numbers) for each in below)) if below else plan

@@ -1,0 +1,196 @@
+"""One tick: a program run over the changes of its inputs and what it finds in its arrangements.
+
+The driver looks up by hashes of keys, the engine computes, one statement a stage. Tables that are empty are left out
+of the statement, and with them whatever needs them: inputs that did not change cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.compute.delta.program import BEFORE, Arrangement, Lookup, Source, TickProgram
+from everview.compute.engine.contract import Engine, Steps
+from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Relation, types
+from everview.compute.ir.scalar import Column
+from everview.compute.ir.types import SqlType, arrow_type
+from everview.compute.optimize.remove_empty import is_empty, remove_empty
+from everview.timely.consolidate import DIFF
+from everview.timely.hashing import I64, hash_rows
+
+# The rows of an arrangement before the tick, of these hashes, or all of them; as columns c0, ... and _diff.
+LookUp = Callable[[Arrangement, I64 | None], pa.Table]
+
+
+@dataclass
+class TickResult:
+    """The changes that a tick makes."""
+
+    output: pa.Table  # c0 is the time
+    states: dict[str, pa.Table]  # by the names of arrangements, without times
+    failing: dict[str, pa.Table] = field(default_factory=dict)  # by the names of steps
+    statements: int = 0
+    looked_up: int = 0
+
+
+class Ticker:
+    """Runs one program, and remembers what is left of it for the tables that are empty."""
+
+    def __init__(self, program: TickProgram, *, separated: bool = False) -> None:
+        self.program = program
+        self._separated = separated
+        self._relations = dict(program.steps)
+        self._arrangements = {each.name: each for each in program.arrangements}
+        self._schemas = dict(program.readings)
+        self._pruned: dict[tuple[int, frozenset[str]], tuple[Steps, frozenset[str]]] = {}
+
+    def run(self, engine: Engine, deltas: Mapping[str, pa.Table], look_up: LookUp) -> TickResult:
+        """The changes that follow from those of the inputs."""
+        tables: dict[str, pa.Table] = dict(deltas)
+        found: dict[str, pa.Table] = {}
+        statements = 0
+        for number, stage in enumerate(self.program.stages):
+            for lookup in stage.lookups:
+                found[lookup.name] = self._find(lookup, {**tables, **found}, look_up)
+            tables |= self._readings(stage.lookups, found)
+            empty = frozenset(name for name, table in tables.items() if table.num_rows == 0)
+            steps, nothing = self._steps(number, empty)
+            tables |= {name: empty_table(types(self._relations[name])) for name in nothing}
+            outputs = [name for name in stage.outputs if name not in nothing]
+            if outputs:
+                read = {each.id for _, step in steps for each in ir.walk(step) if isinstance(each, ir.Get)}
+                inputs = {name: table for name, table in tables.items() if name in read}
+                tables |= engine.run_steps(steps, outputs, inputs, separated=self._separated)
+                statements += 1
+        return self._result(tables, statements, sum(table.num_rows for table in found.values()))
+
+    def _find(self, lookup: Lookup, tables: Mapping[str, pa.Table], look_up: LookUp) -> pa.Table:
+        arrangement = self._arrangements[lookup.arrangement]
+        sources = [each for each in lookup.sources if tables[each.table].num_rows]
+        if not sources:
+            return empty_table(arrangement.schema)
+        if not arrangement.key:
+            return look_up(arrangement, None)
+        hashes = [self._hashes(each, tables[each.table]) for each in sources]
+        return look_up(arrangement, np.unique(np.concatenate(hashes)))
+
+    def _hashes(self, source: Source, table: pa.Table) -> I64:
+        if all(isinstance(each, Column) for each in source.key):
+            columns = [table.column(f"c{each.index}") for each in source.key if isinstance(each, Column)]
+            return hash_rows(columns, table.num_rows)
+        schema = self._schema_of(source.table)
+        get = ir.Get(source.table, schema)
+        width = len(schema)
+        mapped = ir.Project(ir.Map(get, source.key), tuple(range(width, width + len(source.key))))
+        # A row that is there once for every update: those of a key that cancel out are changes of it all the same. One
+        # whose key can't be evaluated has none.
+        present = table.set_column(table.num_columns - 1, DIFF, pa.array(np.ones(table.num_rows, dtype=np.int64)))
+        keys = evaluate(mapped, {source.table: rows_from_arrow(present, schema)}).rows
+        keyed = rows_to_arrow(keys, types(mapped))
+        return hash_rows([keyed.column(index) for index in range(len(source.key))], keyed.num_rows)
+
+    def _schema_of(self, table: str) -> tuple[SqlType, ...]:
+        if table in self._relations:
+            return types(self._relations[table])
+        for stage in self.program.stages:
+            for lookup in stage.lookups:
+                if lookup.name == table:
+                    return self._arrangements[lookup.arrangement].schema
+        gets = (each for _, step in self.program.steps for each in ir.walk(step) if isinstance(each, ir.Get))
+        return next(each.schema for each in gets if each.id == table)
+
+    def _readings(self, lookups: tuple[Lookup, ...], found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        pieces: dict[str, list[pa.Table]] = {}
+        for lookup in lookups:
+            rows = found[lookup.name]
+            pieces.setdefault(lookup.reading, []).append(rows if lookup.tag is None else _tagged(rows, lookup.tag))
+        return {name: pa.concat_tables(each).combine_chunks() for name, each in pieces.items()}
+
+    def _steps(self, number: int, empty: frozenset[str]) -> tuple[Steps, frozenset[str]]:
+        """What is left to compute in a stage, and which of its steps are empty."""
+        known = self._pruned.get((number, empty))
+        if known is None:
+            known = self._pruned[number, empty] = self._prune(number, empty)
+        return known
+
+    def _prune(self, number: int, empty: frozenset[str]) -> tuple[Steps, frozenset[str]]:
+        stage = self.program.stages[number]
+        given = {name for earlier in self.program.stages[:number] for name in earlier.outputs}
+        nothing = set(empty)
+        kept: dict[str, Relation] = {}
+        for name, step in self.program.steps:
+            if name in given:
+                continue
+            left = remove_empty(ir.transform(step, lambda each: _emptied(each, nothing)))
+            if is_empty(left):
+                nothing.add(name)
+            else:
+                kept[name] = left
+        needed = set(stage.outputs) - nothing
+        steps: list[tuple[str, Relation]] = []
+        for name, step in reversed(kept.items()):
+            if name in needed:
+                steps.append((name, step))
+                needed |= {each.id for each in ir.walk(step) if isinstance(each, ir.Get)}
+        return steps[::-1], frozenset(name for name in stage.outputs if name in nothing)
+
+    def _result(self, tables: Mapping[str, pa.Table], statements: int, looked_up: int) -> TickResult:
+        program = self.program
+        output = tables[program.output]
+        return TickResult(
+            updates_of_moments(output) if program.moments else output,
+            {each.name: _state_change(each, tables[each.source]) for each in program.arrangements},
+            {each.step: tables[each.step] for each in program.failing},
+            statements,
+            looked_up,
+        )
+
+
+def empty_table(schema: tuple[SqlType, ...]) -> pa.Table:
+    """No rows of this schema."""
+    fields = [pa.field(f"c{index}", arrow_type(each)) for index, each in enumerate(schema)]
+    return pa.schema([*fields, pa.field(DIFF, pa.int64())]).empty_table()
+
+
+def _emptied(relation: Relation, empty: set[str]) -> Relation:
+    if isinstance(relation, ir.Get) and relation.id in empty:
+        return ir.Constant((), relation.schema)
+    return relation
+
+
+def _tagged(rows: pa.Table, tag: int) -> pa.Table:
+    tags = pa.array(np.full(rows.num_rows, tag, dtype=np.int64))
+    columns = [tags, *rows.columns]
+    return pa.table(columns, names=[*(f"c{index}" for index in range(len(columns) - 1)), DIFF])
+
+
+def updates_of_moments(moments: pa.Table) -> pa.Table:
+    """What a relation of moments stands for: see `delta.program`."""
+    names = [*(f"c{index}" for index in range(moments.num_columns - 2)), DIFF]
+    gained = moments.filter(pc.greater_equal(moments.column(0), 0))
+    lost = moments.filter(pc.is_valid(moments.column(1)))
+    data = range(2, moments.num_columns - 1)
+    plus = pa.table([gained.column(0), *(gained.column(i) for i in data), gained.column(DIFF)], names=names)
+    negated = pc.negate(lost.column(DIFF))
+    minus = pa.table([lost.column(1), *(lost.column(i) for i in data), negated], names=names)
+    return pa.concat_tables([plus, minus])
+
+
+def _state_change(arrangement: Arrangement, step: pa.Table) -> pa.Table:
+    """What a tick adds to an arrangement, without times, for nobody reads the times in between."""
+    names = [*(f"c{index}" for index in range(len(arrangement.schema))), DIFF]
+    if not arrangement.totals:
+        return step.drop_columns(["c0"]).rename_columns(names)
+    before, last = pc.equal(step.column(0), BEFORE), pc.is_null(step.column(1))
+    counted = pc.not_equal(step.column(2 + len(arrangement.key)), 0)
+    old = step.filter(pc.and_(before, pc.invert(last)))
+    new = step.filter(pc.and_(pc.and_(last, pc.invert(before)), counted))
+    minus = old.set_column(old.num_columns - 1, DIFF, pc.negate(old.column(DIFF)))
+    return pa.concat_tables([new, minus]).drop_columns(["c0", "c1"]).rename_columns(names)

@@ -1,0 +1,129 @@
+"""A maintained view as a function: from the changes of its inputs to those of its output, its state and its errors.
+
+There are two programs for it, with the same arrangements. The first expects that no evaluation fails, and costs nothing
+for being wrong about it now and then: where one does fail, the second is run instead, which leaves failing rows out and
+gives them too. What exactly went wrong with such a row is found out here, by evaluating it once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from everview.compute.delta.differentiate import differentiate
+from everview.compute.delta.failures import FailingRows, separate
+from everview.compute.delta.program import Failing, TickProgram, delta_of
+from everview.compute.engine.contract import Engine, EvaluationFailed
+from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.engine.local.collection import Row, Rows, add, rows_of
+from everview.compute.engine.local.scalars import Evaluator, compile_attempt
+from everview.compute.functions.contract import Failure
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Relation, types
+from everview.compute.ir.types import INT8, TEXT, SqlType
+from everview.compute.optimize.computed_columns import computed_columns
+from everview.compute.optimize.unique_lets import unique_lets
+from everview.compute.tick import LookUp, Ticker, TickResult
+
+ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
+UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
+
+
+@dataclass
+class Changes(TickResult):
+    """The changes of a tick, with those of the errors: time, SQLSTATE, message."""
+
+    errors: pa.Table = field(default_factory=lambda: rows_to_arrow({}, (INT8, *ERROR_SCHEMA)))
+    careful: bool = False  # whether something failed
+
+
+@dataclass(frozen=True)
+class View:
+    """A plan and its programs."""
+
+    plan: Relation
+    separated: Relation
+    failing: tuple[FailingRows, ...]
+
+    @staticmethod
+    def of(plan: Relation) -> View:
+        """The view that a plan defines."""
+        prepared = computed_columns(unique_lets(plan))
+        separated, failing = separate(prepared)
+        return View(prepared, separated, tuple(failing))
+
+    @cached_property
+    def program(self) -> TickProgram:
+        """The program for ticks in which nothing fails."""
+        return differentiate(self.plan)
+
+    @cached_property
+    def careful_program(self) -> TickProgram:
+        """The program for the others."""
+        program = differentiate(self.separated, self.failing)
+        shapes = [[(each.name, each.key, each.schema) for each in p.arrangements] for p in (self.program, program)]
+        assert shapes[0] == shapes[1], "both programs keep the same state"
+        return program
+
+    @cached_property
+    def _ticker(self) -> Ticker:
+        return Ticker(self.program)
+
+    @cached_property
+    def _careful_ticker(self) -> Ticker:
+        return Ticker(self.careful_program, separated=True)
+
+    def tick(
+        self, engine: Engine, deltas: Mapping[str, pa.Table], look_up: LookUp, lower: int, *, first: bool
+    ) -> Changes:
+        """The changes from `lower` on that follow from those of the inputs; at the `first`, constants come to be."""
+        tables = {**deltas, **self._constants(lower, first=first)}
+        try:
+            result, careful = self._ticker.run(engine, tables, look_up), False
+        except EvaluationFailed:
+            result, careful = self._careful_ticker.run(engine, tables, look_up), True
+        errors: Rows = {}
+        for failing in self.careful_program.failing if careful else ():
+            self._explain(failing, result.failing[failing.step], errors)
+        return Changes(
+            result.output,
+            result.states,
+            result.failing,
+            result.statements,
+            result.looked_up,
+            rows_to_arrow(errors, (INT8, *ERROR_SCHEMA)),
+            careful,
+        )
+
+    def _constants(self, lower: int, *, first: bool) -> dict[str, pa.Table]:
+        tables = {}
+        for name, constant in self.program.constants:
+            schema = (INT8, *constant.schema)
+            rows = [((lower, *row), count) for row, count in constant.rows] if first else []
+            tables[delta_of(name)] = rows_to_arrow(rows_of(rows, schema), schema)
+        return tables
+
+    def _explain(self, failing: Failing, table: pa.Table, errors: Rows) -> None:
+        """Add the errors of failing rows."""
+        schema = types(dict(self.careful_program.steps)[failing.step])
+        attempts = [compile_attempt(each) for each in failing.scalars]
+        for row, diff in rows_from_arrow(table, schema).items():
+            add(errors, (row[0], *_error(attempts, row[1:])), diff)
+
+
+def _error(attempts: Sequence[Evaluator], row: Row) -> tuple[str, str]:
+    for attempt in attempts:
+        try:
+            attempt(row)
+        except Failure as failure:
+            return failure.sqlstate, failure.message
+    return UNKNOWN_FAILURE
+
+
+def inputs_of(plan: Relation) -> dict[str, tuple[SqlType, ...]]:
+    """The collections that a plan reads, and their schemas."""
+    bound = {each.id for each in ir.walk(plan) if isinstance(each, ir.Let)}
+    return {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get) and each.id not in bound}
