@@ -16,16 +16,18 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from everview.compute.delta.program import Arrangement, delta_of
-from everview.compute.engine.contract import Engine
+from everview.compute.engine.contract import Engine, LargeEngine
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, SqlType, arrow_type
+from everview.compute.large_tick import LargeTick
 from everview.compute.tick import empty_table
-from everview.compute.view import ERROR_SCHEMA, Changes, View
+from everview.compute.view import ERROR_SCHEMA, Changes, View, inputs_of
 from everview.storage.contract import (
     Clone,
     Command,
@@ -39,9 +41,15 @@ from everview.storage.contract import (
     WriteCapability,
 )
 from everview.storage.environment import Environment
+from everview.storage.stage import Staged
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, TIME, consolidate
 from everview.timely.hashing import I64
+
+# A tick over more rows than this runs where the data are, if the engine can: the driver would hold all of them.
+LARGE_ROWS_MIN = 200_000
+
+Updates: TypeAlias = pa.Table | Staged | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,8 @@ class Ticked:
     rows_out: int = 0
     rows_looked_up: int = 0
     statements: int = 0
-    careful: bool = False
+    careful: bool = False  # whether something failed
+    large: bool = False  # whether it ran where the data are
     read_s: float = 0.0
     look_up_s: float = 0.0
     compute_s: float = 0.0
@@ -167,6 +176,8 @@ class Dataflow:
         upper = self.ready if until is None else min(self.ready, until)
         if upper <= lower:
             return None
+        if isinstance(self._engine, LargeEngine) and self._rows_max(lower, upper) > LARGE_ROWS_MIN:
+            return self._large_tick(self._engine, lower, upper)
         began = time.perf_counter()
         first = lower == self._start
         deltas = {each: self._input(each, lower, upper, first=first) for each in self._held.inputs}
@@ -188,10 +199,53 @@ class Dataflow:
             changes.looked_up if changes else 0,
             changes.statements if changes else 0,
             changes.careful if changes else False,
-            read - began,
-            self._looking_s,
-            computed - read - self._looking_s,
-            time.perf_counter() - computed,
+            read_s=read - began,
+            look_up_s=self._looking_s,
+            compute_s=computed - read - self._looking_s,
+            commit_s=time.perf_counter() - computed,
+        )
+
+    def _rows_max(self, lower: int, upper: int) -> int:
+        """No more rows than this have changed."""
+        rows, environment = 0, self._environment
+        for id in self._held.inputs:
+            first = lower == self._start
+            with environment.contents(id, upper - 1) if first else environment.changes(id, lower, upper) as selection:
+                rows += selection.rows_max
+        return rows
+
+    def _large_tick(self, engine: LargeEngine, lower: int, upper: int) -> Ticked:
+        began = time.perf_counter()
+        first = lower == self._start
+        inputs = inputs_of(self.plan)
+        states = {each.name: state_id(self.id, each) for each in self.view.program.arrangements}
+        tick = LargeTick(
+            self._environment,
+            self.view,
+            self.id,
+            states,
+            inputs,
+            lower=lower,
+            upper=upper,
+            first=first,
+        )
+        changes = tick.run(engine)
+        computed = time.perf_counter()
+        theirs = {id: self._input(id, lower, upper, first=first) for id in self._held.inputs if is_errors_id(id)}
+        staged = changes.staged
+        self._commit_staged(
+            staged.get(self.id), staged, [changes.errors, *map(_as_errors, theirs.values())], lower, upper
+        )
+        rows = {id: _rows_of(each) for id, each in staged.items()}
+        return Ticked(
+            lower,
+            upper,
+            self._rows_max(lower, upper),
+            rows.get(self.id, 0),
+            careful=changes.careful,
+            large=True,
+            compute_s=computed - began,
+            commit_s=time.perf_counter() - computed,
         )
 
     def drop(self) -> None:
@@ -230,30 +284,47 @@ class Dataflow:
         return found.select(names)
 
     def _commit(self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
+        """The changes of a small tick; gives how many of the output there are."""
+        if changes is None:
+            self._commit_staged(None, {}, [], lower, upper)
+            return 0
+        output = _updates(changes.output)
+        states = {
+            state_id(self.id, each): _at(changes.states[each.name], lower, each)
+            for each in self.view.program.arrangements
+        }
+        theirs = [_as_errors(table) for id, table in deltas.items() if is_errors_id(id)]
+        self._commit_staged(output, states, [changes.errors, *theirs], lower, upper)
+        return 0 if output is None else output.num_rows
+
+    def _commit_staged(
+        self,
+        output: Updates,
+        states: Mapping[GlobalId, Updates],
+        errors: Sequence[pa.Table],
+        lower: int,
+        upper: int,
+    ) -> None:
         """All changes of the tick, and what is no longer needed of the past, in one atomic step."""
         environment, to = self._environment, Antichain(upper)
-        output = _updates(changes.output) if changes else None
         since = environment.frontiers(self.id).since
         needed = Antichain(upper - 1 if since.empty else min(upper - 1, since.only))
         commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), output, to)]
         for each in self.view.program.arrangements:
             id = state_id(self.id, each)
-            changed = _at(changes.states[each.name], lower, each) if changes else None
-            commands.append(UpdateAndDowngrade(self._writer(id), changed, to))
+            commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), to))
             commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
+        found = _updates(pa.concat_tables(errors)) if errors else None
         if self._errors is not None:
-            theirs = [_as_errors(table) for id, table in deltas.items() if is_errors_id(id)]
-            found = pa.concat_tables([changes.errors, *theirs]) if changes else None
-            commands.append(UpdateAndDowngrade(self._writer(self._errors), _updates(found), to))
+            commands.append(UpdateAndDowngrade(self._writer(self._errors), found, to))
             commands += self._downgraded(self._reader(self._errors), needed)
-        elif changes is not None and changes.errors.num_rows:
-            raise AssertionError("only a plan that can fail fails")
+        else:
+            assert found is None, "only a plan that can fail fails"
         for id, token in self._held.inputs.items():
             capability = environment.present(id, token)
             assert isinstance(capability, ReadCapability)
             commands += self._downgraded(capability, needed)
         environment.commit(*commands)
-        return 0 if output is None else output.num_rows
 
     def _downgraded(self, capability: ReadCapability, to: Antichain[int]) -> list[Command]:
         return [Downgrade(capability, to)] if capability.frontier.only < to.only else []
@@ -330,3 +401,7 @@ def _consolidated(columns: Sequence[pa.ChunkedArray]) -> pa.Table | None:
         data, names = [pa.chunked_array([pa.nulls(len(times), pa.bool_())])], ["nothing"]
     table = consolidate(pa.table([times, diffs, *data], names=[TIME, DIFF, *names]))
     return table.select([TIME, DIFF, *names]) if table.num_rows else None
+
+
+def _rows_of(staged: Staged) -> int:
+    return staged.batch.rows if staged.batch is not None else 0

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.compute.delta.program import BEFORE, Arrangement, Lookup, Source, TickProgram
+from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import Engine, Steps
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.evaluate import evaluate
@@ -21,7 +22,6 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import SqlType, arrow_type
-from everview.compute.optimize.remove_empty import is_empty, remove_empty
 from everview.timely.consolidate import DIFF
 from everview.timely.hashing import I64, hash_rows
 
@@ -123,19 +123,10 @@ class Ticker:
     def _prune(self, number: int, empty: frozenset[str]) -> tuple[Steps, frozenset[str]]:
         stage = self.program.stages[number]
         given = {name for earlier in self.program.stages[:number] for name in earlier.outputs}
-        nothing = set(empty)
-        kept: dict[str, Relation] = {}
-        for name, step in self.program.steps:
-            if name in given:
-                continue
-            left = remove_empty(ir.transform(step, lambda each: _emptied(each, nothing)))
-            if is_empty(left):
-                nothing.add(name)
-            else:
-                kept[name] = left
+        kept, nothing = prune([(name, step) for name, step in self.program.steps if name not in given], empty)
         needed = set(stage.outputs) - nothing
         steps: list[tuple[str, Relation]] = []
-        for name, step in reversed(kept.items()):
+        for name, step in reversed(kept):
             if name in needed:
                 steps.append((name, step))
                 needed |= {each.id for each in ir.walk(step) if isinstance(each, ir.Get)}
@@ -157,12 +148,6 @@ def empty_table(schema: tuple[SqlType, ...]) -> pa.Table:
     """No rows of this schema."""
     fields = [pa.field(f"c{index}", arrow_type(each)) for index, each in enumerate(schema)]
     return pa.schema([*fields, pa.field(DIFF, pa.int64())]).empty_table()
-
-
-def _emptied(relation: Relation, empty: set[str]) -> Relation:
-    if isinstance(relation, ir.Get) and relation.id in empty:
-        return ir.Constant((), relation.schema)
-    return relation
 
 
 def _tagged(rows: pa.Table, tag: int) -> pa.Table:

@@ -85,16 +85,13 @@ class View:
             result, careful = self._ticker.run(engine, tables, look_up), False
         except EvaluationFailed:
             result, careful = self._careful_ticker.run(engine, tables, look_up), True
-        errors: Rows = {}
-        for failing in self.careful_program.failing if careful else ():
-            self._explain(failing, result.failing[failing.step], errors)
         return Changes(
             result.output,
             result.states,
             result.failing,
             result.statements,
             result.looked_up,
-            rows_to_arrow(errors, (INT8, *ERROR_SCHEMA)),
+            self.errors_of(result.failing) if careful else self.no_errors,
             careful,
         )
 
@@ -105,6 +102,18 @@ class View:
             rows = [((lower, *row), count) for row, count in constant.rows] if first else []
             tables[delta_of(name)] = rows_to_arrow(rows_of(rows, schema), schema)
         return tables
+
+    @property
+    def no_errors(self) -> pa.Table:
+        """No changes of the errors."""
+        return rows_to_arrow({}, (INT8, *ERROR_SCHEMA))
+
+    def errors_of(self, failing: Mapping[str, pa.Table]) -> pa.Table:
+        """The changes of the errors that follow from those of the rows that fail, by the names of their steps."""
+        errors: Rows = {}
+        for each in self.careful_program.failing:
+            self._explain(each, failing[each.step], errors)
+        return rows_to_arrow(errors, (INT8, *ERROR_SCHEMA))
 
     def _explain(self, failing: Failing, table: pa.Table, errors: Rows) -> None:
         """Add the errors of failing rows."""

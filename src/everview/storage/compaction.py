@@ -107,7 +107,7 @@ def compact(work: Compaction, stager: Stager, reader: PartReader) -> Batch | Non
         runs.append(iter([with_hash(pa.concat_tables(inline).combine_chunks(), spec.key)]))
         starts.append(-(2**63))
     for part in (part for batch in inputs for part in batch.parts):
-        runs.append(reader.row_groups(part, where))
+        runs.append(reader.row_groups(part, where, spec.in_parts))
         starts.append(part.hash_min)
     bounds = (min(b.lower for b in inputs), max(b.upper for b in inputs), work.since)
     writer: PartWriter | None = None

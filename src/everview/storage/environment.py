@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.storage import opening
+from everview.storage.adopt import Landing, Place
 from everview.storage.applier import Applier
 from everview.storage.blob.contract import Blob
 from everview.storage.codec import meta_key
@@ -154,6 +155,16 @@ class Environment:
         """Do the heavy part of appending `updates` to `id`, outside of any commit."""
         self._check_open()
         return self._stager.stage(id, self._shard(id).spec, updates)
+
+    def adopt_prefix(self, id: GlobalId) -> Landing:
+        """A place where an engine's executors write parts of `id` themselves, to be staged from there."""
+        self._check_open()
+        return Landing(self._blob, self._stager.new_folder(id), lambda: self._shard(id), self._pins.retire)
+
+    def place(self) -> Place:
+        """A place in the blob store that belongs to no collection, for trying out who can reach it."""
+        self._check_open()
+        return Place(self._blob, self._stager.new_folder("reach"))
 
     def create(self, id: GlobalId, schema: pa.Schema, **options: Any) -> tuple[ReadCapability, WriteCapability]:
         """`Create` alone."""

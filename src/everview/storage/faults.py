@@ -189,6 +189,9 @@ class FaultyBlob(_Faulty):
     def put_file(self, key: str, path: Path) -> None:
         self._call("put_file", lambda: self._inner.put_file(key, path))
 
+    def seal(self, key: str) -> None:
+        self._call("seal", lambda: self._inner.seal(key))
+
     def open(self, key: str) -> pa.NativeFile:
         file, fault = self._call("open", lambda: self._inner.open(key), reads=True)
         if fault in {Fault.CORRUPT, Fault.TRUNCATE} and file.size() > 0:

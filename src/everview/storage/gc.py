@@ -16,6 +16,7 @@ from everview.storage.consensus.contract import Consensus
 from everview.storage.errors import StorageError
 from everview.storage.faults import failpoint
 
+NEVER = 2**63
 PIN_LEASE_MS = 60 * 60 * 1000
 
 
@@ -82,7 +83,10 @@ def orphans(consensus: Consensus, blob: Blob, epoch: int) -> list[str]:
 
 
 def _epoch_of(key: str) -> int:
-    return int(key.rpartition("/")[2].partition("-")[0])
+    """The third word of a key, of a part or of a folder in which an engine's executors wrote, starts with it."""
+    words = key.split("/")
+    epoch = words[2].partition("-")[0] if len(words) > 2 else ""
+    return int(epoch) if epoch.isdigit() else NEVER  # what was not put there by us is not ours to remove
 
 
 def remove(blob: Blob, keys: Iterable[str], forget: Callable[[str], None]) -> tuple[int, list[str]]:

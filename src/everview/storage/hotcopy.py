@@ -25,6 +25,7 @@ from everview.storage.parts import PartReader, checksum_of
 from everview.timely.consolidate import HASH
 from everview.timely.hashing import I64
 
+_HASH_FIELD = pa.field(HASH, pa.int64(), nullable=False)
 _FENCE_ROWS = 64  # every so many hashes one is kept at hand: few enough to stay in the processor's cache
 
 
@@ -85,16 +86,16 @@ class HotCopies:
         self._copies: OrderedDict[str, HotCopy] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, part: Part, where: str, names: Collection[str]) -> HotCopy | None:
+    def get(self, part: Part, where: str, schema: pa.Schema) -> HotCopy | None:
         """The hot copy of a part with these columns, copied now if need be; None where there is no room for it."""
         with self._lock:
             copy = self._copies.setdefault(part.key, HotCopy(self._folder / _name(part.key)))
             self._copies.move_to_end(part.key)
-        missing = {HASH, *names} - copy.columns.keys()
+        missing = {HASH, *schema.names} - copy.columns.keys()
         if missing:
             with copy.lock:
                 for name in sorted(missing - copy.columns.keys()):
-                    path = self._copied(copy.folder, part, name, where)
+                    path = self._copied(copy.folder, part, schema.field(name) if name != HASH else _HASH_FIELD, where)
                     if path is None:
                         return None
                     copy.add(name, path)
@@ -115,15 +116,17 @@ class HotCopies:
             self._copies.pop(key, None)
         shutil.rmtree(self._folder / _name(key), ignore_errors=True)
 
-    def _copied(self, folder: Path, part: Part, name: str, where: str) -> Path | None:
+    def _copied(self, folder: Path, part: Part, field: pa.Field, where: str) -> Path | None:
         """The file with the copy of one column, found or made."""
-        prefix = xxhash.xxh64_hexdigest(name.encode())
+        prefix = xxhash.xxh64_hexdigest(field.name.encode())
         for path in folder.glob(f"{prefix}.*.arrow"):
             with pa.memory_map(str(path)) as file:
                 if checksum_of(file) == path.name.split(".")[1]:
                     return path
             path.unlink(missing_ok=True)  # only a copy: make it again
-        table = self._reader.read(part, where, [name]).combine_chunks()
+        table = self._reader.read(part, where, pa.schema([field])).combine_chunks()
+        if table.column(0).num_chunks != 1:
+            return None  # more text than one array holds: it cannot be searched as one
         draft = folder / f"{prefix}.{os.getpid()}.draft"
         try:
             folder.mkdir(exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -189,13 +189,12 @@ class PartReader:
         except (pa.ArrowException, OSError) as error:
             raise Corruption(f"{where}, part {part.key} does not decode", detail=str(error)) from error
 
-    def row_groups(self, part: Part, where: str, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
-        """The row groups of a part, in hash order, one in memory at a time."""
+    def row_groups(self, part: Part, where: str, schema: pa.Schema) -> Iterator[pa.Table]:
+        """The row groups of a part, with these of its columns, in hash order, one in memory at a time."""
         file = self.open(part, where)
-        names = None if columns is None else list(columns)
         try:
             for index in range(file.metadata.num_row_groups):
-                yield self._decoded(file, [index], names, part, where)
+                yield self._decoded(file, [index], schema, part, where)
         finally:
             file.close(force=True)
 
@@ -203,19 +202,18 @@ class PartReader:
         self,
         part: Part,
         where: str,
-        columns: Iterable[str] | None = None,
+        schema: pa.Schema,
         hash_range: tuple[int, int] | None = None,
         *,
         threads: bool = True,
     ) -> pa.Table:
-        """The whole part, or those of its row groups that can hold hashes in the range."""
+        """These columns of the whole part, or of those of its row groups that can hold hashes in the range."""
         file = self.open(part, where)
-        names = None if columns is None else list(columns)
         try:
             groups = list(range(file.metadata.num_row_groups))
             if hash_range is not None:
                 groups = [g for g in groups if _may_hold(file.metadata.row_group(g), hash_range)]
-            return self._decoded(file, groups, names, part, where, threads=threads)
+            return self._decoded(file, groups, schema, part, where, threads=threads)
         finally:
             file.close(force=True)
 
@@ -232,16 +230,25 @@ class PartReader:
         self,
         file: pq.ParquetFile,
         groups: list[int],
-        names: list[str] | None,
+        schema: pa.Schema,
         part: Part,
         where: str,
         *,
         threads: bool = False,
     ) -> pa.Table:
         try:
-            return file.read_row_groups(groups, columns=names, use_threads=threads)
+            return as_declared(file.read_row_groups(groups, columns=schema.names, use_threads=threads), schema)
         except (pa.ArrowException, OSError) as error:
             raise Corruption(f"{where}, part {part.key} does not decode", detail=str(error)) from error
+
+
+def as_declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with exactly these columns: writers other than ours declare more columns free of NULLs than we do."""
+    if table.schema.equals(schema):
+        return table
+    columns = [table.column(field.name) for field in schema]
+    fits = zip(columns, schema, strict=True)
+    return pa.Table.from_arrays([c if c.type == f.type else c.cast(f.type) for c, f in fits], schema=schema)
 
 
 def _may_hold(group: pq.RowGroupMetaData, hash_range: tuple[int, int]) -> bool:

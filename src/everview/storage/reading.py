@@ -109,14 +109,16 @@ class Selection:
     def updates(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All selected updates as Arrow, not consolidated, with the data columns asked for."""
         names = [HASH, TIME, DIFF, *(self.spec.schema.names if columns is None else columns)]
+        whole = self.spec.in_parts
+        schema = whole if names == whole.names else pa.schema([whole.field(name) for name in names])
         tables = [self.inline_updates().select(names)] if self.inline else []
         if len(self.parts) > 1 and self.hashes is None:
             with ThreadPoolExecutor(_THREADS, thread_name_prefix="read") as pool:
-                tables += pool.map(lambda part: self._part(part, names), self.parts)
+                tables += pool.map(lambda part: self._part(part, schema), self.parts)
         else:
-            tables += [self._part(part, names) for part in self.parts]
+            tables += [self._part(part, schema) for part in self.parts]
         if not tables:
-            return self.spec.in_parts.empty_table().select(names)
+            return schema.empty_table()
         return pa.concat_tables(tables)
 
     def changes(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -136,8 +138,9 @@ class Selection:
         """
         runs: list[Iterator[pa.Table]] = [iter([self.inline_updates()])] if self.inline else []
         starts = [-(2**63)] if self.inline else []
+        schema = self.spec.in_parts
         for part in self.parts:
-            runs.append(self._restricted(group) for group in self._reader.row_groups(part, self._where))
+            runs.append(self._restricted(group) for group in self._reader.row_groups(part, self._where, schema))
             starts.append(part.hash_min)
         yield from merge(runs, starts, self.spec, since)
 
@@ -147,21 +150,19 @@ class Selection:
         # Rows that differ only in columns left out are one row now, and their hash says nothing about it.
         return consolidate(updates.drop_columns([HASH]))
 
-    def _part(self, part: Part, names: list[str]) -> pa.Table:
+    def _part(self, part: Part, schema: pa.Schema) -> pa.Table:
         if self.hashes is None:
-            return self._restricted(self._reader.read(part, self._where, names, threads=len(self.parts) == 1))
+            return self._restricted(self._reader.read(part, self._where, schema, threads=len(self.parts) == 1))
         first = np.searchsorted(self.hashes, part.hash_min, side="left")
         last = np.searchsorted(self.hashes, part.hash_max, side="right")
         wanted = self.hashes[first:last]
         hot = self._hot if len(wanted) <= LOOKUP_HASHES_MAX else None
-        copy = hot.get(part, self._where, names) if hot is not None else None
+        copy = hot.get(part, self._where, schema) if hot is not None else None
         if copy is not None:
-            schema = self.spec.in_parts
-            wide = names == schema.names
-            found = copy.find(wanted, schema if wide else pa.schema([schema.field(name) for name in names]))
+            found = copy.find(wanted, schema)
             inside = self.time_range[0] <= part.time_min and part.time_max < self.time_range[1]
             return found if inside else self._in_times(found)
-        return self._restricted(self._reader.read(part, self._where, names, (int(wanted[0]), int(wanted[-1]))))
+        return self._restricted(self._reader.read(part, self._where, schema, (int(wanted[0]), int(wanted[-1]))))
 
     def _restricted(self, table: pa.Table) -> pa.Table:
         """The updates in the time range and of the wanted hashes."""

@@ -96,6 +96,9 @@ class RetryingBlob:
 
         self._patience.persist(work)
 
+    def seal(self, key: str) -> None:
+        self._patience.persist(lambda: self._inner.seal(key))
+
     def open(self, key: str) -> pa.NativeFile:
         return self._patience.persist(lambda: self._inner.open(key))
 

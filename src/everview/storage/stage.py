@@ -54,7 +54,11 @@ class Stager:
 
     def key_maker(self, id: GlobalId) -> Callable[[], str]:
         """Names for new parts: the epoch in them lets a later process tell leftovers from work in progress."""
-        return lambda: f"parts/{id}/{self._epoch:08d}-{next(self._numbers):08d}.parquet"
+        return lambda: f"{self.new_folder(id)}.parquet"
+
+    def new_folder(self, id: GlobalId) -> str:
+        """The name of a folder of parts that someone else writes."""
+        return f"parts/{id}/{self._epoch:08d}-{next(self._numbers):08d}"
 
     def stage(self, id: GlobalId, spec: Spec, updates: pa.Table | pa.RecordBatch | None) -> Staged:
         """Prepare `updates` for a commit; the caller has not yet said for which interval."""

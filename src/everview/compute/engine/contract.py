@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
 from everview.compute.ir.relation import Relation
 from everview.errors import EverviewError
+from everview.storage.adopt import Landing
+from everview.storage.reading import Selection
+from everview.storage.stage import Staged
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,32 @@ class Engine(Protocol):
 
         `separated` says that no evaluation is left that fails for a row that it sees.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What storage selected: its updates, with the time in front, or else the rows that they come to."""
+
+    selection: Selection
+    timed: bool
+    width: int
+
+
+@runtime_checkable
+class LargeEngine(Engine, Protocol):
+    """An engine that also reads and writes stored collections by itself, however large they are."""
+
+    def run_large(
+        self,
+        steps: Steps,
+        inputs: Mapping[str, Stored],
+        outputs: Mapping[str, Landing],
+        collected: Sequence[str],
+        *,
+        separated: bool = False,
+    ) -> tuple[dict[str, Staged], dict[str, pa.Table]]:
+        """Write timed steps to where they are to land, and give some others as tables; if it fails, nothing is left."""
         ...
 
 

@@ -36,6 +36,9 @@ class OpenedAhead:
     def put_file(self, key: str, path: Path) -> None:
         raise _refusal(f"storing blob {key}")
 
+    def seal(self, key: str) -> None:
+        raise _refusal(f"sealing blob {key}")
+
     def open(self, key: str) -> pa.NativeFile:
         return self._files.pop(key) if key in self._files else self._inner.open(key)
 

@@ -42,6 +42,10 @@ class Blob(Protocol):
         """Store the file's bytes under `key`, durably. The file is consumed: moved or removed."""
         ...
 
+    def seal(self, key: str) -> None:
+        """Make durable what someone else wrote where `uri` says; `BlobMissing` if nobody did."""
+        ...
+
     def open(self, key: str) -> pa.NativeFile:
         """A file for random reads, or `BlobMissing`."""
         ...

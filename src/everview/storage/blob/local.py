@@ -73,6 +73,18 @@ class LocalBlob:
         with suppress(OSError):  # the blob is stored, which is what matters
             path.unlink()
 
+    def seal(self, key: str) -> None:
+        path = self._path(key)
+        try:
+            # Syncing works through any descriptor: what the writer left in this machine's cache goes to the disk.
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        except FileNotFoundError as failure:
+            raise BlobMissing(f"no blob is stored as {key}", detail=f"no such file: {path}") from failure
+        except OSError as failure:
+            raise write_failure(failure, f"sealing blob {key}", path) from failure
+        self._sync_upwards(key, path.parent)
+
     def open(self, key: str) -> pa.NativeFile:
         path = self._path(key)
         try:

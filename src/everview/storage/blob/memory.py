@@ -34,6 +34,9 @@ class MemoryBlob:
         self.put(key, data)
         path.unlink(missing_ok=True)
 
+    def seal(self, key: str) -> None:
+        self.open(key).close()
+
     def open(self, key: str) -> pa.NativeFile:
         checked_key(key)
         with self._lock:

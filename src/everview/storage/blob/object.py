@@ -91,6 +91,11 @@ class ObjectBlob:
             raise InvalidUsage(f"no file to store at {path}") from failure
         path.unlink(missing_ok=True)
 
+    def seal(self, key: str) -> None:
+        self._check(key)
+        with self._reading(key):  # an object that can be seen is durable
+            obstore.head(self._store, key)
+
     def open(self, key: str) -> pa.NativeFile:
         self._check(key)
         with self._reading(key):

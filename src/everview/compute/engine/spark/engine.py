@@ -20,6 +20,7 @@ from everview.compute.engine.contract import (
     PlanRefused,
     RunFailed,
     Steps,
+    Stored,
 )
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.scalar import FAILED, columns
@@ -27,6 +28,8 @@ from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.ir.relation import Get, Relation, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.optimize.computed_columns import computed_columns
+from everview.storage.adopt import Landing
+from everview.storage.stage import Staged
 from everview.timely.consolidate import DIFF
 
 if TYPE_CHECKING:
@@ -103,6 +106,20 @@ class SparkEngine:
             finally:
                 with suppress(Exception):
                     self._small.catalog.dropTempView(view)
+
+    def run_large(
+        self,
+        steps: Steps,
+        inputs: Mapping[str, Stored],
+        outputs: Mapping[str, Landing],
+        collected: Sequence[str],
+        *,
+        separated: bool = False,
+    ) -> tuple[dict[str, Staged], dict[str, pa.Table]]:
+        """Steps over stored collections, by the executors."""
+        from everview.compute.engine.spark.large import run_large
+
+        return run_large(self._bulk, steps, inputs, outputs, collected, separated=separated)
 
     @contextmanager
     def _views(self, batches: Mapping[str, tuple[Batch, tuple[SqlType, ...]]]) -> Iterator[SparkSession]:

@@ -45,6 +45,7 @@ from everview.compute.ir.relation import (
     arity,
     types,
 )
+from everview.compute.ir.types import SqlType
 from everview.errors import EverviewError
 
 
@@ -74,10 +75,11 @@ def render_steps(
     so is everything that is computed from them, which spares Spark all shuffles.
     """
     renderer = _Renderer(guarded=guarded, single=single)
-    scope, schemas = dict(tables), {}
+    scope = dict(tables)
+    schemas: dict[str, tuple[SqlType, ...]] = {}
     for name, relation in steps:
         select = renderer.select(relation, scope)
-        scope[name], schemas[name] = f"step_{name}", types(relation)
+        scope[name], schemas[name] = f"step_{len(schemas)}", types(relation)
         renderer.shared.append((scope[name], select))
     if len(outputs) == 1:
         (only,) = outputs

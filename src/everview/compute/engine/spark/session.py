@@ -7,6 +7,7 @@ Spark its own ways.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -98,10 +99,17 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     }
     if address.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        settings["spark.driver.memory"] = f"{_driver_memory_mib()}m"
     builder = SparkSession.builder.appName("everview").master(address)
     for name, value in {**settings, **(options or {})}.items():
         builder = builder.config(name, value)
     return profiles(builder.getOrCreate())
+
+
+def _driver_memory_mib() -> int:
+    """Of an embedded Spark, which is driver and executor at once: a third of the machine's memory, within reason."""
+    total_mib = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) >> 20
+    return max(1024, min(total_mib // 3, 16_384))
 
 
 def start_in_background(address: str = LOCAL, *, scratch: Path | None = None) -> Future[Spark]:

@@ -1,0 +1,236 @@
+"""Updates in bulk: executors read the parts of stored collections, and write parts, without a detour by the driver.
+
+What is read is a storage `Selection`, exactly its updates; it must stay open until Spark has run. What is written is
+the result of one query, in one job: hashed, consolidated, sorted as parts are, and cut into a few files that are
+staged for a commit. Sessions should have the profile `BULK`: how many files there are is for adaptive execution to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from everview.compute.engine.contract import PlanRefused, RunFailed
+from everview.storage.adopt import Landing
+from everview.storage.errors import StorageError
+from everview.storage.parts import ROW_GROUP_ROWS
+from everview.storage.reading import Selection
+from everview.storage.shard import Spec
+from everview.storage.stage import Staged
+from everview.timely.consolidate import DIFF, HASH, TIME
+from everview.timely.hashing import SPARK_SEED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+FILE_ROWS_MAX = 1 << 22  # of a file, however little room its rows take: copies of its columns are made in one piece
+BROADCAST_HASHES_MAX = 1 << 20
+
+WRITE_OPTIONS = {
+    "compression": "zstd",
+    "maxRecordsPerFile": str(FILE_ROWS_MAX),
+    "parquet.block.row.count.limit": str(ROW_GROUP_ROWS),
+    "parquet.compression.codec.zstd.level": "1",
+    f"parquet.enable.dictionary#{HASH}": "false",
+    "parquet.page.write-checksum.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+READ_OPTIONS = {"parquet.page.verify-checksum.enabled": "true", "datetimeRebaseMode": "CORRECTED"}
+
+_SPARK_TYPES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+_CALLING = "An error occurred while calling"  # some method of some number
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_GLOB = str.maketrans({character: f"\\{character}" for character in "{}[]*?"})
+
+
+def read_updates(session: SparkSession, selection: Selection, columns: Sequence[str] | None = None) -> DataFrame:
+    """The selected updates: `_time`, the data columns asked for, `_diff`; not consolidated."""
+    names = list(selection.spec.schema.names if columns is None else columns)
+    wanted = [TIME, *names, DIFF]
+    frames = []
+    if selection.inline:
+        frames.append(_local(session, selection.inline_updates(), wanted))
+    if selection.parts:
+        frames.append(_stored(session, selection, wanted))
+    if not frames:
+        return _local(session, selection.spec.in_parts.empty_table(), wanted)
+    return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+
+
+def read_contents(session: SparkSession, selection: Selection, columns: Sequence[str] | None = None) -> DataFrame:
+    """The selected rows as of the end of the time range: the data columns asked for, `_diff`; not consolidated."""
+    return read_updates(session, selection, columns).drop(TIME)
+
+
+def write_updates(session: SparkSession, query: DataFrame | str, landing: Landing) -> Staged:
+    """Run the query, whose columns are `_time`, those of the landing's collection and `_diff`, and stage its result.
+
+    Its rows need not be consolidated. Whatever fails, the landing is empty afterwards and nothing has happened.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    try:
+        with _errors(f"write updates of {landing.id}"):
+            frame = _typed(session.sql(query) if isinstance(query, str) else query, landing)
+            written = Observation()
+            counted = _arranged(frame, landing.spec).observe(written, f.count(f.lit(1)).alias("rows"))
+            counted.write.options(**WRITE_OPTIONS).parquet(landing.uri)
+            rows = int(written.get["rows"])
+        return landing.staged(rows)
+    except BaseException:
+        with suppress(StorageError):  # what cannot be removed now is found by the next process
+            landing.discard()
+        raise
+
+
+def _arranged(frame: DataFrame, spec: Spec) -> DataFrame:
+    """The updates with their hashes, consolidated, in parts that follow one another, each in the order of a part.
+
+    One shuffle serves all of this. It divides by the whole order, so no key is too large for a task: equal updates have
+    equal hashes and meet in one task, while the rows of one key may be spread over several.
+    """
+    from pyspark.sql import functions as f
+
+    data = [_quoted(name) for name in spec.schema.names]
+    hashed = frame.withColumn(HASH, _hash(spec.key))
+    order = [HASH, TIME]
+    if spec.keyed:
+        # Rows of one key are in the order of the hash of all their columns, as wherever parts are merged.
+        row = "_row"
+        while row in spec.schema.names:
+            row += "_"
+        hashed = hashed.withColumn(row, _hash(spec.schema.names))
+        order = [HASH, row, TIME]
+    # A sum of what is there is not NULL, which Spark cannot know and would write down.
+    total = f.coalesce(f.sum(DIFF), f.lit(0).cast("bigint")).alias(DIFF)
+    summed = hashed.repartitionByRange(*order).groupBy(*order, *data).agg(total).where(f"{DIFF} <> 0")
+    return summed.sortWithinPartitions(*order).select(HASH, TIME, DIFF, *data)
+
+
+def _hash(names: Sequence[str]) -> Column:
+    from pyspark.sql import functions as f
+
+    # Of no columns at all, the hash is what it starts from.
+    return f.xxhash64(*map(_quoted, names)) if names else f.lit(SPARK_SEED).cast("bigint")
+
+
+def spark_type_of(dtype: pa.DataType) -> str:
+    """The Spark type of a stored column."""
+    if pa.types.is_decimal128(dtype):
+        return f"decimal({dtype.precision},{dtype.scale})"
+    if pa.types.is_list(dtype):
+        return f"array<{spark_type_of(dtype.value_type)}>"
+    if pa.types.is_struct(dtype):
+        return f"struct<{','.join(f'{_quoted(field.name)}:{spark_type_of(field.type)}' for field in dtype)}>"
+    return _SPARK_TYPES[dtype]
+
+
+def _local(session: SparkSession, table: pa.Table, names: Sequence[str]) -> DataFrame:
+    table = table.select(list(names))
+    return session.createDataFrame(table, schema=_schema(table.schema))
+
+
+def _stored(session: SparkSession, selection: Selection, names: Sequence[str]) -> DataFrame:
+    """The updates in parts, those of the time range and the hashes only."""
+    from pyspark.sql import functions as f
+
+    declared = _schema(selection.spec.in_parts)
+    # Spark takes addresses for patterns, and folders may have such names.
+    uris = [uri.translate(_GLOB) for uri in selection.uris]
+    frame = session.read.schema(declared).options(**READ_OPTIONS).parquet(*uris)
+    low, high = selection.time_range
+    frame = frame.where(f"{TIME} >= {low}L AND {TIME} < {high}L")
+    if selection.hashes is not None:
+        wanted = _local(session, pa.table({HASH: selection.hashes}), [HASH])
+        small = len(selection.hashes) <= BROADCAST_HASHES_MAX
+        frame = frame.join(f.broadcast(wanted) if small else wanted, HASH, "left_semi")
+    return frame.select(*map(_quoted, names))
+
+
+def _typed(frame: DataFrame, landing: Landing) -> DataFrame:
+    """The columns of updates in their types; raises PlanRefused where a cast might change values."""
+    from pyspark.sql import functions as f
+
+    given = {field.name: field.dataType for field in frame.schema}
+    items = []
+    for field in _schema(landing.spec.at_rest):
+        if field.name not in given:
+            detail = f"it has {', '.join(given)}"
+            raise PlanRefused(f"internal error: updates of {landing.id} have no column {field.name}", detail=detail)
+        theirs, ours = given[field.name], field.dataType
+        if not _widens(theirs, ours):
+            raise PlanRefused(
+                f"internal error: updates of {landing.id} do not have its types",
+                detail=f"column {field.name} is {theirs.simpleString()}, and should be {ours.simpleString()}",
+            )
+        items.append(f.col(_quoted(field.name)).cast(ours).alias(field.name))
+    return frame.select(*items)
+
+
+def _widens(given: DataType, wanted: DataType) -> bool:
+    """Whether every value of the one type is one of the other."""
+    from pyspark.sql.types import DecimalType, FloatType, NullType
+
+    theirs, ours = given.simpleString(), wanted.simpleString()
+    if theirs == ours or isinstance(given, NullType):
+        return True
+    if theirs in _INTEGERS and ours in _INTEGERS:
+        return _INTEGERS.index(theirs) < _INTEGERS.index(ours)
+    if isinstance(given, DecimalType) and isinstance(wanted, DecimalType):
+        whole = wanted.precision - wanted.scale >= given.precision - given.scale
+        # Digits before the point that do not fit fail in ANSI mode; digits behind it would be rounded away.
+        return wanted.scale >= given.scale and (whole or wanted.precision == 38)
+    return isinstance(given, FloatType) and ours == "double"
+
+
+def _schema(schema: pa.Schema) -> StructType:
+    from pyspark.sql.types import StructType
+
+    parsed = StructType.fromDDL(", ".join(f"{_quoted(each.name)} {spark_type_of(each.type)}" for each in schema))
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+@contextmanager
+def _errors(doing: str) -> Iterator[None]:
+    """What Spark says against a query, or dies of, as our errors."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import AnalysisException, PySparkException
+
+    try:
+        yield
+    except AnalysisException as error:
+        raise PlanRefused(f"internal error: spark refuses to {doing}", detail=said(error)) from error
+    except (PySparkException, Py4JError, OSError) as error:
+        raise RunFailed(f"spark failed to {doing}", detail=said(error)) from error
+
+
+def said(error: Exception) -> str:
+    """The first line of what Spark says that says something; the rest is its stack."""
+    lines = [line.strip(" :") for line in str(error).strip().splitlines()]
+    return next((line for line in lines if line and not line.startswith(_CALLING)), type(error).__name__)

@@ -1,0 +1,155 @@
+"""Steps over stored collections, of any size: executors read the parts and write the parts, the driver sees neither.
+
+Each output is a job of its own. A step that several outputs need, and that is more than a pass over the rows, is kept
+by Spark in between, in memory or on the executors' disks, so that it is computed once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from everview.compute.engine.contract import EvaluationFailed, RunFailed, Steps, Stored
+from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
+from everview.compute.engine.spark.engine import rendering, with_types
+from everview.compute.engine.spark.render import render_steps
+from everview.compute.engine.spark.scalar import FAILED, columns
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import arity, types, walk
+from everview.storage.adopt import Landing
+from everview.storage.stage import Staged
+from everview.timely.consolidate import DIFF, TIME
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_HEAVY = (ir.Join, ir.Reduce, ir.TopK, ir.Window, ir.Threshold, ir.Accumulate)
+_numbers = itertools.count()
+
+
+def run_large(
+    session: SparkSession,
+    steps: Steps,
+    inputs: Mapping[str, Stored],
+    outputs: Mapping[str, Landing],
+    collected: Sequence[str],
+    *,
+    separated: bool,
+) -> tuple[dict[str, Staged], dict[str, pa.Table]]:
+    """Write the timed steps that are outputs to their landings, and give those that are collected as tables."""
+    run = _Run(session, steps, guarded=not separated)
+    with _failures(), run:
+        run.read(inputs)
+        staged: dict[str, Staged] = {}
+        try:
+            for name, landing in outputs.items():
+                staged[name] = write_updates(session, run.updates(name), landing)
+        except BaseException:
+            for landing in outputs.values():
+                with suppress(Exception):
+                    landing.discard()
+            raise
+        relations = dict(steps)
+        tables = {name: with_types(run.frame(name).toArrow(), types(relations[name])) for name in collected}
+    return staged, tables
+
+
+class _Run:
+    """Temporary views of inputs and of steps that are kept, while inside."""
+
+    def __init__(self, session: SparkSession, steps: Steps, *, guarded: bool) -> None:
+        self._session, self._steps, self._guarded = session, steps, guarded
+        self._relations = dict(steps)
+        self._views: dict[str, str] = {}
+        self._kept: list[DataFrame] = []
+        self._shared = _shared(steps)
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Of a Spark that died there is nothing to tidy up, and the first error tells more.
+        with suppress(Exception):
+            for frame in self._kept:
+                frame.unpersist()
+            for view in self._views.values():
+                self._session.catalog.dropTempView(view)
+
+    def read(self, inputs: Mapping[str, Stored]) -> None:
+        """The inputs as views."""
+        for name, stored in inputs.items():
+            read = read_updates if stored.timed else read_contents
+            frame = read(self._session, stored.selection)
+            width = len(stored.selection.spec.schema.names) if stored.width is None else stored.width
+            items = [*([f"{TIME} AS c0"] if stored.timed else [])]
+            items += [f"c{index} AS c{index + stored.timed}" for index in range(width)]
+            self._add(name, frame.selectExpr(*items, DIFF))
+
+    def frame(self, name: str) -> DataFrame:
+        """A step, and before it those that are kept."""
+        with rendering():
+            return self._session.sql(self._statement(name))
+
+    def updates(self, name: str) -> DataFrame:
+        """A timed step in the columns of updates."""
+        data = [f"c{index + 1} AS c{index}" for index in range(arity(self._relations[name]) - 1)]
+        return self.frame(name).selectExpr(f"c0 AS {TIME}", *(data or ["cast(NULL as boolean) AS nothing"]), DIFF)
+
+    def _statement(self, name: str) -> str:
+        needed, steps = {name}, []
+        for each, relation in reversed(self._steps):
+            if each in needed and each not in self._views:
+                steps.append((each, relation))
+                needed |= {get.id for get in walk(relation) if isinstance(get, ir.Get)}
+        for each, _ in reversed(steps):
+            if each in self._shared and each != name and each not in self._views:
+                self._add(each, self.frame(each).persist())
+                return self._statement(name)
+        if name in self._views:
+            return f"SELECT {', '.join([*columns(arity(self._relations[name])), DIFF])} FROM {self._views[name]}"
+        return render_steps(steps[::-1], [name], self._views, guarded=self._guarded)
+
+    def _add(self, name: str, frame: DataFrame) -> None:
+        view = f"everview_large_{next(_numbers)}"
+        frame.createOrReplaceTempView(view)
+        self._views[name] = view
+        if name in self._relations:
+            self._kept.append(frame)
+
+
+def _shared(steps: Steps) -> set[str]:
+    """Steps that are read more than once and are more than a pass over rows."""
+    uses = Counter(get.id for _, step in steps for get in walk(step) if isinstance(get, ir.Get))
+    heavy: set[str] = set()
+    for name, step in steps:
+        below = {get.id for get in walk(step) if isinstance(get, ir.Get)}
+        if any(isinstance(each, _HEAVY) for each in walk(step)) or below & heavy:
+            heavy.add(name)
+    return {name for name in heavy if uses[name] > 1}
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except RunFailed as error:
+        if _mentions(error):
+            raise EvaluationFailed from error
+        raise
+    except Exception as error:
+        if _mentions(error):
+            raise EvaluationFailed from error
+        raise
+
+
+def _mentions(error: BaseException | None) -> bool:
+    while error is not None:
+        if FAILED in str(error):
+            return True
+        error = error.__cause__
+    return False

@@ -1,0 +1,182 @@
+"""Spark as a service to the process: started in the background, watched, started again if it dies.
+
+It is an engine like the one that it starts. A run that fails is tried again a few times, for an executor may be lost
+or memory short, and a run leaves nothing behind that a second one would find. If Spark itself is gone it is started
+again first. Whoever runs something before Spark is there waits for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import structlog
+
+from everview.compute.engine.contract import Batch, RunFailed, Steps, Stored
+from everview.compute.engine.spark.bulk import said
+from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, start
+from everview.compute.ir.relation import Relation
+from everview.storage.adopt import Landing
+from everview.storage.stage import Staged
+
+ATTEMPTS_MAX = 3
+PAUSE_S = 0.5
+START_S_MAX = 300.0
+
+_log = structlog.get_logger()
+Given = TypeVar("Given")
+
+
+class SparkService:
+    """An engine on a Spark that is kept running."""
+
+    def __init__(
+        self, address: str = LOCAL, *, scratch: Path | None = None, options: Mapping[str, str] | None = None
+    ) -> None:
+        self.address = address
+        self._scratch, self._options = scratch, dict(options or {})
+        self._lock = threading.Lock()
+        self._warm = threading.Event()
+        self._closed = False
+        self.starts = 0
+        self._started: Future[Spark] = self._begin()
+
+    @property
+    def ready(self) -> bool:
+        """Whether Spark is there and warm."""
+        return self._warm.is_set()
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why Spark could not be started, if it could not."""
+        return self._started.exception() if self._started.done() else None
+
+    def spark(self) -> Spark:
+        """The sessions, as soon as they are there."""
+        started = self._started
+        try:
+            return started.result(START_S_MAX)
+        except TimeoutError:
+            raise RunFailed(f"spark at {self.address} has not started within {START_S_MAX:.0f} s") from None
+        except RunFailed:
+            raise
+        except Exception as error:
+            self._restart(started)
+            hint = "see whether Java 17 or later can be found, and whether the address is right"
+            raise RunFailed(f"spark at {self.address} could not be started", detail=said(error), hint=hint) from error
+
+    def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
+        """The collection that the plan means over the inputs, consolidated."""
+        return self._attempt(lambda engine: engine.run(plan, inputs))
+
+    def run_steps(
+        self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool = False
+    ) -> dict[str, pa.Table]:
+        """The collections of some of the steps."""
+        return self._attempt(lambda engine: engine.run_steps(steps, outputs, inputs, separated=separated))
+
+    def run_large(
+        self,
+        steps: Steps,
+        inputs: Mapping[str, Stored],
+        outputs: Mapping[str, Landing],
+        collected: Sequence[str],
+        *,
+        separated: bool = False,
+    ) -> tuple[dict[str, Staged], dict[str, pa.Table]]:
+        """Steps over stored collections, by the executors."""
+        return self._attempt(lambda engine: engine.run_large(steps, inputs, outputs, collected, separated=separated))
+
+    def close(self) -> None:
+        """Stop Spark."""
+        with self._lock:
+            self._closed = True
+            started = self._started
+        if started.done() and started.exception() is None:
+            started.result().stop()
+
+    def _attempt(self, run: Callable[[SparkEngine], Given]) -> Given:
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            started = self._started
+            engine = SparkEngine.of(self.spark())
+            try:
+                return run(engine)
+            except RunFailed as error:
+                if attempt == ATTEMPTS_MAX or self._closed:
+                    raise
+                dead = not is_alive(self.spark())
+                _log.warning("spark failed", attempt=attempt, dead=dead, detail=(error.detail or "").partition("\n")[0])
+                if dead:
+                    self._restart(started)
+                else:
+                    time.sleep(PAUSE_S * attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _restart(self, dead: Future[Spark]) -> None:
+        """Start anew, unless someone else has done so meanwhile."""
+        with self._lock:
+            if self._started is dead and not self._closed:
+                self._started = self._begin()
+
+    def _begin(self) -> Future[Spark]:
+        started: Future[Spark] = Future()
+        self._warm.clear()
+        self.starts += 1
+        again = self.starts > 1
+
+        def run() -> None:
+            try:
+                if again and not self.address.startswith(CONNECT):
+                    forget_dead()
+                spark = start(self.address, scratch=self._scratch, options=self._options)
+            except BaseException as error:
+                started.set_exception(error)
+                return
+            started.set_result(spark)
+            try:
+                spark.warm_up()
+                self._warm.set()
+            except Exception as error:  # whoever runs something next finds out, and starts it again
+                if not self._closed:
+                    _log.warning("spark failed to warm up", detail=said(error))
+
+        threading.Thread(target=run, name="everview-spark-start", daemon=True).start()
+        return started
+
+
+def is_alive(spark: Spark) -> bool:
+    """Whether Spark still answers."""
+    try:
+        spark.small.sql("SELECT 1").toArrow()
+    except Exception:
+        return False
+    return True
+
+
+def forget_dead() -> None:
+    """Let go of what PySpark remembers of a Java process that is gone, or it would go on asking it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    active = SparkContext._active_spark_context
+    try:
+        if active is not None:
+            active.stop()
+    except Exception as error:
+        _log.debug("stopping a dead spark", detail=str(error))
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        try:
+            gateway.shutdown()
+        except Exception as error:
+            _log.debug("closing the way to a dead spark", detail=str(error))
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None

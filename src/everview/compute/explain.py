@@ -1,0 +1,119 @@
+"""EXPLAIN of a maintained view: the plan, the tick program, what it keeps, and the statements that Spark runs.
+
+Whatever is recomputed from the rows of a key, rather than from totals, says so, with the key: the cost of a change of
+that part follows the number of rows of the keys that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from everview.compute.dataflow import state_id
+from everview.compute.delta.per_key import key_of
+from everview.compute.delta.program import Arrangement, Lookup, TickProgram
+from everview.compute.delta.totals import is_additive
+from everview.compute.engine.contract import NotSupported
+from everview.compute.engine.spark.engine import rendering
+from everview.compute.engine.spark.render import render_steps
+from everview.compute.ir import relation as ir
+from everview.compute.ir.show import show, show_scalar
+from everview.compute.view import View
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+
+_NAMES = {ir.Reduce: "aggregates", ir.TopK: "order and limit", ir.Window: "window functions", ir.Threshold: "set"}
+
+
+def explain_view(view: View, id: GlobalId | None = None, environment: Environment | None = None) -> str:
+    """The view as text; with the sizes of what it keeps, if it is installed."""
+    sizes = {} if id is None or environment is None else _sizes(view, id, environment)
+    parts = [
+        ("Plan", show(view.plan)),
+        ("Kept", _kept(view.program, sizes)),
+        ("Recomputed per key", _recomputed(view)),
+        ("Tick", _tick(view.program)),
+        ("Spark SQL", _statements(view.program)),
+    ]
+    return "\n\n".join(f"{title}\n{_indented(text)}" for title, text in parts)
+
+
+def _sizes(view: View, id: GlobalId, environment: Environment) -> dict[str, tuple[int, int]]:
+    sizes = {}
+    for each in view.program.arrangements:
+        batches = environment.shard(state_id(id, each)).batches.values()
+        sizes[each.name] = (sum(batch.rows for batch in batches), sum(batch.size_bytes for batch in batches))
+    return sizes
+
+
+def _kept(program: TickProgram, sizes: Mapping[str, tuple[int, int]]) -> str:
+    lines = []
+    for each in program.arrangements:
+        line = f"{each.name}: {'totals' if each.totals else 'rows'} of {each.source}, found by {_key(each)}"
+        if each.name in sizes:
+            rows, size = sizes[each.name]
+            line += f" ({rows:,} updates, {size:,} bytes)"
+        lines.append(line)
+    return "\n".join(lines) or "nothing: every change of the input is one of the output"
+
+
+def _key(arrangement: Arrangement) -> str:
+    return ", ".join(f"#{index}" for index in arrangement.key) or "nothing, all of it is read"
+
+
+def _recomputed(view: View) -> str:
+    lines = []
+    for each in ir.walk(view.plan):
+        if isinstance(each, ir.Reduce) and is_additive(each):
+            continue
+        if isinstance(each, (ir.Reduce, ir.TopK, ir.Window, ir.Threshold)):
+            key = ", ".join(f"#{index}" for index in key_of(each))
+            over = f"the rows that are equal in {key}" if key else "all rows, for there is no key"
+            if isinstance(each, ir.Threshold):
+                over = "the copies of a row"
+            lines.append(f"{_NAMES[type(each)]}: from {over}")
+    return "\n".join(lines) or "nothing"
+
+
+def _tick(program: TickProgram) -> str:
+    lines = []
+    for number, stage in enumerate(program.stages, 1):
+        lines.append(f"stage {number}")
+        lines += [f"  look up {_lookup(each)}" for each in stage.lookups]
+        lines.append(f"  compute {', '.join(stage.outputs)}")
+    for name, step in program.steps:
+        lines.append(f"{name} =")
+        lines.append(_indented(show(step)))
+    lines.append(f"the output changes by {program.output}{', from moment to moment' if program.moments else ''}")
+    return "\n".join(lines)
+
+
+def _lookup(lookup: Lookup) -> str:
+    keys = [f"({', '.join(map(show_scalar, each.key))}) of {each.table}" for each in lookup.sources]
+    where = f"{lookup.reading}" + (f", tag {lookup.tag}" if lookup.tag is not None else "")
+    return f"{lookup.name} in {lookup.arrangement} by {' and '.join(keys) or 'everything'} for {where}"
+
+
+def _statements(program: TickProgram) -> str:
+    """What Spark runs in a tick in which every input changes."""
+    given: dict[str, str] = {}
+    for _, step in program.steps:
+        names = {each.id for each in ir.walk(step) if isinstance(each, ir.Get)}
+        given |= {name: f"`{name}`" for name in names if name not in dict(program.steps)}
+    statements = []
+    for stage in program.stages:
+        needed, steps = set(stage.outputs), []
+        for name, step in reversed(program.steps):
+            if name in needed and name not in given:
+                steps.append((name, step))
+                needed |= {each.id for each in ir.walk(step) if isinstance(each, ir.Get)}
+        try:
+            with rendering():
+                statements.append(render_steps(steps[::-1], stage.outputs, given))
+        except NotSupported as error:
+            return str(error)
+        given |= {name: f"`{name}`" for name in stage.outputs}
+    return ";\n".join(statements)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,148 @@
+"""Large ticks: hydration and catching up, run where the data are.
+
+The same program, over whole collections instead of what the driver looked up: what an arrangement holds is read in
+full, and nothing is looked up. So it takes one evaluation on all cores, however much there is, and the result is the
+same as that of a small tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from everview.compute.delta.program import BEFORE, NEXT, TIME, Arrangement, TickProgram, at, call, delta_of, updates_of
+from everview.compute.delta.prune import prune
+from everview.compute.engine.contract import EvaluationFailed, LargeEngine, Steps, Stored
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Relation
+from everview.compute.ir.scalar import Column, Literal
+from everview.compute.ir.types import INT8, SqlType
+from everview.compute.tick import empty_table
+from everview.compute.view import View
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+from everview.storage.reading import Selection
+from everview.storage.stage import Staged
+
+
+@dataclass(frozen=True, slots=True)
+class LargeChanges:
+    """Staged changes of the output and the arrangements, by the ids of their collections, and the errors."""
+
+    staged: Mapping[GlobalId, Staged]
+    errors: pa.Table
+    careful: bool
+
+
+@dataclass(frozen=True)
+class LargeTick:
+    """A tick from `lower` to `upper`, the `first` or a later one."""
+
+    environment: Environment
+    view: View
+    output: GlobalId
+    states: Mapping[str, GlobalId]
+    inputs: Mapping[GlobalId, tuple[SqlType, ...]]
+    lower: int
+    upper: int
+    first: bool
+
+    def run(self, engine: LargeEngine) -> LargeChanges:
+        """Compute and write everything; nothing is committed yet."""
+        try:
+            return self._run(engine, self.view.program, separated=False)
+        except EvaluationFailed:
+            return self._run(engine, self.view.careful_program, separated=True)
+
+    def _run(self, engine: LargeEngine, program: TickProgram, *, separated: bool) -> LargeChanges:
+        with ExitStack() as open_while_read:
+            steps, stored = self._inputs(open_while_read)
+            constants = self._constants(program)
+            readings = self._readings(program, open_while_read, stored)
+            steps = [*steps, *constants, *readings, *program.steps]
+            targets: dict[str, GlobalId] = {}
+            for arrangement in program.arrangements:
+                targets[f"kept:{arrangement.name}"] = self.states[arrangement.name]
+                steps.append((f"kept:{arrangement.name}", self._kept(arrangement, dict(program.steps))))
+            targets["output"] = self.output
+            get = ir.Get(program.output, ir.types(dict(program.steps)[program.output]))
+            steps.append(("output", updates_of(get) if program.moments else get))
+            landings = {name: self.environment.adopt_prefix(id) for name, id in targets.items()}
+            left, nothing = prune(steps, ())
+            failing = [each.step for each in program.failing if each.step not in nothing]
+            wanted = {name: landing for name, landing in landings.items() if name not in nothing}
+            written, tables = engine.run_large(left, stored, wanted, failing, separated=separated)
+            relations = dict(program.steps)
+            tables |= {
+                each.step: empty_table(ir.types(relations[each.step]))
+                for each in program.failing
+                if each.step in nothing
+            }
+        errors = self.view.errors_of(tables) if separated else self.view.no_errors
+        return LargeChanges({targets[name]: staged for name, staged in written.items()}, errors, separated)
+
+    def _inputs(self, stack: ExitStack) -> tuple[Steps, dict[str, Stored]]:
+        """The timed updates of the inputs; at the start these are the contents, all at that time."""
+        steps: list[tuple[str, Relation]] = []
+        stored: dict[str, Stored] = {}
+        for id, schema in self.inputs.items():
+            pieces: list[Relation] = []
+            if self.first:
+                stored[f"contents:{id}"] = self._open(stack, self.environment.contents(id, self.lower), schema)
+                pieces.append(at(ir.Get(f"contents:{id}", schema), self.lower))
+            low = self.lower + 1 if self.first else self.lower
+            if low < self.upper:
+                changes = self.environment.changes(id, low, self.upper)
+                stored[f"changes:{id}"] = self._open(stack, changes, schema, timed=True)
+                pieces.append(ir.Get(f"changes:{id}", (INT8, *schema)))
+            steps.append((delta_of(id), pieces[0] if len(pieces) == 1 else ir.Union(tuple(pieces))))
+        return steps, stored
+
+    def _open(
+        self, stack: ExitStack, selection: Selection, schema: tuple[SqlType, ...], *, timed: bool = False
+    ) -> Stored:
+        return Stored(stack.enter_context(selection), timed, len(schema))
+
+    def _constants(self, program: TickProgram) -> list[tuple[str, Relation]]:
+        return [
+            (delta_of(name), at(constant if self.first else ir.Constant((), constant.schema), self.lower))
+            for name, constant in program.constants
+        ]
+
+    def _readings(
+        self, program: TickProgram, stack: ExitStack, stored: dict[str, Stored]
+    ) -> list[tuple[str, Relation]]:
+        """What the driver would look up: all there is, for every path of a join."""
+        pieces: dict[str, list[Relation]] = {name: [] for name, _ in program.readings}
+        arrangements = {each.name: each for each in program.arrangements}
+        for lookup in (each for stage in program.stages for each in stage.lookups):
+            if self.first:
+                continue
+            arrangement = arrangements[lookup.arrangement]
+            name = f"state:{arrangement.name}"
+            if name not in stored:
+                contents = self.environment.contents(self.states[arrangement.name], self.lower - 1)
+                stored[name] = self._open(stack, contents, arrangement.schema)
+            rows: Relation = ir.Get(name, arrangement.schema)
+            pieces[lookup.reading].append(rows if lookup.tag is None else at(rows, lookup.tag))
+        schemas = dict(program.readings)
+        return [
+            (name, ir.Union(tuple(each)) if len(each) > 1 else each[0] if each else ir.Constant((), schemas[name]))
+            for name, each in pieces.items()
+        ]
+
+    def _kept(self, arrangement: Arrangement, relations: Mapping[str, Relation]) -> Relation:
+        """What is added to an arrangement, at one time, for nobody reads the times in between."""
+        source = ir.Get(arrangement.source, ir.types(relations[arrangement.source]))
+        width = ir.arity(source)
+        if not arrangement.totals:
+            return at(ir.Project(source, tuple(range(1, width))), self.lower)
+        before, last = call("=", TIME, Literal(BEFORE, INT8)), call("is null", NEXT)
+        counted = call("<>", Column(2 + len(arrangement.key), INT8), Literal(0, INT8))
+        new = ir.Filter(source, (last, call("<>", TIME, Literal(BEFORE, INT8)), counted))
+        old = ir.Filter(source, (before, call("is not null", NEXT)))
+        rows = tuple(range(2, width))
+        return at(ir.Union((ir.Project(new, rows), ir.Negate(ir.Project(old, rows)))), self.lower)

@@ -1,0 +1,174 @@
+"""The scheduler: ticks every dataflow whenever its inputs have passed its output, several at once.
+
+A dataflow ticks in one thread at a time. One whose tick fails is left as its last tick left it and tried again, after
+pauses that grow; the others go on. Nothing polls: the scheduler sleeps until something is written.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import structlog
+
+from everview.compute.dataflow import Dataflow, Ticked
+from everview.errors import EverviewError
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+from everview.storage.errors import Canceled, Fenced
+
+PAUSE_S_FIRST, PAUSE_S_MAX = 0.2, 30.0
+_SLEEP_S = 5.0  # at most: a clock that others advance is looked at so often
+
+_log = structlog.get_logger()
+
+
+@dataclass
+class Status:
+    """How a dataflow is doing."""
+
+    ticks: int = 0
+    statements: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    busy_s: float = 0.0
+    last: Ticked | None = None
+    running_since: float | None = None  # on the monotonic clock, while a tick runs
+    failures: int = 0  # in a row
+    error: EverviewError | None = None  # of the last tick, if it failed
+    retry_at: float = 0.0
+
+
+@dataclass
+class _Entry:
+    dataflow: Dataflow
+    status: Status = field(default_factory=Status)
+    removed: bool = False
+
+
+class Scheduler:
+    """Runs the dataflows of one environment."""
+
+    def __init__(self, environment: Environment, threads: int = 4) -> None:
+        self._environment = environment
+        self._entries: dict[GlobalId, _Entry] = {}
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tick")
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+        self._thread.start()
+
+    def add(self, dataflow: Dataflow) -> None:
+        """Keep this dataflow ticking."""
+        with self._lock:
+            self._entries[dataflow.id] = _Entry(dataflow)
+        self._environment.wake()
+
+    def remove(self, id: GlobalId) -> Dataflow | None:
+        """Tick it no more; when this returns no tick of it runs."""
+        with self._changed:
+            entry = self._entries.pop(id, None)
+            if entry is None:
+                return None
+            entry.removed = True
+            while entry.status.running_since is not None:
+                self._changed.wait()
+        self._environment.wake()
+        return entry.dataflow
+
+    def status(self, id: GlobalId) -> Status | None:
+        """How a dataflow is doing; None if there is none."""
+        with self._lock:
+            entry = self._entries.get(id)
+            return None if entry is None else entry.status
+
+    def dataflows(self) -> list[Dataflow]:
+        """All that are kept ticking."""
+        with self._lock:
+            return [entry.dataflow for entry in self._entries.values()]
+
+    def wait(self, id: GlobalId, upper: int, timeout_s: float | None = None) -> bool:
+        """Until the output has reached `upper`, or the dataflow is removed; false when the time is over."""
+
+        def reached() -> bool:
+            entry = self._entries.get(id)
+            return entry is None or entry.dataflow.upper >= upper
+
+        return self._environment.wait(reached, timeout_s)
+
+    def close(self) -> None:
+        """Stop; ticks that run are waited for."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        self._environment.wake()
+        self._thread.join()
+        self._pool.shutdown(wait=True)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            for entry in self._due():
+                with self._lock:
+                    entry.status.running_since = time.monotonic()
+                self._pool.submit(self._tick, entry)
+            try:
+                self._environment.wait(lambda: self._stopping or bool(self._due()), self._sleep_s())
+            except (Canceled, Fenced):
+                return  # the environment is closed, or another process has it
+
+    def _due(self) -> list[_Entry]:
+        # Frontiers are asked for without our lock: whoever waits for a commit calls this with the lock of commits.
+        return [entry for entry in list(self._entries.values()) if self._is_due(entry)]
+
+    def _is_due(self, entry: _Entry) -> bool:
+        status, dataflow = entry.status, entry.dataflow
+        if status.running_since is not None or time.monotonic() < status.retry_at:
+            return False
+        return dataflow.ready > dataflow.upper
+
+    def _sleep_s(self) -> float:
+        """Until the next retry, if there is one."""
+        with self._lock:
+            now = time.monotonic()
+            waits = [entry.status.retry_at - now for entry in self._entries.values() if entry.status.retry_at > now]
+        return max(0.01, min([*waits, _SLEEP_S]))
+
+    def _tick(self, entry: _Entry) -> None:
+        status = entry.status
+        began = time.monotonic()
+        ticked: Ticked | None = None
+        error: EverviewError | None = None
+        try:
+            if not entry.removed:
+                ticked = entry.dataflow.tick()
+        except EverviewError as failure:
+            error = failure
+        except Exception as failure:  # a defect of ours in one view must not end the others
+            error = EverviewError(f"internal error: {type(failure).__name__}: {failure}")
+            _log.exception("tick failed", dataflow=entry.dataflow.id)
+        with self._changed:
+            status.busy_s += time.monotonic() - began
+            status.running_since = None
+            status.error = error
+            if error is None:
+                status.failures, status.retry_at = 0, 0.0
+                if ticked is not None:
+                    _count(status, ticked)
+            else:
+                status.failures += 1
+                pause = min(PAUSE_S_MAX, PAUSE_S_FIRST * 2 ** (status.failures - 1))
+                status.retry_at = time.monotonic() + pause
+                _log.warning("tick failed", dataflow=entry.dataflow.id, error=str(error), retry_s=pause)
+            self._changed.notify_all()
+        self._environment.wake()
+
+
+def _count(status: Status, ticked: Ticked) -> None:
+    status.ticks += 1
+    status.statements += ticked.statements
+    status.rows_in += ticked.rows_in
+    status.rows_out += ticked.rows_out
+    status.last = ticked
