@@ -22,8 +22,6 @@ from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Rows, rows_of
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.engine.spark.session import profiles
 from everview.compute.ir.relation import Get, Relation, types, walk
 from everview.compute.ir.show import show
 from everview.compute.ir.types import INT8, SqlType
@@ -34,7 +32,7 @@ from tests.compute.choosing import Choose, Seeded, flip
 from tests.compute.delta.history import Updates, contents
 from tests.compute.delta.history import timed as updates_between
 from tests.compute.plans import Sample, sample
-from tests.tpch.stored import Stored, advance, contents_of, install
+from tests.tpch.stored import Stored, advance, contents_of, install, spark_engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +147,7 @@ def seeds(batch: int, count: int) -> list[str]:
 def test_spark_and_local_and_from_scratch_agree(
     batch: int, long_forms: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
-    engine = SparkEngine(profiles(spark).small)
+    engine = spark_engine(spark)
     checked = 0
     for seed in seeds(batch, LONG_BATCH if long_forms else SHORT):
         case = draw(seed)

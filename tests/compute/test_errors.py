@@ -1,0 +1,159 @@
+"""Errors are data: a row that fails makes the view unreadable for as long as it is there, and no longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from everview.compute.dataflow import Dataflow, errors_id, maintain_view, resume, schema_of
+from everview.compute.engine.contract import Engine
+from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.ir.types import INT4, TEXT
+from everview.compute.optimize.pipeline import optimize
+from everview.compute.sql.query import plan
+from everview.compute.sql.scope import Collection
+from everview.storage.contract import Create, ReadCapability, WriteCapability
+from everview.storage.environment import Environment
+from everview.timely.antichain import Antichain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = {"a": INT4, "b": INT4, "s": TEXT}
+
+
+class Names:
+    """A table, and views by name."""
+
+    def __init__(self, **views: tuple[str, ...]) -> None:
+        self._known = {"t": Collection("t", tuple(SCHEMA), tuple(SCHEMA.values()))}
+        for name, columns in views.items():
+            self._known[name] = Collection(name, columns, (INT4,) * len(columns))
+
+    def find(self, path: list[str]) -> Collection | None:
+        return self._known.get(path[-1])
+
+    def names(self) -> list[str]:
+        return list(self._known)
+
+
+class Table:
+    """A table of rows (a, b, s)."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        created = environment.commit(Create("t", schema_of(list(SCHEMA.values()))))
+        self.reader: ReadCapability = created[0][0]
+        self._writer: WriteCapability = created[0][1]
+        self._time = 0
+
+    def change(self, *rows: tuple[int | None, int | None, str | None, int]) -> None:
+        columns = list(zip(*rows, strict=True)) if rows else [[], [], [], []]
+        table = pa.table(
+            {
+                "c0": pa.array(columns[0], pa.int32()),
+                "c1": pa.array(columns[1], pa.int32()),
+                "c2": pa.array(columns[2], pa.string()),
+                "_time": pa.array([self._time] * len(rows), pa.int64()),
+                "_diff": pa.array(columns[3], pa.int64()),
+            }
+        )
+        self._time += 1
+        self._writer = self.environment.append(self._writer, table, Antichain(self._time))
+
+
+def errors(environment: Environment, flow: Dataflow, time: int) -> list[tuple[str, str]]:
+    with environment.contents(errors_id(flow.id), time) as selection:
+        found = selection.contents()
+    return list(zip(found.column("c0").to_pylist(), found.column("c1").to_pylist(), strict=True))
+
+
+def rows(environment: Environment, flow: Dataflow, time: int) -> list[tuple[object, ...]]:
+    with environment.contents(flow.id, time) as selection:
+        found = selection.contents()
+    data = [found.column(name).to_pylist() for name in found.column_names if name.startswith("c")]
+    return sorted(zip(*data, strict=True), key=repr)
+
+
+def heal(folder: Path, engine: Engine) -> None:
+    with Environment.open(folder, background=False) as environment:
+        table = Table(environment)
+        table.change((10, 2, "1", 1))
+        relation = optimize(plan("SELECT a / b AS q, s::int FROM t", Names()).relation)
+        flow, reader = maintain_view(environment, "v", relation, [table.reader], engine)
+        over = optimize(plan("SELECT sum(q) FROM v", Names(v=("q", "s"))).relation)
+        above, _ = maintain_view(environment, "w", over, [reader], engine)
+        table.change((7, 0, "2", 1))
+        table.change((9, 3, "x", 1), (9, 3, "4", 1))
+        table.change((7, 0, "2", -1))
+        table.change((9, 3, "x", -1))
+        for each in (flow, above):
+            while each.tick(each.upper + 2):
+                pass
+        zero, text = ("22012", "division by zero"), ("22P02", 'invalid input syntax for type integer: "x"')
+        for each in (flow, above):
+            assert [sorted(errors(environment, each, time)) for time in range(5)] == [
+                [],
+                [zero],
+                [zero, text],
+                [text],
+                [],
+            ]
+        assert rows(environment, flow, 4) == [(3, 4), (5, 1)]
+        assert rows(environment, above, 4) == [(8,)]
+
+
+def test_a_view_heals_when_the_row_goes(tmp_path: Path) -> None:
+    heal(tmp_path, LocalEngine())
+
+
+@pytest.mark.spark
+def test_a_view_heals_when_the_row_goes_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    heal(tmp_path, SparkEngine(spark))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT CASE WHEN b <> 0 THEN a / b END FROM t",
+        "SELECT coalesce(nullif(b, 0), a / b) FROM t",
+        "SELECT a FROM t WHERE b > 0 AND a / b > 1",
+        "SELECT a FROM t WHERE b = 0 OR a / b > 1",
+        "SELECT count(*) FILTER (WHERE b <> 0 AND a / b > 1) FROM t",
+        "SELECT (SELECT u.a FROM t u WHERE u.b = t.b) FROM t",
+        "SELECT a, g FROM t, generate_series(1, 3, b) AS g",
+    ],
+)
+def test_spark_and_local_fail_alike(tmp_path: Path, query: str, spark: SparkSession) -> None:
+    relation = optimize(plan(query, Names()).relation)
+    seen = []
+    for name, engine in (("local", LocalEngine()), ("spark", SparkEngine(spark))):
+        with Environment.open(tmp_path / name, background=False) as environment:
+            table = Table(environment)
+            flow, _ = maintain_view(environment, "v", relation, [table.reader], engine)
+            table.change((10, 2, "1", 1), (4, 0, None, 1), (None, 0, "a", 1))
+            table.change((6, 2, "1", 1), (3, None, "1", 1))
+            table.change((10, 2, "1", -1), (4, 0, None, -1))
+            while flow.tick():
+                pass
+            known = errors_id("v") in environment.ids()
+            found = [sorted(errors(environment, flow, time)) if known else [] for time in range(3)]
+            seen.append((found, [rows(environment, flow, time) for time in range(3)]))
+    assert seen[0] == seen[1]
+
+
+def test_errors_survive_a_restart(tmp_path: Path) -> None:
+    relation = optimize(plan("SELECT a / b FROM t", Names()).relation)
+    with Environment.open(tmp_path, background=False) as environment:
+        table = Table(environment)
+        table.change((1, 0, "", 1))
+        flow, _ = maintain_view(environment, "v", relation, [table.reader], LocalEngine())
+        flow.tick()
+    with Environment.open(tmp_path, background=False) as environment:
+        flow = resume(environment, "v", relation, LocalEngine())
+        assert errors(environment, flow, 0) == [("22012", "division by zero")]
