@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from everview.compute.dataflow import Dataflow, maintain_view, resume, schema_of
+from everview.compute.dataflow import LARGE_ROWS_MIN, Dataflow, maintain_view, resume, schema_of
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Rows
@@ -102,6 +103,17 @@ def test_exact_at_every_time(tmp_path: Path, name: str, rng: random.Random) -> N
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["joined", "grouped"])
 def test_exact_at_every_time_on_spark(tmp_path: Path, name: str, rng: random.Random, spark: SparkSession) -> None:
+    maintain_and_check(tmp_path, name, rng, SparkEngine(spark))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["joined", "grouped"])
+def test_exact_where_the_data_are(
+    tmp_path: Path, name: str, rng: random.Random, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every tick as a large one, or every other: what one leaves behind the other goes on from."""
+    sizes = itertools.cycle([-1, 1 << 60] if name == "joined" else [-1])
+    monkeypatch.setattr(Dataflow, "_rows_max", lambda *_: LARGE_ROWS_MIN - next(sizes))
     maintain_and_check(tmp_path, name, rng, SparkEngine(spark))
 
 

@@ -14,6 +14,7 @@ from everview.compute.ir.scalar import Call, Literal
 from everview.compute.ir.types import TEXT, Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.errors import DATATYPE_MISMATCH, SqlError
+from everview.compute.sql.hosting import Parameter
 
 CONTEXTS = {"implicit": Context.IMPLICIT, "assignment": Context.ASSIGNMENT, "explicit": Context.EXPLICIT}
 
@@ -22,6 +23,8 @@ def coerce(scalar: hir.HScalar, to: SqlType, context: str = "implicit", position
     """The scalar as a value of type `to`, by a cast that `context` allows."""
     if scalar.type == to:
         return scalar
+    if isinstance(scalar, Parameter):
+        return scalar.decided(to)
     if isinstance(scalar, Literal) and scalar.value is None:
         return Literal(None, to)
     source = TEXT if scalar.type.kind is Kind.UNKNOWN else scalar.type

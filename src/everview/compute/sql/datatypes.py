@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from everview.compute.ir import types as t
 from everview.compute.ir.types import Kind, SqlType
-from everview.compute.sql.errors import INVALID_PARAMETER, SqlError, unsupported
-from everview.compute.sql.parse import Tree
+from everview.compute.sql.errors import INVALID_PARAMETER, SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, did_you_mean
+from everview.compute.sql.parse import Tree, parse_query
 
 _D = exp.DataType.Type
 _SIMPLE = {
@@ -29,6 +29,7 @@ _SIMPLE = {
     _D.UUID: t.UUID,
     _D.JSONB: t.JSONB,
     _D.JSON: t.JSONB,
+    _D.NAME: t.TEXT,
 }
 _NAMED = {
     "mz_timestamp": t.MZ_TIMESTAMP,
@@ -40,13 +41,30 @@ _NAMED = {
     "int8": t.INT8,
     "bool": t.BOOLEAN,
     "name": t.TEXT,
+    "text": t.TEXT,
+    "varchar": SqlType(Kind.VARCHAR),
+    "bpchar": SqlType(Kind.CHAR),
+    "numeric": t.numeric(),
+    "timestamptz": t.TIMESTAMPTZ,
+    "timestamp": t.TIMESTAMP,
+    "date": t.DATE,
+    '"char"': t.TEXT,  # one byte in PostgreSQL; only its catalogs use it
+    "oid": t.INT8,
+    "regclass": t.INT8,
+    "regtype": t.INT8,
+    "regproc": t.TEXT,
 }
+
+
+_KNOWN = ("integer", "bigint", "smallint", "boolean", "real", "jsonb", "uuid", "interval", "time", *_NAMED)
 
 
 def bind_type(tree: Tree) -> SqlType:
     """The type that the syntax tree of a type name means."""
     if isinstance(tree, exp.Interval):
         return t.INTERVAL
+    if isinstance(tree, exp.ObjectIdentifier):
+        return _NAMED.get(str(tree.this).lower(), t.INT8)
     kind = tree.this
     if kind == _D.ARRAY:
         return t.array_of(bind_type(tree.expressions[0]))
@@ -59,10 +77,10 @@ def bind_type(tree: Tree) -> SqlType:
         return SqlType(Kind.VARCHAR, length=parameters[0] if parameters else None)
     if kind in (_D.CHAR, _D.NCHAR):
         return SqlType(Kind.CHAR, length=parameters[0] if parameters else 1)
-    name = str(tree.args.get("kind") or tree.sql("postgres")).lower()
+    name = str(tree.args.get("kind") or tree.sql("postgres")).lower().removeprefix("pg_catalog.")
     if name in _NAMED:
         return _NAMED[name]
-    raise unsupported(f'type "{name}"')
+    raise SqlError(UNDEFINED_OBJECT, f'type "{name}" does not exist', hint=did_you_mean(name, _KNOWN))
 
 
 def _numeric(parameters: list[int]) -> SqlType:
@@ -75,3 +93,15 @@ def _numeric(parameters: list[int]) -> SqlType:
     if not 0 <= scale <= precision:
         raise SqlError(INVALID_PARAMETER, f"NUMERIC scale {scale} must be between 0 and precision {precision}")
     return t.numeric(precision, scale)
+
+
+def named_type(text: str, position: int | None = None) -> SqlType:
+    """The type that a type name in text means."""
+    try:
+        tree = parse_query(f"SELECT CAST(NULL AS {text})")
+        return bind_type(tree.expressions[0].to)
+    except SqlError as error:
+        if error.sqlstate != SYNTAX_ERROR:
+            error.position = position
+            raise
+        raise SqlError(UNDEFINED_OBJECT, f'type "{text}" does not exist', position=position) from error

@@ -15,7 +15,9 @@ from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES, Placeholde
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
 from everview.compute.sql.datatypes import bind_type
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
 
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
@@ -63,6 +65,8 @@ def _column_ref(binder: Expressions, tree: exp.Column) -> hir.HScalar:
     if isinstance(tree.this, exp.Star):
         raise SqlError(SYNTAX_ERROR, "* is not allowed here", position=position_of(tree))
     table = identifier(tree.args["table"]) if tree.args.get("table") is not None else None
+    if table is None and not tree.this.args.get("quoted") and tree.name.lower() in COLUMN_WORDS:
+        return session_function(tree.name.lower(), position_of(tree))
     return binder.scope.find(table, identifier(tree.this), position_of(tree))
 
 
@@ -76,6 +80,9 @@ def _paren(binder: Expressions, tree: exp.Paren) -> hir.HScalar:
 
 
 def _cast(binder: Expressions, tree: exp.Cast) -> hir.HScalar:
+    kind = object_cast(tree.to)
+    if kind is not None:
+        return host().object_id(binder.bind(tree.this), kind, position_of(tree))
     return coerce(settled_unless_literal(binder.bind(tree.this)), bind_type(tree.to), "explicit", position_of(tree))
 
 
@@ -314,7 +321,10 @@ def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
     if name == "grouping":
         return binder.grouping(tuple(args), position_of(tree))
     special = _SPECIAL.get(name)
-    return special(args, position_of(tree)) if special is not None else call(name, args, position_of(tree))
+    if special is not None:
+        return special(args, position_of(tree))
+    own = host().function(name, args, position_of(tree))
+    return own if own is not None else call(name, args, position_of(tree))
 
 
 def _coalesce(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
@@ -402,5 +412,6 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Filter: _filtered_aggregate,
     exp.Placeholder: _placeholder,
     exp.Anonymous: _function,
+    **SESSION_FORMS,
     **dict.fromkeys(_COMPARISON, _comparison),
 }

@@ -6,7 +6,8 @@ paths. Here functions stay names with arguments, and operators stay operators: w
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import re
+from typing import Any, ClassVar, TypeAlias
 
 import sqlglot
 from sqlglot import exp
@@ -26,10 +27,35 @@ def _operator(name: str) -> Any:
     return lambda parser, left, right: exp.Anonymous(this=name, expressions=[left, right])
 
 
+# What a dollar sign may stand in, and what begins with one that is no parameter: a dollar-quoted string.
+_DOLLARS = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
+    | (?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$)(?P<body>.*?)(?P=tag)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _plain_strings(text: str) -> str:
+    """The text with dollar-quoted strings in plain quotes, as far as possible of the same length."""
+
+    def replaced(match: re.Match[str]) -> str:
+        if match["tag"] is None:
+            return match[0]
+        return ("'" + match["body"].replace("'", "''") + "'").ljust(len(match[0]))
+
+    return _DOLLARS.sub(replaced, text) if "$" in text else text
+
+
 class EverviewSql(Postgres):
     """PostgreSQL's syntax, uninterpreted."""
 
     INDEX_OFFSET = 0
+
+    class Tokenizer(Postgres.Tokenizer):
+        """The tokenizer of the dialect. Left to it, `$1,$2` would be the start of a dollar-quoted string."""
+
+        HEREDOC_STRINGS: ClassVar[list[Any]] = []
+        SINGLE_TOKENS: ClassVar[dict[str, Any]] = {**Postgres.Tokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}
 
     class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]
         """The parser of the dialect."""
@@ -50,7 +76,7 @@ class EverviewSql(Postgres):
 def parse_query(text: str) -> Tree:
     """The syntax tree of a single query."""
     try:
-        statements = [tree for tree in sqlglot.parse(text, read=EverviewSql) if tree is not None]
+        statements = [tree for tree in sqlglot.parse(_plain_strings(text), read=EverviewSql) if tree is not None]
     except ParseError as error:
         found = error.errors[0] if error.errors else {}
         raise SqlError(

@@ -30,6 +30,7 @@ from everview.compute.sql.lower import lower
 from everview.compute.sql.parse import Tree, parse_query, position_of
 from everview.compute.sql.scope import Catalog, Cte, Scope
 from everview.compute.sql.select import Select
+from everview.compute.sql.set_returning import without_set_returning
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,7 @@ class Queries:
     # The kinds of queries
 
     def _select(self, tree: exp.Select, scope: Scope) -> Ordered:
+        tree = without_set_returning(tree)
         selected = Select(tree, scope, self.catalog, self.bind)
         query, names, order = selected.bind()
         return self._limited(tree, Ordered(query, names, order), scope)
@@ -249,11 +251,11 @@ def _matched(scalars: list[hir.HScalar], what: str) -> list[hir.HScalar]:
 def _same_types(left: hir.Query, right: hir.Query, what: str) -> tuple[hir.Query, hir.Query]:
     lefts = [Column(index, each) for index, each in enumerate(hir.types(left))]
     rights = [Column(index, each) for index, each in enumerate(hir.types(right))]
-    pairs = [_matched([_open(left, a), _open(right, b)], what) for a, b in zip(lefts, rights, strict=True)]
-    return _mapped(left, [pair[0] for pair in pairs]), _mapped(right, [pair[1] for pair in pairs])
+    pairs = [_matched([open_column(left, a), open_column(right, b)], what) for a, b in zip(lefts, rights, strict=True)]
+    return mapped(left, [pair[0] for pair in pairs]), mapped(right, [pair[1] for pair in pairs])
 
 
-def _open(query: hir.Query, column: Column) -> hir.HScalar:
+def open_column(query: hir.Query, column: Column) -> hir.HScalar:
     """The literal behind an undecided column, so that it can still be read as whatever it has to be."""
     match query:
         case ir.Project(ir.Map(below, scalars), columns):
@@ -265,7 +267,7 @@ def _open(query: hir.Query, column: Column) -> hir.HScalar:
     return column
 
 
-def _mapped(query: hir.Query, values: list[hir.HScalar]) -> hir.Query:
+def mapped(query: hir.Query, values: list[hir.HScalar]) -> hir.Query:
     width = len(hir.types(query))
     if values == [Column(index, each) for index, each in enumerate(hir.types(query))]:
         return query

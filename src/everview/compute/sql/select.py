@@ -21,6 +21,7 @@ from everview.compute.sql.forms import identifier
 from everview.compute.sql.from_clause import BindQuery, From
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.scope import Catalog, Scope
+from everview.compute.sql.session_forms import WORDS, object_cast
 from everview.compute.sql.windows import WindowCall, bind_window, window_columns
 
 GROUPING_SETS_MAX = 256
@@ -370,6 +371,8 @@ def output_name(tree: Tree) -> str:
             return identifier(tree.this)
         case exp.Paren() | exp.Bracket():
             return output_name(tree.this)
+        case exp.Dot():
+            return output_name(tree.expression)
         case exp.Filter() | exp.Window():
             return output_name(tree.this)
         case exp.Anonymous():
@@ -402,11 +405,14 @@ def output_name(tree: Tree) -> str:
                 return "?column?"
             return identifier(first.args["alias"]) if isinstance(first, exp.Alias) else output_name(first)
         case _:
-            return "?column?"
+            return WORDS.get(type(tree), "?column?")
 
 
 def _type_name(tree: exp.Cast) -> str:
     from everview.compute.functions.naming import short_name
     from everview.compute.sql.datatypes import bind_type
 
+    kind = object_cast(tree.to)
+    if kind is not None:
+        return kind
     return short_name(bind_type(tree.to))

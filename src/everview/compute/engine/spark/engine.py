@@ -23,6 +23,7 @@ from everview.compute.engine.contract import (
     Stored,
 )
 from everview.compute.engine.spark.render import render_plan, render_steps
+from everview.compute.engine.spark.row_by_row import columns_read
 from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.ir.relation import Get, Relation, types, walk
@@ -94,7 +95,10 @@ class SparkEngine:
         separated: bool,
     ) -> dict[str, pa.Table]:
         """One statement in one task over one table, in which all the inputs are."""
-        table, tables = packed(inputs)
+        spoken_of = columns_read(step for _, step in steps)
+        table, tables = packed(
+            {name: (batch, schema, sorted(spoken_of[name])) for name, (batch, schema) in inputs.items()}
+        )
         with rendering():
             statement = render_steps(steps, list(outputs), tables, guarded=not separated, single=True)
         view = f"everview_{next(_numbers)}"
@@ -151,38 +155,36 @@ PACKED = "everview_packed"
 
 
 def packed(
-    inputs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]],
+    inputs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...], Sequence[int]]],
 ) -> tuple[pa.Table, dict[str, str]]:
-    """Several tables in one, which is handed over once, and what to say in SQL to read each of them.
+    """Some columns of several tables in one table, handed over once, and what to say in SQL to read each of them.
 
     A column numbers the tables, and for each table there is a struct with its rows.
     """
-    total = sum(table.num_rows for table, _ in inputs.values())
-    numbers, diffs, structs, tables = [], [], [], {}
+    total = sum(table.num_rows for table, _, _ in inputs.values())
+    numbers, diffs, tables = [], [], {}
+    structs: list[pa.Array] = []
     before = 0
-    for number, (name, (table, schema)) in enumerate(inputs.items()):
-        names = columns(len(schema))
-        fields = [pa.field(each, arrow_type(kind)) for each, kind in zip(names, schema, strict=True)]
+    for number, (name, (table, schema, wanted)) in enumerate(inputs.items()):
         numbers.append(np.full(table.num_rows, number, dtype=np.int32))
         diffs.append(table.column(DIFF).to_numpy())
-        if schema:
-            arrays = [pa.concat_arrays(table.column(each).chunks) if table.num_rows else [] for each in names]
-            own = pa.StructArray.from_arrays(
-                [_as(a, f.type) for a, f in zip(arrays, fields, strict=True)], fields=fields
-            )
+        items = [DIFF]
+        if wanted:
+            fields = [pa.field(f"c{place}", arrow_type(schema[place])) for place in wanted]
+            arrays = [_as(table.column(field.name), field.type) for field in fields]
+            own = pa.StructArray.from_arrays(arrays, fields=fields)
             after = total - before - table.num_rows
+            items = [*(f"i{len(structs)}.{field.name} AS {field.name}" for field in fields), DIFF]
             structs.append(pa.concat_arrays([pa.nulls(before, own.type), own, pa.nulls(after, own.type)]))
-            items = ", ".join([*(f"i{len(structs) - 1}.{each} AS {each}" for each in names), DIFF])
-        else:
-            items = DIFF
-        tables[name] = f"(SELECT {items} FROM {PACKED} WHERE input = {number})"
+        tables[name] = f"(SELECT {', '.join(items)} FROM {PACKED} WHERE input = {number})"
         before += table.num_rows
     names = ["input", DIFF, *(f"i{place}" for place in range(len(structs)))]
     return pa.table([np.concatenate(numbers), np.concatenate(diffs), *structs], names=names), tables
 
 
-def _as(values: pa.Array | list[object], kind: pa.DataType) -> pa.Array:
-    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
+def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return whole.cast(kind)
 
 
 def _read(relations: Sequence[Relation], inputs: Mapping[str, Batch]) -> dict[str, tuple[SqlType, ...]]:

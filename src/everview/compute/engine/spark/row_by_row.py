@@ -7,12 +7,12 @@ not a column or a literal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from everview.compute.engine.local.library import can_fail
-from everview.compute.ir.relation import Filter, Map, Project, Relation, all_columns
-from everview.compute.ir.scalar import Column, Literal, Scalar, remap, substitute, walk
+from everview.compute.ir.relation import Filter, Get, Map, Project, Relation, all_columns, inputs_of
+from everview.compute.ir.scalar import Column, Literal, Scalar, columns_of, remap, substitute, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,26 @@ def _below(rows: RowByRow) -> RowByRow | None:
             return RowByRow(input, outputs, tuple(substitute(each, values) for each in rows.predicates))
         case _:
             return None
+
+
+def columns_read(plans: Iterable[Relation]) -> dict[str, set[int]]:
+    """Of each collection, the columns that statements for these plans speak of."""
+    read: dict[str, set[int]] = {}
+    pending = list(plans)
+    while pending:
+        plan = pending.pop()
+        if isinstance(plan, Get):
+            read.setdefault(plan.id, set()).update(range(len(plan.schema)))
+            continue
+        rows = fused(plan)
+        if rows.input is plan:
+            pending += inputs_of(plan)
+        elif isinstance(rows.input, Get):
+            scalars = rows.outputs + rows.predicates
+            read.setdefault(rows.input.id, set()).update(*(columns_of(each) for each in scalars))
+        else:
+            pending.append(rows.input)
+    return read
 
 
 def _is_plain(scalar: Scalar) -> bool:

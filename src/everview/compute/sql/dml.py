@@ -1,0 +1,305 @@
+"""INSERT, UPDATE and DELETE: to a relation of the rows that come, or that change, in the types of their table.
+
+The rows of an INSERT are rows of the table. Those of an UPDATE are each old row with the new one behind it, those of a
+DELETE old rows. RETURNING is a relation over the collection `RETURNED`, which holds the rows that were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from everview.compute.functions.casts import Context, assignment_key, cast_between
+from everview.compute.functions.naming import base
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Relation
+from everview.compute.ir.scalar import Call, Column, Literal
+from everview.compute.ir.types import TEXT, Kind, SqlType
+from everview.compute.sql import hir
+from everview.compute.sql.coerce import coerce, settled
+from everview.compute.sql.errors import (
+    DATATYPE_MISMATCH,
+    DUPLICATE_COLUMN,
+    SYNTAX_ERROR,
+    UNDEFINED_COLUMN,
+    SqlError,
+    did_you_mean,
+    unsupported,
+)
+from everview.compute.sql.expression import Expressions
+from everview.compute.sql.forms import identifier
+from everview.compute.sql.from_clause import UNIT, From
+from everview.compute.sql.hosting import Parameter
+from everview.compute.sql.lower import lower
+from everview.compute.sql.parse import Tree, parse_query, position_of
+from everview.compute.sql.query import Plan, Queries, mapped, open_column
+from everview.compute.sql.scope import Catalog, Collection, Scope
+
+RETURNED = "returned"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table that is written: its columns, and the text of their defaults."""
+
+    id: str
+    names: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    defaults: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A bound statement: what it does to which table, the relation of its rows, and what it gives back."""
+
+    kind: str  # insert, update or delete
+    target: Target
+    relation: Relation
+    returning: Plan | None
+
+
+FindTarget = Callable[[Sequence[str], int | None], Target]
+
+
+def bind_change(text: str, catalog: Catalog, find: FindTarget) -> Change:
+    """The meaning of an INSERT, UPDATE or DELETE."""
+    tree = parse_query(text)
+    binder = _Binder(catalog, find)
+    match tree:
+        case exp.Insert():
+            return binder.insert(tree)
+        case exp.Update():
+            return binder.update(tree)
+        case exp.Delete():
+            return binder.delete(tree)
+        case _:
+            raise SqlError(SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected", position=position_of(tree))
+
+
+def bind_scalar(text: str, to: SqlType, column: str, catalog: Catalog) -> hir.HScalar:
+    """An expression over no columns, assigned to a column: what a DEFAULT says."""
+    tree = parse_query(f"SELECT {text}")
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or tree.args.get("from_") is not None:
+        raise SqlError(SYNTAX_ERROR, f'the default of column "{column}" must be an expression')
+    expressions = Expressions(Scope(), Queries(catalog).bind, clause="DEFAULT expressions")
+    scalar = assigned(expressions.bind(tree.expressions[0]), to, column, None)
+    if hir.has_subquery(scalar):
+        raise unsupported("a subquery in a DEFAULT expression")
+    return scalar
+
+
+def assigned(scalar: hir.HScalar, to: SqlType, column: str, position: int | None) -> hir.HScalar:
+    """The scalar as a value stored in a column: text that is too long fails instead of being cut."""
+    if isinstance(scalar, Parameter):
+        return scalar.decided(to)
+    if isinstance(scalar, Literal) and scalar.value is None:
+        return Literal(None, to)
+    if scalar.type.kind is Kind.UNKNOWN:
+        limited = to.kind in (Kind.VARCHAR, Kind.CHAR)
+        scalar = coerce(scalar, TEXT if limited else to, "explicit", position)
+    if scalar.type == to:
+        return scalar
+    cast = cast_between(scalar.type, to)
+    if cast is None or cast.context > Context.ASSIGNMENT:
+        message = f'column "{column}" is of type {base(to)} but expression is of type {base(scalar.type)}'
+        hint = "rewrite or cast the expression"
+        raise SqlError(DATATYPE_MISMATCH, message, hint=hint, position=position)
+    key = assignment_key(scalar.type, to)
+    return coerce(scalar, to, "assignment", position) if key is None else Call(key, (scalar,), to)
+
+
+class _Binder:
+    def __init__(self, catalog: Catalog, find: FindTarget) -> None:
+        self._catalog, self._find = catalog, find
+        self._queries = Queries(catalog)
+
+    def insert(self, tree: exp.Insert) -> Change:
+        if tree.args.get("conflict") is not None:
+            hint = "tables have no unique keys, so rows never conflict"
+            raise unsupported("ON CONFLICT", position_of(tree.args["conflict"]), hint=hint)
+        schema = tree.this
+        table = schema.this if isinstance(schema, exp.Schema) else schema
+        target = self._find(_path(table), position_of(table))
+        named = schema.expressions if isinstance(schema, exp.Schema) else []
+        places = self._places(target, named) if named else None
+        source = tree.args.get("expression")
+        if source is None:
+            relation: hir.Query = self._rows(target, [[None] * len(target.names)])
+        elif _plain_values(source):
+            relation = self._values(target, places, source)
+        else:
+            if tree.args.get("with_") is not None:
+                source.set("with_", tree.args["with_"])
+            relation = self._selected(target, places, source)
+        return Change("insert", target, lower(relation), self._returning(tree, target, None))
+
+    def update(self, tree: exp.Update) -> Change:
+        if tree.args.get("from_") is not None:
+            hint = "use a subquery: SET column = (SELECT … WHERE …)"
+            raise unsupported("UPDATE … FROM", position_of(tree.args["from_"]), hint=hint)
+        target = self._find(_path(tree.this), position_of(tree.this))
+        query, expressions = self._matching(tree, [])
+        values: list[hir.HScalar | None] = [None] * len(target.names)
+        for place, value in self._assignments(target, tree):
+            name, to = target.names[place], target.types[place]
+            if values[place] is not None:
+                raise SqlError(
+                    DUPLICATE_COLUMN, f'multiple assignments to same column "{name}"', position=position_of(value)
+                )
+            if _is_default(value):
+                values[place] = self._default(target, place)
+            else:
+                values[place] = assigned(expressions.bind(value), to, name, position_of(value))
+        width = len(target.names)
+        new = [Column(i, target.types[i]) if value is None else value for i, value in enumerate(values)]
+        both = ir.Project(ir.Map(query, tuple(new)), tuple(range(2 * width)))
+        return Change("update", target, lower(both), self._returning(tree, target, tree.this.args.get("alias")))
+
+    def delete(self, tree: exp.Delete) -> Change:
+        target = self._find(_path(tree.this), position_of(tree.this))
+        query, _ = self._matching(tree, list(tree.args.get("using") or []))
+        return Change("delete", target, lower(query), self._returning(tree, target, tree.this.args.get("alias")))
+
+    def _matching(self, tree: Tree, using: list[Tree]) -> tuple[hir.Query, Expressions]:
+        """The rows of the table that the WHERE clause chooses."""
+        query, named = From(Scope(), self._catalog, self._queries.bind).item(tree.this, (), UNIT)
+        expressions = Expressions(Scope().with_columns(named), self._queries.bind, clause="WHERE")
+        where = tree.args.get("where")
+        if using:  # a row goes if it has a partner, once however many partners it has
+            inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=using[0]), where=where)
+            inner.set("joins", [exp.Join(this=each) for each in using[1:]])
+            return ir.Filter(query, (expressions.bind(exp.Exists(this=inner)),)), expressions
+        if where is not None:
+            query = ir.Filter(query, tuple(expressions.conjuncts(where.this)))
+        return query, expressions
+
+    # The columns of the target
+
+    def _places(self, target: Target, named: Sequence[Tree]) -> list[int]:
+        places = []
+        for each in named:
+            place = self._place(target, identifier(each), position_of(each))
+            if place in places:
+                message = f'column "{identifier(each)}" specified more than once'
+                raise SqlError(DUPLICATE_COLUMN, message, position=position_of(each))
+            places.append(place)
+        return places
+
+    def _place(self, target: Target, name: str, position: int | None) -> int:
+        if name not in target.names:
+            message = f'column "{name}" of the table does not exist'
+            raise SqlError(UNDEFINED_COLUMN, message, hint=did_you_mean(name, target.names), position=position)
+        return target.names.index(name)
+
+    def _assignments(self, target: Target, tree: exp.Update) -> list[tuple[int, Tree]]:
+        result = []
+        for each in tree.expressions:
+            if not isinstance(each, exp.EQ):
+                raise SqlError(SYNTAX_ERROR, "SET column = value was expected", position=position_of(each))
+            columns = each.this.expressions if isinstance(each.this, exp.Tuple) else [each.this]
+            values = each.expression.expressions if isinstance(each.expression, exp.Tuple) else [each.expression]
+            if len(columns) != len(values):
+                message = "number of columns does not match number of values"
+                raise SqlError(SYNTAX_ERROR, message, position=position_of(each))
+            for column, value in zip(columns, values, strict=True):
+                place = self._place(target, identifier(column.this), position_of(column))
+                result.append((place, value))
+        return result
+
+    def _default(self, target: Target, place: int) -> hir.HScalar:
+        text, to = target.defaults[place], target.types[place]
+        return Literal(None, to) if text is None else bind_scalar(text, to, target.names[place], self._catalog)
+
+    # The rows of an INSERT
+
+    def _values(self, target: Target, places: list[int] | None, tree: exp.Values) -> hir.Query:
+        expressions = Expressions(Scope(), self._queries.bind, clause="VALUES")
+        rows = []
+        for row in tree.expressions:
+            cells = list(row.expressions) if isinstance(row, exp.Tuple) else [row]
+            into = self._into(target, places, len(cells), position_of(row))
+            line: list[hir.HScalar | None] = [None] * len(target.names)
+            for place, cell in zip(into, cells, strict=True):
+                if not _is_default(cell):
+                    line[place] = assigned(
+                        expressions.bind(cell), target.types[place], target.names[place], position_of(cell)
+                    )
+            rows.append(line)
+        return self._rows(target, rows)
+
+    def _into(self, target: Target, places: list[int] | None, count: int, position: int | None) -> list[int]:
+        width = len(target.names) if places is None else len(places)
+        if count > width:
+            message = "INSERT has more expressions than target columns"
+            raise SqlError(SYNTAX_ERROR, message, position=position)
+        if places is not None and count < width:
+            message = "INSERT has more target columns than expressions"
+            raise SqlError(SYNTAX_ERROR, message, position=position)
+        return list(range(count)) if places is None else places
+
+    def _rows(self, target: Target, rows: list[list[hir.HScalar | None]]) -> hir.Query:
+        """The rows with defaults where nothing is given."""
+        filled = [
+            tuple(self._default(target, place) if cell is None else cell for place, cell in enumerate(row))
+            for row in rows
+        ]
+        if all(isinstance(cell, Literal) for row in filled for cell in row):
+            return ir.Constant(tuple((tuple(cell.value for cell in row), 1) for row in filled), target.types)
+        return ir.Union(tuple(ir.Map(UNIT, row) for row in filled))
+
+    def _selected(self, target: Target, places: list[int] | None, tree: Tree) -> hir.Query:
+        query, _ = self._queries.bind_open(tree, Scope())
+        columns = hir.types(query)
+        into = self._into(target, places, len(columns), position_of(tree))
+        row: list[hir.HScalar] = [self._default(target, place) for place in range(len(target.names))]
+        for index, place in enumerate(into):
+            value = open_column(query, Column(index, columns[index]))
+            value = value if isinstance(value, Literal) else settled(value)
+            row[place] = assigned(value, target.types[place], target.names[place], position_of(tree))
+        return mapped(query, row)
+
+    def _returning(self, tree: Tree, target: Target, alias: Tree | None) -> Plan | None:
+        clause = tree.args.get("returning")
+        if clause is None:
+            return None
+        table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+        name = alias.this if alias is not None else table.this
+        source = exp.Table(this=exp.to_identifier(RETURNED, quoted=True), alias=exp.TableAlias(this=name.copy()))
+        select = exp.Select(expressions=list(clause.expressions), from_=exp.From(this=source))
+        return Queries(_Returned(self._catalog, target)).plan(select)
+
+
+class _Returned:
+    """A catalog with the rows that were written in it."""
+
+    def __init__(self, catalog: Catalog, target: Target) -> None:
+        self._catalog = catalog
+        self._returned = Collection(RETURNED, target.names, target.types)
+
+    def find(self, path: Sequence[str]) -> Collection | None:
+        return self._returned if list(path) == [RETURNED] else self._catalog.find(path)
+
+    def names(self) -> list[str]:
+        return list(self._catalog.names())
+
+
+def _path(table: Tree) -> list[str]:
+    if not isinstance(table, exp.Table) or isinstance(table.this, exp.Func):
+        raise SqlError(SYNTAX_ERROR, "the name of a table was expected", position=position_of(table))
+    return [identifier(part) for part in table.parts]
+
+
+def _plain_values(tree: Tree) -> bool:
+    return isinstance(tree, exp.Values) and not any(
+        tree.args.get(clause) for clause in ("order", "limit", "offset", "with_", "alias")
+    )
+
+
+def _is_default(tree: Tree) -> bool:
+    """The word DEFAULT, which sqlglot takes for a variable or a column."""
+    if isinstance(tree, exp.Column):
+        quoted = tree.this.args.get("quoted") if tree.args.get("table") is None else True
+        return not quoted and tree.name.lower() == "default"
+    return isinstance(tree, exp.Var) and tree.name.upper() == "DEFAULT"
