@@ -1,0 +1,224 @@
+"""Compute: hydration, ticks beside recomputation, over small and large state, bulk deltas beside Pathway, phases.
+
+The view is TPC-H Q3 at scale 1, over the benchmark's own refresh stream; `BENCH_SCALE` shrinks the data, not the delta
+of 1,000 rows. Both sides of a comparison run in this process, on the same Spark, one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks import compute_pathway as pathway
+from benchmarks.compute_phases import PHASES, Spans, jobs_so_far, listening, spanning
+from benchmarks.compute_setup import (
+    Loaded,
+    cache,
+    engine_of,
+    loaded,
+    recompute,
+    relation_of,
+    run_ticks,
+    spark,
+)
+from benchmarks.report import Figure, Report, seconds
+from everview.compute.dataflow import Dataflow
+from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.session import Spark
+from everview.compute.ir.relation import types
+from everview.storage.environment import Environment
+from everview.storage.reading import Selection
+from tests.tpch.queries import QUERIES
+from tests.tpch.recomputed import difference, use_snapshot
+from tests.tpch.refresh import Changes
+from tests.tpch.schema import TABLES
+from tests.tpch.stored import advance, contents_of, install
+
+Q3 = QUERIES[3]
+Q3_ALL = Q3[: Q3.index("order by")]  # without ORDER BY and LIMIT, which Pathway has no operator for
+DELTA_ROWS, TICKS = 1000, 10
+BULK_ROWS, BATCHES = 100_000, 20
+
+
+def run(report: Report, scale: float) -> None:
+    """All of them, on one Spark."""
+    with folder() as scratch, spark(scratch) as started:
+        report.title(f"TPC-H Q3 at scale {scale:g}: hydration, then a tick of {DELTA_ROWS:,} rows of RF1 and RF2")
+        with folder() as place, loaded(scale, place / "data") as data:
+            flow = hydration(report, started, data, place)
+            large_s = small_deltas(report, started, data, flow, place)
+            phases(report, started, data, flow)
+        report.title(f"the same tick at scale {scale / 10:g}")
+        with folder() as place, loaded(scale / 10, place / "data") as data:
+            beside_small_state(report, started, data, large_s)
+        rows = max(DELTA_ROWS, int(BULK_ROWS * min(1, scale)))
+        report.title(f"Q3 without LIMIT at scale {scale:g}: {rows:,} rows of RF1 and RF2 in {BATCHES} batches")
+        with folder() as place, loaded(scale, place / "data") as data:
+            bulk_deltas(report, started, data, rows, place)
+        if os.environ.get("BENCH_LONG") == "1":
+            report.title(f"all 22 queries at scale {scale:g}, maintained over {DELTA_ROWS:,}-row ticks")
+            with folder() as place, loaded(scale, place / "data", tuple(TABLES)) as data:
+                all_queries(report, started, data, place)
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="everview-bench-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def hydration(report: Report, spark: Spark, data: Loaded, place: Path) -> Dataflow:
+    """The first tick, which builds all state, beside one evaluation by Spark that writes its result as Parquet."""
+    snapshot = data.snapshot(place / "at first")
+    use_snapshot(spark.bulk, snapshot)
+
+    def evaluate() -> None:
+        spark.bulk.sql(Q3).write.mode("overwrite").parquet(str(place / "result"))
+
+    theirs = seconds(evaluate, 3)
+    flow = install(data.stored, "q3", relation_of(Q3), engine_of(spark))
+    ours = seconds(lambda: advance(flow, data.next))
+    check(report, spark, data, flow, snapshot=snapshot, query=Q3)
+    beside = f"Spark evaluates it once and writes the result, {theirs:.2f} s"
+    report.add(Figure("hydration of Q3", f"{ours:.2f} s", beside, ours / theirs, 1.5))
+    return flow
+
+
+def small_deltas(report: Report, spark: Spark, data: Loaded, flow: Dataflow, place: Path) -> float:
+    """A tick of a thousand rows beside recomputation; gives its seconds."""
+    ticks = run_ticks(data, flow, DELTA_ROWS, TICKS)
+    snapshot = data.snapshot(place / "after ticks")
+    theirs = seconds(lambda: recompute(spark, snapshot, Q3), 3)
+    check(report, spark, data, flow, snapshot=snapshot, query=Q3)
+    what = f"a tick of {ticks.rows:,} rows, median of {TICKS}"
+    report.add(Figure(what, str(ticks), f"Spark recomputes, {theirs * 1000:,.0f} ms", ticks.median_s / theirs, 0.1))
+    return ticks.median_s
+
+
+def beside_small_state(report: Report, spark: Spark, data: Loaded, large_s: float) -> None:
+    """A tick over much state beside the same tick over a tenth of it."""
+    flow = install(data.stored, "q3", relation_of(Q3), engine_of(spark))
+    advance(flow, data.next)
+    ticks = run_ticks(data, flow, DELTA_ROWS, TICKS)
+    beside = f"scale {data.scale:g}, {ticks}"
+    what = f"the tick over ten times the state, {ticks.rows:,} rows"
+    report.add(Figure(what, f"{large_s * 1000:,.0f} ms", beside, large_s / ticks.median_s, 1.3))
+
+
+def check(report: Report, spark: Spark, data: Loaded, flow: Dataflow, *, snapshot: Path, query: str) -> None:
+    """The view is what Spark finds over the contents now: a figure of something else would mean nothing."""
+    wrong = difference(
+        contents_of(data.environment, flow, data.next - 1), types(flow.plan), recompute(spark, snapshot, query)
+    )
+    assert not wrong, f"{flow.id}: {wrong}"
+    report.note(f"{flow.id} at time {data.next - 1} equals recomputation")
+
+
+def phases(report: Report, spark: Spark, data: Loaded, flow: Dataflow) -> None:
+    """Jobs, statements and milliseconds of a tick."""
+    points = {
+        "look-ups and reads": [
+            *((Environment, name) for name in ("contents", "changes")),
+            *((Selection, name) for name in ("contents", "changes", "updates", "inline_updates")),
+        ],
+        "engine": [(SparkEngine, name) for name in ("run", "run_steps", "run_large")],
+        "commit": [(Environment, "commit")],
+    }
+    took_ms, count, jobs = 0.0, 5, 0
+    measured = Spans()
+    with listening(spark) as heard:
+        for _ in range(count):
+            data.write(data.stream.rows(DELTA_ROWS))
+            before = jobs_so_far(spark)
+            with spanning(points, measured):
+                took_ms += seconds(lambda: advance(flow, data.next)) * 1000
+            jobs += jobs_so_far(spark) - before
+    spans = measured.took_ms
+    within = sum(heard.phases_ms.values())
+    rows = [
+        ("look-ups and reads of shards", spans["look-ups and reads"]),
+        ("rendering and hand-over to Spark", spans["engine"] - within),
+        *((f"Spark: {phase}", heard.phases_ms[phase]) for phase in (*PHASES, "execution")),
+        ("commit", spans["commit"]),
+        ("everything else in the driver", took_ms - sum(spans.values())),
+    ]
+    report.note(f"a tick of {DELTA_ROWS:,} rows, mean of {count}: {took_ms / count:,.1f} ms while listened to")
+    for name, spent in rows:
+        # Less than nothing would mean that Spark worked beside the driver, and then the rows do not add up.
+        report.note(f"    {name:<34}{spent / count:>8.1f} ms{'  (overlaps)' if spent < 0 else ''}")
+    report.note(
+        f"    {heard.statements / count:.1f} statements over {heard.commands / count:.1f} registered inputs a tick"
+    )
+    report.add(Figure("Spark jobs a tick", f"{jobs / count:.1f}", "one statement, one job", jobs / count, 1, ""))
+
+
+def bulk_deltas(report: Report, spark: Spark, data: Loaded, rows: int, place: Path) -> None:
+    """A large delta, as one tick of many times and as many ticks, beside the same batches in Pathway."""
+    engine, relation = engine_of(spark), relation_of(Q3_ALL)
+    flow = install(data.stored, "q3", relation, engine)
+    advance(flow, data.next)
+    run_ticks(data, flow, rows // BATCHES, 3, warm_up=0)
+    at_first = {name: data.stream.contents(name) for name in data.stored.schemas}
+    batches = [data.stream.rows(rows // BATCHES) for _ in range(BATCHES)]
+    count = sum(data.write(batch) for batch in batches)
+    ours: dict[str, float] = {"one tick": seconds(lambda: advance(flow, data.next))}
+    check(report, spark, data, flow, snapshot=data.snapshot(place / "after"), query=Q3_ALL)
+    found = contents_of(data.environment, flow, data.next - 1)
+    ticks = run_ticks(data, flow, rows // BATCHES, BATCHES, warm_up=1)
+    ours[f"{BATCHES} ticks"] = sum(ticks.seconds)
+    theirs = beside_pathway(report, place, at_first, batches)
+    for form, took_s in ours.items():
+        rate = (count if form == "one tick" else ticks.rows * BATCHES) / took_s
+        if theirs is None:
+            report.note(f"{form}: {rate:,.0f} rows/s")
+            continue
+        assert (theirs.rows, theirs.revenue) == (len(found), sum(int(row[1] * 10_000) for row in found)), (
+            "the same view"
+        )
+        reference = count / theirs.seconds
+        beside = f"Pathway {pathway.VERSION}, {reference:,.0f} rows/s"
+        report.add(Figure(f"{count:,} rows, {form}", f"{rate:,.0f} rows/s", beside, reference / rate, 1.0))
+
+
+def beside_pathway(report: Report, place: Path, tables: Changes, batches: list[Changes]) -> pathway.Measured | None:
+    """The better of one thread and one for each core; none, and a line that says why, if it cannot be had."""
+    given = place / "pathway"
+    given.mkdir()
+    pathway.hand_over(given, tables, batches)
+    try:
+        interpreter = pathway.python_with_pathway(cache())
+        runs = {threads: pathway.run(interpreter, given, threads) for threads in sorted({1, os.cpu_count() or 1})}
+    except pathway.Unavailable as reason:
+        report.note(f"skipped: the comparison with Pathway ({reason})")
+        return None
+    for threads, measured in runs.items():
+        report.note(f"Pathway with {threads} thread{'s' * (threads > 1)}: {measured.seconds:.2f} s")
+    return min(runs.values(), key=lambda measured: measured.seconds)
+
+
+def all_queries(report: Report, spark: Spark, data: Loaded, place: Path) -> None:
+    """Every query hydrated, ticked over inserts, deletes and updates, and compared with recomputation."""
+    engine = engine_of(spark)
+    flows, hydrated_s = {}, {}
+    for number, query in QUERIES.items():
+        flows[number] = install(data.stored, f"q{number}", relation_of(query), engine)
+        hydrated_s[number] = seconds(lambda number=number: advance(flows[number], data.next))
+    ticks_s: dict[int, list[float]] = {number: [] for number in QUERIES}
+    for _ in range(3):
+        data.write(data.stream.step(DELTA_ROWS // 10, DELTA_ROWS // 10, 10, 10))
+        for number, flow in flows.items():
+            ticks_s[number].append(seconds(lambda flow=flow: advance(flow, data.next)))
+    snapshot = data.snapshot(place / "after")
+    for number, query in QUERIES.items():
+        theirs = seconds(lambda query=query: recompute(spark, snapshot, query), 2)
+        check(report, spark, data, flows[number], snapshot=snapshot, query=query)
+        best = min(ticks_s[number])
+        ours = f"{best * 1000:,.0f} ms, hydrated in {hydrated_s[number]:.1f} s"
+        report.add(Figure(f"Q{number}, a tick", ours, f"Spark recomputes, {theirs * 1000:,.0f} ms", best / theirs, 1.0))

@@ -1,0 +1,1 @@
+"""Codecs: how messages are written down."""

@@ -1,0 +1,189 @@
+"""Messages as Avro: a union of an array of updates and a progress record, alone or in container files."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from everview.cdc.codec.container import Block, CutOff, read_blocks, read_header
+from everview.cdc.codec.contract import Bad, Item, Partial
+from everview.cdc.contract import Message, Progress, Updates
+from everview.cdc.errors import InvalidStatement, InvalidUse, Undecodable
+from everview.cdc.reader import check_progress
+from everview.cdc.rows import NAN, Convert, Row
+from everview.cdc.schema import StreamSchema, message_schema, stream_schema
+from everview.cdc.times import from_wire, frontier_from_wire, to_wire
+
+try:
+    import fastavro
+except ImportError as missing:
+    raise InvalidUse(
+        "streams in Avro need the fastavro library", hint="install it: pip install 'everview[avro]'"
+    ) from missing
+
+_BLOCK_BYTES = 256 << 10
+# What fastavro raises over bytes that are not of the schema; it has no one kind for them.
+_BROKEN = (ValueError, EOFError, IndexError, KeyError, TypeError, ArithmeticError, struct.error)
+
+
+class AvroCodec:
+    """Avro for streams of one schema."""
+
+    suffix = ".avro"
+
+    def __init__(self, schema: StreamSchema) -> None:
+        self.schema = schema
+        self._described = message_schema(schema)
+        self._parsed = fastavro.parse_schema(json.loads(json.dumps(self._described)))
+        fields = self._described[0]["items"]["fields"][0]["type"]["fields"]
+        self._names = [field["name"] for field in fields]
+        self._columns = [AvroColumn(field) for field in schema.data]
+
+    def encode(self, message: Message[Row]) -> bytes:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, self._parsed, self._plain(message))
+        return out.getvalue()
+
+    def decode(self, data: bytes) -> Message[Row]:
+        source = io.BytesIO(data)
+        try:
+            message = self._message(fastavro.schemaless_reader(source, self._parsed, None))
+            if source.read(1):
+                raise ValueError("bytes are left over behind the message")
+        except (*_BROKEN, InvalidStatement) as error:
+            raise Undecodable("not a message of this stream", detail=_said(error)) from error
+        return message
+
+    def encode_file(self, messages: Iterable[Message[Row]]) -> bytes:
+        out = io.BytesIO()
+        plain = map(self._plain, messages)
+        fastavro.writer(out, self._parsed, plain, codec="deflate", sync_interval=_BLOCK_BYTES)
+        return out.getvalue()
+
+    def decode_file(self, file: pa.NativeFile, where: str) -> Iterator[Item]:
+        try:
+            header = read_header(file)
+        except CutOff:
+            file.seek(0)
+            yield Partial(0, file.read(1 << 20))
+            return
+        except ValueError as error:
+            file.seek(0)
+            yield Bad(0, file.read(1 << 20), _said(error))
+            return
+        theirs = stream_schema(header.schema)
+        self.schema.check(theirs, where)
+        codec = self if theirs == self.schema else AvroCodec(theirs)
+        order = [theirs.data.get_field_index(name) for name in self.schema.data.names]
+        for block in read_blocks(file, header):
+            if isinstance(block, Block):
+                for item in codec._records(block):
+                    yield item if codec is self or not isinstance(item, Updates) else _reordered(item, order)
+            else:
+                yield block
+
+    def _records(self, block: Block) -> Iterator[Item]:
+        source = io.BytesIO(block.data)
+        for _ in range(block.records):
+            start = source.tell()
+            try:
+                record = fastavro.schemaless_reader(source, self._parsed, None)
+            except _BROKEN as error:
+                # Where the next record starts is not known, so the rest of the block goes with this one.
+                yield Bad(block.position, block.data[start:], _said(error))
+                return
+            try:
+                yield self._message(record)
+            except (*_BROKEN, InvalidStatement) as error:
+                yield Bad(block.position, block.data[start : source.tell()], _said(error))
+
+    def _plain(self, message: Message[Row]) -> Any:
+        if isinstance(message, Progress):
+            counts = [{"time": to_wire(time), "count": number} for time, number in message.counts]
+            bounds = {name: [to_wire(t) for t in getattr(message, name)] for name in ("lower", "upper")}
+            return {**bounds, "counts": counts}
+        columns = list(zip(*(update[0] for update in message.updates), strict=True))
+        plain = zip(*(each.encode(values) for each, values in zip(self._columns, columns, strict=False)), strict=True)
+        names = self._names
+        return [
+            {"data": dict(zip(names, row, strict=True)), "time": to_wire(time), "diff": diff}
+            for row, (_, time, diff) in zip(plain, message.updates, strict=True)
+        ]
+
+    def _message(self, value: Any) -> Message[Row]:
+        shape = self.schema.shape
+        if isinstance(value, list):
+            data = list(map(itemgetter("data"), value))
+            diffs = list(map(itemgetter("diff"), value))
+            if 0 in diffs:
+                raise ValueError("a diff is 0")
+            columns = [
+                each.decode(list(map(itemgetter(name), data)))
+                for name, each in zip(self._names, self._columns, strict=True)
+            ]
+            times = [from_wire(update["time"], shape) for update in value]
+            rows: Iterable[Row] = zip(*columns, strict=True)
+            return Updates(list(zip(rows, times, diffs, strict=True)))
+        counts = ((from_wire(each["time"], shape), each["count"]) for each in value["counts"])
+        lower, upper = (frontier_from_wire(value[name], shape) for name in ("lower", "upper"))
+        progress = Progress(lower, upper, tuple(pair for pair in counts if pair[1]))
+        check_progress(progress, shape)
+        return progress
+
+
+class AvroColumn:
+    """The values of one column; fastavro converts all but structs, lists and what must be one value for equality."""
+
+    def __init__(self, field: pa.Field) -> None:
+        self._in, self._out = _conversion(field.type)
+
+    def encode(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values as fastavro takes them."""
+        convert = self._out
+        return values if convert is None else [None if v is None else convert(v) for v in values]
+
+    def decode(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values that fastavro gives as these."""
+        convert = self._in
+        return values if convert is None else [None if v is None else convert(v) for v in values]
+
+
+def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
+    if pa.types.is_floating(dtype):
+        return (lambda value: NAN if value != value else value), None  # noqa: PLR0124 - the quickest test for NaN
+    if pa.types.is_timestamp(dtype) and dtype.tz is not None:
+        return (lambda value: value.astimezone(UTC)), None
+    if pa.types.is_list(dtype):
+        item = AvroColumn(pa.field("item", dtype.value_type))
+        return (lambda values: tuple(item.decode(values))), (lambda values: list(item.encode(values)))
+    if pa.types.is_struct(dtype):
+        fields = message_schema(StreamSchema(pa.schema(list(dtype))))[0]["items"]["fields"][0]["type"]["fields"]
+        parts = [(each["name"], AvroColumn(dtype.field(i))) for i, each in enumerate(fields)]
+        return (
+            lambda value: tuple(part.decode([value[name]])[0] for name, part in parts),
+            lambda value: {name: part.encode([v])[0] for (name, part), v in zip(parts, value, strict=True)},
+        )
+    return None, None
+
+
+def _reordered(updates: Updates[Row], order: list[int]) -> Updates[Row]:
+    return Updates([(tuple(row[place] for place in order), time, diff) for row, time, diff in updates.updates])
+
+
+def header_of(file: pa.NativeFile) -> StreamSchema | None:
+    """The schema that a file says it has."""
+    try:
+        return stream_schema(read_header(file).schema)
+    except (CutOff, ValueError):
+        return None
+
+
+def _said(error: Exception) -> str:
+    return (str(error) or type(error).__name__).split("\n")[0]

@@ -1,0 +1,155 @@
+"""Avro's container files, read block by block so that a file that is cut off or damaged gives what is whole.
+
+A file is a header (magic, metadata, a marker of 16 bytes) and blocks (number of records, size, records, the marker
+again). After damage, reading goes on behind the next marker.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from everview.cdc.codec.contract import RECORD_BYTES_MAX, Bad, Partial
+
+MAGIC = b"Obj\x01"
+_MARKER_BYTES = 16
+_HEADER_BYTES_MAX = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a container says about itself."""
+
+    schema: Any
+    compression: str
+    marker: bytes
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some records, encoded one after the other."""
+
+    position: int
+    records: int
+    data: bytes
+
+
+class CutOff(Exception):
+    """The bytes end before what they hold does."""
+
+
+def read_header(file: pa.NativeFile) -> Header:
+    """The header at the start of a file; raises CutOff or ValueError."""
+    data = io.BytesIO(file.read(_HEADER_BYTES_MAX))
+    magic = data.read(len(MAGIC))
+    if magic != MAGIC[: len(magic)]:
+        raise ValueError("not an Avro container file")
+    if len(magic) < len(MAGIC):
+        raise CutOff
+    metadata: dict[str, bytes] = {}
+    while number := _long(data):
+        if number < 0:
+            _long(data)
+        for _ in range(abs(number)):
+            name = _bytes(data).decode()
+            metadata[name] = _bytes(data)
+    marker = data.read(_MARKER_BYTES)
+    if len(marker) < _MARKER_BYTES:
+        raise CutOff
+    return Header(*_described(metadata), marker, data.tell())
+
+
+def _described(metadata: Mapping[str, bytes]) -> tuple[Any, str]:
+    if "avro.schema" not in metadata:
+        raise ValueError("an Avro container file without a schema")
+    return json.loads(metadata["avro.schema"]), metadata.get("avro.codec", b"null").decode()
+
+
+def read_blocks(file: pa.NativeFile, header: Header) -> Iterator[Block | Bad | Partial]:
+    """The blocks of a file, and what is there instead of blocks."""
+    file.seek(header.size_bytes)
+    position = header.size_bytes
+    size = file.size()
+    while position < size:
+        try:
+            block, position = _block(file, header, position)
+            yield block
+        except CutOff:
+            found = _next_marker(file, header.marker, position)
+            file.seek(position)
+            if found is None:
+                yield Partial(position, file.read(min(size - position, RECORD_BYTES_MAX)))
+                return
+            yield Bad(position, file.read(found - position), "a block has no end")
+            position = found
+        except (ValueError, zlib.error) as error:
+            found = _next_marker(file, header.marker, position)
+            end = size if found is None else found
+            file.seek(position)
+            yield Bad(position, file.read(min(end - position, RECORD_BYTES_MAX)), str(error))
+            position = end
+        file.seek(position)
+
+
+def _block(file: pa.NativeFile, header: Header, position: int) -> tuple[Block, int]:
+    records, size = _long(file), _long(file)
+    if records < 0 or not 0 <= size <= RECORD_BYTES_MAX:
+        raise ValueError("not the start of a block")
+    data, marker = file.read(size), file.read(_MARKER_BYTES)
+    if len(data) < size or len(marker) < _MARKER_BYTES:
+        raise CutOff
+    if marker != header.marker:
+        raise ValueError("a block does not end with the file's marker")
+    if header.compression == "deflate":
+        inflate = zlib.decompressobj(-15)
+        data = inflate.decompress(data, RECORD_BYTES_MAX)
+        if inflate.unconsumed_tail:
+            raise ValueError(f"a block has more than {RECORD_BYTES_MAX} bytes")
+    elif header.compression != "null":
+        raise ValueError(f"blocks are compressed with {header.compression}, which is not supported")
+    return Block(position, records, data), file.tell()
+
+
+def _next_marker(file: pa.NativeFile, marker: bytes, position: int) -> int | None:
+    """Where the next marker after `position` ends."""
+    file.seek(position)
+    kept, at = b"", position
+    while piece := file.read(1 << 20):
+        window = kept + piece
+        found = int(window.find(marker))
+        if found >= 0:
+            return at - len(kept) + found + _MARKER_BYTES
+        at += len(piece)
+        kept = window[-(_MARKER_BYTES - 1) :]
+    return None
+
+
+def _long(file: Any) -> int:
+    """A number in Avro's variable length."""
+    result = shift = 0
+    while shift < 70:
+        byte: bytes = file.read(1)
+        if not byte:
+            raise CutOff
+        result |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return (result >> 1) ^ -(result & 1)
+        shift += 7
+    raise ValueError("a number without an end")
+
+
+def _bytes(file: Any) -> bytes:
+    size = _long(file)
+    if not 0 <= size <= _HEADER_BYTES_MAX:
+        raise ValueError("not the header of an Avro container file")
+    data: bytes = file.read(size)
+    if len(data) < size:
+        raise CutOff
+    return data

@@ -1,0 +1,175 @@
+"""Messages as JSON, one in a line: `{"updates": [...]}` or `{"progress": {...}}`; files start with `{"schema": ...}`.
+
+A line is a message or is kept as it is and reported, whole: no part of a line that is not understood is believed. A
+last line without an end that makes no sense is one that is still being written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from everview.cdc.codec.contract import RECORD_BYTES_MAX, Bad, Item, Partial
+from everview.cdc.codec.values import JsonColumn
+from everview.cdc.contract import Message, Progress, Updates
+from everview.cdc.errors import InvalidStatement, Undecodable
+from everview.cdc.reader import check_progress
+from everview.cdc.rows import Row
+from everview.cdc.schema import StreamSchema, message_schema, stream_schema
+from everview.cdc.times import from_wire, frontier_from_wire, to_wire
+from everview.timely.lattice import TIME_MAX, Time
+
+_READ_BYTES = 1 << 20
+_DIFF_MAX = 2**63
+
+
+class JsonCodec:
+    """JSON for streams of one schema."""
+
+    suffix = ".jsonl"
+
+    def __init__(self, schema: StreamSchema) -> None:
+        message_schema(schema)  # raises if data of some type cannot be written
+        self.schema = schema
+        self._columns = [JsonColumn(field) for field in schema.data]
+        self._names = schema.data.names
+
+    def encode(self, message: Message[Row]) -> bytes:
+        return _dump(self._plain(message))
+
+    def decode(self, data: bytes) -> Message[Row]:
+        try:
+            message = self._message(_load(data))
+        except (ValueError, RecursionError, InvalidStatement) as error:
+            raise Undecodable("not a message of this stream", detail=str(error).split("\n")[0]) from error
+        if isinstance(message, StreamSchema):
+            raise Undecodable("a schema where a message should be")
+        return message
+
+    def encode_file(self, messages: Iterable[Message[Row]]) -> bytes:
+        header = _dump({"schema": message_schema(self.schema)})
+        return b"\n".join([header, *map(self.encode, messages), b""])
+
+    def decode_file(self, file: pa.NativeFile, where: str) -> Iterator[Item]:
+        for position, line, ended in lines(file):
+            if not line.strip():
+                continue
+            try:
+                message = self._message(_load(line))
+            except (ValueError, RecursionError, InvalidStatement) as error:
+                yield Bad(position, line, str(error).split("\n")[0]) if ended else Partial(position, line)
+                continue
+            if isinstance(message, StreamSchema):
+                self.schema.check(message, where)
+            else:
+                yield message
+
+    def _plain(self, message: Message[Row]) -> dict[str, Any]:
+        if isinstance(message, Progress):
+            counts = [[to_wire(time), number] for time, number in message.counts]
+            counted = [{"time": time, "count": number} for time, number in counts]
+            bounds = {name: [to_wire(t) for t in getattr(message, name)] for name in ("lower", "upper")}
+            return {"progress": {**bounds, "counts": counted}}
+        columns = list(zip(*(update[0] for update in message.updates), strict=True))
+        plain = zip(*(each.encode(values) for each, values in zip(self._columns, columns, strict=False)), strict=True)
+        names = self._names
+        return {
+            "updates": [
+                {"data": dict(zip(names, row, strict=True)), "time": to_wire(time), "diff": diff}
+                for row, (_, time, diff) in zip(plain, message.updates, strict=True)
+            ]
+        }
+
+    def _message(self, value: Any) -> Message[Row] | StreamSchema:
+        match value:
+            case {"updates": list(updates)} if "progress" not in value:
+                return self._updates(updates)
+            case {"progress": dict(progress)} if "updates" not in value:
+                return self._progress(progress)
+            case {"schema": list(schema)}:
+                return stream_schema(schema)
+        raise ValueError("neither updates nor progress")
+
+    def _updates(self, updates: list[Any]) -> Updates[Row]:
+        if not updates:
+            return Updates(())
+        try:
+            data, times, diffs = (list(map(itemgetter(name), updates)) for name in ("data", "time", "diff"))
+        except (KeyError, TypeError):
+            raise ValueError("an update is not an object with data, time and diff") from None
+        if set(map(type, data)) != {dict} or set(map(type, diffs)) != {int}:
+            raise ValueError("data of an update are not an object, or its diff is not a number")
+        if 0 in diffs or not -_DIFF_MAX <= min(diffs) <= max(diffs) < _DIFF_MAX:
+            raise ValueError("a diff is 0 or too large")
+        names = self._names
+        columns = [
+            each.decode([row.get(name) for row in data]) for name, each in zip(names, self._columns, strict=True)
+        ]
+        return Updates(list(zip(zip(*columns, strict=True), self._times(times), diffs, strict=True)))
+
+    def _times(self, times: list[Any]) -> list[Time]:
+        if self.schema.shape == 0:
+            if set(map(type, times)) != {int} or min(times) < 0 or max(times) > TIME_MAX:
+                raise ValueError("the time of an update is not a time")
+            return times
+        return [from_wire(time, self.schema.shape) for time in times]
+
+    def _progress(self, value: dict[str, Any]) -> Progress:
+        shape = self.schema.shape
+        lower, upper = (frontier_from_wire(value.get(name), shape) for name in ("lower", "upper"))
+        counts = value.get("counts")
+        if not isinstance(counts, list) or not all(isinstance(each, dict) for each in counts):
+            raise ValueError("counts are not a list of objects")
+        if not all(type(each.get("count")) is int for each in counts):
+            raise ValueError("a count is not a number")
+        pairs = ((from_wire(each.get("time"), shape), each["count"]) for each in counts)
+        progress = Progress(lower, upper, tuple(pair for pair in pairs if pair[1]))
+        check_progress(progress, shape)
+        return progress
+
+
+def lines(file: pa.NativeFile) -> Iterator[tuple[int, bytes, bool]]:
+    """The lines of a file with their positions, and whether each has an end.
+
+    Of a line that is longer than any message the start is given, and the rest is passed over.
+    """
+    position = size = 0
+    pieces: list[bytes] = []  # of a line whose end has not come yet
+    while block := file.read(_READ_BYTES):
+        *ends, rest = block.split(b"\n")
+        for end in ends:
+            yield position, b"".join([*pieces, end]), True
+            position += size + len(end) + 1
+            pieces, size = [], 0
+        size += len(rest)
+        if rest and size <= RECORD_BYTES_MAX:
+            pieces.append(rest)
+    if size:
+        yield position, b"".join(pieces), size > RECORD_BYTES_MAX
+
+
+def header_of(file: pa.NativeFile) -> StreamSchema | None:
+    """The schema that a file says it has."""
+    for _, line, _ in lines(file):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            return None
+        return stream_schema(value["schema"]) if isinstance(value, dict) and "schema" in value else None
+    return None
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _load(data: bytes) -> Any:
+    return json.loads(data, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,163 @@
+"""Values in JSON: what each column's values look like there, checked on the way back.
+
+Numbers, text and booleans are themselves. Decimals are text, so that they stay exact; NaN and the infinities are text,
+for JSON has no numbers for them; dates and timestamps are ISO 8601; bytes are base64; a list is an array, a struct
+an object. Columns are converted and checked as a whole, which Python does many times faster than value by value.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from types import NoneType
+from typing import Any
+
+import pyarrow as pa
+
+from everview.cdc.rows import NAN, Convert
+
+_WORDS = {"NaN": NAN, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class JsonColumn:
+    """The values of one column."""
+
+    def __init__(self, field: pa.Field) -> None:
+        self.name = field.name
+        self._dtype = field.type
+        self._nullable = field.nullable
+        self._types, self._in, self._out = _conversion(field.type)
+        self._bounds = _bounds(field.type)
+
+    def encode(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values as `json.dumps` takes them."""
+        convert = self._out
+        return values if convert is None else [None if v is None else convert(v) for v in values]
+
+    def decode(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values that JSON has as these; raises ValueError."""
+        kinds = set(map(type, values))
+        if NoneType in kinds:
+            if not self._nullable:
+                raise ValueError(f"column {self.name} has no value")
+            kinds.discard(NoneType)
+        if not kinds <= self._types:
+            found = ", ".join(sorted(kind.__name__ for kind in kinds - self._types))
+            raise ValueError(f"column {self.name} is {self._dtype}, and a value is {found}")
+        if self._bounds is not None:
+            low, high = self._bounds
+            present = [v for v in values if v is not None] if None in values else values
+            if present and not (low <= min(present) and max(present) <= high):
+                raise ValueError(f"column {self.name} is {self._dtype}, and a value does not fit")
+        convert = self._in
+        if convert is None:
+            return values
+        try:
+            return [None if v is None else convert(v) for v in values]
+        except (ValueError, ArithmeticError, TypeError) as error:
+            raise ValueError(f"column {self.name} is {self._dtype}, and a value is not: {error}") from error
+
+
+def _bounds(dtype: pa.DataType) -> tuple[int, int] | None:
+    if not pa.types.is_integer(dtype):
+        return None
+    half = 1 << (dtype.bit_width - 1)
+    return -half, half - 1
+
+
+def _conversion(dtype: pa.DataType) -> tuple[set[type], Convert | None, Convert | None]:
+    """The types that JSON's values have in Python, how they become ours, and the way back."""
+    if pa.types.is_boolean(dtype):
+        return {bool}, None, None
+    if pa.types.is_integer(dtype):
+        return {int}, None, None
+    if pa.types.is_floating(dtype):
+        return {int, float, str}, _float_in, _float_out
+    if pa.types.is_string(dtype):
+        return {str}, None, None
+    if pa.types.is_binary(dtype):
+        return {str}, _bytes_in, _bytes_out
+    if pa.types.is_decimal128(dtype):
+        return {str, int}, _decimal_in(dtype), str
+    if pa.types.is_date32(dtype):
+        return {str}, date.fromisoformat, date.isoformat
+    if pa.types.is_timestamp(dtype):
+        if dtype.tz is None:
+            return {str}, _local_in, _local_out
+        return {str}, _zoned_in, _zoned_out
+    if pa.types.is_list(dtype):
+        item = JsonColumn(pa.field("item", dtype.value_type))
+        return {list}, lambda values: tuple(item.decode(values)), lambda values: list(item.encode(values))
+    if pa.types.is_struct(dtype):
+        return {dict}, *_struct([JsonColumn(dtype.field(i)) for i in range(dtype.num_fields)])
+    raise AssertionError(f"no column has type {dtype}")
+
+
+def _struct(parts: list[JsonColumn]) -> tuple[Convert, Convert]:
+    def read(value: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(part.decode([value.get(part.name)])[0] for part in parts)
+
+    def write(value: tuple[Any, ...]) -> dict[str, Any]:
+        return {part.name: part.encode([each])[0] for part, each in zip(parts, value, strict=True)}
+
+    return read, write
+
+
+def _float_in(value: int | float | str) -> float:
+    if isinstance(value, str):
+        if value not in _WORDS:
+            raise ValueError(f"{value!r} is not a number")
+        return _WORDS[value]
+    return float(value)
+
+
+def _float_out(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _decimal_in(dtype: pa.DataType) -> Convert:
+    limit, least = 10 ** (dtype.precision - dtype.scale), -dtype.scale
+
+    def read(value: str | int) -> Decimal:
+        number = Decimal(value)
+        exponent = number.as_tuple().exponent
+        if not isinstance(exponent, int) or exponent < least or number.copy_abs() >= limit:
+            raise ValueError(f"{value} does not fit")
+        return number
+
+    return read
+
+
+def _bytes_in(value: str) -> bytes:
+    return base64.b64decode(value, validate=True)
+
+
+def _bytes_out(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _local_in(value: str) -> datetime:
+    result = datetime.fromisoformat(value)
+    if result.tzinfo is not None:
+        raise ValueError(f"{value!r} has a zone")
+    return result
+
+
+def _local_out(value: datetime) -> str:
+    return value.isoformat(timespec="microseconds")
+
+
+def _zoned_in(value: str) -> datetime:
+    result = datetime.fromisoformat(value)
+    if result.tzinfo is None:
+        raise ValueError(f"{value!r} has no zone")
+    return result.astimezone(UTC)
+
+
+def _zoned_out(value: datetime) -> str:
+    return value.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -1,0 +1,164 @@
+"""Streams as Kafka topics: a message of the protocol is the value of a message of the topic, in any partition.
+
+Writing waits until the brokers have all of it, and tries again what a full queue refuses: the last progress statement
+may be the one that nothing follows. Reading keeps, for each partition, from which offset on anything may still be
+needed; after a restart it goes on from there, whatever was read before.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from everview.cdc.codec.contract import Bad, Codec, Item
+from everview.cdc.contract import Message, Updates
+from everview.cdc.errors import InvalidUse, TransportFailed, Undecodable
+from everview.cdc.files import Piece
+from everview.cdc.rows import Row
+
+try:
+    from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+except ImportError as missing:
+    raise InvalidUse(
+        "streams over Kafka need the confluent-kafka library", hint="install it: pip install 'everview[kafka]'"
+    ) from missing
+
+MESSAGE_BYTES_MAX = 1_000_000  # what brokers take unless they are told otherwise
+FLUSH_S = 60.0
+POLL_S = 0.2
+POLL_MESSAGES = 10_000
+OPEN_MESSAGES_MAX = 1_000_000
+
+
+class KafkaOutlet:
+    """Where a sink writes: each call returns when the brokers have acknowledged all of its messages."""
+
+    def __init__(self, config: Mapping[str, Any], topic: str, codec: Codec, *, flush_s: float = FLUSH_S) -> None:
+        self._producer = Producer({"acks": "all", "enable.idempotence": True, **config})
+        self._topic, self._codec, self._flush_s = topic, codec, flush_s
+        self._failed: KafkaError | None = None
+
+    def write(self, messages: Iterable[Message[Row]]) -> None:
+        """Write the messages, durably."""
+        self._failed = None
+        deadline = time.monotonic() + self._flush_s
+        for data in self._encoded(messages):
+            while True:
+                try:
+                    self._producer.produce(self._topic, data, on_delivery=self._delivered)
+                    break
+                except BufferError:
+                    # Full: it empties as brokers answer. Nothing else will bring this message if it is let go.
+                    if time.monotonic() > deadline:
+                        raise self._failure("its queue stays full") from None
+                    self._producer.poll(0.1)
+                except KafkaException as error:
+                    raise self._failure(str(error.args[0])) from error
+            self._producer.poll(0)
+        left = self._producer.flush(max(0.1, deadline - time.monotonic()))
+        if self._failed is not None:
+            raise self._failure(str(self._failed))
+        if left:
+            raise self._failure(f"{left} messages are not acknowledged after {self._flush_s:g} s")
+
+    def _encoded(self, messages: Iterable[Message[Row]]) -> Iterator[bytes]:
+        """The messages, those of updates that are too long for a broker in halves."""
+        for message in messages:
+            data = self._codec.encode(message)
+            if len(data) > MESSAGE_BYTES_MAX and isinstance(message, Updates) and len(message.updates) > 1:
+                half = len(message.updates) // 2
+                yield from self._encoded([Updates(message.updates[:half]), Updates(message.updates[half:])])
+            else:
+                yield data
+
+    def _delivered(self, error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            self._failed = error
+
+    def _failure(self, detail: str) -> TransportFailed:
+        return TransportFailed(
+            f"topic {self._topic} cannot be written", detail=detail, hint="what was not acknowledged is written again"
+        )
+
+
+class KafkaInlet:
+    """Polls all partitions of a topic."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        topic: str,
+        codec: Codec,
+        *,
+        poll_s: float = POLL_S,
+        poll_messages: int = POLL_MESSAGES,
+    ) -> None:
+        # Offsets are kept with the data, in the same commit; the group is only a name.
+        settings = {"group.id": f"everview-{topic}", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        self._consumer = Consumer({**settings, **config})
+        self._topic, self._codec, self._poll_s, self._poll_messages = topic, codec, poll_s, poll_messages
+        self._open: dict[int, deque[tuple[int, Piece]]] = {}
+        self._next: dict[int, int] = {}
+        self._saved: dict[int, int] = {}
+        self._place = (0, 0)
+
+    def restore(self, saved: Mapping[str, bytes]) -> None:
+        try:
+            found = self._consumer.list_topics(self._topic, timeout=10).topics[self._topic]
+        except KafkaException as error:
+            raise TransportFailed(f"topic {self._topic} cannot be read", detail=str(error.args[0])) from error
+        if found.error is not None:
+            raise TransportFailed(f"topic {self._topic} cannot be read", detail=str(found.error))
+        self._saved = {int(partition): json.loads(offset) for partition, offset in saved.items()}
+        self._next = {partition: self._saved.get(partition, 0) for partition in found.partitions}
+        self._open = {partition: deque() for partition in found.partitions}
+        start = [TopicPartition(self._topic, partition, offset) for partition, offset in self._next.items()]
+        self._consumer.assign(start)
+
+    def pieces(self) -> Iterator[Piece]:
+        for _ in range(self._poll_messages):
+            message = self._consumer.poll(self._poll_s)
+            if message is None:
+                return
+            error = message.error()
+            if error is not None:
+                raise TransportFailed(f"topic {self._topic} cannot be read", detail=str(error))
+            partition, offset, value = message.partition(), message.offset(), message.value() or b""
+            assert partition is not None and offset is not None
+            self._place = (partition, offset)
+            yield Piece(f"{self._topic}/{partition}/{offset}", len(value), self._items(value))
+
+    def finish(self, piece: Piece) -> None:
+        partition, offset = self._place
+        self._next[partition] = offset + 1
+        self._open[partition].append((offset, piece))
+        if sum(map(len, self._open.values())) > OPEN_MESSAGES_MAX:
+            raise TransportFailed(
+                f"more than {OPEN_MESSAGES_MAX} messages of topic {self._topic} wait for their times to close",
+                hint="see the source's stalls",
+            )
+
+    def spend(self, frontier: int | None) -> dict[str, bytes | None]:
+        changes: dict[str, bytes | None] = {}
+        for partition, waiting in self._open.items():
+            # Undecodable messages are kept in the report and cannot be cured by reading them again.
+            while waiting and (waiting[0][1].flawed or waiting[0][1].spent(frontier)):
+                waiting.popleft()
+            needed_from = waiting[0][0] if waiting else self._next[partition]
+            if needed_from != self._saved.get(partition, 0):
+                self._saved[partition] = needed_from
+                changes[str(partition)] = json.dumps(needed_from).encode()
+        return changes
+
+    def close(self) -> None:
+        """Leave the topic."""
+        self._consumer.close()
+
+    def _items(self, value: bytes) -> Iterator[Item]:
+        try:
+            yield self._codec.decode(value)
+        except Undecodable as error:
+            yield Bad(0, value, error.detail or error.message)

@@ -1,0 +1,167 @@
+"""The schema of a stream: the columns of its data and the order of its times, written down as an Avro schema.
+
+Both codecs carry the same one: Avro files in their header, JSON files in their first line. A message is a union of an
+array of updates `{data, time, diff}` and a progress record `{lower, upper, counts}`. Avro has no names for some
+Arrow types and column names; there, attributes beside the Avro ones say what is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from everview.cdc.errors import SchemaDiffers
+from everview.cdc.times import Wire
+from everview.timely.lattice import Time
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+_PLAIN: list[tuple[pa.DataType, Any]] = [
+    (pa.bool_(), "boolean"),
+    (pa.int32(), "int"),
+    (pa.int64(), "long"),
+    (pa.float32(), "float"),
+    (pa.float64(), "double"),
+    (pa.string(), "string"),
+    (pa.binary(), "bytes"),
+    (pa.date32(), {"type": "int", "logicalType": "date"}),
+    (pa.timestamp("us"), {"type": "long", "logicalType": "local-timestamp-micros"}),
+    (pa.timestamp("us", "UTC"), {"type": "long", "logicalType": "timestamp-micros"}),
+    (pa.int8(), {"type": "int", "arrow": "int8"}),
+    (pa.int16(), {"type": "int", "arrow": "int16"}),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSchema:
+    """The columns of the data, and the least time: 0, or nested tuples of zeros for a product of orders."""
+
+    data: pa.Schema
+    shape: Time = 0
+
+    def check(self, other: StreamSchema, where: str) -> None:
+        """Raise SchemaDiffers unless the other has the same columns, in any order, and the same kind of times."""
+        if self.shape != other.shape:
+            detail = f"times like {other.shape}, and should be like {self.shape}"
+            raise SchemaDiffers(f"{where} has times of another order", detail=detail)
+        ours, theirs = ({column.name: column for column in side.data} for side in (self, other))
+        if ours.keys() != theirs.keys():
+            detail = f"columns {', '.join(other.data.names)}; wanted {', '.join(self.data.names)}"
+            raise SchemaDiffers(f"{where} has other columns", detail=detail)
+        for name, column in ours.items():
+            if not column.type.equals(theirs[name].type):
+                raise SchemaDiffers(f"{where} has column {name} as {theirs[name].type}, and should as {column.type}")
+
+
+def message_schema(stream: StreamSchema) -> list[dict[str, Any]]:
+    """The Avro schema of a stream's messages."""
+    time = _time_schema(stream.shape)
+    names = iter(range(1 << 30))
+    update = {
+        "type": "record",
+        "name": "update",
+        "fields": [
+            {"name": "data", "type": _record("data", stream.data, names)},
+            {"name": "time", "type": time},
+            {"name": "diff", "type": "long"},
+        ],
+    }
+    count = {
+        "type": "record",
+        "name": "count",
+        "fields": [{"name": "time", "type": time}, {"name": "count", "type": "long"}],
+    }
+    progress = {
+        "type": "record",
+        "name": "progress",
+        "fields": [
+            {"name": "lower", "type": {"type": "array", "items": time}},
+            {"name": "upper", "type": {"type": "array", "items": time}},
+            {"name": "counts", "type": {"type": "array", "items": count}},
+        ],
+    }
+    return [{"type": "array", "items": update}, progress]
+
+
+def stream_schema(schema: Any) -> StreamSchema:
+    """The stream that an Avro schema of messages describes, or SchemaDiffers."""
+    try:
+        update = next(each for each in schema if each["type"] == "array")["items"]
+        fields = {field["name"]: field["type"] for field in update["fields"]}
+        if fields["diff"] != "long":
+            raise ValueError("diffs are not of type long")
+        return StreamSchema(pa.schema(_columns(fields["data"])), _shape(fields["time"]))
+    except (KeyError, TypeError, StopIteration, ValueError) as error:
+        raise SchemaDiffers(
+            "not the schema of a change stream", detail=str(error) or type(error).__name__, hint="see docs/cdc.md"
+        ) from error
+
+
+def _time_schema(shape: Time) -> Any:
+    return "long" if isinstance(shape, int) else {"type": "array", "items": "long", "shape": _nested(shape)}
+
+
+def _nested(shape: Time) -> Any:
+    return shape if isinstance(shape, int) else [_nested(part) for part in shape]
+
+
+def _shape(schema: Any) -> Time:
+    if schema in ("long", {"type": "long"}):
+        return 0
+    return _tuples(schema["shape"])
+
+
+def _tuples(shape: Wire | Any) -> Time:
+    return 0 if isinstance(shape, int) else tuple(_tuples(part) for part in shape)
+
+
+def _record(name: str, columns: Any, names: Any) -> dict[str, Any]:
+    fields = []
+    for place, column in enumerate(columns):
+        kind = _avro(column.type, names)
+        field: dict[str, Any] = {"name": column.name, "type": ["null", kind] if column.nullable else kind}
+        if not _NAME.match(column.name):
+            field |= {"name": f"_{place}", "column": column.name}
+        fields.append(field)
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def _avro(dtype: pa.DataType, names: Any) -> Any:
+    for plain, avro in _PLAIN:
+        if plain.equals(dtype):
+            return avro
+    if pa.types.is_decimal128(dtype):
+        return {"type": "bytes", "logicalType": "decimal", "precision": dtype.precision, "scale": dtype.scale}
+    if pa.types.is_list(dtype):
+        return {"type": "array", "items": ["null", _avro(dtype.value_type, names)]}
+    if pa.types.is_struct(dtype):
+        return _record(f"struct_{next(names)}", [dtype.field(i) for i in range(dtype.num_fields)], names)
+    raise SchemaDiffers(f"data of type {dtype} cannot be written to a change stream", hint="cast the column")
+
+
+def _columns(record: Any) -> list[pa.Field]:
+    return [_column(field.get("column", field["name"]), field["type"]) for field in record["fields"]]
+
+
+def _column(name: str, avro: Any) -> pa.Field:
+    nullable = isinstance(avro, list)
+    if isinstance(avro, list):
+        (avro,) = [each for each in avro if each != "null"]
+    return pa.field(name, _arrow(avro), nullable)
+
+
+def _arrow(avro: Any) -> pa.DataType:
+    for plain, known in _PLAIN:
+        if avro in (known, {"type": known}):
+            return plain
+    match avro:
+        case {"type": "bytes", "logicalType": "decimal", "precision": int(precision)}:
+            return pa.decimal128(precision, avro.get("scale", 0))
+        case {"type": "array", "items": items}:
+            return pa.list_(_column("item", items).type)
+        case {"type": "record"}:
+            return pa.struct(_columns(avro))
+    raise ValueError(f"no column has type {avro!r}")

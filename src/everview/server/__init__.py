@@ -1,0 +1,1 @@
+"""The server: the PostgreSQL wire protocol and a little HTTP over the adapter's sessions."""

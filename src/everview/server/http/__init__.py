@@ -1,0 +1,1 @@
+"""HTTP for those who watch: health, readiness and metrics."""

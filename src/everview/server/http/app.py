@@ -1,0 +1,27 @@
+"""The pages: `/healthz` if the process answers, `/readyz` if views can be maintained, `/metrics` with all figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from everview.server.metrics import Metrics
+
+
+def make_app(ready: Callable[[], bool], metrics: Metrics) -> Starlette:
+    """The application. Pages that may block are plain functions, which starlette runs on threads."""
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    def readyz(_: Request) -> Response:
+        return PlainTextResponse("ready\n") if ready() else PlainTextResponse("not ready\n", status_code=503)
+
+    def figures(_: Request) -> Response:
+        return Response(metrics.render(), media_type=metrics.content_type)
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", figures)])

@@ -1,0 +1,255 @@
+"""One client's connection: asyncio's callbacks on one side, the session's thread on the other.
+
+The thread is started when messages come and leaves when there are none, so idle clients cost no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from everview.server.errors import INTERNAL_ERROR, ClientGone, ConnectionEnd, is_defect, report_of
+from everview.server.log import log
+from everview.server.pgwire import backend, canceling
+from everview.server.pgwire.canceling import Canceler
+from everview.server.pgwire.channel import Channel
+from everview.server.pgwire.conversation import Conversation
+from everview.server.pgwire.framing import Frame, Framer, session_limits
+from everview.server.pgwire.keys import Key
+from everview.server.pgwire.opening import Opened, Opening
+from everview.server.pgwire.startup import LONG_KEYS_MINOR
+
+if TYPE_CHECKING:
+    from everview.server.pgwire.server import PgServer
+
+# Seconds: when to ask a silent peer whether it is still there, how often, and how many times.
+_KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
+# Milliseconds that bytes may stay unacknowledged before the peer counts as gone.
+_UNACKNOWLEDGED_MS_MAX = 120_000
+
+
+class Connection(asyncio.Protocol):
+    """A connection, from its first byte to its last."""
+
+    def __init__(self, server: PgServer) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._opening: Opening | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._live: _Live | None = None
+        self.key: Key | None = None
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer, own = (_host(transport.get_extra_info(name)) for name in ("peername", "sockname"))
+        try:
+            _configure(transport.get_extra_info("socket"))
+            self._server.register(self)
+        except ConnectionEnd as error:
+            self._refuse("full", error)
+        except OSError:  # gone already
+            self.abort()
+        else:
+            self._opening = Opening(self._server, self, self._transport, peer=peer, own=own)
+            self._task = self._loop.create_task(self._open(self._opening))
+
+    def data_received(self, data: bytes) -> None:
+        if self._live is not None:
+            self._live.feed(data)
+        elif self._opening is not None:
+            self._opening.feed(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._live is not None:
+            self._live.channel.lost()
+            self.cancel(canceling.CLIENT_GONE)
+        elif self._opening is not None and self._task is not None:
+            self._opening.lost()
+            self._task.cancel()
+        self._server.forget(self)
+
+    def pause_writing(self) -> None:
+        if self._live is not None:
+            self._live.channel.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._live is not None:
+            self._live.channel.resume_writing()
+
+    # What the server calls.
+
+    def cancel(self, reason: str) -> None:
+        """End what runs; returns at once."""
+        if self._live is not None:
+            canceler = self._live.canceler
+            self._server.workers.run(lambda: canceler.cancel(reason))
+
+    def cancel_now(self) -> None:
+        """End what runs, as a client asks for; for a thread that may wait."""
+        if self._live is not None:
+            self._live.canceler.cancel(canceling.USER_REQUEST)
+
+    def shut_down(self, error: ConnectionEnd) -> None:
+        """Say why and leave."""
+        if self._live is not None:
+            self._live.channel.end(error)
+            self.cancel(canceling.SHUTDOWN)
+        else:
+            if self._task is not None:
+                self._task.cancel()
+            self._refuse("shutdown", error)
+
+    def abort(self) -> None:
+        """Leave at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # On the loop.
+
+    async def _open(self, opening: Opening) -> None:
+        try:
+            async with asyncio.timeout(self._server.limits.startup_s_max):
+                opened = await opening.run()
+        except ConnectionEnd as error:
+            self._refuse("refused", error)
+        except TimeoutError:
+            self._server.metrics.attempts.labels("timeout").inc()
+            self.abort()
+        except ConnectionError:
+            self.abort()
+        except Exception as error:
+            if is_defect(error):
+                log.error("a connection failed in a way that nobody foresaw", exc_info=error)
+            self._refuse("failed", ConnectionEnd(INTERNAL_ERROR, "the connection failed", detail=str(error)))
+        else:
+            self._transport = opening.transport
+            if opened is None:
+                self._close()
+            else:
+                self._begin(opened)
+
+    def _begin(self, opened: Opened) -> None:
+        """The session is there: from now on messages go to its thread."""
+        assert self._transport is not None
+        self.key = self._server.keys.issue(self, long=opened.startup.minor >= LONG_KEYS_MINOR)
+        self._live = _Live(self._server, self, self._transport, opened)
+        self._server.metrics.attempts.labels("accepted").inc()
+        self._live.channel.start()
+        self._transport.resume_reading()
+        self._live.feed(b"")
+
+    def _refuse(self, outcome: str, error: ConnectionEnd) -> None:
+        self._server.metrics.attempts.labels(outcome).inc()
+        if self._opening is not None:
+            self._transport = self._opening.transport
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(backend.error_response(report_of(error)))
+            self._close()
+
+    def _close(self) -> None:
+        assert self._transport is not None
+        self._transport.close()
+        self._loop.call_later(self._server.limits.linger_s_max, self._transport.abort)
+
+
+class _Live:
+    """A connection that has a session."""
+
+    def __init__(self, server: PgServer, connection: Connection, transport: asyncio.Transport, opened: Opened) -> None:
+        self._server = server
+        self._connection = connection
+        self._loop = asyncio.get_running_loop()
+        self._greeted = False
+        self._framer = Framer(session_limits(server.limits.message_bytes_max), opened.rest)
+        self._account = server.budget.account()
+        self._account.take(self._framer.held)
+        self.channel = Channel(
+            self._loop,
+            transport,
+            limits=server.limits,
+            account=self._account,
+            work=lambda: server.workers.run(self._work),
+        )
+        self.canceler = Canceler(opened.session, self.channel, self._later)
+        self._conversation = Conversation(
+            opened.session, self.channel, self.canceler, limits=server.limits, metrics=server.metrics
+        )
+
+    def feed(self, data: bytes) -> None:
+        """On the loop: bytes came."""
+        if not self._account.take(len(data)):
+            self.channel.end(
+                ConnectionEnd(
+                    "53200", "out of memory", detail="all clients together have sent more than is kept for them"
+                )
+            )
+            return
+        self._framer.feed(data)
+        frames: list[Frame] = []
+        end: ConnectionEnd | None = None
+        try:
+            while (frame := self._framer.next()) is not None:
+                frames.append(frame)
+        except ConnectionEnd as error:
+            end = error
+        if frames:
+            self.channel.put(frames)
+        if end is not None:
+            self.channel.end(end)
+
+    def _work(self) -> None:
+        """On the session's thread: handle the messages that there are; leave when there are none."""
+        farewell = b""
+        try:
+            if not self._greeted:
+                self._greeted = True
+                assert self._connection.key is not None
+                self._conversation.welcome(self._connection.key)
+            while True:
+                frame = self.channel.take()
+                if frame is None:
+                    return
+                if not self._conversation.handle(frame):
+                    break
+        except ClientGone:
+            pass
+        except Exception as error:
+            if is_defect(error):
+                log.error("a session failed in a way that nobody foresaw", exc_info=error)
+            end = error if isinstance(error, ConnectionEnd) else ConnectionEnd(INTERNAL_ERROR, "the session failed")
+            farewell = backend.error_response(report_of(end))
+        try:
+            self._conversation.close()
+        except Exception as error:
+            log.error("a session could not be closed", exc_info=error)
+        self.channel.close(farewell)
+        self._account.close()
+        self._post(partial(self._server.release, self._connection))
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        self._post(partial(self._loop.call_later, seconds, self._server.workers.run, call))
+
+    def _post(self, call: Callable[[], object]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and with it every connection
+            self._loop.call_soon_threadsafe(call)
+
+
+def _host(address: object) -> str:
+    return str(address[0]) if isinstance(address, tuple) and address else ""
+
+
+def _configure(sock: socket.socket | None) -> None:
+    """Notice peers that vanish without a word."""
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (*_KEEPALIVE, ("TCP_USER_TIMEOUT", _UNACKNOWLEDGED_MS_MAX)):
+        if hasattr(socket, name):  # not on every system
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

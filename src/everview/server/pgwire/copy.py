@@ -1,0 +1,115 @@
+"""Rows to COPY data and back: lines, fields, and values of the columns' types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from everview.adapter.contract import Column, CopyFormat, Row
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.output import to_text
+from everview.compute.ir.types import Kind, SqlType
+from everview.compute.sql.errors import SqlError
+from everview.server.pgwire import copy_fields
+from everview.server.pgwire.backend import copy_data
+from everview.server.pgwire.copy_lines import BAD_COPY, Lines
+from everview.server.pgwire.values import read_column
+
+_SHOWN_MAX = 100
+
+
+class CopyError(SqlError):
+    """Something is wrong with the data; `where` says in which line and column."""
+
+    def __init__(self, error: SqlError | Failure, where: str) -> None:
+        detail, hint = (error.detail, error.hint) if isinstance(error, SqlError) else (None, None)
+        super().__init__(error.sqlstate, error.message, detail=detail, hint=hint)
+        self.where = where
+
+
+class RowReader:
+    """Takes the bytes of COPY data as they come, gives rows."""
+
+    def __init__(self, columns: Sequence[Column], form: CopyFormat) -> None:
+        self._columns = columns
+        self._lines = Lines(form)
+        self._split = copy_fields.splitter(form)
+        self._header = form.header
+        self._line = 0
+        self._ended = False
+
+    def feed(self, data: bytes) -> Iterator[Row]:
+        """The rows that are complete now."""
+        return self._rows(self._lines.feed(data))
+
+    def finish(self) -> Iterator[Row]:
+        """The rows that are left."""
+        return self._rows(self._lines.finish())
+
+    def _rows(self, lines: Iterator[bytes]) -> Iterator[Row]:
+        while not self._ended:
+            try:
+                line = next(lines)
+            except StopIteration:
+                return
+            except SqlError as error:
+                raise CopyError(error, f"COPY, line {self._line + 1}") from None
+            self._line += 1
+            if self._header:
+                self._header = False
+            elif line == copy_fields.END_MARKER:
+                self._ended = True
+            else:
+                yield self._row(line)
+
+    def _row(self, line: bytes) -> Row:
+        try:
+            fields = self._split(line)
+            if len(fields) > len(self._columns):
+                raise SqlError(BAD_COPY, "extra data after last expected column")
+            if len(fields) < len(self._columns):
+                raise SqlError(BAD_COPY, f'missing data for column "{self._columns[len(fields)].name}"')
+        except SqlError as error:
+            shown = line[:_SHOWN_MAX].decode(errors="replace")
+            raise CopyError(error, f'COPY, line {self._line}: "{shown}"') from None
+        return tuple(map(self._value, fields, self._columns))
+
+    def _value(self, field: str | None, column: Column) -> Any:
+        if field is None:
+            return None
+        try:
+            return read_column(field, column.type)
+        except Failure as error:
+            where = f'COPY, line {self._line}, column {column.name}: "{field[:_SHOWN_MAX]}"'
+            raise CopyError(error, where) from None
+
+
+def read_rows(chunks: Iterable[bytes], columns: Sequence[Column], form: CopyFormat) -> Iterator[Row]:
+    """The rows of COPY data that come in chunks; nothing more than a line is held."""
+    reader = RowReader(columns, form)
+    for chunk in chunks:
+        yield from reader.feed(chunk)
+    yield from reader.finish()
+
+
+def row_encoder(columns: Sequence[Column], form: CopyFormat) -> Callable[[Row], bytes]:
+    """What makes a CopyData message of a row: one for each, as clients that want rows expect."""
+    join = copy_fields.joiner(form)
+    writers = [_writer(column.type) for column in columns]
+
+    def encode(row: Row) -> bytes:
+        fields = [None if each is None else write(each) for each, write in zip(row, writers, strict=True)]
+        return copy_data(join(fields))
+
+    return encode
+
+
+def header(columns: Sequence[Column], form: CopyFormat) -> bytes:
+    """The CopyData message with the names of the columns, or nothing if the format has no header."""
+    return copy_data(copy_fields.joiner(form)([column.name for column in columns])) if form.header else b""
+
+
+def _writer(sql_type: SqlType) -> Callable[[Any], str]:
+    if sql_type.kind in (Kind.TEXT, Kind.VARCHAR, Kind.INT2, Kind.INT4, Kind.INT8):
+        return str
+    return lambda value: to_text(value, sql_type)

@@ -1,0 +1,180 @@
+"""The extended protocol: prepared statements and portals of one session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from everview.adapter.contract import Done, Prepared, Session
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+from everview.server.errors import LIMIT_EXCEEDED, OBJECT_NOT_IN_STATE, ProtocolViolation
+from everview.server.pgwire import backend, results
+from everview.server.pgwire.frontend import Bind, Close, Describe, Execute, Parse
+from everview.server.pgwire.limits import Limits
+from everview.server.pgwire.oids import WireParameter, type_of, wire_parameter
+from everview.server.pgwire.results import RowStream
+from everview.server.pgwire.values import TEXT, decode_parameters
+from everview.server.pgwire.wire import Wire
+
+
+@dataclass(slots=True)
+class Statement:
+    """A prepared statement, and how its parameters come."""
+
+    prepared: Prepared
+    parameters: tuple[WireParameter, ...]
+
+
+@dataclass(slots=True)
+class Portal:
+    """A statement with its values. Once it runs, `stream` is its rows, if it has any."""
+
+    statement: Statement
+    values: tuple[Any, ...]
+    formats: tuple[int, ...]
+    stream: RowStream | None = None
+    started: bool = False
+
+    def close(self) -> None:
+        if self.stream is not None:
+            self.stream.close()
+
+
+class Extended:
+    """The statements and portals that a session has, and the messages about them."""
+
+    def __init__(self, session: Session, wire: Wire, limits: Limits, tell: Callable[[], None]) -> None:
+        self._session = session
+        self._wire = wire
+        self._limits = limits
+        self._tell = tell
+        self._statements: dict[str, Statement] = {}
+        self._portals: dict[str, Portal] = {}
+
+    def parse(self, message: Parse) -> None:
+        if message.name and message.name in self._statements:
+            raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
+        if len(self._statements) >= self._limits.statements_max:
+            raise _too_many("prepared statements", self._limits.statements_max)
+        # Only an end of statement before the last character makes it worth to look.
+        if ";" in message.text.rstrip().removesuffix(";") and len(self._session.split(message.text)) > 1:
+            raise SqlError(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
+        self._statements.pop(message.name, None)
+        prepared = self._session.prepare(message.text, [type_of(oid) for oid in message.types])
+        declared = message.types + (0,) * (len(prepared.parameters) - len(message.types))
+        parameters = tuple(map(wire_parameter, declared, prepared.parameters))
+        self._statements[message.name] = Statement(prepared, parameters)
+        self._wire.send(backend.PARSE_COMPLETE)
+
+    def bind(self, message: Bind) -> None:
+        statement = self._statement(message.statement)
+        if message.portal and message.portal in self._portals:
+            raise SqlError("42P03", f'cursor "{message.portal}" already exists')
+        if len(self._portals) >= self._limits.portals_max:
+            raise _too_many("portals", self._limits.portals_max)
+        given, wanted = len(message.values), len(statement.parameters)
+        if given != wanted:
+            raise ProtocolViolation(
+                f"bind message supplies {given} parameters, "
+                f'but prepared statement "{message.statement}" requires {wanted}'
+            )
+        formats = _formats(message.formats, given, "parameter")
+        values = decode_parameters(message.values, statement.parameters, formats)
+        columns = statement.prepared.columns
+        portal = Portal(statement, values, _formats(message.result_formats, len(columns or ()), "result"))
+        self._close_portal(message.portal)
+        self._portals[message.portal] = portal
+        self._wire.send(backend.BIND_COMPLETE)
+
+    def describe(self, message: Describe) -> None:
+        if message.kind == "S":
+            statement = self._statement(message.name)
+            self._wire.send(backend.parameter_description([each.oid for each in statement.parameters]))
+            columns = statement.prepared.columns
+            formats: Sequence[int] = (TEXT,) * len(columns or ())
+        else:
+            portal = self._portal(message.name)
+            columns, formats = portal.statement.prepared.columns, portal.formats
+        self._wire.send(backend.NO_DATA if columns is None else backend.row_description(columns, formats))
+
+    def execute(self, message: Execute) -> str | None:
+        """Run a portal, or run it on; gives the command tag, None if there is none yet."""
+        portal = self._portal(message.portal)
+        if portal.started and portal.stream is None:
+            raise SqlError(OBJECT_NOT_IN_STATE, f'portal "{message.portal}" cannot be run')
+        if not portal.started:
+            portal.started = True
+            tag = self._start(portal)
+            if portal.stream is None:
+                self._tell()
+                self._wire.send(backend.EMPTY_QUERY if tag is None else backend.command_complete(tag))
+                return tag or ""
+        assert portal.stream is not None
+        outcome = portal.stream.send(message.rows_max)
+        self._tell()
+        if not outcome.ended:
+            self._wire.send(backend.PORTAL_SUSPENDED)
+            return None
+        tag = portal.stream.rows.tag(outcome.rows)
+        self._wire.send(backend.command_complete(tag))
+        return tag
+
+    def _start(self, portal: Portal) -> str | None:
+        result = results.run(self._session, portal.statement.prepared, portal.values, self._wire, self._tell)
+        if isinstance(result, Done):
+            return result.tag
+        formats = portal.formats
+        if len(result.columns) != len(formats):  # the statement's shape has changed since it was prepared
+            result.close()
+            raise SqlError("0A000", "cached plan must not change result type")
+        portal.stream = results.result_stream(result, formats, self._wire, self._tell)
+        return None
+
+    def close(self, message: Close) -> None:
+        if message.kind == "S":
+            self._statements.pop(message.name, None)
+        else:
+            self._close_portal(message.name)
+        self._wire.send(backend.CLOSE_COMPLETE)
+
+    def end_transaction(self) -> None:
+        """Portals do not outlive their transaction."""
+        while self._portals:
+            self._close_portal(next(iter(self._portals)))
+
+    def forget_unnamed(self) -> None:
+        """A simple query does away with the statement and the portal that have no name."""
+        self._statements.pop("", None)
+        self._close_portal("")
+
+    def _close_portal(self, name: str) -> None:
+        portal = self._portals.pop(name, None)
+        if portal is not None:
+            portal.close()
+
+    def _statement(self, name: str) -> Statement:
+        statement = self._statements.get(name)
+        if statement is None:
+            what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise SqlError("26000", f"{what} does not exist")
+        return statement
+
+    def _portal(self, name: str) -> Portal:
+        portal = self._portals.get(name)
+        if portal is None:
+            raise SqlError("34000", f'portal "{name}" does not exist')
+        return portal
+
+
+def _formats(codes: tuple[int, ...], count: int, what: str) -> tuple[int, ...]:
+    """One format for each: none given is text for all, one is for all."""
+    if len(codes) <= 1:
+        return (codes or (TEXT,)) * count
+    if len(codes) != count:
+        raise ProtocolViolation(f"bind message has {len(codes)} {what} formats but {count} {what}s")
+    return codes
+
+
+def _too_many(what: str, most: int) -> SqlError:
+    return SqlError(LIMIT_EXCEEDED, f"too many {what}", detail=f"a session may have {most}", hint="close some")

@@ -1,0 +1,43 @@
+"""What a conversation needs of its connection. `Channel` is it in the server; tests have a list of messages instead."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from everview.server.pgwire.framing import Frame
+
+
+class Wire(Protocol):
+    """A connection, as the thread sees that runs its statements."""
+
+    def send(self, data: bytes) -> None:
+        """Complete messages, to be sent by and by; waits while the client takes nothing."""
+        ...
+
+    def flush(self) -> None:
+        """Send what there is."""
+        ...
+
+    def receive(self) -> Frame:
+        """The client's next message, in the midst of a statement."""
+        ...
+
+    def check(self) -> None:
+        """Raise if the client is gone, the statement is canceled or the connection has to end."""
+        ...
+
+
+class Cancelable(Protocol):
+    """What is told when something runs that can be canceled."""
+
+    def begin(self) -> None:
+        """Something starts."""
+        ...
+
+    def limit(self, seconds: float | None) -> None:
+        """A statement starts that may take so long; None is for ever."""
+        ...
+
+    def finish(self) -> str | None:
+        """It is over; gives why it was canceled, if it was."""
+        ...

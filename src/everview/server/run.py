@@ -1,0 +1,215 @@
+"""Starts the server: the wire protocol and HTTP, over an adapter, on one event loop in a thread of its own.
+
+    with start(adapter, Options(pg=Address("127.0.0.1", 6875))) as running:
+        print(running.pg)
+        running.wait()
+
+The adapter stays the caller's: it is closed by the caller, after the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from everview.adapter.contract import Adapter
+from everview.errors import EverviewError
+from everview.server.addresses import Address, CannotListen, Place, bind, bound, is_private, resolve
+from everview.server.http.server import HttpServer
+from everview.server.metrics import Metrics
+from everview.server.pgwire.authentication import Policy
+from everview.server.pgwire.limits import Limits
+from everview.server.pgwire.server import PgServer
+
+PG_PORT = 6875
+HTTP_PORT = 6876
+LOOPBACK = "127.0.0.1"
+DEFAULT_ROLE = "everview"
+_TLS_HINT = "give --tls-cert and --tls-key, or listen on 127.0.0.1, or let others read along with --insecure"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """A certificate with its chain, and its private key, as PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the server listens on, and whom it lets in.
+
+    An address that other machines can reach needs TLS, or `insecure`; the wire protocol needs a role with a password
+    as well. HTTP speaks TLS where others can reach it, and never asks for a password: it shows figures, no data.
+    """
+
+    pg: Address = field(default_factory=lambda: Address(LOOPBACK, PG_PORT))
+    http: Address | None = field(default_factory=lambda: Address(LOOPBACK, HTTP_PORT))
+    tls: Tls | None = None
+    insecure: bool = False
+    trust_loopback: bool = True
+    limits: Limits = field(default_factory=Limits)
+    role: str = DEFAULT_ROLE  # whose password is looked for before the server listens to other machines
+
+
+class Running:
+    """A server that runs, in a thread of its own. `pg` and `http` are the addresses that it got."""
+
+    def __init__(self, adapter: Adapter, options: Options, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self._adapter = adapter
+        self._options = options
+        self._tls = _tls_context(options.tls)
+        pg_places = _checked(options, adapter)
+        self._pg_sockets = bind(pg_places, "--pg-port")
+        try:
+            http_places = _checked_http(options)
+            self._http_encrypted = options.tls is not None and not is_private(http_places)
+            self._http_sockets = bind(http_places, "--http-port")
+        except CannotListen:
+            _close(self._pg_sockets)
+            raise
+        self.pg = bound(self._pg_sockets[0])
+        self.http = bound(self._http_sockets[0]) if self._http_sockets else None
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._started = threading.Event()
+        self._ended = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._main, name="everview-server", daemon=True)
+
+    def _start(self) -> Running:
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the server has ended; False if it has not, by then."""
+        return self._ended.wait(seconds)
+
+    def close(self) -> None:
+        """Tell clients that the server stops, and stop it; safe more than once."""
+        if not self._ended.is_set():
+            try:
+                self._loop.call_soon_threadsafe(self._stop.set)
+            except RuntimeError:
+                return  # it ended on its own meanwhile
+            self._ended.wait()
+        self._thread.join()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _main(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            self._failure = error
+        finally:
+            _close([*self._pg_sockets, *self._http_sockets])
+            self._started.set()
+            self._ended.set()
+
+    async def _serve(self) -> None:
+        options = self._options
+        asyncio.get_running_loop().set_exception_handler(_quiet)
+        pg = PgServer(
+            self._adapter,
+            metrics=self.metrics,
+            policy=Policy(trust_loopback=options.trust_loopback, insecure=options.insecure),
+            limits=options.limits,
+            tls=self._tls,
+        )
+        files = options.tls if self._http_encrypted else None
+        http = HttpServer(
+            self._adapter.ready,
+            self.metrics,
+            certificate=str(files.certificate) if files else None,
+            key=str(files.key) if files else None,
+        )
+        try:
+            await pg.start(self._pg_sockets)
+            if self._http_sockets:
+                await http.start(self._http_sockets)
+            self._started.set()
+            await self._stop.wait()
+        finally:
+            await asyncio.gather(pg.close(), http.close())
+
+
+def start(adapter: Adapter, options: Options | None = None, metrics: Metrics | None = None) -> Running:
+    """Start the server; raises CannotListen, in one line, where it cannot. `metrics` may have figures of the caller."""
+    return Running(adapter, options or Options(), metrics or Metrics())._start()
+
+
+def _checked(options: Options, adapter: Adapter) -> list[Place]:
+    """The places to speak the wire protocol at, if that is safe."""
+    places = resolve(options.pg, "--pg-host")
+    if is_private(places):
+        return places
+    if options.tls is None and not options.insecure:
+        raise CannotListen(
+            f"other machines can reach {options.pg}, and there is no TLS",
+            hint=_TLS_HINT,
+        )
+    if adapter.secret(options.role) is None:
+        raise CannotListen(
+            f'other machines can reach {options.pg}, and the role "{options.role}" has no password',
+            hint=f"set one with ALTER ROLE {options.role} PASSWORD '...', or listen on 127.0.0.1",
+        )
+    return places
+
+
+def _checked_http(options: Options) -> list[Place]:
+    if options.http is None:
+        return []
+    places = resolve(options.http, "--http-host")
+    if not is_private(places) and options.tls is None and not options.insecure:
+        raise CannotListen(
+            f"other machines can reach {options.http}, and there is no TLS",
+            hint=_TLS_HINT,
+        )
+    return places
+
+
+def _tls_context(files: Tls | None) -> ssl.SSLContext | None:
+    if files is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(files.certificate, files.key)
+    except (OSError, ssl.SSLError) as error:
+        raise EverviewError(
+            "cannot use the TLS certificate",
+            detail=f"{files.certificate} with {files.key}: {error}",
+            hint="both are PEM files, and the key is that of the certificate",
+        ) from None
+    return context
+
+
+def _quiet(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """Clients that break off in the midst of things are no news; what is, a connection's own code logs."""
+    error = context.get("exception")
+    if not isinstance(error, OSError | ssl.SSLError | ConnectionError):
+        asyncio.get_running_loop().default_exception_handler(context)
+
+
+def _close(sockets: Sequence[socket.socket]) -> None:
+    for sock in sockets:
+        sock.close()

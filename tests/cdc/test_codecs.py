@@ -1,0 +1,168 @@
+"""Codecs: every value comes back as it was, what is damaged is kept and reported, what is cut off is waited for."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from everview.cdc.codec.avro import AvroCodec
+from everview.cdc.codec.contract import Bad, Codec, Partial, codec_for
+from everview.cdc.codec.json import JsonCodec
+from everview.cdc.contract import Message, Progress, Updates
+from everview.cdc.errors import InvalidUse, SchemaDiffers, Undecodable
+from everview.cdc.rows import rows_of, table_of, updates_of
+from everview.cdc.schema import StreamSchema, message_schema, stream_schema
+from everview.timely.antichain import Antichain
+from tests.cdc import values
+
+SMALL = StreamSchema(pa.schema([("n", pa.int64()), pa.field("text", pa.string(), nullable=False)]))
+MESSAGES: list[Message[Any]] = [
+    Updates([((1, "a"), 3, 1), ((None, "b"), 4, -2)]),
+    Progress(Antichain(0), Antichain(5), ((3, 1), (4, 1))),
+    Progress(Antichain(5), Antichain()),
+]
+
+
+@pytest.fixture(params=[JsonCodec, AvroCodec])
+def codec(request: pytest.FixtureRequest) -> Codec:
+    return request.param(SMALL)  # type: ignore[no-any-return]
+
+
+def decode(codec: Codec, data: bytes) -> list[Any]:
+    return list(codec.decode_file(pa.BufferReader(data), "a file"))
+
+
+@pytest.mark.parametrize("kind", [JsonCodec, AvroCodec])
+def test_every_value_comes_back(kind: Any) -> None:
+    codec = kind(StreamSchema(values.SCHEMA))
+    updates = [(row, number, number or 7) for number, row in enumerate(values.rows())]
+    table = table_of(updates, values.SCHEMA)  # type: ignore[arg-type]
+    (message,) = decode(codec, codec.encode_file([Updates(updates_of(table))]))
+    assert list(message.updates) == updates, "as Python values"
+    assert table_of(message.updates, values.SCHEMA).equals(table) or not table.equals(table), "as Arrow, but for NaN"
+    assert rows_of(table_of(message.updates, values.SCHEMA).select(values.SCHEMA.names)) == values.rows()
+    assert len({row for row, _, _ in [*message.updates, *updates]}) == len(updates), "equal rows are one"
+    assert codec.decode(codec.encode(message)) == message
+
+
+@pytest.mark.parametrize("kind", [JsonCodec, AvroCodec])
+def test_partially_ordered_times_come_back(kind: Any) -> None:
+    shape = (0, (0, 0))
+    codec = kind(StreamSchema(SMALL.data, shape))
+    said = [
+        Updates([((1, "a"), (1, (2, 3)), 1)]),
+        Progress(Antichain(shape), Antichain((1, (0, 0)), (0, (5, 0))), (((0, (1, 1)), 4),)),
+    ]
+    assert decode(codec, codec.encode_file(said)) == said
+
+
+def test_messages_come_back_alone_and_in_files(codec: Codec) -> None:
+    assert [codec.decode(codec.encode(message)) for message in MESSAGES] == MESSAGES
+    assert decode(codec, codec.encode_file(MESSAGES)) == MESSAGES
+    assert decode(codec, codec.encode_file([])) == []
+
+
+def test_a_file_that_is_cut_off_gives_what_is_whole(codec: Codec) -> None:
+    data = codec.encode_file(MESSAGES * 50)
+    for size in range(0, len(data), 37):
+        *whole, last = [*decode(codec, data[:size]), None]
+        if whole and isinstance(whole[-1], Partial):
+            whole.pop()
+        assert last is None and whole == (MESSAGES * 50)[: len(whole)]
+        assert not any(isinstance(item, Bad) for item in whole)
+
+
+def test_damage_costs_what_is_damaged_and_is_reported(codec: Codec, rng: random.Random) -> None:
+    many = [Updates([((n, "x" * 50), n, 1)]) for n in range(20_000)]
+    data = bytearray(codec.encode_file(many))
+    place = len(data) // 2
+    data[place : place + 3] = bytes(rng.choice([b"\xff\xfe\xfd", b"\x00\x00\x00"]))
+    items = decode(codec, bytes(data))
+    bad = [item for item in items if isinstance(item, Bad)]
+    good = {item.updates[0][0][0] for item in items if isinstance(item, Updates)}
+    assert bad and all(item.raw and item.reason for item in bad)
+    assert good < set(range(20_000)) and len(good) > 5_000, "what comes before and behind is good"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("nonsense", "Expecting value"),
+        ("{}", "neither updates nor progress"),
+        ('{"updates":[],"progress":{}}', "neither"),
+        ('{"updates":[{"data":{"n":1,"text":"a"},"time":1}]}', "data, time and diff"),
+        ('{"updates":[{"data":{"n":1,"text":"a"},"time":1,"diff":0}]}', "diff is 0"),
+        ('{"updates":[{"data":{"n":1,"text":"a"},"time":-1,"diff":1}]}', "not a time"),
+        ('{"updates":[{"data":{"n":1,"text":"a"},"time":true,"diff":1}]}', "not a time"),
+        ('{"updates":[{"data":{"n":"1","text":"a"},"time":1,"diff":1}]}', "column n is int64"),
+        ('{"updates":[{"data":{"n":9223372036854775808,"text":"a"},"time":1,"diff":1}]}', "does not fit"),
+        ('{"updates":[{"data":{"n":1},"time":1,"diff":1}]}', "column text has no value"),
+        ('{"updates":[{"data":{"n":NaN,"text":"a"},"time":1,"diff":1}]}', "NaN is not JSON"),
+        ('{"progress":{"lower":[0],"upper":[5]}}', "counts are not"),
+        ('{"progress":{"lower":[0],"upper":[5],"counts":[{"time":5,"count":1}]}}', "does not cover"),
+        ('{"progress":{"lower":[0],"upper":[5],"counts":[{"time":4,"count":-1}]}}', "counts -1"),
+        ('{"progress":{"lower":[0],"upper":[5],"counts":[{"time":4,"count":1},{"time":4,"count":1}]}}', "twice"),
+        ('{"progress":{"lower":0,"upper":[5],"counts":[]}}', "not a frontier"),
+        ("[" * 100_000, ""),
+    ],
+)
+def test_lines_that_are_no_messages(line: str, why: str) -> None:
+    codec = JsonCodec(SMALL)
+    good = codec.encode(MESSAGES[0])
+    items = decode(codec, b"\n".join([good, line.encode(), good, b""]))
+    assert [type(item) for item in items] == [Updates, Bad, Updates]
+    assert (items[1].raw, items[1].position) == (line.encode(), len(good) + 1)
+    assert why in items[1].reason
+    with pytest.raises(Undecodable):
+        codec.decode(line.encode())
+
+
+def test_avro_that_is_no_message() -> None:
+    codec = AvroCodec(SMALL)
+    zero = codec.encode(Updates([((1, "a"), 1, 1)]))
+    for data in (b"", b"\xff", b"\x08", zero[:-1], zero + b"\x00", zero[:-2] + b"\x00\x00"):
+        with pytest.raises(Undecodable):
+            codec.decode(data)
+    assert isinstance(decode(codec, b"not avro")[0], Bad)
+
+
+def test_a_zero_count_says_nothing() -> None:
+    line = b'{"progress":{"lower":[0],"upper":[5],"counts":[{"time":4,"count":0}]}}'
+    assert JsonCodec(SMALL).decode(line) == Progress(Antichain(0), Antichain(5))
+
+
+def test_the_schema_goes_along() -> None:
+    for schema in (SMALL, StreamSchema(values.SCHEMA), StreamSchema(SMALL.data, (0, (0, 0)))):
+        described = json.loads(json.dumps(message_schema(schema)))
+        assert stream_schema(described).data.equals(schema.data) and stream_schema(described).shape == schema.shape
+
+
+def test_files_in_another_order_of_columns(codec: Codec) -> None:
+    turned = codec_for(codec.suffix, StreamSchema(pa.schema(list(SMALL.data)[::-1])))
+    data = turned.encode_file([Updates([(("a", 1), 3, 1)])])
+    assert decode(codec, data) == [Updates([((1, "a"), 3, 1)])]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        StreamSchema(pa.schema([("n", pa.int32()), ("text", pa.string())])),
+        StreamSchema(pa.schema([("n", pa.int64())])),
+        StreamSchema(SMALL.data, (0, 0)),
+    ],
+)
+def test_another_schema_is_refused(codec: Codec, other: StreamSchema) -> None:
+    data = codec_for(codec.suffix, other).encode_file([])
+    with pytest.raises(SchemaDiffers):
+        decode(codec, data)
+
+
+def test_what_cannot_be_written() -> None:
+    with pytest.raises(SchemaDiffers, match="cannot be written"):
+        codec_for(".jsonl", StreamSchema(pa.schema([("n", pa.duration("s"))])))
+    with pytest.raises(InvalidUse, match="no codec"):
+        codec_for(".csv", SMALL)

@@ -1,0 +1,1 @@
+"""Nexmark: an auction site whose queries are maintained views."""
