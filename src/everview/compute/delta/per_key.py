@@ -74,6 +74,8 @@ def _moments(change: Relation, key: tuple[int, ...]) -> Relation:
 
 def numbered(relation: Relation, first: int, last: int) -> tuple[Relation, Column]:
     """Each row once for every number from first to last, and the column that has the number."""
+    if first == last:
+        return ir.Map(relation, (Literal(first, INT8),)), Column(arity(relation), INT8)
     bounds = (Literal(first, INT8), Literal(last, INT8))
     return ir.FlatMap(relation, f"{NUMBERS}(int8,int8)", bounds, (INT8,)), Column(arity(relation), INT8)
 

@@ -59,15 +59,17 @@ def _tags(relation: Relation) -> tuple[int, int] | None:
             f"{NUMBERS}("
         ) and tag == ir.arity(input):
             return low, high
+        case ir.Project(ir.Map(input, (Literal(low),)), (tag, *_)) if tag == ir.arity(input):
+            return low, low
         case _:
             return None
 
 
 def _tagged(relation: Relation, low: int, high: int) -> Relation:
-    assert isinstance(relation, ir.Project) and isinstance(relation.input, ir.FlatMap)
-    rows = relation.input.input
     if low > high:
         return ir.Constant((), ir.types(relation))
+    assert isinstance(relation, ir.Project) and isinstance(relation.input, ir.FlatMap)
+    rows = relation.input.input
     if low == high:
         return ir.Project(ir.Map(rows, (Literal(low, INT8),)), relation.columns)
     bounds = (Literal(low, INT8), Literal(high, INT8))

@@ -20,7 +20,8 @@ ONE_ROW, AVERAGE, NUMBERS = "the only row", "total by count", "numbers"
 
 
 def _numbers_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Sequence[SqlType]) -> str:
-    return f"transform(sequence({args[0]}, {args[1]}), e -> named_struct('c0', e))"
+    first, last = (int(arg.rstrip("L")) for arg in args)
+    return "array(" + ", ".join(f"named_struct('c0', {number}L)" for number in range(first, last + 1)) + ")"
 
 
 # Each number from a literal to a literal that is not smaller.

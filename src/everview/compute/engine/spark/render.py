@@ -45,6 +45,7 @@ from everview.compute.ir.relation import (
     arity,
     types,
 )
+from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import SqlType
 from everview.errors import EverviewError
 
@@ -159,7 +160,12 @@ class _Renderer:
                 return render_accumulate(plan, self.source(input, tables))
 
     def _row_by_row(self, rows: RowByRow, tables: Mapping[str, str]) -> str:
-        items = [f"{self._scalar(each)} AS {column(place)}" for place, each in enumerate(rows.outputs)]
+        items = [
+            column(place)
+            if isinstance(each, Column) and each.index == place
+            else f"{self._scalar(each)} AS {column(place)}"
+            for place, each in enumerate(rows.outputs)
+        ]
         passes = " AND ".join(self._scalar(predicate) for predicate in rows.predicates)
         where = f" WHERE {passes}" if passes else ""
         return f"SELECT {_row(items)} FROM {self.source(rows.input, tables)}{where}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everview.compute.engine.local.library import can_fail
 from everview.compute.ir.relation import Filter, Get, Map, Project, Relation, all_columns, inputs_of
@@ -45,9 +45,9 @@ def _below(rows: RowByRow) -> RowByRow | None:
         case Map(input, scalars):
             values: list[Scalar] = list(all_columns(input))
             start = len(values)
-            for scalar in scalars:
-                if not _may_stand_in(scalar, values, start):
-                    return None
+            for place, scalar in enumerate(scalars):
+                if not _may_stand_in(scalar, values, start):  # it takes another SELECT to read what was just computed
+                    return _below(replace(rows, input=Map(Map(input, scalars[:place]), scalars[place:])))
                 values.append(substitute(scalar, values))
             if rows.predicates and any(map(can_fail, scalars)):
                 return None

@@ -61,6 +61,10 @@ def render_guarded(scalar: Scalar, place: Place = column) -> str:
     if not can_fail(scalar):
         return rendered
     raised = f"raise_error('{FAILED}')"
+    if _fails_where_null(scalar):
+        read = dict.fromkeys(part for part in walk(scalar) if isinstance(part, Column))
+        present = " AND ".join(f"{place(each.index)} IS NOT NULL" for each in read) or "true"
+        return f"coalesce({rendered}, CASE WHEN {present} THEN {raised} END)"
     if _all_strict(scalar):  # what fails inside makes the whole NULL, so nothing else needs a look
         return f"coalesce({rendered}, CASE WHEN {render_failed(scalar, place)} THEN {raised} END)"
     return f"CASE WHEN {render_failed(scalar, place)} THEN {raised} ELSE {rendered} END"
@@ -110,6 +114,20 @@ def _in_turn(args: Sequence[tuple[Scalar, str]], place: Place) -> str:
         if failed != "false":
             result = failed if result == "false" else f"({failed} OR {result})"
     return result
+
+
+def _fails_where_null(scalar: Scalar) -> bool:
+    """Whether a NULL from columns that are not NULL can only be a failure: no call in it is NULL for anything else."""
+
+    def only(part: Scalar) -> bool:
+        if isinstance(part, Literal):
+            return part.value is not None
+        if isinstance(part, Call):
+            entry = library.function(part.function)
+            return entry.strict and entry.fails
+        return isinstance(part, Column)
+
+    return all(map(only, walk(scalar)))
 
 
 def _all_strict(scalar: Scalar) -> bool:
