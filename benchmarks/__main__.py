@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks import storage
+from benchmarks import cdc, compute, flow, storage
 from benchmarks.report import Report
 
-SUITES = {"storage": storage.run}
+SUITES = {"flow": flow.run, "storage": storage.run, "compute": compute.run, "cdc": cdc.run}
 
 
 def main(names: list[str]) -> int:

@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from everview import __version__
+from everview.cdc.cli import app as cdc
 from everview.errors import EverviewError
+from everview.flow.cli import app as connector
 from everview.storage.cli import app as shard
 
 app = typer.Typer(
@@ -23,6 +25,8 @@ app = typer.Typer(
     epilog="Set EVERVIEW_DEBUG=1 to see the traceback of an error.",
 )
 app.add_typer(shard)
+app.add_typer(connector)
+app.add_typer(cdc)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,166 @@
+"""Channels: how the runtime and a driver exchange messages, and the loop that serves a driver of ours.
+
+A `Channel` is duplex. `Serving` runs a transactor on a thread of its own behind two queues: requests wait there while
+the driver commits, which is all that pipelining needs, and `REQUESTS_MAX` of them hold the runtime back. Responses
+need no limit: there are as many as the keys that were asked for. Closing a channel at any moment undoes what the
+driver has not committed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from everview.errors import EverviewError
+from everview.flow.errors import DriverFailed, DriverStalled
+from everview.flow.protocol import (
+    Acknowledge,
+    Acknowledged,
+    Flush,
+    Flushed,
+    Load,
+    Loaded,
+    Open,
+    Opened,
+    Request,
+    Response,
+    StartCommit,
+    StartedCommit,
+    Store,
+)
+
+if TYPE_CHECKING:
+    from everview.flow.drivers.contract import Transactor
+
+REQUESTS_MAX = 64  # batches of documents under way
+CLOSE_S = 10.0
+
+
+class Channel(Protocol):
+    """The runtime's end."""
+
+    def send(self, request: Request, timeout_s: float) -> None:
+        """Hand a request over; `DriverStalled` if the driver does not take it in time."""
+        ...
+
+    def receive(self, timeout_s: float) -> Response | None:
+        """The next response; None if there is none in time; `DriverFailed` if there will be none."""
+        ...
+
+    def end(self) -> None:
+        """End the conversation in order: no request follows, and the driver may finish."""
+        ...
+
+    def close(self) -> None:
+        """End it at once, whatever is under way."""
+        ...
+
+
+Connect = Callable[[Open], Channel]
+
+
+class Serving:
+    """A channel to a transactor in this process."""
+
+    def __init__(self, opening: Callable[[], Transactor], name: str = "driver") -> None:
+        """Start to serve; `opening` connects to the endpoint, on the driver's thread."""
+        self._opening = opening
+        self._requests: queue.Queue[Request | None] = queue.Queue(REQUESTS_MAX)
+        self._responses: queue.SimpleQueue[Response | BaseException] = queue.SimpleQueue()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    # The runtime's side
+
+    def send(self, request: Request, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                return self._requests.put(request, timeout=min(0.2, timeout_s))
+            except queue.Full:
+                if not self._thread.is_alive():
+                    return  # why it ended is the next response
+                if time.monotonic() > deadline:
+                    raise DriverStalled(f"the driver took no request within {timeout_s:g} s") from None
+
+    def receive(self, timeout_s: float) -> Response | None:
+        try:
+            response = self._responses.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        if isinstance(response, EverviewError):
+            raise response
+        if isinstance(response, BaseException):
+            raise DriverFailed("the driver failed", detail=f"{type(response).__name__}: {response}") from response
+        return response
+
+    def end(self) -> None:
+        with contextlib.suppress(queue.Full):
+            self._requests.put(None, timeout=CLOSE_S)
+        self._thread.join(CLOSE_S)
+        self.close()
+
+    def close(self) -> None:
+        self._closing.set()
+        with contextlib.suppress(queue.Full):
+            self._requests.put_nowait(None)
+        self._thread.join(CLOSE_S)
+
+    # The driver's side
+
+    def _run(self) -> None:
+        transactor: Transactor | None = None
+        try:
+            transactor = self._opening()
+            self._responses.put(Opened(transactor.checkpoint))
+            serve(transactor, self._incoming(), self._responses.put)
+        except BaseException as error:  # the runtime is told, whatever it is
+            self._responses.put(error)
+        finally:
+            if transactor is not None:
+                try:
+                    transactor.close()
+                except Exception as error:
+                    self._responses.put(error)
+
+    def _incoming(self) -> Iterator[Request]:
+        while True:
+            try:
+                request = self._requests.get(timeout=0.2)
+            except queue.Empty:
+                if self._closing.is_set():
+                    return
+                continue
+            if request is None or self._closing.is_set():
+                return
+            yield request
+
+
+def serve(transactor: Transactor, requests: Iterator[Request], respond: Callable[[Response], None]) -> None:
+    """Let a transactor answer requests, in order, until there are no more."""
+    acknowledged = False  # whether the last commit was acknowledged before the runtime asked
+    for request in requests:
+        if isinstance(request, Acknowledge):
+            if not acknowledged:
+                respond(Acknowledged(transactor.acknowledge()))
+            acknowledged = False
+        elif isinstance(request, Load):
+            transactor.load(request.binding, request.keys)
+        elif isinstance(request, Flush):
+            for binding, documents in transactor.flush():
+                respond(Loaded(binding, documents))
+            respond(Flushed())
+        elif isinstance(request, Store):
+            transactor.store(request.binding, request.documents)
+        elif isinstance(request, StartCommit):
+            started = transactor.start_commit(request.checkpoint)
+            respond(StartedCommit(started.state))
+            if started.commit is not None:
+                started.commit()
+                respond(Acknowledged())
+                acknowledged = True

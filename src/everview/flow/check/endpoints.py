@@ -1,0 +1,180 @@
+"""Endpoints for the suite: our own drivers with places of their own, and a way to read what arrived there.
+
+Where an endpoint has no reader, it is asked through the protocol itself, by loading every key.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from everview.flow.check.harness import Endpoint
+from everview.flow.check.receiver import Receiver
+from everview.flow.check.workload import Row
+from everview.flow.contract import Binding
+from everview.flow.drivers.contract import Driver
+from everview.flow.drivers.parquet import DELETED, TRANSACTION
+from everview.flow.drivers.registry import open_driver
+from everview.flow.drivers.sql import quoted
+from everview.flow.errors import InvalidMaterialization
+
+NAMES = ("totals", "view", "log")
+Rows = list[tuple[Row, bool]]
+
+
+def make_endpoint(
+    name: str, config: Mapping[str, Any], folder: Path, resource: Mapping[str, Any] | None = None
+) -> Endpoint:
+    """An endpoint for one run, with places that nothing else uses."""
+    maker = _MAKERS.get(name)
+    if maker is None:
+        raise InvalidMaterialization(f"no driver is called {name}", hint=f"one of {', '.join(_MAKERS)}")
+    return maker(dict(config), folder, resource)
+
+
+def _fresh() -> str:
+    return f"everview_check_{uuid.uuid4().hex[:10]}"
+
+
+def _plain(rows: list[Row]) -> Rows:
+    return [(row, False) for row in rows]
+
+
+def _tables(prefix: str, option: str = "table") -> dict[str, dict[str, str]]:
+    return {each: {option: f"{prefix}_{each}"} for each in NAMES}
+
+
+def _sqlite(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    driver = open_driver("sqlite", {"path": str(folder / "check.db"), **config})
+
+    def read(name: str, binding: Binding) -> Rows:
+        with sqlite3.connect(driver.config["path"]) as db:
+            db.row_factory = sqlite3.Row
+            rows = db.execute(f"SELECT * FROM {quoted(str(binding.resource['table']))}").fetchall()
+        return _plain([dict(row) for row in rows])
+
+    return Endpoint(driver, _tables(_fresh()), read)
+
+
+def _postgres(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    import psycopg
+    from psycopg.rows import dict_row
+
+    driver = open_driver("postgres", config)
+    resources = _tables(_fresh())
+
+    def read(name: str, binding: Binding) -> Rows:
+        with psycopg.connect(driver.config["connection"], row_factory=dict_row) as db:
+            return _plain(db.execute(f"SELECT * FROM {quoted(str(binding.resource['table']))}").fetchall())
+
+    def clean() -> None:
+        with psycopg.connect(driver.config["connection"]) as db:
+            for each in resources.values():
+                db.execute(f"DROP TABLE IF EXISTS {quoted(each['table'])}")
+
+    return Endpoint(driver, resources, read, clean=clean)
+
+
+def _delta(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    from deltalake import DeltaTable
+
+    driver = open_driver("delta", config)
+
+    def read(name: str, binding: Binding) -> Rows:
+        return _plain(DeltaTable(str(binding.resource["path"])).to_pyarrow_table().to_pylist())
+
+    base = folder / _fresh()
+    return Endpoint(driver, {each: {"path": str(base / each)} for each in NAMES}, read)
+
+
+def _parquet(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    driver = open_driver("parquet", {"path": str(folder / _fresh()), **config})
+
+    def read(name: str, binding: Binding) -> Rows:
+        files = sorted((Path(driver.config["path"]) / name).glob("*.parquet"))
+        rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+        rows.sort(key=lambda row: row.get(TRANSACTION, 0))
+        return [(row, bool(row.get(DELETED, False))) for row in rows]
+
+    return Endpoint(driver, {each: {"folder": each} for each in NAMES}, read)
+
+
+def _redis(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    driver = open_driver("redis", config)
+    return Endpoint(driver, {"view": {"prefix": f"{_fresh()}:view"}}, exact=False)
+
+
+def _webhook(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    receiver = Receiver()
+    driver = open_driver("webhook", {"batch_rows": 3, **config, "url": receiver.url})
+
+    def read(name: str, binding: Binding) -> Rows:
+        return receiver.rows(binding)
+
+    # Two bindings of one collection cannot be told apart by what is posted.
+    return Endpoint(driver, {"view": {}, "log": {}}, read, exact=False, fenced=False, clean=receiver.close)
+
+
+def _kafka(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    driver = open_driver("kafka", config)
+
+    def read(name: str, binding: Binding) -> Rows:
+        return _kafka_rows(driver, str(binding.resource["topic"]))
+
+    return Endpoint(driver, _tables(_fresh(), "topic"), read)
+
+
+def _kafka_rows(driver: Driver, topic: str) -> Rows:
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+    settings = {
+        "group.id": "check",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 10,
+    }
+    properties = json.loads(driver.config.get("properties", "{}"))
+    consumer = Consumer({"bootstrap.servers": driver.config["brokers"], **properties, **settings})
+    rows: Rows = []
+    try:
+        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        for partition in partitions:
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+            while True:
+                message = consumer.poll(5.0)
+                if message is None:
+                    continue
+                error = message.error()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    break
+                key, value = message.key(), message.value()
+                rows.append((json.loads(key or b"{}"), True) if value is None else (json.loads(value), False))
+    finally:
+        consumer.close()
+    return rows
+
+
+def _command(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    driver = open_driver("command", config)
+    template = json.dumps(dict(resource or {"table": "{name}"}))
+    prefix = _fresh()
+    resources = {each: json.loads(template.replace("{name}", f"{prefix}_{each}")) for each in NAMES}
+    return Endpoint(driver, resources)
+
+
+_MAKERS: dict[str, Callable[[dict[str, Any], Path, Mapping[str, Any] | None], Endpoint]] = {
+    "sqlite": _sqlite,
+    "postgres": _postgres,
+    "delta": _delta,
+    "parquet": _parquet,
+    "redis": _redis,
+    "webhook": _webhook,
+    "kafka": _kafka,
+    "command": _command,
+}

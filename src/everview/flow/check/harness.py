@@ -1,0 +1,195 @@
+"""What a scenario works with: a workload, an endpoint, tasks with triggers on them, and the final comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from everview.flow.channel import Channel, Serving
+from everview.flow.check.shim import Crash, Shim, Trigger
+from everview.flow.check.workload import ACCOUNT_NAMES, Row, Workload, bindings, summary, without_repeats
+from everview.flow.contract import Binding, Spec
+from everview.flow.drivers.contract import Driver, Guarantee, Transactor
+from everview.flow.errors import DriverFailed, FencedOff, FlowError
+from everview.flow.keyrange import WHOLE, KeyRange
+from everview.flow.protocol import Acknowledge, Flush, Flushed, Load, Loaded, Open
+from everview.flow.recovery_log import RecoveryLog
+from everview.flow.runtime import Limits, Task
+from everview.flow.source import Source
+from everview.storage.blob.memory import MemoryBlob
+from everview.storage.consensus.memory import MemoryConsensus
+from everview.storage.environment import Environment
+
+STALL_S = 60.0
+
+
+class Wrong(FlowError):
+    """The endpoint does not hold what it must, or something that must fail did not."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A driver, places for the bindings of the workload, and a way to look at what arrived there."""
+
+    driver: Driver
+    resources: Mapping[str, Mapping[str, Any]]
+    read: Callable[[str, Binding], list[tuple[Row, bool]]] | None = None
+    exact: bool = True  # exactly once; else what is delivered may be there more than once
+    fenced: bool = True  # a zombie can change nothing
+    aborts: bool = True  # what was not committed is not seen
+    clean: Callable[[], None] = field(default=lambda: None)
+
+    @property
+    def deltas(self) -> bool:
+        """Whether what arrives are changes."""
+        return self.driver.delta_only
+
+
+@dataclass
+class Parts:
+    """What a scenario is run with; a deliberate defect replaces some of it."""
+
+    task: type[Task] = Task
+    log: type[RecoveryLog] = RecoveryLog
+    wrap: Callable[[Transactor], Transactor] | None = None
+    limits: Limits = field(default_factory=lambda: Limits(stall_s=STALL_S, heartbeat_s=3600.0))
+
+
+class Harness:
+    """One run of one scenario."""
+
+    def __init__(
+        self, endpoint: Endpoint, folder: Path, *, name: str, seed: int = 0, parts: Parts | None = None
+    ) -> None:
+        self.endpoint, self.parts = endpoint, parts or Parts()
+        self.seed = seed
+        self.environment = Environment(MemoryConsensus(), MemoryBlob(), folder, background=False)
+        self.workload = Workload(self.environment, seed)
+        self.names = [each for each in ("totals", "view", "log") if each in endpoint.resources]
+        driver = endpoint.driver
+        made = bindings(driver, endpoint.resources)
+        self.spec = Spec(name, driver.name, made, driver.config)
+        self.log = self.parts.log(self.environment, name)
+        self.transcript: list[str] = []
+        driver.validate(self.spec)
+        driver.apply(self.spec)
+
+    def write(self, transactions: int = 1) -> None:
+        """Move the collections on."""
+        self.workload.write(transactions)
+
+    def task(self, range: KeyRange = WHOLE, *triggers: Trigger, limits: Limits | None = None) -> Task:
+        """A task on a range, not yet open."""
+        return self.parts.task(
+            self.spec,
+            range,
+            source=Source(self.environment, self.spec.bindings),
+            log=self.log,
+            connect=lambda request: Shim(self._connect(request), list(triggers), self.transcript),
+            keys=self.endpoint.driver.keys,
+            repeatable=self.endpoint.driver.guarantee is Guarantee.AT_LEAST_ONCE,
+            limits=limits or self.parts.limits,
+        )
+
+    def _connect(self, request: Open) -> Channel:
+        wrap, driver = self.parts.wrap, self.endpoint.driver
+        if wrap is None:
+            return driver.connect(request)
+        return Serving(lambda: wrap(driver.open(request.spec, request.range, request.state)))
+
+    def deliver(self, range: KeyRange = WHOLE, *triggers: Trigger) -> None:
+        """Open, deliver all there is, and end in order."""
+        task = self.task(range, *triggers)
+        orderly = False
+        try:
+            task.open()
+            task.drain()
+            orderly = True
+        finally:
+            task.close(orderly=orderly)
+
+    def crash(self, *triggers: Trigger, range: KeyRange = WHOLE) -> None:
+        """Deliver until a trigger ends it."""
+        try:
+            self.deliver(range, *triggers)
+        except Crash:
+            return
+        raise Wrong("the fault was never reached", detail=" ".join(self.transcript[-30:]))
+
+    def meanwhile(self, work: Callable[[], None]) -> Callable[[], None]:
+        """What others do while a task stands still; that it fails is not to be taken for the task's failure."""
+
+        def act() -> None:
+            try:
+                work()
+            except FlowError as error:
+                raise Wrong("the new owner failed", detail=str(error)) from error
+
+        return act
+
+    def must_fail(self, work: Callable[[], None]) -> None:
+        """What a zombie does must fail, as fenced off or because the endpoint threw it out."""
+        try:
+            work()
+        except (FencedOff, DriverFailed):
+            return
+        raise Wrong("a zombie was not fenced off")
+
+    def verify(self) -> None:
+        """Compare the endpoint with the source."""
+        for at, (name, binding) in enumerate(zip(self.names, self.spec.bindings, strict=True)):
+            if self.endpoint.read is not None:
+                rows = self.endpoint.read(name, binding)
+            elif binding.delta_updates:
+                continue  # nobody but its own readers can tell
+            else:
+                rows = self._load(at, binding)
+            found = summary(name, rows, deltas=self.endpoint.deltas)
+            expected = self.workload.expected(name)
+            if not self.endpoint.exact:
+                found, expected = without_repeats(found), without_repeats(expected)
+            if found != expected:
+                raise Wrong(f"binding {name} is wrong", detail=_difference(found, expected))
+
+    def _load(self, at: int, binding: Binding) -> list[tuple[Row, bool]]:
+        """What the endpoint gives when asked for every key that there may be."""
+        row = self.log.open(WHOLE)
+        channel = self.endpoint.driver.connect(Open(self.spec, WHOLE, row.state))
+        try:
+            self._next(channel)
+            channel.send(Acknowledge(), STALL_S)
+            self._next(channel)
+            channel.send(Load(at, pa.table({binding.key[0]: pa.array(ACCOUNT_NAMES)})), STALL_S)
+            channel.send(Flush(), STALL_S)
+            rows: list[tuple[Row, bool]] = []
+            while not isinstance(message := self._next(channel), Flushed):
+                assert isinstance(message, Loaded)
+                rows += [(each, False) for each in message.documents.to_pylist()]
+            return rows
+        finally:
+            channel.close()
+
+    def _next(self, channel: Channel) -> Any:
+        response = channel.receive(STALL_S)
+        if response is None:
+            raise DriverFailed("the driver said nothing")
+        return response
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.environment.close()
+
+
+def _difference(found: Any, expected: Any) -> str:
+    missing = {key: value for key, value in expected.items() if found.get(key) != value}
+    wrong = {key: value for key, value in found.items() if expected.get(key) != value}
+    return json.dumps({"expected": _shown(missing), "found": _shown(wrong)}, ensure_ascii=False)[:1000]
+
+
+def _shown(values: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(key): value for key, value in list(values.items())[:8]}

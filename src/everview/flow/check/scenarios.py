@@ -1,0 +1,392 @@
+"""The scenarios: what befalls a materialization, and that the endpoint holds exactly what it must afterwards.
+
+Each scenario is a function of a `Harness`. The docstring of each is its line in the report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from everview.flow.check.harness import Harness, Wrong
+from everview.flow.check.shim import Crash, Trigger, crash
+from everview.flow.drivers.contract import Started, Transactor
+from everview.flow.errors import DriverStalled
+from everview.flow.keyrange import WHOLE, KeyRange
+from everview.flow.protocol import (
+    Acknowledge,
+    Acknowledged,
+    Flush,
+    Flushed,
+    Message,
+    Opened,
+    StartCommit,
+    StartedCommit,
+    StateUpdate,
+    Store,
+)
+from everview.flow.runtime import Limits
+
+LOW, HIGH = WHOLE.split(2)
+SETTLE_S = 0.15  # for a driver's commit that has begun
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A name, what it does, and what it asks of an endpoint."""
+
+    name: str
+    run: Callable[[Harness], None]
+    needs_fence: bool = False
+    aborts: bool = False  # leaves transactions at the endpoint that were not committed
+    in_process: bool = False  # reaches into the driver
+
+    @property
+    def about(self) -> str:
+        """One line."""
+        return (self.run.__doc__ or "").strip().rstrip(".")
+
+
+SCENARIOS: list[Scenario] = []
+
+
+def scenario(
+    *, needs_fence: bool = False, aborts: bool = False, in_process: bool = False
+) -> Callable[[Callable[[Harness], None]], Callable[[Harness], None]]:
+    """Enter a function in the list."""
+
+    def enter(run: Callable[[Harness], None]) -> Callable[[Harness], None]:
+        SCENARIOS.append(Scenario(run.__name__, run, needs_fence, aborts, in_process))
+        return run
+
+    return enter
+
+
+def _crash_at(harness: Harness, message: type[Message], *, when: str = "after", settle_s: float = 0.0) -> None:
+    """Two transactions that go well, one that is struck, and one more after the restart."""
+    harness.write(3)
+    harness.deliver()
+    harness.write(2)
+
+    def act() -> None:
+        time.sleep(settle_s)
+        crash()
+
+    harness.crash(Trigger(message, act, when="before" if when == "before" else "after"))
+    harness.write(2)
+    harness.deliver()
+    harness.verify()
+
+
+@scenario()
+def transactions(harness: Harness) -> None:
+    """Transactions one after another, the next prepared while the last one commits."""
+    for _ in range(3):
+        harness.write(2)
+        harness.deliver()
+    task = harness.task()
+    task.open()
+    for _ in range(5):
+        harness.write()
+        task.transact()
+    task.drain()
+    task.close(orderly=True)
+    harness.verify()
+
+
+@scenario()
+def crash_at_open(harness: Harness) -> None:
+    """A crash right after the endpoint was opened."""
+    _crash_at(harness, Opened)
+
+
+@scenario()
+def crash_before_flush(harness: Harness) -> None:
+    """A crash with all loads sent, before Flush."""
+    _crash_at(harness, Flush, when="before")
+
+
+@scenario()
+def crash_at_flushed(harness: Harness) -> None:
+    """A crash with everything loaded and nothing stored."""
+    _crash_at(harness, Flushed)
+
+
+@scenario(aborts=True)
+def crash_in_mid_store(harness: Harness) -> None:
+    """A crash with some documents of a transaction stored and others not."""
+    _crash_at(harness, Store, settle_s=SETTLE_S)
+
+
+@scenario(aborts=True)
+def crash_before_start_commit(harness: Harness) -> None:
+    """A crash with all documents stored, before StartCommit."""
+    _crash_at(harness, StartCommit, when="before", settle_s=SETTLE_S)
+
+
+@scenario()
+def crash_at_start_commit(harness: Harness) -> None:
+    """A crash right after StartCommit: the endpoint may commit, and nobody hears of it."""
+    _crash_at(harness, StartCommit)
+
+
+@scenario()
+def crash_between_the_commits(harness: Harness) -> None:
+    """A crash after the endpoint's commit and before the recovery log's."""
+    _crash_at(harness, StartedCommit, settle_s=SETTLE_S)
+
+
+@scenario()
+def crash_before_acknowledge(harness: Harness) -> None:
+    """A crash after the recovery log's commit, before the driver is told."""
+    harness.write(3)
+    harness.deliver()
+    harness.write(2)
+    # The first Acknowledge is the one of the opening.
+    harness.crash(Trigger(Acknowledge, crash, nth=2, when="before"))
+    harness.deliver()
+    harness.verify()
+    harness.write(2)
+    harness.deliver()
+    harness.verify()
+
+
+@scenario()
+def replayed_acknowledge(harness: Harness) -> None:
+    """Acknowledge comes again, and again, with a state that has already been applied."""
+    harness.write(3)
+    harness.crash(Trigger(Acknowledged, crash, nth=2))
+    for _ in range(2):
+        harness.crash(Trigger(Acknowledged, crash))
+    harness.write(2)
+    harness.deliver()
+    harness.verify()
+
+
+@scenario()
+def crash_again_and_again(harness: Harness) -> None:
+    """Crashes at one message after another, transaction by transaction."""
+    rng = random.Random(f"crashes {harness.seed}")
+    kinds: list[type[Message]] = [Opened, Flushed, StartCommit, StartedCommit, Acknowledged]
+    if harness.endpoint.aborts:
+        kinds.append(Store)
+    for _ in range(8):
+        harness.write(rng.randint(1, 3))
+        with contextlib.suppress(Crash):
+            harness.deliver(WHOLE, Trigger(rng.choice(kinds), crash, nth=rng.randint(1, 2)))
+    harness.deliver()
+    harness.verify()
+
+
+def _zombie(harness: Harness, message: type[Message], nth: int = 1) -> None:
+    """A task stands still before a message while a new owner takes over and goes on; then it moves again."""
+    harness.write(3)
+    harness.deliver()
+    harness.write(2)
+
+    def take_over() -> None:
+        harness.deliver()
+        harness.write(2)
+        harness.deliver()
+
+    zombie = harness.task(WHOLE, Trigger(message, harness.meanwhile(take_over), nth=nth, when="before"))
+    zombie.open()
+    try:
+        harness.must_fail(zombie.drain)
+    finally:
+        zombie.close()
+    harness.verify()
+    harness.write(2)
+    harness.deliver()
+    harness.verify()
+
+
+@scenario(needs_fence=True, aborts=True)
+def zombie_at_store(harness: Harness) -> None:
+    """A zombie wakes in the middle of its stores, after a new owner has gone on."""
+    _zombie(harness, Store)
+
+
+@scenario(needs_fence=True, aborts=True)
+def zombie_at_commit(harness: Harness) -> None:
+    """A zombie wakes with everything stored and commits, after a new owner has gone on."""
+    _zombie(harness, StartCommit)
+
+
+@scenario(needs_fence=True, aborts=True)
+def zombie_at_acknowledge(harness: Harness) -> None:
+    """A zombie wakes after its commit and acknowledges what a new owner has applied and passed."""
+    harness.write(3)
+
+    def take_over() -> None:
+        harness.deliver()
+        harness.write(2)
+        harness.deliver()
+
+    zombie = harness.task(WHOLE, Trigger(Acknowledge, harness.meanwhile(take_over), nth=2, when="before"))
+    try:
+        zombie.open()
+        harness.must_fail(zombie.drain)
+    finally:
+        zombie.close()
+    harness.verify()
+
+
+@scenario(in_process=True)
+def stalled_commit(harness: Harness) -> None:
+    """Commits are slow, and the next transaction's loads are sent meanwhile: they must see what was committed."""
+    _slowly(harness, 0.0, 0.05)
+    harness.write(2)
+    task = harness.task()
+    task.open()
+    for _ in range(4):
+        task.transact()
+        harness.write()
+    task.drain()
+    task.close(orderly=True)
+    harness.verify()
+
+
+@scenario(needs_fence=True, aborts=True, in_process=True)
+def stall_beyond_the_limit(harness: Harness) -> None:
+    """The driver stalls for so long that the runtime gives up and starts anew, and then it commits after all."""
+    harness.write(3)
+    harness.deliver()
+    wrap = harness.parts.wrap
+    _slowly(harness, 0.6, 0.0)
+    harness.write(2)
+    stalled = harness.task(limits=Limits(stall_s=0.2, heartbeat_s=3600.0))
+    try:
+        stalled.open()
+        stalled.drain()
+    except DriverStalled:
+        pass
+    else:
+        raise Wrong("a driver that says nothing was not given up on")
+    harness.parts.wrap = wrap
+    harness.deliver()
+    time.sleep(0.8)  # by now the stalled driver has come around
+    stalled.close()
+    harness.verify()
+    harness.write(2)
+    harness.deliver()
+    harness.verify()
+
+
+def _slowly(harness: Harness, before_s: float, after_s: float) -> None:
+    inner = harness.parts.wrap
+    harness.parts.wrap = lambda made: Slow(inner(made) if inner else made, before_s, after_s)
+
+
+class Slow(Transactor):
+    """A transactor whose commits take their time."""
+
+    def __init__(self, inner: Transactor, before_s: float, after_s: float) -> None:
+        super().__init__()
+        self._inner, self._before_s, self._after_s = inner, before_s, after_s
+        self.checkpoint = inner.checkpoint
+
+    def load(self, binding: int, keys: pa.Table) -> None:
+        self._inner.load(binding, keys)
+
+    def flush(self) -> Iterator[tuple[int, pa.Table]]:
+        return self._inner.flush()
+
+    def store(self, binding: int, documents: pa.Table) -> None:
+        self._inner.store(binding, documents)
+
+    def start_commit(self, checkpoint: str) -> Started:
+        time.sleep(self._before_s)
+        started = self._inner.start_commit(checkpoint)
+        commit = started.commit
+        return started if commit is None else Started(started.state, lambda: self._commit(commit))
+
+    def _commit(self, commit: Callable[[], None]) -> None:
+        time.sleep(self._after_s)
+        commit()
+
+    def acknowledge(self) -> StateUpdate | None:
+        time.sleep(self._after_s)
+        return self._inner.acknowledge()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _split(harness: Harness, message: type[Message], nth: int) -> None:
+    """The range is split in two while its task stands before a message; the task must not get any further."""
+    harness.write(3)
+    harness.deliver()
+    harness.write(2)
+
+    def split() -> None:
+        harness.deliver(LOW)
+        harness.write()
+        harness.deliver(HIGH)
+
+    parent = harness.task(WHOLE, Trigger(message, harness.meanwhile(split), nth=nth, when="before"))
+    try:
+        parent.open()
+        harness.must_fail(parent.drain)
+    finally:
+        parent.close()
+    harness.write()
+    harness.deliver(LOW)
+    harness.deliver(HIGH)
+    harness.verify()
+
+
+@scenario(needs_fence=True, aborts=True)
+def split_during_store(harness: Harness) -> None:
+    """A range is split in two in the middle of its stores."""
+    _split(harness, Store, 1)
+
+
+@scenario(needs_fence=True, aborts=True)
+def split_during_commit(harness: Harness) -> None:
+    """A range is split in two after its commit and before it is acknowledged: both halves inherit it."""
+    _split(harness, Acknowledge, 2)
+
+
+@scenario()
+def join_after_split(harness: Harness) -> None:
+    """Two halves that are at different times are joined again, then split, then joined."""
+    harness.write(3)
+    harness.deliver()
+    for _ in range(2):
+        harness.write(2)
+        harness.deliver(LOW)
+        harness.write(2)
+        harness.deliver(HIGH)
+        harness.write(2)
+        harness.deliver()
+        harness.verify()
+
+
+@scenario()
+def join_with_staged_commits(harness: Harness) -> None:
+    """Two halves crash after their commits, before they are acknowledged, and are joined: both are still due."""
+    harness.write(10)  # so many that both halves have something to commit
+    for half in (LOW, HIGH):
+        harness.crash(Trigger(Acknowledge, crash, nth=2, when="before"), range=half)
+        harness.write()
+    harness.deliver()
+    harness.verify()
+
+
+@scenario()
+def ranges_cut_across(harness: Harness) -> None:
+    """Ranges change to others that cut across them, in any order, each at a time of its own."""
+    harness.write(3)
+    quarters, thirds = WHOLE.split(4), WHOLE.split(3)
+    uneven = [KeyRange(0, quarters[0].end), KeyRange(quarters[1].begin, WHOLE.end)]
+    for ranges in ([LOW, HIGH], uneven, thirds, quarters, [WHOLE]):
+        for each in ranges:
+            harness.write()
+            harness.deliver(each)
+    harness.verify()

@@ -1,0 +1,73 @@
+"""Running the scenarios against an endpoint: one result for each, and why those that do not apply were left out."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from everview.flow.check.harness import Endpoint, Harness, Parts
+from everview.flow.check.scenarios import SCENARIOS, Scenario
+from everview.flow.drivers.command import CommandDriver
+
+MakeEndpoint = Callable[[Path], Endpoint]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a scenario."""
+
+    scenario: Scenario
+    passed: bool
+    skipped: str | None = None
+    error: str | None = None
+    seconds: float = 0.0
+
+
+def not_for(scenario: Scenario, endpoint: Endpoint) -> str | None:
+    """Why a scenario does not apply to an endpoint, if so."""
+    if scenario.needs_fence and not endpoint.fenced:
+        return "what only pushes cannot be fenced"
+    if scenario.aborts and not endpoint.aborts:
+        return "the mock broker does not honour aborted transactions"
+    if scenario.in_process and isinstance(endpoint.driver, CommandDriver):
+        return "a program cannot be reached into"
+    return None
+
+
+def run_scenario(
+    scenario: Scenario, endpoint: Endpoint, folder: Path, *, seed: int = 0, parts: Parts | None = None
+) -> None:
+    """One scenario; raises whatever is wrong."""
+    harness = Harness(endpoint, folder, name=f"check-{folder.name}", seed=seed, parts=parts)
+    try:
+        scenario.run(harness)
+    finally:
+        harness.close()
+
+
+def run_suite(make: MakeEndpoint, *, seed: int = 0, only: str | None = None) -> Iterator[Result]:
+    """All scenarios, or those whose names contain `only`, each with an endpoint of its own."""
+    for scenario in SCENARIOS:
+        if only is not None and only not in scenario.name:
+            continue
+        with tempfile.TemporaryDirectory(prefix="everview-check-") as made:
+            folder = Path(made)
+            endpoint = make(folder)
+            try:
+                reason = not_for(scenario, endpoint)
+                if reason is not None:
+                    yield Result(scenario, True, skipped=reason)
+                    continue
+                started = time.perf_counter()
+                try:
+                    run_scenario(scenario, endpoint, folder, seed=seed)
+                except Exception as error:
+                    shown = endpoint.driver.hide(str(error) or type(error).__name__)
+                    yield Result(scenario, False, error=shown, seconds=time.perf_counter() - started)
+                else:
+                    yield Result(scenario, True, seconds=time.perf_counter() - started)
+            finally:
+                endpoint.clean()

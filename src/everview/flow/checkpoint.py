@@ -1,0 +1,89 @@
+"""Checkpoints: how far a split has delivered its collections, place by place.
+
+A checkpoint gives each place of a split's range a frontier: every update before it is in the view, none at or beyond
+it is. One frontier would do but for joins, where the parts were at different times: so it is a list of ranges, and
+the next commit makes it one again. To the driver a checkpoint is opaque text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from everview.flow.errors import DriverFailed
+from everview.flow.keyrange import WHOLE, KeyRange, Places
+from everview.storage.shard import FOREVER
+from everview.timely.hashing import I64
+
+START = 0  # nothing was delivered yet: all that the collection holds is still to come
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Frontiers of disjoint ranges in ascending order."""
+
+    pieces: tuple[tuple[KeyRange, int], ...]
+
+    @classmethod
+    def at(cls, range: KeyRange, frontier: int) -> Checkpoint:
+        """One frontier for all of a range."""
+        return cls(((range, frontier),))
+
+    @classmethod
+    def merged(cls, checkpoints: Iterable[Checkpoint]) -> Checkpoint:
+        """The checkpoint of several disjoint ranges together; neighbours with one frontier become one."""
+        pieces: list[tuple[KeyRange, int]] = []
+        for range, frontier in sorted(piece for each in checkpoints for piece in each.pieces):
+            if pieces and pieces[-1][1] == frontier and pieces[-1][0].end + 1 == range.begin:
+                pieces[-1] = (KeyRange(pieces[-1][0].begin, range.end), frontier)
+            else:
+                pieces.append((range, frontier))
+        return cls(tuple(pieces))
+
+    def within(self, range: KeyRange) -> Checkpoint:
+        """What it says of a part of its places; of those that it says nothing about, that nothing was delivered."""
+        pieces = [(common, frontier) for each, frontier in self.pieces if (common := each.meet(range))]
+        missing = [range]
+        for each, _ in pieces:
+            missing = [rest for gap in missing for rest in gap.minus(each)]
+        return Checkpoint.merged([Checkpoint(tuple(pieces)), Checkpoint(tuple((gap, START) for gap in missing))])
+
+    @property
+    def simple(self) -> bool:
+        """Whether one frontier is everyone's: no key's place need be known."""
+        return len(self.pieces) == 1 and self.pieces[0][0] == WHOLE
+
+    @property
+    def lowest(self) -> int:
+        """The least frontier: from here on the history is still needed."""
+        return min(frontier for _, frontier in self.pieces)
+
+    @property
+    def highest(self) -> int:
+        """The greatest frontier."""
+        return max(frontier for _, frontier in self.pieces)
+
+    def frontiers(self, places: Places) -> I64:
+        """The frontier of each place; `FOREVER`, so nothing, for places that are not ours."""
+        result = np.full(len(places), FOREVER, dtype=np.int64)
+        for range, frontier in self.pieces:
+            result[range.holds(places)] = frontier
+        return result
+
+    def encode(self) -> str:
+        """As text."""
+        return json.dumps([[str(range), frontier] for range, frontier in self.pieces], separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, text: str) -> Checkpoint:
+        """From text; a text that is none was not written by us."""
+        try:
+            pieces = tuple((KeyRange.parse(range), int(frontier)) for range, frontier in json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise DriverFailed("the endpoint returned a checkpoint that is none", detail=str(error)) from error
+        if not pieces:
+            raise DriverFailed("the endpoint returned an empty checkpoint")
+        return cls(pieces)

@@ -1,0 +1,1 @@
+"""Drivers: one file for each kind of endpoint, all of the shape that `contract` describes."""

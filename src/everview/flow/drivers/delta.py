@@ -1,0 +1,340 @@
+"""Delta Lake: the recovery log is authoritative, and what was staged becomes one commit of the table, exactly once.
+
+New documents are written as data files of the table that its log does not know yet, updates and deletes as files
+beside it. Once the recovery log has the transaction, one commit adds the files, or merges them, and carries the
+transaction's number as Delta's own application transaction: a number that the table has is never applied again, and of
+two that try at once one loses and looks again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from everview.flow.contract import DELETE, EXISTS, Binding, Spec
+from everview.flow.drivers.contract import (
+    Driver,
+    Guarantee,
+    Keys,
+    Option,
+    Pattern,
+    Started,
+    Transactor,
+    Validated,
+    plain_constraints,
+)
+from everview.flow.errors import DriverFailed, InvalidMaterialization, Retracted
+from everview.flow.keyrange import KeyRange
+from everview.flow.libraries import library
+from everview.flow.protocol import State, StateUpdate
+
+STAGED = "_everview"  # readers of a table pass over folders that start so
+LOOKUP_KEYS = 5000  # keys in one query
+COMMITS_MAX = 20  # tries against others who write the table at the same time
+
+_turns: dict[str, threading.Lock] = {}  # merges of one process take turns on a table instead of racing
+
+
+class DeltaDriver(Driver):
+    """Delta tables, in a folder or an object store."""
+
+    name = "delta"
+    pattern = Pattern.IDEMPOTENT_APPLY
+    guarantee = Guarantee.EXACTLY_ONCE
+    keys = Keys.CHECKED
+    interval_ms = 1000
+    options = (Option("storage_options", "a JSON object for the object store", secret=True),)
+    resource_options = (Option("path", "the table's folder or URL", required=True),)
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        library("deltalake", "deltalake", "delta")
+        given = self.config.get("storage_options")
+        try:
+            self._storage = json.loads(given) if given else None
+        except ValueError:
+            raise InvalidMaterialization("storage_options of delta is not a JSON object") from None
+
+    def validate(self, spec: Spec) -> list[Validated]:
+        result = []
+        for binding in spec.bindings:
+            path = str(binding.resource["path"])
+            if _is_table(path, self._storage):
+                table = _table(path, self._storage)
+                if table.metadata().partition_columns or "deletionVectors" in (table.protocol().reader_features or ()):
+                    raise InvalidMaterialization(
+                        f"the Delta table {path} exists, with partitions or deletion vectors",
+                        hint="choose another path",
+                    )
+                found = pa.schema(table.schema())
+                if [(f.name, f.type) for f in found] != [(f.name, f.type) for f in binding.schema]:
+                    raise InvalidMaterialization(
+                        f"the Delta table {path} exists and cannot hold the sink",
+                        detail=f"it has {_columns(found)}; the sink has {_columns(binding.schema)}",
+                        hint="choose another path",
+                    )
+            result.append(Validated(plain_constraints(binding), (path,), binding.delta_updates))
+        return result
+
+    def apply(self, spec: Spec) -> str:
+        from deltalake import DeltaTable
+
+        for binding in spec.bindings:
+            path = str(binding.resource["path"])
+            if not _is_table(path, self._storage):
+                DeltaTable.create(path, binding.schema, mode="ignore", storage_options=self._storage)
+        return "tables are there"
+
+    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+        tables = [_Table(self._storage, each) for each in spec.bindings]
+        return DeltaTransactor(tables, spec, range, state)
+
+
+class _Table:
+    """One table, and the files that are staged for it."""
+
+    def __init__(self, storage: dict[str, str] | None, binding: Binding) -> None:
+        self._storage, self.binding = storage, binding
+        self.path = str(binding.resource["path"])
+        self.turn = _turns.setdefault(self.path, threading.Lock())
+
+    def open(self) -> Any:
+        return _table(self.path, self._storage)
+
+    def rows(self, condition: str) -> pa.Table:
+        """The rows that satisfy a condition."""
+        from deltalake import QueryBuilder
+
+        columns = ", ".join(map(_name, self.binding.names))
+        query = QueryBuilder().register("t", self.open()).execute(f"SELECT {columns} FROM t WHERE {condition}")
+        return pa.table(query.read_all()).cast(self.binding.schema)
+
+    def files(self) -> pa.fs.FileSystem:
+        from deltalake.fs import DeltaStorageHandler
+
+        return pa.fs.PyFileSystem(DeltaStorageHandler.from_table(self.open()._table, self._storage))
+
+
+class _Staging:
+    """The files of one transaction for one table: rows to add, and rows to merge."""
+
+    def __init__(self, table: _Table, range: KeyRange) -> None:
+        self._table, self._range = table, range
+        self._files = table.files()
+        self._open: dict[str, tuple[str, pq.ParquetWriter]] = {}
+        self._rows = {"add": 0, "merge": 0}
+
+    def write(self, documents: pa.Table) -> None:
+        binding = self._table.binding
+        delete = documents.column(DELETE)
+        if binding.delta_updates:
+            if pc.any(delete).as_py():
+                raise Retracted(
+                    f"a key of collection {binding.collection} was deleted, and a table of delta updates can only grow"
+                )
+            self._append("add", documents.drop_columns([EXISTS, DELETE]))
+            return
+        known = pc.or_(documents.column(EXISTS), delete)
+        if not pc.any(known).as_py():
+            self._append("add", documents.drop_columns([EXISTS, DELETE]))
+            return
+        rows = documents.drop_columns([EXISTS])
+        for kind, chosen in (
+            ("merge", rows.filter(known)),
+            ("add", rows.filter(pc.invert(known)).drop_columns([DELETE])),
+        ):
+            if chosen.num_rows:
+                self._append(kind, chosen)
+
+    def _append(self, kind: str, rows: pa.Table) -> None:
+        if kind not in self._open:
+            name = f"{self._range}-{uuid.uuid4().hex}.parquet"
+            path = f"part-{name}" if kind == "add" else f"{STAGED}/{name}"
+            texts = [field.name for field in rows.schema if pa.types.is_string(field.type)]  # what may well repeat
+            writer = pq.ParquetWriter(
+                path, rows.schema, filesystem=self._files, compression="snappy", use_dictionary=texts or False
+            )
+            self._open[kind] = path, writer
+        self._open[kind][1].write_table(rows)
+        self._rows[kind] += rows.num_rows
+
+    def finish(self) -> dict[str, Any]:
+        """Make the files durable; gives what there is to apply."""
+        found = {}
+        for kind, (path, writer) in self._open.items():
+            writer.close()
+            found[kind] = [path, self._rows[kind], self._files.get_file_info(path).size]
+        return found
+
+    def discard(self) -> None:
+        for path, writer in self._open.values():
+            writer.close()
+            self._files.delete_file(path)
+
+
+class DeltaTransactor(Transactor):
+    """One range of keys in Delta tables."""
+
+    def __init__(self, tables: list[_Table], spec: Spec, range: KeyRange, state: State) -> None:
+        super().__init__()
+        self._tables, self._spec, self._range = tables, spec, range
+        self._pending = {name: dict(each) for name, each in state.items()}  # also of the ranges that this one came from
+        applied = [table.open().transaction_version(self._app(str(range))) or 0 for table in tables]
+        self._number = max([int(each["number"]) for each in self._pending.values()] + applied, default=0)
+        self._staging: dict[int, _Staging] = {}
+
+    def _app(self, range: str) -> str:
+        return f"everview/{self._spec.name}/{range}"
+
+    def acknowledge(self) -> StateUpdate | None:
+        todo = [name for name, each in self._pending.items() if each.get("files")]
+        for name in todo:
+            entry = self._pending[name]
+            for at, files in entry["files"].items():
+                self._apply(self._tables[int(at)], self._app(name), int(entry["number"]), files)
+        if not todo:
+            return None
+        mine = str(self._range)
+        cleared: dict[str, Any] = {name: None for name in self._pending if name != mine}
+        self._pending = {mine: {"number": self._number, "files": {}}}
+        return StateUpdate({**cleared, mine: {"number": self._number, "files": None}})
+
+    def _apply(self, table: _Table, app: str, number: int, files: Mapping[str, Any]) -> None:
+        """One commit of the table, unless it has the number."""
+        from deltalake import CommitProperties, Transaction
+        from deltalake.exceptions import CommitFailedError
+
+        for attempt in range(COMMITS_MAX):
+            with table.turn:
+                delta = table.open()
+                if (delta.transaction_version(app) or 0) >= number:
+                    break
+                properties = CommitProperties(app_transactions=[Transaction(app, number)])
+                try:
+                    _commit(delta, table, files, properties)
+                    break
+                except CommitFailedError as error:
+                    failure = error
+            time.sleep(min(2.0, 0.05 * 2**attempt))
+        else:
+            raise DriverFailed(f"the Delta table {table.path} is written too often by others", detail=str(failure))
+        if "merge" in files:
+            for path, _, _ in files.values():  # with a merge, rows to add were merged as well
+                _delete(table.files(), path)
+
+    def find(self, binding: int, keys: pa.Table) -> pa.Table:
+        table = self._tables[binding]
+        return pa.concat_tables(
+            [_found(table, keys.slice(start, LOOKUP_KEYS)) for start in range(0, keys.num_rows, LOOKUP_KEYS)]
+        )
+
+    def store(self, binding: int, documents: pa.Table) -> None:
+        if binding not in self._staging:
+            self._staging[binding] = _Staging(self._tables[binding], self._range)
+        self._staging[binding].write(documents)
+
+    def start_commit(self, checkpoint: str) -> Started:
+        files = {str(at): staging.finish() for at, staging in self._staging.items()}
+        self._staging = {}
+        self._number += 1
+        self._pending = {str(self._range): {"number": self._number, "files": files}}
+        return Started(StateUpdate(self._pending, merge_patch=False))
+
+    def close(self) -> None:
+        for staging in self._staging.values():
+            staging.discard()
+
+
+def _commit(delta: Any, table: _Table, files: Mapping[str, Any], properties: Any) -> None:
+    from deltalake.transaction import AddAction
+
+    names = table.binding.names
+    if "merge" not in files:
+        now_ms = int(time.time() * 1000)
+        actions = [
+            AddAction(path, size, {}, now_ms, True, json.dumps({"numRecords": rows}))
+            for path, rows, size in files.values()
+        ]
+        delta.create_write_transaction(actions, "append", delta.schema(), commit_properties=properties)
+        return
+    source = pq.read_table(files["merge"][0], filesystem=table.files())
+    if "add" in files:
+        added = pq.read_table(files["add"][0], filesystem=table.files())
+        source = pa.concat_tables([source, added.append_column(DELETE, pa.array([False] * added.num_rows))])
+    values = {_name(name): f"s.{_name(name)}" for name in names}
+    match = " AND ".join(f"t.{_name(name)} = s.{_name(name)}" for name in table.binding.key)
+    merge = delta.merge(source, match, source_alias="s", target_alias="t", commit_properties=properties)
+    merge = merge.when_matched_delete(f"s.{DELETE}").when_matched_update(values)
+    merge.when_not_matched_insert(values, predicate=f"NOT s.{DELETE}").execute()
+
+
+def _found(table: _Table, keys: pa.Table) -> pa.Table:
+    """The rows with these keys: with each part of the key among those wanted, then with just the keys that are."""
+    names = table.binding.key
+    wanted = list(zip(*(keys.column(name).to_pylist() for name in names), strict=True))
+    conditions = [
+        f"{_name(name)} IN ({', '.join(sorted({_literal(key[at]) for key in wanted}))})"
+        for at, name in enumerate(names)
+    ]
+    found, keep = table.rows(" AND ".join(conditions)), set(wanted)
+    have = zip(*(found.column(name).to_pylist() for name in names), strict=True)
+    return found.filter(pa.array([each in keep for each in have], pa.bool_()))
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool | int):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, Decimal | float):
+        return f"'{value}'"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _delete(files: pa.fs.FileSystem, path: str) -> None:
+    if files.get_file_info(path).type != pa.fs.FileType.NotFound:
+        files.delete_file(path)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _is_table(path: str, storage: dict[str, str] | None) -> bool:
+    from deltalake import DeltaTable
+
+    return bool(_guarded(lambda: DeltaTable.is_deltatable(path, storage)))
+
+
+def _table(path: str, storage: dict[str, str] | None) -> Any:
+    from deltalake import DeltaTable
+
+    return _guarded(lambda: DeltaTable(path, storage_options=storage))
+
+
+def _guarded(work: Callable[[], Any]) -> Any:
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return work()
+    except (DeltaError, OSError) as error:
+        raise DriverFailed("the Delta table cannot be opened", detail=str(error)) from None

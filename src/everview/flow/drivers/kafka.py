@@ -1,0 +1,255 @@
+"""Kafka: delta updates in Kafka's own transactions, with the checkpoint in the same transaction: exactly once.
+
+A topic of progress, with one partition, holds the checkpoints: for each range the last record counts. Its transactional
+id fences a range's former producer, and opening a range fences the producers of all ranges that it overlaps before it
+believes what they committed last. Readers that want exactly once read committed records only. With a key, a document
+has it as its record's key, so that it can be compacted, and a deleted one is a record without a value.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from everview.flow.checkpoint import Checkpoint
+from everview.flow.contract import DELETE, Spec
+from everview.flow.documents import objects
+from everview.flow.drivers.contract import (
+    Driver,
+    Guarantee,
+    Option,
+    Pattern,
+    Started,
+    Transactor,
+    Validated,
+    plain_constraints,
+)
+from everview.flow.errors import DriverFailed, FencedOff, InvalidMaterialization
+from everview.flow.fencing import Row, carve
+from everview.flow.keyrange import KeyRange
+from everview.flow.libraries import library
+from everview.flow.protocol import State
+
+TIMEOUT_S = 30.0
+OPENS_MAX = 10  # looks at the topic of progress before others have stopped to change it
+
+
+class KafkaDriver(Driver):
+    """Topics of a Kafka cluster."""
+
+    name = "kafka"
+    pattern = Pattern.AUTHORITATIVE
+    guarantee = Guarantee.EXACTLY_ONCE
+    delta_only = True
+    options = (
+        Option("brokers", "host:port, several with commas between", required=True),
+        Option("properties", "a JSON object of librdkafka's settings", secret=True),
+        Option("create_topics", "whether to make topics that are not there", bool, default=True),
+        Option("progress_topic", "the topic of checkpoints; by default made from the sink's name"),
+    )
+    resource_options = (Option("topic", "the topic to write to", required=True),)
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        library("confluent_kafka", "confluent-kafka", "kafka")
+        try:
+            self._properties = {
+                "bootstrap.servers": self.config["brokers"],
+                **json.loads(self.config.get("properties", "{}")),
+            }
+        except (ValueError, TypeError):
+            raise InvalidMaterialization("properties of kafka must be a JSON object") from None
+
+    def hide(self, text: str) -> str:
+        for name, value in self._properties.items():
+            if "password" in name or "secret" in name:
+                text = text.replace(str(value), "***")
+        return super().hide(text)
+
+    def validate(self, spec: Spec) -> list[Validated]:
+        self._topics()
+        return [
+            Validated(plain_constraints(each), (str(each.resource["topic"]),), delta_updates=True)
+            for each in spec.bindings
+        ]
+
+    def _topics(self) -> set[str]:
+        from confluent_kafka.admin import AdminClient
+
+        client = AdminClient(self._properties)  # kept in a name: it ends what it has begun when it is let go
+        with _failures():
+            return set(client.list_topics(timeout=TIMEOUT_S).topics)
+
+    def apply(self, spec: Spec) -> str:
+        admin = library("confluent_kafka.admin", "confluent-kafka", "kafka")
+        wanted = {str(each.resource["topic"]): admin.NewTopic(str(each.resource["topic"])) for each in spec.bindings}
+        progress = self._progress(spec)
+        wanted[progress] = admin.NewTopic(progress, num_partitions=1, config={"cleanup.policy": "compact"})
+        missing = [wanted[name] for name in wanted.keys() - self._topics()] if self.config["create_topics"] else []
+        client = admin.AdminClient(self._properties)
+        with _failures():
+            for made in client.create_topics(missing).values() if missing else ():
+                made.result(TIMEOUT_S)
+        return f"topics {', '.join(sorted(wanted))} are there"
+
+    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+        return KafkaTransactor(self._properties, self._progress(spec), spec, range)
+
+    def _progress(self, spec: Spec) -> str:
+        return str(self.config.get("progress_topic") or f"everview-progress-{spec.name}")
+
+
+class KafkaTransactor(Transactor):
+    """One range of keys in Kafka topics."""
+
+    def __init__(self, properties: Mapping[str, Any], progress: str, spec: Spec, range: KeyRange) -> None:
+        super().__init__()
+        self._properties, self._progress, self._spec = dict(properties), progress, spec
+        self._in_transaction = False
+        self._failed: str | None = None
+        with _failures():
+            self._producer = self._fencing_producer(range)
+            self._row = self._take_over(range)
+        self.checkpoint = self._row.checkpoint.encode()
+
+    def _fencing_producer(self, range: KeyRange) -> Any:
+        """A producer of a range; whoever was one before can commit nothing any more."""
+        from confluent_kafka import Producer
+
+        identity = f"everview-{self._spec.name}-{range}"
+        producer = Producer({"linger.ms": 5, **self._properties, "transactional.id": identity})
+        producer.init_transactions(TIMEOUT_S)
+        return producer
+
+    def _take_over(self, range: KeyRange) -> Row:
+        rows = self._rows()
+        for _ in builtins.range(OPENS_MAX):
+            others = [row.range for row in rows.values() if row.range.overlaps(range) and row.range != range]
+            for other in others:
+                self._fencing_producer(other)
+            # What others committed before they were fenced is believed, so look again, until nothing is new.
+            again = self._rows() if others else rows
+            if again == rows:
+                break
+            rows = again
+        else:
+            raise DriverFailed("others keep taking keys over", detail=f"looked {OPENS_MAX} times")
+        carved = carve(rows.values(), range)
+        written = {row.range for row in carved.written}
+        self._producer.begin_transaction()
+        for each in carved.removed:
+            if each not in written:
+                self._producer.produce(self._progress, key=str(each), value=None, partition=0)
+        for row in carved.written:
+            self._note(row, row.checkpoint.encode())
+        self._producer.commit_transaction(TIMEOUT_S)
+        return carved.mine
+
+    def _note(self, row: Row, checkpoint: str) -> None:
+        value = json.dumps({"fence": row.fence, "checkpoint": checkpoint})
+        self._producer.produce(self._progress, key=str(row.range), value=value, partition=0)
+
+    def _rows(self) -> dict[str, Row]:
+        """The last committed record of each range."""
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+        reading = {"group.id": "everview", "enable.auto.commit": False, "isolation.level": "read_committed"}
+        quickly = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+        consumer = Consumer({**self._properties, **reading, **quickly})
+        try:
+            consumer.assign([TopicPartition(self._progress, 0, OFFSET_BEGINNING)])
+            rows: dict[str, Row] = {}
+            for key, value in _read_to_end(consumer):
+                if value is None:
+                    rows.pop(key, None)
+                else:
+                    noted = json.loads(value)
+                    rows[key] = Row(KeyRange.parse(key), noted["fence"], Checkpoint.decode(noted["checkpoint"]))
+            return rows
+        finally:
+            consumer.close()
+
+    def store(self, binding: int, documents: pa.Table) -> None:
+        spec = self._spec.bindings[binding]
+        topic = str(spec.resource["topic"])
+        keys = objects(documents, spec.key_fields) if spec.key else [None] * documents.num_rows
+        delete = documents.column(DELETE).to_pylist()
+        with _failures():
+            self._begin()
+            for key, value, gone in zip(keys, objects(documents, spec.fields), delete, strict=True):
+                self._produce(topic, key, None if gone else value)
+
+    def _produce(self, topic: str, key: str | None, value: str | None) -> None:
+        while True:
+            try:
+                return self._producer.produce(topic, key=key, value=value, on_delivery=self._delivered)  # type: ignore[no-any-return]
+            except BufferError:  # the queue is full: let it drain
+                self._producer.poll(0.1)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failed = str(error)
+
+    def _begin(self) -> None:
+        if not self._in_transaction:
+            self._producer.begin_transaction()
+            self._in_transaction = True
+
+    def start_commit(self, checkpoint: str) -> Started:
+        with _failures():
+            self._begin()
+            self._note(self._row, checkpoint)
+            self._producer.flush(TIMEOUT_S)
+        if self._failed is not None:
+            raise DriverFailed("a record was not delivered to Kafka", detail=self._failed)
+        return Started(commit=self._commit)
+
+    def _commit(self) -> None:
+        with _failures():
+            self._producer.commit_transaction(TIMEOUT_S)
+        self._in_transaction = False
+
+    def close(self) -> None:
+        if self._in_transaction:
+            with contextlib.suppress(Exception):  # whoever comes next aborts what is left open
+                self._producer.abort_transaction(TIMEOUT_S)
+
+
+def _read_to_end(consumer: Any) -> Iterator[tuple[str, bytes | None]]:
+    from confluent_kafka import KafkaError
+
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        message = consumer.poll(1.0)
+        if time.monotonic() > deadline:
+            raise DriverFailed(f"the topic of progress could not be read within {TIMEOUT_S:g} s")
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
+            yield message.key().decode(), message.value()
+        elif error.code() == KafkaError._PARTITION_EOF:
+            return
+        elif not error.retriable():
+            raise DriverFailed("the topic of progress cannot be read", detail=str(error))
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """Kafka's failures as ours."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        yield
+    except KafkaException as raised:
+        error = raised.args[0]
+        fenced = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+        if isinstance(error, KafkaError) and error.code() in fenced:
+            raise FencedOff("another producer took the keys over", detail=error.str()) from None
+        raise DriverFailed("Kafka failed", detail=str(error)) from None

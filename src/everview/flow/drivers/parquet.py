@@ -1,0 +1,157 @@
+"""A folder of Parquet files: the recovery log is authoritative, and a file that was staged is moved into place after.
+
+A transaction is one file for each binding and range, written to `_staged` and made durable before the commit, and
+renamed into the folder once the recovery log has it. A rename happens once, however often it is asked for: a staged
+file that is gone was moved. The files are delta updates: with a key, the reader takes the row with the greatest
+`_transaction` for each key, unless it is `_deleted`; without one, every row counts.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from everview.flow.contract import DELETE, EXISTS, Binding, Spec
+from everview.flow.drivers.contract import (
+    Driver,
+    Guarantee,
+    Option,
+    Pattern,
+    Started,
+    Transactor,
+    Validated,
+    plain_constraints,
+)
+from everview.flow.errors import InvalidMaterialization
+from everview.flow.keyrange import KeyRange
+from everview.flow.protocol import State, StateUpdate
+
+STAGED = "_staged"
+DELETED, TRANSACTION = "_deleted", "_transaction"
+
+
+class ParquetDriver(Driver):
+    """Folders of Parquet files."""
+
+    name = "parquet"
+    pattern = Pattern.IDEMPOTENT_APPLY
+    guarantee = Guarantee.EXACTLY_ONCE
+    delta_only = True
+    interval_ms = 1000
+    options = (Option("path", "the folder for all of the sink's files", required=True),)
+    resource_options = (Option("folder", "a folder inside it", default="."),)
+
+    def validate(self, spec: Spec) -> list[Validated]:
+        result = []
+        for binding in spec.bindings:
+            folder = self._folder(binding)
+            files = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
+            if files:
+                found, wanted = pq.read_schema(files[0]).remove_metadata(), file_schema(binding)
+                if found != wanted:
+                    raise InvalidMaterialization(
+                        f"folder {folder} holds files of another schema",
+                        detail=f"found {', '.join(map(str, found))}; wanted {', '.join(map(str, wanted))}".replace(
+                            "\n", " "
+                        ),
+                        hint="choose another folder",
+                    )
+            result.append(Validated(plain_constraints(binding), (str(folder),), delta_updates=True))
+        return result
+
+    def apply(self, spec: Spec) -> str:
+        for binding in spec.bindings:
+            (self._folder(binding) / STAGED).mkdir(parents=True, exist_ok=True)
+        return "folders are there"
+
+    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+        return ParquetTransactor([self._folder(each) for each in spec.bindings], spec, range, state)
+
+    def _folder(self, binding: Binding) -> Path:
+        return Path(self.config["path"]) / str(binding.resource.get("folder", "."))
+
+
+class ParquetTransactor(Transactor):
+    """One range of keys in folders of Parquet files."""
+
+    def __init__(self, folders: list[Path], spec: Spec, range: KeyRange, state: State) -> None:
+        super().__init__()
+        self._folders, self._spec, self._range = folders, spec, range
+        self._pending = {name: dict(each) for name, each in state.items()}  # also of the ranges that this one came from
+        self._number = max((int(each["number"]) for each in self._pending.values()), default=0)
+        self._writers: dict[int, tuple[Path, pq.ParquetWriter]] = {}
+        self._remove_leftovers()
+
+    def _remove_leftovers(self) -> None:
+        """Remove what a transaction of this range staged that never was committed."""
+        wanted = {staged for each in self._pending.values() for _, staged, _ in each["files"]}
+        for folder in self._folders:
+            for path in (folder / STAGED).glob(f"{self._range}-*.parquet"):
+                if path.name not in wanted:
+                    path.unlink(missing_ok=True)
+
+    def acknowledge(self) -> StateUpdate | None:
+        if not any(each["files"] for each in self._pending.values()):
+            return None
+        for each in self._pending.values():
+            for at, staged, name in each["files"]:
+                folder = self._folders[at]
+                if (folder / STAGED / staged).exists():
+                    os.replace(folder / STAGED / staged, folder / name)
+        for folder in self._folders:
+            _sync(folder)
+        # Ranges that this one came from are done with: their number lives on in this one's.
+        mine = str(self._range)
+        cleared: dict[str, Any] = {name: None for name in self._pending if name != mine}
+        self._pending = {mine: {"number": self._number, "files": []}}
+        return StateUpdate({**cleared, **self._pending})
+
+    def store(self, binding: int, documents: pa.Table) -> None:
+        spec = self._spec.bindings[binding]
+        if binding not in self._writers:
+            path = self._folders[binding] / STAGED / f"{self._range}-{uuid.uuid4().hex}.parquet"
+            self._writers[binding] = path, pq.ParquetWriter(path, file_schema(spec), compression="zstd")
+        rows = documents.drop_columns([EXISTS, DELETE])
+        if spec.key:
+            number = pa.array([self._number + 1] * rows.num_rows, pa.int64())
+            rows = rows.append_column(DELETED, documents.column(DELETE)).append_column(TRANSACTION, number)
+        self._writers[binding][1].write_table(rows)
+
+    def start_commit(self, checkpoint: str) -> Started:
+        files = []
+        self._number += 1
+        for at, (path, writer) in self._writers.items():
+            writer.close()
+            _sync(path)
+            _sync(path.parent)
+            files.append([at, path.name, f"{self._number:012d}-{path.name}"])
+        self._writers = {}
+        mine = str(self._range)
+        # Whatever was pending is applied by now: Acknowledge came before this transaction's flush.
+        self._pending = {mine: {"number": self._number, "files": files}}
+        return Started(StateUpdate(self._pending, merge_patch=False))
+
+    def close(self) -> None:
+        for path, writer in self._writers.values():
+            writer.close()
+            path.unlink(missing_ok=True)
+
+
+def file_schema(binding: Binding) -> pa.Schema:
+    """The columns of a binding's files."""
+    if not binding.key:
+        return binding.schema
+    return binding.schema.append(pa.field(DELETED, pa.bool_())).append(pa.field(TRANSACTION, pa.int64()))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

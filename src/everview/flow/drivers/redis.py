@@ -1,0 +1,170 @@
+"""Redis: the recovery log is authoritative and the store has no transactions, so this is at least once.
+
+A document is a JSON string under `prefix:key`. A transaction that fails half way is repeated, and repeating it writes
+the same documents again: a view, whose documents are whole, ends up right whatever happened. A sum would count twice,
+so reductions are refused unless the user says that this is fine. A hash of nonces, one for each range, is watched by
+every batch, so that a zombie's stale documents are refused.
+"""
+
+from __future__ import annotations
+
+import secrets
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from everview.flow.contract import DELETE, Binding, Spec
+from everview.flow.documents import chunks, from_objects, loads, objects
+from everview.flow.drivers.contract import (
+    Constraint,
+    Driver,
+    FieldConstraint,
+    Guarantee,
+    Option,
+    Pattern,
+    Started,
+    Transactor,
+    Validated,
+    plain_constraints,
+)
+from everview.flow.errors import DriverFailed, FencedOff, InvalidMaterialization
+from everview.flow.keyrange import KeyRange
+from everview.flow.libraries import library
+from everview.flow.protocol import State
+
+COMMANDS_MAX = 1000  # in one round trip
+TIMEOUT_S = 30.0
+
+
+class RedisDriver(Driver):
+    """Documents in a Redis database."""
+
+    name = "redis"
+    pattern = Pattern.NON_TRANSACTIONAL
+    guarantee = Guarantee.AT_LEAST_ONCE
+    options = (
+        Option("url", "redis://user:password@host:6379/0", required=True, secret=True),
+        Option("at_least_once", "allow reductions that count twice after a failure", bool, default=False),
+    )
+    resource_options = (Option("prefix", "in front of every key", required=True),)
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        library("redis", "redis", "redis")
+
+    def validate(self, spec: Spec) -> list[Validated]:
+        with _client(self.config["url"]) as client:
+            _call(client.ping)
+        result = []
+        for binding in spec.bindings:
+            if not binding.key:
+                raise InvalidMaterialization(
+                    "a sink into Redis needs a KEY", hint="documents are kept under their keys"
+                )
+            constraints = plain_constraints(binding)
+            for each in binding.fields:
+                if each.reduction.strategy != "lastWriteWins" and not self.config["at_least_once"]:
+                    constraints[each.name] = FieldConstraint(
+                        Constraint.INCOMPATIBLE,
+                        f"Redis is at least once: {each.reduction.strategy} would be applied twice after a failure; "
+                        "aggregate in a view, or set at_least_once = true",
+                    )
+            result.append(Validated(constraints, (str(binding.resource["prefix"]),)))
+        return result
+
+    def apply(self, spec: Spec) -> str:
+        return "nothing to do"
+
+    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+        return RedisTransactor(_client(self.config["url"]), spec, range)
+
+    def forget(self, spec: Spec) -> None:
+        with _client(self.config["url"]) as client:
+            _call(lambda: client.delete(_fences(spec)))
+
+
+class RedisTransactor(Transactor):
+    """One range of keys in a Redis database."""
+
+    def __init__(self, client: Any, spec: Spec, range: KeyRange) -> None:
+        super().__init__()
+        self._client, self._spec, self._range = client, spec, range
+        self._nonce = secrets.token_hex(8)
+        _call(self._take_over)
+
+    def _take_over(self) -> None:
+        """Put our nonce in place of those of all ranges that overlap ours, in one step."""
+
+        def change(pipeline: Any) -> None:
+            known = [KeyRange.parse(name.decode()) for name in pipeline.hkeys(_fences(self._spec))]
+            pipeline.multi()
+            for each in known:
+                if each.overlaps(self._range):
+                    pipeline.hdel(_fences(self._spec), str(each))
+            pipeline.hset(_fences(self._spec), str(self._range), self._nonce)
+
+        self._client.transaction(change, _fences(self._spec))
+
+    def find(self, binding: int, keys: pa.Table) -> pa.Table:
+        spec = self._spec.bindings[binding]
+        found = []
+        for piece in chunks(key_names(spec, keys), COMMANDS_MAX):
+            found += [text for text in _call(lambda piece=piece: self._client.mget(piece)) if text is not None]
+        return from_objects(map(loads, found), spec)
+
+    def store(self, binding: int, documents: pa.Table) -> None:
+        spec = self._spec.bindings[binding]
+        delete = documents.column(DELETE).to_pylist()
+        rows = list(zip(key_names(spec, documents), objects(documents, spec.fields), delete, strict=True))
+        for piece in chunks(rows, COMMANDS_MAX):
+            _call(lambda piece=piece: self._client.transaction(partial(self._write, piece), _fences(self._spec)))
+
+    def _write(self, piece: Sequence[tuple[str, str, bool]], pipeline: Any) -> None:
+        found = pipeline.hget(_fences(self._spec), str(self._range))
+        if found is None or found.decode() != self._nonce:
+            raise FencedOff(f"the keys {self._range} of {self._spec.name} were taken over")
+        pipeline.multi()
+        for key, text, gone in piece:
+            if gone:
+                pipeline.delete(key)
+            else:
+                pipeline.set(key, text)
+
+    def start_commit(self, checkpoint: str) -> Started:
+        return Started()
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def key_names(binding: Binding, rows: pa.Table) -> list[str]:
+    """The Redis keys of rows: the prefix and the values of the key, with anything that could be confused escaped."""
+    prefix = str(binding.resource["prefix"])
+    columns = [rows.column(name).to_pylist() for name in binding.key]
+    return [
+        ":".join([prefix, *(urllib.parse.quote(str(value), safe="") for value in row)])
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _fences(spec: Spec) -> str:
+    return f"everview:fences:{spec.name}"
+
+
+def _client(url: str) -> Any:
+    module = library("redis", "redis", "redis")
+    try:
+        return module.Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
+    except ValueError as error:
+        raise DriverFailed("not the URL of a Redis server", detail=str(error)) from None
+
+
+def _call(work: Any) -> Any:
+    module = library("redis", "redis", "redis")
+    try:
+        return work()
+    except module.RedisError as error:
+        raise DriverFailed("Redis failed", detail=f"{type(error).__name__}: {error}") from None

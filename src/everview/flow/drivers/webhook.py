@@ -1,0 +1,154 @@
+"""Webhooks: push-only. Each transaction posts its delta updates as JSON, in batches, one after another.
+
+A key is in one batch of a transaction and belongs to one range, so what is posted about it comes in order. A post that
+fails is tried again with back-off for as long as the options allow. The recovery log is authoritative and a crash
+repeats the transaction, so this is at least once; a batch carries an `Idempotency-Key` that is the same when the same
+batch is posted again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import random
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from everview.flow.contract import DELETE, Spec
+from everview.flow.documents import chunks, objects
+from everview.flow.drivers.contract import (
+    Driver,
+    Guarantee,
+    Option,
+    Pattern,
+    Started,
+    Transactor,
+    Validated,
+    plain_constraints,
+)
+from everview.flow.errors import DriverFailed, InvalidMaterialization
+from everview.flow.keyrange import KeyRange
+from everview.flow.protocol import State
+
+BACKOFF_S, BACKOFF_S_MAX = 0.2, 30.0
+ANSWER_BYTES_MAX = 1 << 16
+
+
+class WebhookDriver(Driver):
+    """An HTTP endpoint that takes JSON."""
+
+    name = "webhook"
+    pattern = Pattern.PUSH_ONLY
+    guarantee = Guarantee.AT_LEAST_ONCE
+    delta_only = True
+    options = (
+        Option("url", "where to post to", required=True, secret=True),
+        Option("headers", "a JSON object of headers to send along", secret=True),
+        Option("batch_rows", "documents in a post at most", int, default=500),
+        Option("timeout_s", "how long to wait for an answer", float, default=30.0),
+        Option("retries", "how often to try a post again", int, default=10),
+    )
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        if urllib.parse.urlsplit(self.config["url"]).scheme not in ("http", "https"):
+            raise InvalidMaterialization("url of webhook must begin with http:// or https://")
+        if self.config["batch_rows"] < 1 or self.config["retries"] < 0 or self.config["timeout_s"] <= 0:
+            raise InvalidMaterialization(
+                "batch_rows and timeout_s of webhook must be positive, and retries not negative"
+            )
+        try:
+            given = json.loads(self.config.get("headers", "{}"))
+            self._headers = {str(name): str(value) for name, value in given.items()}
+        except (ValueError, AttributeError):
+            raise InvalidMaterialization("headers of webhook must be a JSON object") from None
+
+    def hide(self, text: str) -> str:
+        for value in self._headers.values():
+            text = text.replace(value, "***")
+        return super().hide(text)
+
+    def validate(self, spec: Spec) -> list[Validated]:
+        return [Validated(plain_constraints(each), (each.collection,), delta_updates=True) for each in spec.bindings]
+
+    def apply(self, spec: Spec) -> str:
+        return "nothing to do"
+
+    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+        return WebhookTransactor(self.config, self._headers, spec, range)
+
+
+class WebhookTransactor(Transactor):
+    """One range of keys, posted in order."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        headers: Mapping[str, str],
+        spec: Spec,
+        range: KeyRange,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__()
+        self._config, self._headers, self._spec, self._range, self._sleep = config, headers, spec, range, sleep
+
+    def store(self, binding: int, documents: pa.Table) -> None:
+        spec = self._spec.bindings[binding]
+        keys, values = objects(documents, spec.key_fields), objects(documents, spec.fields)
+        delete = documents.column(DELETE).to_pylist()
+        rows = [
+            f'{{"key":{key},"delete":true}}' if gone else f'{{"key":{key},"document":{value}}}'
+            for key, value, gone in zip(keys, values, delete, strict=True)
+        ]
+        names = {"materialization": self._spec.name, "collection": spec.collection, "range": str(self._range)}
+        head = json.dumps(names)[:-1]
+        for piece in chunks(rows, self._config["batch_rows"]):
+            self._post(f'{head}, "documents": [{",".join(piece)}]}}'.encode())
+
+    def _post(self, body: bytes) -> None:
+        headers = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": hashlib.sha256(body).hexdigest(),
+            **self._headers,
+        }
+        tries = self._config["retries"] + 1
+        for attempt in range(tries):
+            failure, wait_s = self._try(body, headers)
+            if failure is None:
+                return
+            if wait_s is None:
+                raise DriverFailed("the webhook refused a post", detail=failure)
+            if attempt + 1 < tries:
+                back_off_s = min(BACKOFF_S_MAX, BACKOFF_S * 2**attempt) * random.uniform(0.5, 1.0)
+                self._sleep(max(back_off_s, min(wait_s, BACKOFF_S_MAX)))
+        raise DriverFailed(f"the webhook failed {tries} times", detail=failure)
+
+    def _try(self, body: bytes, headers: Mapping[str, str]) -> tuple[str | None, float | None]:
+        """What went wrong with a post, if anything, and how long to wait at least; None where waiting will not help."""
+        request = urllib.request.Request(self._config["url"], body, dict(headers), method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=self._config["timeout_s"]) as answer:
+                answer.read(ANSWER_BYTES_MAX)
+            return None, None
+        except urllib.error.HTTPError as error:
+            said = error.read(200).decode(errors="replace").strip()
+            failure = f"status {error.code} {error.reason}" + (f": {said}" if said else "")
+            if error.code not in {408, 429} and error.code < 500:
+                return failure, None
+            after = error.headers.get("Retry-After", "")
+            return failure, float(after) if after.isdigit() else 0.0
+        except (OSError, http.client.HTTPException) as error:
+            return f"{type(error).__name__}: {error}", 0.0
+
+    def start_commit(self, checkpoint: str) -> Started:
+        return Started()
+
+    def close(self) -> None:
+        return None

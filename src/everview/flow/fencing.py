@@ -1,0 +1,75 @@
+"""Who may commit which keys: a table of rows that always partition the ranges that were ever opened.
+
+Opening a range carves it out: every row that overlaps is cut down to what lies outside, and one new row takes the
+range with the checkpoints of all it was cut from. All rows that were touched get a new fence, so whoever opened them
+before finds no row with its range and fence, and can commit nothing. Splits and joins are nothing else than opening
+other ranges, in any order, and no row is ever stale. The store of the rows is the caller's: this is a pure function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.keyrange import KeyRange
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One range: who may commit it, how far it is, and, where the recovery log keeps it, the driver's state.
+
+    `intent` is where the transaction ends that is being stored, for endpoints where it leaves traces if it fails.
+    """
+
+    range: KeyRange
+    fence: int
+    checkpoint: Checkpoint
+    state: Mapping[str, Any] = field(default_factory=dict)
+    intent: Checkpoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Carved:
+    """What opening changes: rows to remove, by range, and rows to write, of which `mine` is the opener's."""
+
+    mine: Row
+    removed: tuple[KeyRange, ...]
+    written: tuple[Row, ...]
+
+
+def carve(rows: Iterable[Row], range: KeyRange) -> Carved:
+    """Take `range` out of the rows for a new owner."""
+    rows = list(rows)
+    fence = max((row.fence for row in rows), default=0) + 1
+    touched = sorted((row for row in rows if row.range.overlaps(range)), key=lambda row: row.range)
+    state: dict[str, Any] = {}
+    known, intents, rest = [], [], []
+    for row in touched:
+        common = row.range.meet(range)
+        assert common is not None
+        known.append(row.checkpoint.within(common))
+        intents.append((row.intent or row.checkpoint).within(common))  # what is not being stored ends where it is
+        state = merge_patch(state, row.state)
+        for piece in row.range.minus(range):
+            intent = row.intent.within(piece) if row.intent is not None else None
+            rest.append(Row(piece, fence, row.checkpoint.within(piece), row.state, intent))
+    checkpoint = Checkpoint.merged(known).within(range) if known else Checkpoint.at(range, START)
+    intent = Checkpoint.merged(intents).within(range) if any(row.intent for row in touched) else None
+    mine = Row(range, fence, checkpoint, state, intent)
+    return Carved(mine, tuple(row.range for row in touched), (mine, *rest))
+
+
+def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON merge patch of objects: NULL removes, objects merge, anything else replaces."""
+    result = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, Mapping):
+            inner = result.get(name)
+            result[name] = merge_patch(inner if isinstance(inner, Mapping) else {}, value)
+        else:
+            result[name] = value
+    return result

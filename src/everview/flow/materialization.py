@@ -1,0 +1,342 @@
+"""A materialization as the layers above drive it: checked, created, run in the background, watched, split and dropped.
+
+`create` checks everything before anything is written, takes a read capability on each collection and remembers it with
+the ranges; `resume` picks all of that up again after a restart. Each range has a worker, a thread that opens a task
+and makes transactions as the collections move on. Whatever fails is told as a value, and tried again with back-off
+from the last commit: a worker gives up only when it is fenced off. How far the past is needed follows the worst
+acknowledged checkpoint, and moves with the next commit of the recovery log.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from everview.compute.ir.types import SqlType
+from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.contract import Binding, Field, Spec
+from everview.flow.drivers.contract import Driver
+from everview.flow.drivers.registry import open_driver
+from everview.flow.errors import FlowError, InvalidMaterialization
+from everview.flow.keyrange import SPLITS_MAX, WHOLE, KeyRange, check_partition
+from everview.flow.recovery_log import RecoveryLog
+from everview.flow.reduction import LAST_WRITE_WINS, Reduction
+from everview.flow.runtime import Limits
+from everview.flow.source import Source
+from everview.flow.validation import check_data, check_endpoint, check_spec
+from everview.flow.worker import Worker, WorkerStatus
+from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
+from everview.storage.environment import Environment
+from everview.storage.shard import FOREVER
+from everview.timely.antichain import Antichain
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a materialization runs."""
+
+    splits: int = 1
+    interval_ms: int | None = None  # the least time between transactions; None leaves it to the driver
+    stall_s: float = 300.0
+    heartbeat_s: float = 30.0
+    backoff_s: float = 0.5
+    backoff_s_max: float = 60.0
+
+
+class State(Enum):
+    """What a materialization is doing."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STALLED = "stalled"  # something fails, and is tried again
+    FENCED = "fenced off"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class Status:
+    """A materialization at one instant. The endpoint is exact for every time before `frontier`."""
+
+    name: str
+    state: State
+    frontier: int
+    upper: int
+    transactions: int
+    stored: int
+    error: str | None
+    splits: tuple[WorkerStatus, ...]
+
+    @property
+    def lag(self) -> int:
+        """How far the endpoint is behind what is complete, in the timeline's unit, which is milliseconds."""
+        return max(0, self.upper - self.frontier)
+
+
+def make_binding(
+    environment: Environment,
+    collection: GlobalId,
+    columns: Sequence[tuple[str, SqlType]],
+    key: Sequence[str],
+    *,
+    resource: Mapping[str, Any] | None = None,
+    delta_updates: bool = False,
+    reductions: Mapping[str, str | Mapping[str, Any] | Reduction] | None = None,
+) -> Binding:
+    """A binding of a collection whose columns have these names and types, in order."""
+    reductions = reductions or {}
+    names = {name for name, _ in columns}
+    if unknown := [name for name in reductions if name not in names]:
+        hint = f"one of {', '.join(sorted(names))}"
+        raise InvalidMaterialization(f'column "{unknown[0]}" to be reduced does not exist', hint=hint)
+    fields = tuple(
+        Field(name, sql_type, Reduction.parse(reductions.get(name, LAST_WRITE_WINS))) for name, sql_type in columns
+    )
+    return Binding(collection, fields, tuple(key), dict(resource or {}), delta_updates)
+
+
+class Materialization:
+    """One materialization in one environment."""
+
+    def __init__(self, environment: Environment, driver: Driver, spec: Spec, options: Options) -> None:
+        """Use `create` or `resume`."""
+        self._environment, self._driver, self._spec, self._options = environment, driver, spec, options
+        self.name = spec.name
+        self._source = Source(environment, spec.bindings)
+        self._log = RecoveryLog(environment, spec.name)
+        self._lock = threading.RLock()
+        self._workers: dict[KeyRange, Worker] = {}
+        self._acknowledged: dict[KeyRange, int] = {}
+        self._state = State.PAUSED
+        note = json.loads(environment.get(_note(spec.name)) or b"{}")
+        self._tokens: dict[GlobalId, str] = note["tokens"]
+        self.ranges = [KeyRange.parse(each) for each in note["ranges"]]
+
+    # Creation
+
+    @classmethod
+    def validate(
+        cls, environment: Environment, name: str, driver: str, config: Mapping[str, Any], bindings: Sequence[Binding]
+    ) -> tuple[Driver, Spec]:
+        """Check all that can be checked without changing anything."""
+        opened = open_driver(driver, config)
+        spec = check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config))
+        try:
+            check_data(environment, spec.bindings)
+            check_endpoint(opened, spec)
+        except FlowError as error:
+            raise _hidden(error, opened) from None
+        return opened, spec
+
+    @classmethod
+    def create(
+        cls,
+        environment: Environment,
+        name: str,
+        driver: str,
+        config: Mapping[str, Any],
+        bindings: Sequence[Binding],
+        *,
+        options: Options | None = None,
+        also: Sequence[Command] = (),
+    ) -> Materialization:
+        """Check, make what the endpoint needs, and remember the materialization; `start` sets it going.
+
+        `also` are commands for the same durable step, such as the entry in a catalog.
+        """
+        options = options or Options()
+        if environment.get(_note(name)) is not None:
+            raise InvalidMaterialization(f"materialization {name} exists already")
+        ranges = WHOLE.split(options.splits)
+        opened, spec = cls.validate(environment, name, driver, config, bindings)
+        try:
+            opened.apply(spec)
+        except FlowError as error:
+            raise _hidden(error, opened) from None
+        collections = dict.fromkeys(each.collection for each in spec.bindings)
+        note = _noted({id: _reader(environment, id).token for id in collections}, ranges)
+        environment.commit(Put(_note(name), note), *also)
+        return cls(environment, opened, spec, options)
+
+    @classmethod
+    def resume(
+        cls,
+        environment: Environment,
+        name: str,
+        driver: str,
+        config: Mapping[str, Any],
+        bindings: Sequence[Binding],
+        *,
+        options: Options | None = None,
+    ) -> Materialization:
+        """A materialization that was created before, to go on from its last commit."""
+        if environment.get(_note(name)) is None:
+            raise InvalidMaterialization(f"materialization {name} does not exist")
+        opened = open_driver(driver, config)
+        spec = check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config))
+        return cls(environment, opened, spec, options or Options())
+
+    # Running
+
+    def start(self) -> None:
+        """Set all workers going; those that go already, go on."""
+        with self._lock:
+            if self._state is State.DROPPED:
+                raise InvalidMaterialization(f"materialization {self.name} was dropped")
+            self._state = State.RUNNING
+            self._source.readers = len(self.ranges)
+            for range in self.ranges:
+                if range not in self._workers:
+                    self._workers[range] = self._worker(range)
+                    self._workers[range].start()
+
+    def pause(self) -> None:
+        """Stop all workers after the transaction that is under way, if any."""
+        with self._lock:
+            if self._state is State.RUNNING:
+                self._state = State.PAUSED
+            self._stop()
+
+    def split(self, count: int) -> None:
+        """Change the number of ranges; those that run go on from where the ones before them were."""
+        self.set_ranges(WHOLE.split(count))
+
+    def set_ranges(self, ranges: Sequence[KeyRange]) -> None:
+        """Change the ranges: they may split, join or cut across those before, whose work is never lost or repeated."""
+        checked = check_partition(ranges)
+        if len(checked) > SPLITS_MAX:
+            raise InvalidMaterialization(f"a materialization has at most {SPLITS_MAX} splits")
+        with self._lock:
+            running = self._state is State.RUNNING
+            self._stop()
+            # Until every place has a new owner's word, no more of the past is given up than before.
+            lowest = min(self._acknowledged.values(), default=START)
+            self._environment.commit(Put(_note(self.name), _noted(self._tokens, checked)))
+            self.ranges = checked
+            self._acknowledged = dict.fromkeys(checked, lowest)
+            if running:
+                self.start()
+
+    def drop(self, also: Sequence[Command] = ()) -> None:
+        """Stop, and forget everything but what was delivered. `also` are commands for the same durable step."""
+        with self._lock:
+            self._stop()
+            held = [self._environment.present(id, token) for id, token in self._tokens.items()]
+            self._log.forget()
+            self._environment.commit(*map(Drop, held), Put(_note(self.name), None), *also)
+            self._state = State.DROPPED
+        try:
+            self._driver.forget(self._spec)
+        except FlowError as error:
+            raise _hidden(error, self._driver) from None
+
+    close = pause
+
+    def wait(self, frontier: int, timeout_s: float) -> bool:
+        """Wait until the endpoint is exact for every time before `frontier`; false when the time is over."""
+        deadline = time.monotonic() + timeout_s
+        while self.status().frontier < frontier:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def status(self) -> Status:
+        """Where it stands."""
+        with self._lock:
+            splits = tuple(worker.status() for worker in self._workers.values())
+            state = self._state
+        if state is State.RUNNING:
+            if any(each.fenced for each in splits):
+                state = State.FENCED
+            elif any(each.error is not None for each in splits):
+                state = State.STALLED
+        frontiers = [each.frontier for each in splits]
+        frontier = min(frontiers) if len(frontiers) == len(self.ranges) else min(self._acknowledged.values(), default=0)
+        return Status(
+            self.name,
+            state,
+            frontier,
+            self._source.upper if state is not State.DROPPED else frontier,
+            sum(each.transactions for each in splits),
+            sum(each.stored for each in splits),
+            next((each.error for each in splits if each.error is not None), None),
+            splits,
+        )
+
+    # Inside
+
+    def _worker(self, range: KeyRange) -> Worker:
+        options = self._options
+        interval_ms = self._driver.interval_ms if options.interval_ms is None else options.interval_ms
+        return Worker(
+            self._driver,
+            self._spec,
+            range,
+            source=self._source,
+            log=self._log,
+            limits=Limits(options.stall_s, interval_ms / 1000, options.heartbeat_s),
+            backoff_s=(options.backoff_s, options.backoff_s_max),
+            acknowledged=self._note_acknowledged,
+            also=self._downgrades,
+        )
+
+    def _stop(self) -> None:
+        workers, self._workers = list(self._workers.values()), {}
+        for worker in workers:
+            worker.stop()
+        self._environment.wake()
+        for worker in workers:
+            worker.join()
+
+    def _note_acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:
+        self._acknowledged[range] = checkpoint.lowest
+
+    def _downgrades(self) -> list[Command]:
+        """How far the collections' past is no longer needed: up to just before the worst acknowledged frontier."""
+        if any(range not in self._acknowledged for range in self.ranges):
+            return []
+        needed = min(self._acknowledged[range] for range in self.ranges) - 1
+        commands: list[Command] = []
+        for id, token in self._tokens.items():
+            capability = self._environment.present(id, token)
+            if not capability.frontier.empty and capability.frontier.only < needed < FOREVER - 1:
+                commands.append(Downgrade(capability, Antichain(needed)))
+        return commands
+
+    def __repr__(self) -> str:
+        return f"Materialization({self.name!r}, {self._driver.name}, {self._state.value})"
+
+
+def _note(name: str) -> str:
+    return f"flow/{name}/materialization"
+
+
+def _noted(tokens: Mapping[GlobalId, str], ranges: Sequence[KeyRange]) -> bytes:
+    return json.dumps({"tokens": dict(tokens), "ranges": [str(range) for range in ranges]}).encode()
+
+
+def _reader(environment: Environment, id: GlobalId) -> ReadCapability:
+    """A read capability of our own, at the collection's `since`."""
+    held = environment.shard(id).held
+    tokens = [token for token in held if token.startswith("r")]
+    if tokens:
+        (capability,) = environment.commit(Clone(environment.present(id, tokens[0])))
+    else:
+        capability, writer = environment.acquire(id)
+        environment.drop(writer)
+    assert isinstance(capability, ReadCapability)
+    return capability
+
+
+def _hidden(error: FlowError, driver: Driver) -> FlowError:
+    """The error without secrets."""
+    error.message = driver.hide(error.message)
+    error.args = (error.message,)
+    error.detail = driver.hide(error.detail) if error.detail else None
+    error.hint = driver.hide(error.hint) if error.hint else None
+    return error

@@ -1,0 +1,117 @@
+"""The messages of the materialization protocol, as values.
+
+Requests come from the runtime and are named in the imperative, responses come from the driver and are named in the
+past tense. Loads and stores carry many documents at once, as Arrow tables: a key is still loaded at most once in a
+transaction. What may follow what is said, and checked, in `conversation`.
+
+    Open → Opened, then for every transaction:
+    Acknowledge ⇄ Acknowledged (in either order), Load*, Flush → Loaded*, Flushed, Store*, StartCommit → StartedCommit
+
+`Flush` waits for `Acknowledged`: until then the next transaction is prepared behind the commit of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from everview.flow.contract import Spec
+from everview.flow.keyrange import KeyRange
+
+State: TypeAlias = Mapping[str, Any]  # a JSON object
+
+
+@dataclass(frozen=True, slots=True)
+class StateUpdate:
+    """A change of the driver's state: a JSON merge patch, or a whole new state."""
+
+    updated: State = field(default_factory=dict)
+    merge_patch: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Begin a conversation about one range of keys; `state` is the driver's, as last committed."""
+
+    spec: Spec
+    range: KeyRange
+    state: State = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """The last transaction is committed to the recovery log."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """Fetch the documents with these keys, those that there are."""
+
+    binding: int
+    keys: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """All loads of the transaction have been sent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """Store documents: all fields, and for each whether the endpoint has its key and whether it is to be removed."""
+
+    binding: int
+    documents: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class StartCommit:
+    """All stores have been sent; commit them, with the checkpoint where the endpoint is authoritative."""
+
+    checkpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The endpoint is ready; `checkpoint` is its own, where it is authoritative, else None."""
+
+    checkpoint: str | None = None
+    disable_load_optimization: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The last transaction is committed at the endpoint. A state that comes with it may be lost."""
+
+    state: StateUpdate | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """Documents that were asked for."""
+
+    binding: int
+    documents: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """All documents that exist have been loaded."""
+
+    state: StateUpdate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartedCommit:
+    """All stores are processed; `state` is committed to the recovery log together with the checkpoint."""
+
+    state: StateUpdate | None = None
+
+
+Request: TypeAlias = Open | Acknowledge | Load | Flush | Store | StartCommit
+Response: TypeAlias = Opened | Acknowledged | Loaded | Flushed | StartedCommit
+Message: TypeAlias = Request | Response
+REQUESTS = (Open, Acknowledge, Load, Flush, Store, StartCommit)

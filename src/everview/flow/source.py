@@ -1,0 +1,134 @@
+"""Reading a materialization's collections: the updates between its checkpoint and a time, of one range of keys.
+
+A place whose frontier is `START` gets everything before its end, any other place the updates from its frontier on;
+frontiers and ends differ from place to place where ranges were joined. All of it is read at once if it is small. What
+is large and need not be held is read in passes, each over a part of the keys, so that memory stays bounded: the
+transaction is as large as the interval, its batches are not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+
+from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.contract import Binding
+from everview.flow.errors import HistoryLost, InvalidMaterialization
+from everview.flow.keyrange import SPLITS_MAX, KeyRange, hashes_of, places_of
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+from everview.storage.reading import Selection
+from everview.storage.shard import from_frontier
+from everview.timely.consolidate import DIFF, HASH, TIME, int_column
+
+PASS_BYTES = 64 << 20  # of updates as stored, which are a few times that in memory
+
+
+class Source:
+    """The collections of a materialization."""
+
+    def __init__(self, environment: Environment, bindings: Sequence[Binding], pass_bytes: int = PASS_BYTES) -> None:
+        self._environment, self._bindings, self._pass_bytes = environment, bindings, pass_bytes
+        self.readers = 1  # who reads the same intervals, each for a range of its own
+        self._reading = threading.Lock()
+        self._last: tuple[tuple[GlobalId, int, int], pa.Table, int] | None = None
+
+    @property
+    def upper(self) -> int:
+        """All collections are complete before this time, and can be read just before it; `START` if there is none."""
+        frontiers = [self._environment.frontiers(each.collection) for each in self._bindings]
+        uppers = [(from_frontier(each.since), from_frontier(each.upper)) for each in frontiers]
+        return min(upper if upper > since else START for since, upper in uppers)
+
+    def wait(self, ready: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait for collections to move on, or for something else that `wake` tells of."""
+        return self._environment.wait(ready, timeout_s)
+
+    def interval_end(self, checkpoint: Checkpoint) -> int:
+        """Where the next transaction ends: at the upper, or earlier if that is too much at once and can be halved."""
+        end = self.upper
+        lowest, floor = checkpoint.lowest, max(checkpoint.highest, checkpoint.lowest + 1)
+        while lowest > START and end > floor and self._stored_bytes(lowest, end) > self._pass_bytes:
+            end = max(floor, lowest + (end - lowest) // 2)
+        return end
+
+    def _stored_bytes(self, lower: int, end: int) -> int:
+        total = 0
+        for each in self._bindings:
+            with self._environment.changes(each.collection, lower, end) as selection:
+                total += selection.bytes_max
+        return total
+
+    def read(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> pa.Table:
+        """All updates of the interval, in the binding's fields with `_time` and `_diff`."""
+        with self._select(binding, checkpoint, end.highest) as selection:
+            return self._ours(binding, checkpoint, end, self._updates(selection))
+
+    def passes(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> Iterator[pa.Table]:
+        """The same, in pieces that each have all updates of some keys."""
+        with self._select(binding, checkpoint, end.highest) as selection:
+            count = min(SPLITS_MAX, -(-selection.bytes_max // self._pass_bytes))
+            if count <= 1:
+                yield self._ours(binding, checkpoint, end, self._updates(selection))
+                return
+            span = KeyRange(checkpoint.pieces[0][0].begin, checkpoint.pieces[-1][0].end)
+            for part in span.split(min(count, span.end - span.begin + 1)):
+                pieces = Checkpoint(tuple((m, f) for each, f in checkpoint.pieces if (m := each.meet(part))))
+                tables = [self._ours(binding, pieces, end, chunk) for chunk in selection.chunks()]
+                yield pa.concat_tables(tables) if tables else self._empty(binding)
+
+    def _updates(self, selection: Selection) -> pa.Table:
+        """What is selected, read once for all readers of the same interval."""
+        if self.readers == 1:
+            return selection.updates()
+        interval = (selection.id, *selection.time_range)
+        with self._reading:
+            if self._last is not None and self._last[0] == interval:
+                _, table, left = self._last
+            else:
+                table, left = selection.updates(), self.readers
+            self._last = (interval, table, left - 1) if left > 1 else None
+        return table
+
+    def _select(self, binding: Binding, checkpoint: Checkpoint, end: int) -> Selection:
+        id, lowest = binding.collection, checkpoint.lowest
+        since = from_frontier(self._environment.frontiers(id).since)
+        stale = [frontier for _, frontier in checkpoint.pieces if START < frontier <= since]
+        if stale:
+            raise HistoryLost(
+                f"the endpoint is at {min(stale)}, and collection {id} no longer knows its changes since then",
+                detail=f"since is {since}",
+                hint="drop the sink and its data, and create it anew",
+            )
+        if lowest > START:
+            return self._environment.changes(id, lowest, end)
+        return self._environment.contents(id, end - 1)
+
+    def _ours(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint, updates: pa.Table) -> pa.Table:
+        """The updates that are in the checkpoint's places, not before their frontiers there, and before their ends."""
+        names = [name for name in updates.column_names if name not in (HASH, TIME, DIFF)]
+        updates = updates.select([*names, TIME, DIFF]).rename_columns([*binding.names, TIME, DIFF])
+        times = int_column(updates, TIME)
+        if checkpoint.simple and end.simple:
+            wanted = (times >= checkpoint.lowest) & (times < end.lowest)
+        else:
+            places = places_of(hashes_of(updates, binding.key or binding.names))
+            wanted = (times >= checkpoint.frontiers(places)) & (times < end.frontiers(places))
+        return updates if wanted.all() else updates.filter(pa.array(wanted))
+
+    def _empty(self, binding: Binding) -> pa.Table:
+        fields = [*binding.schema, pa.field(TIME, pa.int64()), pa.field(DIFF, pa.int64())]
+        return pa.schema(fields).empty_table()
+
+
+def check_columns(environment: Environment, binding: Binding) -> None:
+    """An error unless the binding's fields are the collection's columns, type by type."""
+    columns = environment.shard(binding.collection).spec.schema
+    wanted = [field.type for field in binding.schema]
+    if wanted != list(columns.types):
+        raise InvalidMaterialization(
+            f"the fields of the sink are not the columns of collection {binding.collection}",
+            detail=f"fields {', '.join(map(str, wanted))}; columns {', '.join(map(str, columns.types))}",
+        )

@@ -1,0 +1,220 @@
+"""Splits as Spark tasks: one round of transactions, a task for each range, for large deliveries.
+
+The process that owns the environment opens the ranges, reads their changes and commits the recovery log; executors run
+the conversations with the endpoint, by the same code as everywhere, up to where the recovery log has to commit. What
+they staged is applied when the ranges are acknowledged after that commit. Only the DataFrame surface is used.
+Executors need `everview`, the connector's library and a way to the endpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from everview.flow.checkpoint import Checkpoint
+from everview.flow.contract import Binding, Spec
+from everview.flow.drivers.contract import Driver, Guarantee
+from everview.flow.drivers.registry import open_driver
+from everview.flow.errors import DriverFailed
+from everview.flow.fencing import Row
+from everview.flow.keyrange import KeyRange, check_partition
+from everview.flow.protocol import StateUpdate
+from everview.flow.recovery_log import RecoveryLog
+from everview.flow.runtime import Limits, Task
+from everview.flow.source import Source
+from everview.storage.environment import Environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAYLOAD_BYTES_MAX = 1 << 30  # of one binding's updates in one split
+_INPUT = pa.schema([("split", pa.int32()), ("payloads", pa.list_(pa.binary()))])
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round has done: the time that all ranges have reached, and how many documents were stored."""
+
+    frontier: int
+    stored: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What an executor needs to know of its range."""
+
+    spec: Spec
+    row: Row
+    position: Checkpoint
+    end: Checkpoint
+    stall_s: float
+
+
+class _Captured(Exception):
+    """The conversation has come to where the recovery log commits."""
+
+
+class _CapturingLog:
+    """Stands for the recovery log at an executor: it hands out the row and takes the commit down."""
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self.taken: tuple[Checkpoint, StateUpdate | None] | None = None
+
+    def open(self, range: KeyRange) -> Row:
+        return self._row
+
+    def intend(self, row: Row, intent: Checkpoint) -> Row:
+        return row  # noted before the round
+
+    def check(self, row: Row) -> None:
+        return None
+
+    def commit(self, row: Row, checkpoint: Checkpoint, update: StateUpdate | None, also: Any = None) -> Row:
+        self.taken = checkpoint, update
+        raise _Captured
+
+
+class _Given:
+    """Stands for the collections at an executor: the updates that were sent along."""
+
+    def __init__(self, end: int, tables: list[pa.Table]) -> None:
+        self._end, self._tables = end, tables
+        self._next = 0
+
+    @property
+    def upper(self) -> int:
+        return self._end
+
+    def interval_end(self, checkpoint: Checkpoint) -> int:
+        return self._end
+
+    def read(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> pa.Table:
+        self._next += 1  # bindings are asked for in order, each once
+        return self._tables[self._next - 1]
+
+    def passes(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> Iterator[pa.Table]:
+        yield self.read(binding, checkpoint, end)
+
+
+def deliver(
+    spark: SparkSession,
+    environment: Environment,
+    driver: Driver,
+    spec: Spec,
+    ranges: Sequence[KeyRange],
+    *,
+    stall_s: float = 300.0,
+) -> Round:
+    """Bring all ranges to the collections' upper, each in one transaction of a Spark task."""
+    from pyspark.sql.functions import udf
+    from pyspark.sql.types import StringType
+
+    log, source = RecoveryLog(environment, spec.name), Source(environment, spec.bindings)
+    end = source.upper
+    repeatable = driver.guarantee is Guarantee.AT_LEAST_ONCE
+    jobs, payloads = [], []
+    for number, range in enumerate(check_partition(ranges)):
+        position = _settled(driver, spec, range, log=log, source=source, stall_s=stall_s)
+        row = log.open(range)
+        target = (
+            row.intent if repeatable and row.intent is not None else Checkpoint.at(range, max(end, position.highest))
+        )
+        if repeatable:
+            row = log.intend(row, target)
+        jobs.append(_Job(spec, row, position, target, stall_s))
+        updates = [_payload(source.read(binding, position, target)) for binding in spec.bindings]
+        payloads.append({"split": number, "payloads": updates})
+    # A plain function, not one over Arrow batches: those want pandas. It gets a row for each split.
+    run = udf(_runner(driver.name, dict(driver.config), jobs), StringType(), useArrow=False).asNondeterministic()
+    frame = spark.createDataFrame(pa.Table.from_pylist(payloads, schema=_INPUT)).repartition(len(jobs))
+    results = [json.loads(each["answer"]) for each in frame.select(run("split", "payloads").alias("answer")).collect()]
+    stored, failures = 0, []
+    for each in results:
+        if each["error"] is not None:
+            failures.append(f"{jobs[each['split']].row.range}: {driver.hide(each['error'])}")
+            continue
+        update = None if each["state"] is None else StateUpdate(*each["state"])
+        log.commit(jobs[each["split"]].row, Checkpoint.decode(each["checkpoint"]), update)
+        stored += each["stored"]
+    for job in jobs:
+        _settled(driver, spec, job.row.range, log=log, source=source, stall_s=stall_s)
+    if failures:
+        raise DriverFailed(f"{len(failures)} of {len(jobs)} splits failed", detail="; ".join(failures))
+    return Round(min(job.end.lowest for job in jobs), stored)
+
+
+def _settled(
+    driver: Driver, spec: Spec, range: KeyRange, *, log: RecoveryLog, source: Source, stall_s: float
+) -> Checkpoint:
+    """Open a range and wait until its last transaction is applied; gives where it is."""
+    task = Task(
+        spec, range, source=source, log=log, connect=driver.connect, keys=driver.keys, limits=Limits(stall_s=stall_s)
+    )
+    try:
+        task.open()
+        task.settle()
+        return task.committed
+    finally:
+        task.close(orderly=True)
+
+
+def _payload(updates: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, updates.schema) as writer:
+        writer.write_table(updates)
+    payload: bytes = sink.getvalue().to_pybytes()
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        raise DriverFailed(f"a split has {len(payload)} bytes of updates", hint="use more splits")
+    return payload
+
+
+def _runner(name: str, config: dict[str, Any], jobs: list[_Job]) -> Callable[[int, list[bytes]], str]:
+    """What an executor does with the row of a split; the answer is JSON."""
+
+    def run(number: int, payloads: list[bytes]) -> str:
+        tables = [pa.ipc.open_stream(pa.py_buffer(bytes(each))).read_all() for each in payloads]
+        try:
+            checkpoint, update, stored = _converse(name, config, jobs[number], tables)
+        except Exception as error:
+            return json.dumps({"split": number, "error": f"{type(error).__name__}: {error}"})
+        state = None if update is None else [dict(update.updated), update.merge_patch]
+        answer = {"split": number, "checkpoint": checkpoint.encode(), "state": state, "stored": stored, "error": None}
+        return json.dumps(answer)
+
+    return run
+
+
+def _converse(
+    name: str, config: dict[str, Any], job: _Job, tables: list[pa.Table]
+) -> tuple[Checkpoint, StateUpdate | None, int]:
+    """One transaction with the endpoint, up to where the recovery log commits."""
+    driver = open_driver(name, config)
+    log = _CapturingLog(job.row)
+    task = Task(
+        job.spec,
+        job.row.range,
+        source=_Given(job.end.highest, tables),  # type: ignore[arg-type]
+        log=log,  # type: ignore[arg-type]
+        connect=driver.connect,
+        keys=driver.keys,
+        repeatable=driver.guarantee is Guarantee.AT_LEAST_ONCE,
+        limits=Limits(stall_s=job.stall_s, heartbeat_s=float("inf")),
+    )
+    try:
+        task.open()
+        if task.committed != job.position:
+            raise DriverFailed("the range was taken over", detail=f"at {task.committed}, not at {job.position}")
+        try:
+            task.transact()
+        except _Captured:
+            if task.authoritative:
+                task.settle()  # the endpoint's own commit
+        checkpoint, update = log.taken or (task.committed, None)
+        return checkpoint, update, task.counters.stored
+    finally:
+        task.close()

@@ -1,0 +1,145 @@
+"""A worker: the thread that keeps one range of a materialization going, whatever fails."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from everview.errors import EverviewError
+from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.contract import Spec
+from everview.flow.drivers.contract import Driver, Guarantee
+from everview.flow.errors import FencedOff
+from everview.flow.keyrange import KeyRange
+from everview.flow.recovery_log import RecoveryLog
+from everview.flow.runtime import Limits, Task
+from everview.flow.source import Source
+from everview.storage.contract import Command
+from everview.storage.errors import Canceled, Fenced
+
+WAIT_S = 0.5
+STOP_S = 330.0  # a transaction that is under way may take its time
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class WorkerStatus:
+    """One range at one instant."""
+
+    range: KeyRange
+    frontier: int
+    transactions: int
+    stored: int
+    error: str | None
+    failures: int
+    fenced: bool
+
+
+class Worker:
+    """One range."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        spec: Spec,
+        range: KeyRange,
+        *,
+        source: Source,
+        log: RecoveryLog,
+        limits: Limits,
+        backoff_s: tuple[float, float],
+        acknowledged: Callable[[KeyRange, Checkpoint], None],
+        also: Callable[[], Sequence[Command]],
+    ) -> None:
+        self._driver, self._spec, self._range = driver, spec, range
+        self._source, self._log, self._limits, self._backoff_s = source, log, limits, backoff_s
+        self._on_acknowledged, self._also = acknowledged, also
+        self._stopping = threading.Event()
+        self._frontier = START
+        self._transactions = self._stored = self._failures = 0
+        self._error: str | None = None
+        self._fenced = False
+        self._thread = threading.Thread(target=self._run, name=f"flow {spec.name} {range}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to stop; `join` waits."""
+        self._stopping.set()
+
+    def join(self) -> None:
+        """Wait until it has stopped."""
+        self._thread.join(STOP_S)
+
+    def status(self) -> WorkerStatus:
+        """Where it stands."""
+        return WorkerStatus(
+            self._range, self._frontier, self._transactions, self._stored, self._error, self._failures, self._fenced
+        )
+
+    def _run(self) -> None:
+        in_a_row = 0
+        while not self._stopping.is_set():
+            before = self._transactions
+            try:
+                self._converse()
+                return
+            except (FencedOff, Fenced) as error:
+                self._error, self._fenced = self._shown(error), True
+                return
+            except Canceled:
+                return  # the environment was closed
+            except Exception as error:
+                self._error = self._shown(error)
+                self._failures += 1
+            in_a_row = 1 if self._transactions > before else in_a_row + 1
+            log.warning("materialization failed", name=self._spec.name, range=str(self._range), error=self._error)
+            first_s, most_s = self._backoff_s
+            self._stopping.wait(min(most_s, first_s * 2 ** min(in_a_row - 1, 20)))
+
+    def _converse(self) -> None:
+        """One conversation, until it fails or the worker is to stop."""
+        task = Task(
+            self._spec,
+            self._range,
+            source=self._source,
+            log=self._log,
+            connect=self._driver.connect,
+            keys=self._driver.keys,
+            repeatable=self._driver.guarantee is Guarantee.AT_LEAST_ONCE,
+            limits=self._limits,
+            acknowledged=self._acknowledged,
+            also=self._also,
+        )
+        orderly = False
+        try:
+            task.open()
+            while not self._stopping.is_set():
+                done, stored = task.counters.transactions, task.counters.stored
+                task.step(WAIT_S, self._stopping.is_set)
+                self._transactions += task.counters.transactions - done
+                self._stored += task.counters.stored - stored
+                if task.acknowledged:
+                    self._frontier = task.position  # also past times at which nothing changed
+                    self._error = None
+            deadline = time.monotonic() + self._limits.stall_s
+            while not task.acknowledged and time.monotonic() < deadline:
+                task.step_acknowledged(WAIT_S)
+            orderly = task.acknowledged
+        finally:
+            task.close(orderly=orderly)
+
+    def _acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:
+        self._frontier = checkpoint.lowest
+        self._on_acknowledged(range, checkpoint)
+
+    def _shown(self, error: Exception) -> str:
+        text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
+        return self._driver.hide(text)
