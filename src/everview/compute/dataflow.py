@@ -26,6 +26,7 @@ from everview.compute.engine.contract import Engine, LargeEngine
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.compute.large_tick import LargeTick
+from everview.compute.state import Pending, StoredState, state_id
 from everview.compute.tick import empty_table
 from everview.compute.view import ERROR_SCHEMA, Changes, View, inputs_of
 from everview.storage.contract import (
@@ -142,7 +143,7 @@ class Dataflow:
         self.id, self.view = id, view
         self._held = held
         self._errors = errors_id(id) if errors_id(id) in held.outputs else None
-        self._looking_s = 0.0
+        self._pending = Pending(environment, id, view.program.arrangements)
 
     @property
     def plan(self) -> Relation:
@@ -183,14 +184,16 @@ class Dataflow:
         deltas = {each: self._input(each, lower, upper, first=first) for each in self._held.inputs}
         rows_in = sum(table.num_rows for table in deltas.values())
         read = time.perf_counter()
-        changes, self._looking_s = None, 0.0
-        if rows_in or first:
+        changes, looking_s = None, 0.0
+        if rows_in or first or self._pending.any_due(upper):
             named = {delta_of(each): table for each, table in deltas.items()}
-            changes = self.view.tick(
-                self._engine, named, lambda each, hashes: self._look_up(each, hashes, lower), lower, first=first
-            )
+            state = StoredState(self._environment, self.id, lower, self._pending, first=first)
+            changes = self.view.tick(self._engine, named, state, (lower, upper), first=first)
+            looking_s = state.looking_s
         computed = time.perf_counter()
         rows_out = self._commit(changes, deltas, lower, upper)
+        if changes is not None:
+            self._pending.changed(changes.states, upper)
         return Ticked(
             lower,
             upper,
@@ -200,8 +203,8 @@ class Dataflow:
             changes.statements if changes else 0,
             changes.careful if changes else False,
             read_s=read - began,
-            look_up_s=self._looking_s,
-            compute_s=computed - read - self._looking_s,
+            look_up_s=looking_s,
+            compute_s=computed - read - looking_s,
             commit_s=time.perf_counter() - computed,
         )
 
@@ -233,9 +236,9 @@ class Dataflow:
         computed = time.perf_counter()
         theirs = {id: self._input(id, lower, upper, first=first) for id in self._held.inputs if is_errors_id(id)}
         staged = changes.staged
-        self._commit_staged(
-            staged.get(self.id), staged, [changes.errors, *map(_as_errors, theirs.values())], lower, upper
-        )
+        errors = [changes.errors, *map(_as_errors, theirs.values())]
+        self._commit_staged(staged.get(self.id), staged, errors, lower, upper)
+        self._pending.changed(None, upper)
         rows = {id: _rows_of(each) for id, each in staged.items()}
         return Ticked(
             lower,
@@ -271,17 +274,6 @@ class Dataflow:
                 updates = selection.changes()
             tables.append(_timed(updates, updates.column(TIME).to_numpy()))
         return pa.concat_tables(tables)
-
-    def _look_up(self, arrangement: Arrangement, hashes: I64 | None, lower: int) -> pa.Table:
-        """Remembered rows, as they were before the tick."""
-        if lower == self._start:
-            return empty_table(arrangement.schema)
-        began = time.perf_counter()
-        with self._environment.contents(state_id(self.id, arrangement), lower - 1, hashes) as selection:
-            found = selection.contents()
-        names = [*(f"c{index}" for index in range(len(arrangement.schema))), DIFF]
-        self._looking_s += time.perf_counter() - began
-        return found.select(names)
 
     def _commit(self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
         """The changes of a small tick; gives how many of the output there are."""
@@ -344,11 +336,6 @@ class Dataflow:
 
 def _note(id: GlobalId) -> str:
     return f"dataflow/{id}"
-
-
-def state_id(id: GlobalId, arrangement: Arrangement) -> GlobalId:
-    """The collection of an arrangement of a view."""
-    return f"{id}.{arrangement.name}"
 
 
 def errors_id(id: GlobalId) -> GlobalId:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from everview.compute.dataflow import state_id
 from everview.compute.delta.per_key import key_of
 from everview.compute.delta.program import Arrangement, Lookup, TickProgram
 from everview.compute.delta.totals import is_additive
@@ -17,6 +16,7 @@ from everview.compute.engine.spark.engine import rendering
 from everview.compute.engine.spark.render import render_steps
 from everview.compute.ir import relation as ir
 from everview.compute.ir.show import show, show_scalar
+from everview.compute.state import state_id
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
@@ -48,7 +48,8 @@ def _sizes(view: View, id: GlobalId, environment: Environment) -> dict[str, tupl
 def _kept(program: TickProgram, sizes: Mapping[str, tuple[int, int]]) -> str:
     lines = []
     for each in program.arrangements:
-        line = f"{each.name}: {'totals' if each.totals else 'rows'} of {each.source}, found by {_key(each)}"
+        what = "totals" if each.totals else "updates to come" if each.pending else "rows"
+        line = f"{each.name}: {what} of {each.source}, found by {'time' if each.pending else _key(each)}"
         if each.name in sizes:
             rows, size = sizes[each.name]
             line += f" ({rows:,} updates, {size:,} bytes)"

@@ -13,14 +13,25 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from everview.compute.delta.program import BEFORE, NEXT, TIME, Arrangement, TickProgram, at, call, delta_of, updates_of
+from everview.compute.delta.program import (
+    BEFORE,
+    BUCKET_BITS,
+    NEXT,
+    TIME,
+    Arrangement,
+    TickProgram,
+    at,
+    call,
+    delta_of,
+    updates_of,
+)
 from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import EvaluationFailed, LargeEngine, Steps, Stored
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, SqlType
-from everview.compute.tick import empty_table
+from everview.compute.tick import empty_table, ending
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
@@ -63,10 +74,13 @@ class LargeTick:
             constants = self._constants(program)
             readings = self._readings(program, open_while_read, stored)
             steps = [*steps, *constants, *readings, *program.steps]
+            steps = [(name, ending(step, self.upper)) for name, step in steps]
+            due = {each.arrangement: each.reading for stage in program.stages for each in stage.lookups if each.due}
             targets: dict[str, GlobalId] = {}
             for arrangement in program.arrangements:
                 targets[f"kept:{arrangement.name}"] = self.states[arrangement.name]
-                steps.append((f"kept:{arrangement.name}", self._kept(arrangement, dict(program.steps))))
+                come = ir.Get(due.get(arrangement.name, ""), arrangement.schema[1:])
+                steps.append((f"kept:{arrangement.name}", self._kept(arrangement, dict(program.steps), come)))
             targets["output"] = self.output
             get = ir.Get(program.output, ir.types(dict(program.steps)[program.output]))
             steps.append(("output", updates_of(get) if program.moments else get))
@@ -127,6 +141,9 @@ class LargeTick:
                 contents = self.environment.contents(self.states[arrangement.name], self.lower - 1)
                 stored[name] = self._open(stack, contents, arrangement.schema)
             rows: Relation = ir.Get(name, arrangement.schema)
+            if lookup.due:
+                due = ir.Filter(rows, (call("<", Column(1, INT8), Literal(self.upper, INT8)),))
+                rows = ir.Project(due, tuple(range(1, len(arrangement.schema))))
             pieces[lookup.reading].append(rows if lookup.tag is None else at(rows, lookup.tag))
         schemas = dict(program.readings)
         return [
@@ -134,10 +151,20 @@ class LargeTick:
             for name, each in pieces.items()
         ]
 
-    def _kept(self, arrangement: Arrangement, relations: Mapping[str, Relation]) -> Relation:
+    def _put_off(self, arrangement: Arrangement, source: Relation, come: ir.Get) -> Relation:
+        """Updates beyond the tick, without those whose time has come; with their buckets, at one time."""
+        later = ir.Filter(source, (call(">=", TIME, Literal(self.upper, INT8)),))
+        both = ir.Union((later, ir.Negate(come)))
+        width = ir.arity(both)
+        bucket = call("/", TIME, Literal(1 << BUCKET_BITS, INT8))
+        return at(ir.Project(ir.Map(both, (bucket,)), (width, *range(width))), self.lower)
+
+    def _kept(self, arrangement: Arrangement, relations: Mapping[str, Relation], come: ir.Get) -> Relation:
         """What is added to an arrangement, at one time, for nobody reads the times in between."""
         source = ir.Get(arrangement.source, ir.types(relations[arrangement.source]))
         width = ir.arity(source)
+        if arrangement.pending:
+            return self._put_off(arrangement, source, come)
         if not arrangement.totals:
             return at(ir.Project(source, tuple(range(1, width))), self.lower)
         before, last = call("=", TIME, Literal(BEFORE, INT8)), call("is null", NEXT)

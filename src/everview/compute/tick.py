@@ -6,27 +6,38 @@ of the statement, and with them whatever needs them: inputs that did not change 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.compute.delta.program import BEFORE, Arrangement, Lookup, Source, TickProgram
+from everview.compute.delta.program import BEFORE, BUCKET_BITS, Arrangement, Lookup, Source, TickProgram
 from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import Engine, Steps
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import map_scalars
 from everview.compute.ir.relation import Relation, types
-from everview.compute.ir.scalar import Column
+from everview.compute.ir.scalar import Column, Literal, Scalar, TickEnd, transform
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.timely.consolidate import DIFF
 from everview.timely.hashing import I64, hash_rows
 
-# The rows of an arrangement before the tick, of these hashes, or all of them; as columns c0, ... and _diff.
-LookUp = Callable[[Arrangement, I64 | None], pa.Table]
+
+class State(Protocol):
+    """What a program remembers, as it was before the tick; rows as columns c0, ... and _diff."""
+
+    def look_up(self, arrangement: Arrangement, hashes: I64 | None) -> pa.Table:
+        """The rows of an arrangement, of these hashes, or all of them."""
+        ...
+
+    def due(self, arrangement: Arrangement, upper: int) -> pa.Table:
+        """The pending updates at times before `upper`: the rows of the arrangement without their buckets."""
+        ...
 
 
 @dataclass
@@ -48,20 +59,21 @@ class Ticker:
         self._separated = separated
         self._relations = dict(program.steps)
         self._arrangements = {each.name: each for each in program.arrangements}
-        self._schemas = dict(program.readings)
+        self._pending = any(each.pending for each in program.arrangements)
         self._pruned: dict[tuple[int, frozenset[str]], tuple[Steps, frozenset[str]]] = {}
 
-    def run(self, engine: Engine, deltas: Mapping[str, pa.Table], look_up: LookUp) -> TickResult:
-        """The changes that follow from those of the inputs."""
+    def run(self, engine: Engine, deltas: Mapping[str, pa.Table], state: State, upper: int) -> TickResult:
+        """The changes before `upper` that follow from those of the inputs and from what was pending."""
         tables: dict[str, pa.Table] = dict(deltas)
         found: dict[str, pa.Table] = {}
         statements = 0
         for number, stage in enumerate(self.program.stages):
             for lookup in stage.lookups:
-                found[lookup.name] = self._find(lookup, {**tables, **found}, look_up)
+                found[lookup.name] = self._find(lookup, {**tables, **found}, state, upper)
             tables |= self._readings(stage.lookups, found)
             empty = frozenset(name for name, table in tables.items() if table.num_rows == 0)
             steps, nothing = self._steps(number, empty)
+            steps = [(name, ending(step, upper)) for name, step in steps] if self._pending else steps
             tables |= {name: empty_table(types(self._relations[name])) for name in nothing}
             outputs = [name for name in stage.outputs if name not in nothing]
             if outputs:
@@ -69,17 +81,19 @@ class Ticker:
                 inputs = {name: table for name, table in tables.items() if name in read}
                 tables |= engine.run_steps(steps, outputs, inputs, separated=self._separated)
                 statements += 1
-        return self._result(tables, statements, sum(table.num_rows for table in found.values()))
+        return self._result(tables, statements, sum(table.num_rows for table in found.values()), upper)
 
-    def _find(self, lookup: Lookup, tables: Mapping[str, pa.Table], look_up: LookUp) -> pa.Table:
+    def _find(self, lookup: Lookup, tables: Mapping[str, pa.Table], state: State, upper: int) -> pa.Table:
         arrangement = self._arrangements[lookup.arrangement]
+        if lookup.due:
+            return state.due(arrangement, upper)
         sources = [each for each in lookup.sources if tables[each.table].num_rows]
         if not sources:
             return empty_table(arrangement.schema)
         if not arrangement.key:
-            return look_up(arrangement, None)
+            return state.look_up(arrangement, None)
         hashes = [self._hashes(each, tables[each.table]) for each in sources]
-        return look_up(arrangement, np.unique(np.concatenate(hashes)))
+        return state.look_up(arrangement, np.unique(np.concatenate(hashes)))
 
     def _hashes(self, source: Source, table: pa.Table) -> I64:
         if all(isinstance(each, Column) for each in source.key):
@@ -102,7 +116,8 @@ class Ticker:
         for stage in self.program.stages:
             for lookup in stage.lookups:
                 if lookup.name == table:
-                    return self._arrangements[lookup.arrangement].schema
+                    schema = self._arrangements[lookup.arrangement].schema
+                    return schema[1:] if lookup.due else schema
         gets = (each for _, step in self.program.steps for each in ir.walk(step) if isinstance(each, ir.Get))
         return next(each.schema for each in gets if each.id == table)
 
@@ -132,12 +147,19 @@ class Ticker:
                 needed |= {each.id for each in ir.walk(step) if isinstance(each, ir.Get)}
         return steps[::-1], frozenset(name for name in stage.outputs if name in nothing)
 
-    def _result(self, tables: Mapping[str, pa.Table], statements: int, looked_up: int) -> TickResult:
+    def _result(self, tables: Mapping[str, pa.Table], statements: int, looked_up: int, upper: int) -> TickResult:
         program = self.program
+        lookups = [lookup for stage in program.stages for lookup in stage.lookups]
+        come = {lookup.arrangement: tables[lookup.reading] for lookup in lookups if lookup.due}
         output = tables[program.output]
         return TickResult(
             updates_of_moments(output) if program.moments else output,
-            {each.name: _state_change(each, tables[each.source]) for each in program.arrangements},
+            {
+                each.name: put_off(tables[each.source], come[each.name], upper)
+                if each.pending
+                else _state_change(each, tables[each.source])
+                for each in program.arrangements
+            },
             {each.step: tables[each.step] for each in program.failing},
             statements,
             looked_up,
@@ -166,6 +188,25 @@ def updates_of_moments(moments: pa.Table) -> pa.Table:
     negated = pc.negate(lost.column(DIFF))
     minus = pa.table([lost.column(1), *(lost.column(i) for i in data), negated], names=names)
     return pa.concat_tables([plus, minus])
+
+
+def ending(step: Relation, upper: int) -> Relation:
+    """A step in a tick that ends at `upper`."""
+
+    def end(part: Scalar) -> Scalar | None:
+        return Literal(upper, part.type) if isinstance(part, TickEnd) else None
+
+    return map_scalars(step, lambda scalar: transform(scalar, end))
+
+
+def put_off(updates: pa.Table, come: pa.Table, upper: int) -> pa.Table:
+    """What a tick adds to pending updates: those beyond it, without those whose time has come."""
+    later = updates.filter(pc.greater_equal(updates.column(0), upper))
+    gone = come.set_column(come.num_columns - 1, DIFF, pc.negate(come.column(DIFF)))
+    both = pa.concat_tables([later, gone.cast(later.schema)])
+    buckets = pa.array(both.column(0).to_numpy() >> BUCKET_BITS, pa.int64())
+    columns = [buckets, *both.columns]
+    return pa.table(columns, names=[*(f"c{index}" for index in range(len(columns) - 1)), DIFF])
 
 
 def _state_change(arrangement: Arrangement, step: pa.Table) -> pa.Table:

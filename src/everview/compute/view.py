@@ -16,6 +16,7 @@ import pyarrow as pa
 from everview.compute.delta.differentiate import differentiate
 from everview.compute.delta.failures import FailingRows, separate
 from everview.compute.delta.program import Failing, TickProgram, delta_of
+from everview.compute.delta.temporal import temporal_filters
 from everview.compute.engine.contract import Engine, EvaluationFailed
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Row, Rows, add, rows_of
@@ -26,7 +27,7 @@ from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, TEXT, SqlType
 from everview.compute.optimize.computed_columns import computed_columns
 from everview.compute.optimize.unique_lets import unique_lets
-from everview.compute.tick import LookUp, Ticker, TickResult
+from everview.compute.tick import State, Ticker, TickResult
 
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
@@ -51,7 +52,7 @@ class View:
     @staticmethod
     def of(plan: Relation) -> View:
         """The view that a plan defines."""
-        prepared = computed_columns(unique_lets(plan))
+        prepared = computed_columns(temporal_filters(unique_lets(plan)))
         separated, failing = separate(prepared)
         return View(prepared, separated, tuple(failing))
 
@@ -77,14 +78,15 @@ class View:
         return Ticker(self.careful_program, separated=True)
 
     def tick(
-        self, engine: Engine, deltas: Mapping[str, pa.Table], look_up: LookUp, lower: int, *, first: bool
+        self, engine: Engine, deltas: Mapping[str, pa.Table], state: State, within: tuple[int, int], *, first: bool
     ) -> Changes:
-        """The changes from `lower` on that follow from those of the inputs; at the `first`, constants come to be."""
+        """The changes within these times that follow from those of the inputs; at the `first`, constants come to be."""
+        lower, upper = within
         tables = {**deltas, **self._constants(lower, first=first)}
         try:
-            result, careful = self._ticker.run(engine, tables, look_up), False
+            result, careful = self._ticker.run(engine, tables, state, upper), False
         except EvaluationFailed:
-            result, careful = self._careful_ticker.run(engine, tables, look_up), True
+            result, careful = self._careful_ticker.run(engine, tables, state, upper), True
         return Changes(
             result.output,
             result.states,

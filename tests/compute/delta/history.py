@@ -63,7 +63,7 @@ class Maintained:
             for get in walk(self.plan)
             if isinstance(get, Get) and get.id in history
         }
-        result = self.view.tick(self.engine, scope, self._look_up, lower, first=self.ticks == 0)
+        result = self.view.tick(self.engine, scope, self, (lower, upper), first=self.ticks == 0)
         self.careful += result.careful
         self.statements += result.statements
         for each in self.view.program.arrangements:
@@ -71,6 +71,7 @@ class Maintained:
             add_all(changed, rows_from_arrow(result.states[each.name], each.schema))
             self.states[each.name] = changed
             assert all(count > 0 for count in changed.values()) or not each.totals
+            assert not each.pending or all(row[1] >= upper for row in changed), "what is pending is yet to come"
         schema = types(self.plan)
         for row, diff in rows_from_arrow(result.output, (INT8, *schema)).items():
             assert lower <= row[0] < upper, "changes lie within the tick"
@@ -79,9 +80,15 @@ class Maintained:
             self.errors.append((row[1:], row[0], diff))
         self.ticks += 1
 
-    def _look_up(self, arrangement: Arrangement, hashes: I64 | None) -> pa.Table:
+    def look_up(self, arrangement: Arrangement, hashes: I64 | None) -> pa.Table:
+        """Rows by hash."""
         table = rows_to_arrow(self.states[arrangement.name], arrangement.schema)
         if hashes is None:
             return table
         own = hash_rows([table.column(index) for index in arrangement.key], table.num_rows)
         return table.filter(pa.array(np.isin(own, hashes)))
+
+    def due(self, arrangement: Arrangement, upper: int) -> pa.Table:
+        """Pending updates before `upper`."""
+        rows = {row[1:]: diff for row, diff in self.states[arrangement.name].items() if row[1] < upper}
+        return rows_to_arrow(rows, arrangement.schema[1:])

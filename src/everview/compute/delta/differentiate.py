@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from everview.compute.delta import join, linear, per_key, totals
+from everview.compute.delta import join, linear, per_key, temporal, totals
 from everview.compute.delta.failures import FailingRows
 from everview.compute.delta.program import (
     Arrangement,
@@ -24,7 +24,7 @@ from everview.compute.delta.trace import trace
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Column, Scalar, shift
-from everview.compute.ir.types import SqlType
+from everview.compute.ir.types import INT8, SqlType
 
 
 def differentiate(plan: Relation, failing: Sequence[FailingRows] = ()) -> TickProgram:
@@ -121,6 +121,8 @@ class Build:
                 return Change(totals.delta(plan, self.step(self.updates(plan.input)), self), 2)
             case ir.Reduce() | ir.TopK() | ir.Window() | ir.Threshold():
                 return Change(per_key.delta(plan, self.step(self.updates(plan.input)), self), 2)
+            case ir.Temporal():
+                return Change(temporal.delta(plan, self.step(self.updates(plan.input)), self))
             case ir.Union(inputs):
                 return Change(ir.Union(tuple(self.updates(each) for each in inputs)))
             case ir.Let() | ir.Accumulate() | ir.Occurring():
@@ -161,6 +163,16 @@ class Build:
         place = len(self.arrangements)
         self.arrangements.append(Arrangement(f"s{place}", "", tuple(range(keys)), schema, totals=True))
         return Totals(self, place, self.look_up(self.arrangements[place], change, key))
+
+    def pending(self, emitted: ir.Get) -> ir.Get:
+        """The updates of a step that were put off and whose time has come, timed; those of now may be put off."""
+        schema = ir.types(emitted)
+        place = len(self.arrangements)
+        self.arrangements.append(Arrangement(f"s{place}", emitted.id, (0,), (INT8, *schema), pending=True))
+        reading = self.reading(schema)
+        name = f"l{len(self.lookups)}"
+        self.lookups.append(Lookup(name, f"s{place}", (), reading.id, due=True))
+        return reading
 
     def reading(self, schema: tuple[SqlType, ...]) -> ir.Get:
         """A table for what is looked up."""

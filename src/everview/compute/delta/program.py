@@ -37,7 +37,8 @@ class Arrangement:
     """State: rows of this schema, found by the hash of the columns `key`.
 
     It follows the step `source`. Of a timed step it holds the contents; of one with running `totals`, which is a
-    relation of moments, the last totals of each key, with their number of rows first.
+    relation of moments, the last totals of each key, with their number of rows first. One of `pending` updates
+    holds those of the step that lie beyond the tick: (bucket, time, row), found by the bucket of the time.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Arrangement:
     key: tuple[int, ...]
     schema: tuple[SqlType, ...]
     totals: bool = False
+    pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Lookup:
     sources: tuple[Source, ...]
     reading: str
     tag: int | None = None
+    due: bool = False  # of pending updates: those whose time has come, whatever the keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,9 @@ class TickProgram:
     output: str
     moments: bool  # whether the output is a relation of moments
     failing: tuple[Failing, ...] = ()
+
+
+BUCKET_BITS = 8  # pending updates of so many milliseconds, 2 to this power, are found together
 
 
 def delta_of(id: str) -> str:

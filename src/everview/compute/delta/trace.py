@@ -47,6 +47,8 @@ def trace(
             return trace(input, tuple(remap(each, lambda index: max(0, index - 1)) for each in key), steps, leaf)
         case ir.Union(inputs):
             return _all([trace(each, key, steps, leaf) for each in inputs])
+        case ir.Temporal(input):
+            return trace(input, key, steps, leaf)
         case ir.Join():
             return _join(relation, key, steps, leaf)
         case ir.Let():

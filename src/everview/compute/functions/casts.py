@@ -224,7 +224,8 @@ def _stamp(to: SqlType, value: Any) -> datetime:
 
 def _to_mz(_to: SqlType, value: Any) -> int:
     millis = value if isinstance(value, int) else int(value) if isinstance(value, Decimal) else micros_of(value) // 1000
-    if millis < 0 or (isinstance(value, Decimal) and value != millis) or millis >= 2**63:
+    whole = isinstance(value, (int, Decimal))  # a date may be before the epoch, where no time of the timeline is
+    if (whole and millis < 0) or (isinstance(value, Decimal) and value != millis) or millis >= 2**63:
         raise Failure("22003", "mz_timestamp out of range")
     return int(millis)
 

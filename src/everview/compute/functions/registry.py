@@ -20,6 +20,7 @@ from everview.compute.functions import (
     mathematics,
     patterns,
     table,
+    temporal,
     text,
     windows,
 )
@@ -41,6 +42,7 @@ _FAMILIES = (
     arrays,
     casts,
     internal,
+    temporal,
 )
 
 

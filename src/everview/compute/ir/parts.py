@@ -14,6 +14,7 @@ from everview.compute.ir.relation import (
     Order,
     Reduce,
     Relation,
+    Temporal,
     TopK,
     Window,
     WindowFunction,
@@ -37,6 +38,8 @@ def scalars_of(relation: Relation) -> Iterator[Scalar]:
             yield from keys
             for each in aggregates:
                 yield from aggregate_scalars(each)
+        case Temporal(_, lowers, uppers):
+            yield from lowers + uppers
         case TopK(_, _, order):
             yield from (each.scalar for each in order)
         case Window(_, partition, order, functions):
@@ -77,6 +80,8 @@ def with_scalars(relation: Relation, change: Change) -> Relation:
         case Reduce(_, keys, aggregates):
             changed = tuple(change_aggregate(each, change) for each in aggregates)
             return replace(relation, keys=tuple(map(change, keys)), aggregates=changed)
+        case Temporal(_, lowers, uppers):
+            return replace(relation, lowers=tuple(map(change, lowers)), uppers=tuple(map(change, uppers)))
         case TopK(_, _, order):
             return replace(relation, order=change_order(order, change))
         case Window(_, partition, order, functions):

@@ -154,6 +154,18 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Temporal:
+    """The rows, each at the times from all of its `lowers` on and before all of its `uppers`; NULL bounds no time.
+
+    Bounds are times in milliseconds. This is the one operator whose output changes while its input does not.
+    """
+
+    input: Relation
+    lowers: tuple[Scalar, ...]
+    uppers: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Threshold:
     """Rows with a positive multiplicity; the others are dropped."""
 
@@ -219,6 +231,7 @@ Relation: TypeAlias = (
     | Threshold
     | Negate
     | Union
+    | Temporal
     | Occurring
     | Accumulate
     | Let

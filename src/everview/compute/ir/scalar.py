@@ -90,13 +90,20 @@ class FailedTable:
     type: SqlType = BOOLEAN
 
 
-Scalar: TypeAlias = Column | Literal | Call | And | Or | Case | Coalesce | Failed | FailedTable
+@dataclass(frozen=True, slots=True)
+class TickEnd:
+    """The end of the tick that a program runs in. Only tick programs have this, and no engine sees it."""
+
+    type: SqlType
+
+
+Scalar: TypeAlias = Column | Literal | Call | And | Or | Case | Coalesce | Failed | FailedTable | TickEnd
 
 
 def children(scalar: Scalar) -> tuple[Scalar, ...]:
     """The direct operands."""
     match scalar:
-        case Column() | Literal():
+        case Column() | Literal() | TickEnd():
             return ()
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
@@ -109,7 +116,7 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
 def rebuild(scalar: Scalar, operands: tuple[Scalar, ...]) -> Scalar:
     """The same expression over other operands."""
     match scalar:
-        case Column() | Literal():
+        case Column() | Literal() | TickEnd():
             return scalar
         case Case():
             pairs = tuple(zip(operands[:-1:2], operands[1:-1:2], strict=True))

@@ -26,13 +26,26 @@ from everview.compute.ir.relation import (
     Project,
     Reduce,
     Relation,
+    Temporal,
     TopK,
     Window,
     WindowFunction,
     arity,
     inputs_of,
 )
-from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar
+from everview.compute.ir.scalar import (
+    And,
+    Call,
+    Case,
+    Coalesce,
+    Column,
+    Failed,
+    FailedTable,
+    Literal,
+    Or,
+    Scalar,
+    TickEnd,
+)
 from everview.compute.ir.types import Interval
 
 INDENT = "  "
@@ -92,6 +105,9 @@ def _details(plan: Relation) -> str:
             by = f"by {_list(partition)}" if partition else ""
             shown = _added(arity(input), [_window_function(each) for each in functions])
             return _with_list(" ".join(filter(None, (by, _order(order)))), [shown])
+        case Temporal(_, lowers, uppers):
+            limits = [f"from {show_scalar(each)}" for each in lowers]
+            return " and ".join([*limits, *(f"before {show_scalar(each)}" for each in uppers)])
         case Accumulate(_, keys):
             return f"by {_columns(range(1, keys + 1))} over time #0"
         case _:
@@ -183,6 +199,8 @@ def show_scalar(scalar: Scalar) -> str:
             return f"failed({show_scalar(arg)})"
         case FailedTable(function, args):
             return f"failed({_call(function, args)})"
+        case TickEnd():
+            return "the end of the tick"
 
 
 def _call(function: str, args: Sequence[Scalar]) -> str:

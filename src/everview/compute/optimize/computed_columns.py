@@ -21,6 +21,7 @@ from everview.compute.ir.relation import (
     Project,
     Reduce,
     Relation,
+    Temporal,
     TopK,
     Window,
     arity,
@@ -78,6 +79,10 @@ def _plain(relation: Relation) -> Relation:
             return columns.without(replace(relation, input=columns.relation, order=changed))
         case Window():
             return _window(relation)
+        case Temporal(input, lowers, uppers):
+            columns = _Columns(input)
+            bounds = [tuple(columns.add(each) for each in part) for part in (lowers, uppers)]
+            return columns.without(Temporal(columns.relation, bounds[0], bounds[1]))
         case FlatMap(input, _, args, added):
             columns = _Columns(input)
             places = tuple(columns.add(arg) for arg in args)

@@ -30,6 +30,7 @@ from everview.compute.ir.relation import (
     Project,
     Reduce,
     Relation,
+    Temporal,
     Threshold,
     TopK,
     Union,
@@ -104,7 +105,7 @@ class _Demand:
                 return self._topk(relation, needed)
             case Window():
                 return self._window(relation, needed)
-            case Accumulate() | Occurring():
+            case Accumulate() | Occurring() | Temporal():
                 return _same(relation)
 
     def _get(self, get: Get, needed: set[int]) -> Narrowed:

@@ -18,6 +18,7 @@ from everview.compute.ir.relation import (
     Project,
     Reduce,
     Relation,
+    Temporal,
     Threshold,
     TopK,
     Union,
@@ -62,7 +63,7 @@ def is_non_negative(relation: Relation, bound: Mapping[str, bool]) -> bool:
             return bound.get(id, True)
         case Constant(rows):
             return all(multiplicity > 0 for _, multiplicity in rows)
-        case Reduce() | TopK() | Window() | Threshold() | Accumulate() | Occurring():
+        case Reduce() | TopK() | Window() | Threshold() | Accumulate() | Occurring() | Temporal():
             return True
         case Negate():
             return False

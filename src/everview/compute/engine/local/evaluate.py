@@ -42,6 +42,7 @@ from everview.compute.ir.relation import (
     Project,
     Reduce,
     Relation,
+    Temporal,
     Threshold,
     TopK,
     Union,
@@ -93,6 +94,8 @@ def _evaluate(plan: Relation, scope: Mapping[str, Result]) -> Result:
             return _threshold(_evaluate(input, scope))
         case Negate(input):
             return _negate(_evaluate(input, scope))
+        case Temporal():
+            raise AssertionError("only a tick program knows times: see delta.temporal")
         case Occurring(input):
             below = _evaluate(input, scope)
             return Result(dict.fromkeys(below.rows, 1), below.errors)

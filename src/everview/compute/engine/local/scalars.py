@@ -12,7 +12,19 @@ from typing import Any, TypeAlias
 from everview.compute.engine.local import library
 from everview.compute.engine.local.collection import Row, canonical, plain
 from everview.compute.functions.contract import Failure
-from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar
+from everview.compute.ir.scalar import (
+    And,
+    Call,
+    Case,
+    Coalesce,
+    Column,
+    Failed,
+    FailedTable,
+    Literal,
+    Or,
+    Scalar,
+    TickEnd,
+)
 
 Evaluator: TypeAlias = Callable[[Row], Any]
 
@@ -67,6 +79,8 @@ def compile_scalar(scalar: Scalar) -> Evaluator:
             return _compile_failed(compile_scalar(arg))
         case FailedTable():
             return _compile_failed(_compile_table(scalar))
+        case TickEnd():
+            raise AssertionError("a tick puts its end in this place")
 
 
 def _read(index: int) -> Evaluator:

@@ -38,6 +38,7 @@ from everview.compute.ir.relation import (
     Project,
     Reduce,
     Relation,
+    Temporal,
     Threshold,
     TopK,
     Union,
@@ -154,6 +155,8 @@ class _Renderer:
                 return render_topk(plan, self._plain(input, tables))
             case Window(input):
                 return render_window(plan, self._plain(input, tables), once=occurs_once(input))
+            case Temporal():
+                raise AssertionError("only a tick program knows times: see delta.temporal")
             case Occurring(input):
                 return f"SELECT {', '.join([*columns(arity(input)), '1L AS _diff'])} FROM {self.source(input, tables)}"
             case Accumulate(input):

@@ -12,7 +12,20 @@ from everview.compute.engine.local import library
 from everview.compute.engine.local.library import can_fail
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.functions.spark_sql import render
-from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar, walk
+from everview.compute.ir.scalar import (
+    And,
+    Call,
+    Case,
+    Coalesce,
+    Column,
+    Failed,
+    FailedTable,
+    Literal,
+    Or,
+    Scalar,
+    TickEnd,
+    walk,
+)
 from everview.compute.ir.types import SqlType
 
 Place = Callable[[int], str]
@@ -53,6 +66,8 @@ def render_scalar(scalar: Scalar, place: Place = column) -> str:
             return render_failed(arg, place)
         case FailedTable(function, args, added):
             return render_failed_table(function, args, added, place)
+        case TickEnd():
+            return "the_end_of_the_tick"  # as EXPLAIN shows it
 
 
 def render_guarded(scalar: Scalar, place: Place = column) -> str:

@@ -90,6 +90,8 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
         sessions = [SparkSession.builder.remote(address).create() for _ in range(2)]
         return Spark(profile(sessions[0], SMALL), profile(sessions[1], BULK))
     folder = scratch or Path(tempfile.mkdtemp(prefix="everview-spark-"))
+    # Data sources in Python are looked up by workers that know of no setting.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     use_java(folder)
     settings = {
         **_QUIET,
