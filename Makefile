@@ -25,7 +25,7 @@ test: setup ## run the tests; ARGS="-k name" selects some
 test-all: setup ## run the tests in their long forms
 	@EVERVIEW_LONG=1 $(VENV)/bin/pytest $(ARGS)
 
-serve: setup
+serve: setup ## serve SQL to psql and others; ARGS="--data DIR" and the like
 	@$(VENV)/bin/everview serve $(ARGS)
 
 check: setup ## lint, formatting and types

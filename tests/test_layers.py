@@ -21,7 +21,9 @@ LAYERS = (
     {"cdc", "sources", "flow"},
     {"adapter"},
     {"server"},
-    {"demo"},
+    {"console", "instance", "parameters"},
+    {"api"},
+    {"demo", "serve", "shell"},
     {"cli"},
 )
 HEIGHT = {layer: height for height, line in enumerate(LAYERS) for layer in line}

@@ -13,6 +13,7 @@ from everview import __version__
 from everview.cdc.cli import app as cdc
 from everview.errors import EverviewError
 from everview.flow.cli import app as connector
+from everview.serve.cli import serve
 from everview.storage.cli import app as shard
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.add_typer(shard)
 app.add_typer(connector)
 app.add_typer(cdc)
+app.command()(serve)
 
 
 def _print_version(wanted: bool) -> None:
@@ -73,15 +75,6 @@ def demo(
 
     if not run(data, seconds, seed):
         raise typer.Exit(1)
-
-
-@app.command(hidden=True)
-def serve() -> None:
-    """Say that this version has no server yet."""
-    raise EverviewError(
-        "this version has no SQL server yet",
-        hint="'everview demo' shows storage at work, and 'everview shard' looks inside an environment",
-    )
 
 
 def main() -> None:

@@ -151,6 +151,12 @@ class Dataflow:
         return self.view.plan
 
     @property
+    def tokens(self) -> set[str]:
+        """The tokens of all capabilities that it lives by."""
+        outputs = {token for pair in self._held.outputs.values() for token in pair if token is not None}
+        return outputs | set(self._held.inputs.values())
+
+    @property
     def inputs(self) -> list[GlobalId]:
         """The collections that it follows, those of errors among them."""
         return list(self._held.inputs)

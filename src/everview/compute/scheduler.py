@@ -57,7 +57,7 @@ class Scheduler:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tick")
-        self._stopping = False
+        self._stopping = self._failed = False
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
         self._thread.start()
 
@@ -115,7 +115,9 @@ class Scheduler:
                     entry.status.running_since = time.monotonic()
                 self._pool.submit(self._tick, entry)
             try:
-                self._environment.wait(lambda: self._stopping or bool(self._due()), self._sleep_s())
+                # A failure that is recorded while we go to sleep may want an earlier end of it.
+                self._failed = False
+                self._environment.wait(lambda: self._stopping or self._failed or bool(self._due()), self._sleep_s())
             except (Canceled, Fenced):
                 return  # the environment is closed, or another process has it
 
@@ -137,7 +139,6 @@ class Scheduler:
         return max(0.01, min([*waits, _SLEEP_S]))
 
     def _tick(self, entry: _Entry) -> None:
-        status = entry.status
         began = time.monotonic()
         ticked: Ticked | None = None
         error: EverviewError | None = None
@@ -146,9 +147,13 @@ class Scheduler:
                 ticked = entry.dataflow.tick()
         except EverviewError as failure:
             error = failure
-        except Exception as failure:  # a defect of ours in one view must not end the others
+        except BaseException as failure:  # a defect of ours in one view must not end the others
             error = EverviewError(f"internal error: {type(failure).__name__}: {failure}")
             _log.exception("tick failed", dataflow=entry.dataflow.id)
+        self._ended(entry, began, ticked, error)
+
+    def _ended(self, entry: _Entry, began: float, ticked: Ticked | None, error: EverviewError | None) -> None:
+        status = entry.status
         with self._changed:
             status.busy_s += time.monotonic() - began
             status.running_since = None
@@ -158,6 +163,7 @@ class Scheduler:
                 if ticked is not None:
                     _count(status, ticked)
             else:
+                self._failed = True
                 status.failures += 1
                 pause = min(PAUSE_S_MAX, PAUSE_S_FIRST * 2 ** (status.failures - 1))
                 status.retry_at = time.monotonic() + pause

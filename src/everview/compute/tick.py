@@ -70,7 +70,7 @@ class Ticker:
         for number, stage in enumerate(self.program.stages):
             for lookup in stage.lookups:
                 found[lookup.name] = self._find(lookup, {**tables, **found}, state, upper)
-            tables |= self._readings(stage.lookups, found)
+            tables |= self._readings(number, found)
             empty = frozenset(name for name, table in tables.items() if table.num_rows == 0)
             steps, nothing = self._steps(number, empty)
             steps = [(name, ending(step, upper)) for name, step in steps] if self._pending else steps
@@ -121,9 +121,10 @@ class Ticker:
         gets = (each for _, step in self.program.steps for each in ir.walk(step) if isinstance(each, ir.Get))
         return next(each.schema for each in gets if each.id == table)
 
-    def _readings(self, lookups: tuple[Lookup, ...], found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    def _readings(self, number: int, found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """What is known by a stage: a reading may be fed by look-ups of several stages."""
         pieces: dict[str, list[pa.Table]] = {}
-        for lookup in lookups:
+        for lookup in (each for stage in self.program.stages[: number + 1] for each in stage.lookups):
             rows = found[lookup.name]
             pieces.setdefault(lookup.reading, []).append(rows if lookup.tag is None else _tagged(rows, lookup.tag))
         return {name: pa.concat_tables(each).combine_chunks() for name, each in pieces.items()}

@@ -1,0 +1,75 @@
+"""How entries of the catalog are written down: JSON, with a version, so that a newer catalog is known as such."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from everview.adapter.catalog.items import ColumnInfo, Database, Event, Item, Role, Schema
+from everview.compute.ir.types import Kind, SqlType
+from everview.errors import EverviewError
+
+VERSION = 1
+
+
+def encode(entry: Database | Schema | Role | Item | Event) -> bytes:
+    """The entry as bytes."""
+    fields = asdict(entry)
+    if isinstance(entry, Item):
+        fields["columns"] = [
+            [column.name, type_to_json(column.type), column.nullable, column.default] for column in entry.columns
+        ]
+    return json.dumps([VERSION, fields], separators=(",", ":")).encode()
+
+
+def _fields(data: bytes) -> dict[str, Any]:
+    version, fields = json.loads(data)
+    if version > VERSION:
+        raise EverviewError(
+            "the catalog was written by a newer version of everview", hint="use that version, or a newer one"
+        )
+    return fields  # type: ignore[no-any-return]
+
+
+def decode_database(data: bytes) -> Database:
+    """A database."""
+    return Database(**_fields(data))
+
+
+def decode_schema(data: bytes) -> Schema:
+    """A schema."""
+    return Schema(**_fields(data))
+
+
+def decode_role(data: bytes) -> Role:
+    """A role."""
+    return Role(**_fields(data))
+
+
+def decode_event(data: bytes) -> Event:
+    """An entry of the audit log."""
+    return Event(**_fields(data))
+
+
+def decode_item(data: bytes) -> Item:
+    """An item."""
+    fields = _fields(data)
+    fields["columns"] = tuple(
+        ColumnInfo(name, type_from_json(each), nullable, default) for name, each, nullable, default in fields["columns"]
+    )
+    fields["keys"], fields["depends"] = tuple(fields["keys"]), tuple(fields["depends"])
+    return Item(**fields)
+
+
+def type_to_json(sql_type: SqlType) -> list[Any]:
+    """A type as JSON."""
+    element = None if sql_type.element is None else type_to_json(sql_type.element)
+    return [sql_type.kind.name, sql_type.scale, sql_type.precision, sql_type.length, element, sql_type.constrained]
+
+
+def type_from_json(value: list[Any]) -> SqlType:
+    """A type from JSON."""
+    kind, scale, precision, length, element, constrained = value
+    inner = None if element is None else type_from_json(element)
+    return SqlType(Kind[kind], scale, precision, length, inner, constrained)

@@ -1,0 +1,119 @@
+"""What a catalog holds: databases, schemas, roles, and items, which are everything that has a name in a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from everview.compute.ir.types import SqlType
+from everview.storage.contract import GlobalId
+
+ItemKind: TypeAlias = Literal["table", "view", "materialized view", "index", "source", "sink"]
+
+# Kinds that are collections in storage, and so have a time at which they are read.
+STORED: tuple[ItemKind, ...] = ("table", "materialized view", "source")
+
+# PostgreSQL's own objects have numbers below; ours are counted from here by the number in their id.
+OID_FIRST = 20_000
+
+
+def oid_of(id: GlobalId) -> int:
+    """The number under which PostgreSQL's catalogs know the object."""
+    return OID_FIRST + int("".join(character for character in id if character.isdigit()))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """A column of a relation; `default` is the text of an expression."""
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A database: a set of schemas."""
+
+    id: GlobalId
+    name: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema of a database; those of the system are of none, and found in all."""
+
+    id: GlobalId
+    name: str
+    database: GlobalId | None
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Who may connect; `verifier` is the SCRAM-SHA-256 verifier of the password, if there is one."""
+
+    id: GlobalId
+    name: str
+    login: bool = True
+    superuser: bool = False
+    verifier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A table, view, materialized view, index, source or sink.
+
+    `query` is the text of a view's query, with names in full. `on` and `keys` are of an index: the relation, and the
+    texts of its key expressions. `reader` and `writer` are the tokens of the capabilities that keep its collection.
+    """
+
+    id: GlobalId
+    kind: ItemKind
+    name: str
+    schema: GlobalId
+    owner: str
+    columns: tuple[ColumnInfo, ...] = ()
+    query: str | None = None
+    on: GlobalId | None = None
+    keys: tuple[str, ...] = ()
+    depends: tuple[GlobalId, ...] = ()
+    retain_ms: int | None = None
+    reader: str | None = None
+    writer: str | None = None
+    source: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        """The types of its columns."""
+        return tuple(column.type for column in self.columns)
+
+    @property
+    def stored(self) -> bool:
+        """Whether it is a collection in storage."""
+        return self.kind in STORED and self.reader is not None
+
+
+def is_maintained(item: Item) -> bool:
+    """Whether a dataflow keeps the item's collection."""
+    return item.reader is not None and item.kind in ("materialized view", "index")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An entry of the audit log."""
+
+    number: int
+    kind: str  # create, drop or alter
+    object: str
+    details: Mapping[str, str]
+    user: str | None
+    at_ms: int

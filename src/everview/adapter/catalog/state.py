@@ -1,0 +1,149 @@
+"""The catalog at one moment: an immutable value, so that a statement sees one and the same from begin to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from everview.adapter.catalog.items import Database, Item, Role, Schema
+from everview.compute.sql.errors import SqlError, did_you_mean
+from everview.storage.contract import GlobalId
+
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mz_catalog", "mz_internal", "mz_introspection")
+# Found without their schema, as PostgreSQL finds pg_catalog.
+IMPLICIT_SCHEMAS = ("mz_catalog", "pg_catalog")
+SYSTEM_SCHEMA_IDS = {name: f"x{number + 1}" for number, name in enumerate(SYSTEM_SCHEMAS)}
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything that exists. `version` counts the changes that led here."""
+
+    version: int = 0
+    databases: Mapping[GlobalId, Database] = field(default_factory=dict)
+    schemas: Mapping[GlobalId, Schema] = field(default_factory=dict)
+    roles: Mapping[GlobalId, Role] = field(default_factory=dict)
+    items: Mapping[GlobalId, Item] = field(default_factory=dict)
+    comments: Mapping[tuple[GlobalId, int], str] = field(default_factory=dict)  # by object and column, 0 being none
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[GlobalId, str], Item]:
+        return {(item.schema, item.name): item for item in self.items.values()}
+
+    @cached_property
+    def _dependents(self) -> Mapping[GlobalId, list[Item]]:
+        found: dict[GlobalId, list[Item]] = {}
+        for item in self.items.values():
+            for each in item.depends:
+                found.setdefault(each, []).append(item)
+        return found
+
+    # Names to objects
+
+    def database(self, name: str) -> Database | None:
+        """The database of this name."""
+        return next((each for each in self.databases.values() if each.name == name), None)
+
+    def role(self, name: str) -> Role | None:
+        """The role of this name."""
+        return next((each for each in self.roles.values() if each.name == name), None)
+
+    def schema(self, database: str, name: str) -> Schema | None:
+        """The schema of this name in a database; those of the system are in all."""
+        if name in SYSTEM_SCHEMA_IDS:
+            return Schema(SYSTEM_SCHEMA_IDS[name], name, None, "everview")
+        found = self.database(database)
+        if found is None:
+            return None
+        return next((each for each in self.schemas.values() if each.name == name and each.database == found.id), None)
+
+    def schemas_of(self, database: str) -> list[Schema]:
+        """The schemas that users made in a database."""
+        found = self.database(database)
+        return [each for each in self.schemas.values() if found is not None and each.database == found.id]
+
+    def item(self, schema: Schema, name: str) -> Item | None:
+        """The item of this name in a schema."""
+        return self._by_name.get((schema.id, name))
+
+    def find(self, path: Sequence[str], database: str, search_path: Sequence[str]) -> Item | None:
+        """The item that a name means: where it stands if it says so, else the first on the search path."""
+        if len(path) == 3:
+            database = path[0]
+        places = [path[-2]] if len(path) > 1 else search_path
+        for place in places:
+            schema = self.schema(database, place)
+            found = None if schema is None else self.item(schema, path[-1])
+            if found is not None:
+                return found
+        return None
+
+    def in_schema(self, schema: GlobalId) -> Iterator[Item]:
+        """The items of a schema."""
+        return (item for item in self.items.values() if item.schema == schema)
+
+    def full_name(self, item: Item) -> tuple[str, str, str]:
+        """Database, schema and name."""
+        schema = self.schemas[item.schema]
+        database = self.databases[schema.database] if schema.database else None
+        return (database.name if database else "", schema.name, item.name)
+
+    def shown(self, item: Item) -> str:
+        """The name in full, for messages."""
+        return ".".join(self.full_name(item))
+
+    # Dependencies
+
+    def dependents(self, id: GlobalId) -> list[Item]:
+        """The items that directly depend on this one."""
+        return self._dependents.get(id, [])
+
+    def closure(self, ids: Iterable[GlobalId]) -> list[Item]:
+        """These items and all that depend on them; what depends comes before what it depends on."""
+        order: list[Item] = []
+        seen: set[GlobalId] = set()
+
+        def visit(id: GlobalId) -> None:
+            if id not in seen:
+                seen.add(id)
+                for each in self.dependents(id):
+                    visit(each.id)
+                order.append(self.items[id])
+
+        for id in ids:
+            visit(id)
+        return order
+
+    def indexes_on(self, id: GlobalId) -> list[Item]:
+        """The indexes on a relation."""
+        return [each for each in self.dependents(id) if each.kind == "index" and each.on == id]
+
+    def roots(self, id: GlobalId) -> set[GlobalId]:
+        """The tables and sources from which a stored collection is made."""
+        item = self.items[id]
+        if item.kind in ("table", "source"):
+            return {id}
+        return {root for each in item.depends for root in self.roots(each)}
+
+    # Changed catalogs
+
+    def with_item(self, item: Item) -> Catalog:
+        """With an item added or replaced."""
+        return replace(self, items={**self.items, item.id: item})
+
+    def without_item(self, id: GlobalId) -> Catalog:
+        """Without an item and what is said about it."""
+        items = {key: item for key, item in self.items.items() if key != id}
+        comments = {key: text for key, text in self.comments.items() if key[0] != id}
+        return replace(self, items=items, comments=comments)
+
+    # Errors
+
+    def missing(self, kind: str, path: Sequence[str], known: Iterable[str], position: int | None = None) -> SqlError:
+        """No such object."""
+        states = {"schema": "3F000", "database": "3D000", "role": "42704", "index": "42704"}
+        state = states.get(kind, "42P01")
+        noun = "relation" if state == "42P01" else kind
+        hint = did_you_mean(path[-1], known)
+        return SqlError(state, f'{noun} "{".".join(path)}" does not exist', hint=hint, position=position)

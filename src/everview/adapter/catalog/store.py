@@ -1,0 +1,166 @@
+"""The durable catalog: values kept in storage, changed in the same atomic step as the collections they speak of.
+
+Every change is one commit with one entry of the audit log for each object that it touches. The numbers of these
+entries are the total order of all definitions. Changes are made one at a time, under `lock`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from everview.adapter.catalog import codec
+from everview.adapter.catalog.items import Database, Event, Item, Role, Schema
+from everview.adapter.catalog.state import Catalog
+from everview.storage.contract import AllocateId, Command, GlobalId, Put
+from everview.storage.environment import Environment
+
+DEFAULT_NAME = "everview"
+_ITEM, _SCHEMA, _DATABASE, _ROLE = "catalog/item/", "catalog/schema/", "catalog/database/", "catalog/role/"
+_COMMENT, _AUDIT = "catalog/comment/", "catalog/audit/"
+
+
+class CatalogStore:
+    """The catalog of one environment."""
+
+    def __init__(self, environment: Environment, now_ms: Callable[[], int]) -> None:
+        self._environment, self._now_ms = environment, now_ms
+        self.lock = threading.RLock()
+        self._events = len(environment.scan(_AUDIT))
+        self.state = self._load()
+        if not self.state.databases:
+            self._found()
+
+    def allocate(self, prefix: str = "u") -> GlobalId:
+        """An id that was never given to anything."""
+        (id,) = self._environment.commit(AllocateId(prefix))
+        return id  # type: ignore[no-any-return]
+
+    def change(self, user: str | None) -> Change:
+        """A change to be drafted and committed; hold `lock` from here to the commit."""
+        return Change(self.state, user, self._events, self._now_ms())
+
+    def commit(self, change: Change, *commands: Command) -> list[Any]:
+        """Make a change durable with these commands of storage, which give what they give."""
+        results = self._environment.commit(*commands, *(Put(key, value) for key, value in change.puts.items()))
+        self._events += change.count
+        self.state = replace(change.state, version=self.state.version + 1)
+        return results[: len(commands)]
+
+    def events(self) -> list[Event]:
+        """The audit log."""
+        entries = self._environment.scan(_AUDIT)
+        return [codec.decode_event(entries[key]) for key in sorted(entries)]
+
+    def _load(self) -> Catalog:
+        environment = self._environment
+
+        def read(prefix: str, decode: Callable[[bytes], Any]) -> dict[GlobalId, Any]:
+            entries = environment.scan(prefix)
+            return {key.removeprefix(prefix): decode(value) for key, value in sorted(entries.items())}
+
+        comments: dict[tuple[GlobalId, int], str] = {}
+        for key, value in environment.scan(_COMMENT).items():
+            id, _, column = key.removeprefix(_COMMENT).partition("/")
+            comments[id, int(column)] = value.decode()
+        return Catalog(
+            self._events,
+            read(_DATABASE, codec.decode_database),
+            read(_SCHEMA, codec.decode_schema),
+            read(_ROLE, codec.decode_role),
+            dict(sorted(read(_ITEM, codec.decode_item).items(), key=lambda pair: int(pair[0][1:]))),
+            comments,
+        )
+
+    def _found(self) -> None:
+        """A new environment has a database, a schema and a role."""
+        role, database, schema = (self.allocate(prefix) for prefix in ("r", "d", "n"))
+        with self.lock:
+            change = self.change(None)
+            change.put_role(Role(role, DEFAULT_NAME, superuser=True), "create")
+            change.put_database(Database(database, DEFAULT_NAME, DEFAULT_NAME), "create")
+            change.put_schema(Schema(schema, "public", database, DEFAULT_NAME), "create")
+            self.commit(change)
+
+
+class Change:
+    """A change of the catalog while it is made: the catalog as it will be, and what is to be written for it."""
+
+    def __init__(self, state: Catalog, user: str | None, first_event: int, at_ms: int) -> None:
+        self.state = state
+        self.puts: dict[str, bytes | None] = {}
+        self.count = 0
+        self._user, self._first, self._at_ms = user, first_event, at_ms
+
+    def put_item(self, item: Item, event: str, **details: str) -> None:
+        """Add or replace an item."""
+        self.state = self.state.with_item(item)
+        self.puts[_ITEM + item.id] = codec.encode(item)
+        name = self.state.shown(item)
+        self._note(event, item.kind, {"id": item.id, "name": name, **details})
+
+    def drop_item(self, item: Item) -> None:
+        """Remove an item, and the comments on it."""
+        for id, column in self.state.comments:
+            if id == item.id:
+                self.puts[f"{_COMMENT}{id}/{column}"] = None
+        self._note("drop", item.kind, {"id": item.id, "name": self.state.shown(item)})
+        self.state = self.state.without_item(item.id)
+        self.puts[_ITEM + item.id] = None
+
+    def put_schema(self, schema: Schema, event: str) -> None:
+        """Add or replace a schema."""
+        self.state = replace(self.state, schemas={**self.state.schemas, schema.id: schema})
+        self.puts[_SCHEMA + schema.id] = codec.encode(schema)
+        self._note(event, "schema", {"id": schema.id, "name": schema.name})
+
+    def drop_schema(self, schema: Schema) -> None:
+        """Remove a schema, which is empty by now."""
+        self.state = replace(self.state, schemas=_without(self.state.schemas, schema.id))
+        self.puts[_SCHEMA + schema.id] = None
+        self._note("drop", "schema", {"id": schema.id, "name": schema.name})
+
+    def put_database(self, database: Database, event: str) -> None:
+        """Add or replace a database."""
+        self.state = replace(self.state, databases={**self.state.databases, database.id: database})
+        self.puts[_DATABASE + database.id] = codec.encode(database)
+        self._note(event, "database", {"id": database.id, "name": database.name})
+
+    def drop_database(self, database: Database) -> None:
+        """Remove a database, which is empty by now."""
+        self.state = replace(self.state, databases=_without(self.state.databases, database.id))
+        self.puts[_DATABASE + database.id] = None
+        self._note("drop", "database", {"id": database.id, "name": database.name})
+
+    def put_role(self, role: Role, event: str) -> None:
+        """Add or replace a role."""
+        self.state = replace(self.state, roles={**self.state.roles, role.id: role})
+        self.puts[_ROLE + role.id] = codec.encode(role)
+        self._note(event, "role", {"id": role.id, "name": role.name})
+
+    def drop_role(self, role: Role) -> None:
+        """Remove a role."""
+        self.state = replace(self.state, roles=_without(self.state.roles, role.id))
+        self.puts[_ROLE + role.id] = None
+        self._note("drop", "role", {"id": role.id, "name": role.name})
+
+    def comment(self, kind: str, id: GlobalId, column: int, text: str | None) -> None:
+        """Say something about an object or a column; None takes it back."""
+        comments = {key: value for key, value in self.state.comments.items() if key != (id, column)}
+        if text is not None:
+            comments[id, column] = text
+        self.state = replace(self.state, comments=comments)
+        self.puts[f"{_COMMENT}{id}/{column}"] = None if text is None else text.encode()
+        self._note("comment", kind, {"id": id})
+
+    def _note(self, event: str, object: str, details: Mapping[str, str]) -> None:
+        number = self._first + self.count
+        entry = Event(number, event, object, details, self._user, self._at_ms)
+        self.puts[f"{_AUDIT}{number:012d}"] = codec.encode(entry)
+        self.count += 1
+
+
+def _without(entries: Mapping[GlobalId, Any], id: GlobalId) -> dict[GlobalId, Any]:
+    return {key: entry for key, entry in entries.items() if key != id}

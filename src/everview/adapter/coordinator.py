@@ -1,0 +1,344 @@
+"""The coordinator: one environment open for sessions, with its catalog, its timeline and what keeps its views.
+
+What it holds is made here and handed to those who use it; the work is done elsewhere. Opening puts everything back as
+it was left: views go on from where they stood, and what was being made when the last process ended is removed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from os import PathLike
+from typing import Any
+
+from everview.adapter.catalog.items import Event, Item, is_maintained
+from everview.adapter.catalog.store import CatalogStore
+from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, as_sql_errors
+from everview.adapter.execute.sourcing import feeder_of
+from everview.adapter.maintenance import Maintenance, ScheduledDataflows
+from everview.adapter.peek import LOCAL_UPDATES_MAX, Peeks
+from everview.adapter.planner import Planner
+from everview.adapter.serving import IndexLookups, ServedIndex
+from everview.adapter.session import CoordinatorSession
+from everview.adapter.surroundings import Surroundings
+from everview.adapter.system.relation import SessionInfo, SubscriptionInfo
+from everview.adapter.timeline import Timeline
+from everview.adapter.timestamps import Timestamps
+from everview.compute.engine.contract import Batch, Engine, Steps
+from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.spark.session import Spark, start_in_background
+from everview.compute.ir.relation import Relation
+from everview.compute.ir.scalar import Scalar
+from everview.compute.sql.errors import SqlError
+from everview.sources.generator.feeder import Feeder
+from everview.storage.contract import Command, Drop, Frontiers, GlobalId
+from everview.storage.environment import Environment, wall_clock_ms
+from everview.storage.errors import StorageError, UnknownId
+
+SESSIONS_MAX = 1_000
+SUBSCRIPTIONS_MAX = 1_000
+TICK_S = 1.0  # how often the timeline moves for those who watch it while nobody writes
+_COLLECTION = re.compile(r"u[0-9]+")
+
+
+class SparkWhenReady:
+    """An engine on a Spark that may still be starting; whoever needs it first waits."""
+
+    def __init__(self, spark: Future[Spark]) -> None:
+        self._spark = spark
+        self._engine: Engine | None = None
+
+    def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> Any:
+        """Run a plan once Spark is there."""
+        return self._ready().run(plan, inputs)
+
+    def run_steps(self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], **how: Any) -> Any:
+        """Run steps once Spark is there."""
+        return self._ready().run_steps(steps, outputs, inputs, **how)
+
+    def _ready(self) -> Engine:
+        from everview.compute.engine.spark.engine import SparkEngine
+
+        if self._engine is None:
+            self._engine = SparkEngine(self._spark.result().small)
+        return self._engine
+
+
+class Coordinator:
+    """Everything of one environment; see `contract.Adapter`."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        spark: Future[Spark] | None = None,
+        clock: Callable[[], int] = wall_clock_ms,
+        maintenance: Maintenance | None = None,
+        local_updates_max: int = LOCAL_UPDATES_MAX,
+        ticking: bool = True,
+    ) -> None:
+        self.environment = environment
+        self._spark = spark
+        self._engine: Engine | None = None if spark is None else SparkWhenReady(spark)
+        self.timeline = Timeline(environment, clock)
+        self.catalog = CatalogStore(environment, lambda: self.timeline.now_ms)
+        self.maintenance = maintenance or ScheduledDataflows(environment, self._engine or LocalEngine())
+        self.timestamps = Timestamps(environment, self.timeline, self.maintenance, self._ask_source)
+        self._feeders: dict[GlobalId, Feeder] = {}
+        self.planner = Planner()
+        self.indexes = IndexLookups()
+        self.peeks = Peeks(environment, self.indexes, self, lambda: self._engine, local_updates_max=local_updates_max)
+        self._sessions: dict[int, CoordinatorSession] = {}
+        self._subscriptions: dict[int, SubscriptionInfo] = {}
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._resume()
+        self._ticker = threading.Thread(target=self._tick, name="everview-timeline", daemon=True)
+        if ticking:
+            self._ticker.start()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        spark: str | Future[Spark] | None = None,
+        clock: Callable[[], int] = wall_clock_ms,
+        storage: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Coordinator:
+        """Open the environment in a folder, which is made if there is none.
+
+        `spark` is an address at which to start or find Spark, in the background; without it everything is computed in
+        this process. `storage` are options of `Environment.open`.
+        """
+        environment = Environment.open(path, **(storage or {}))
+        try:
+            started = start_in_background(spark) if isinstance(spark, str) else spark
+            return cls(environment, spark=started, clock=clock, **options)
+        except BaseException:
+            environment.close()
+            raise
+
+    # The contract
+
+    def connect(self, user: str, database: str, settings: Mapping[str, str]) -> CoordinatorSession:
+        """A session for a role."""
+        state = self.catalog.state
+        role = state.role(user)
+        if role is None or not role.login:
+            why = "does not exist" if role is None else "is not permitted to log in"
+            raise SqlError(INVALID_AUTHORIZATION, f'role "{user}" {why}')
+        if state.database(database) is None:
+            raise SqlError(UNDEFINED_DATABASE, f'database "{database}" does not exist')
+        with self._lock:
+            if self._closed.is_set():
+                raise SqlError("57P03", "the database system is shutting down")
+            if len(self._sessions) >= SESSIONS_MAX:
+                raise SqlError(TOO_MANY_CONNECTIONS, f"there are {SESSIONS_MAX} sessions already")
+            session = CoordinatorSession(self, next(self._numbers), user, database, settings)
+            self._sessions[session.number] = session
+        return session
+
+    def secret(self, user: str) -> str | None:
+        """The SCRAM verifier of a role."""
+        role = self.catalog.state.role(user)
+        return None if role is None else role.verifier
+
+    def ready(self) -> bool:
+        """Whether views can be maintained now."""
+        if self._closed.is_set():
+            return False
+        return self._spark is None or (self._spark.done() and self._spark.exception() is None)
+
+    def close(self) -> None:
+        """End all sessions and let go of everything."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        for session in list(self._sessions.values()):
+            session.close()
+        for feeder in set(self._feeders.values()):
+            feeder.close()
+        self.maintenance.close()
+        if self._ticker.is_alive():
+            self._ticker.join(timeout=5)
+        self.environment.close()
+
+    def __enter__(self) -> Coordinator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # For sessions
+
+    def disconnected(self, session: CoordinatorSession) -> None:
+        """A session has ended."""
+        with self._lock:
+            self._sessions.pop(session.number, None)
+
+    def subscribed(self, session: CoordinatorSession, objects: tuple[GlobalId, ...]) -> int:
+        """Someone subscribes; gives the number under which it is known."""
+        with self._lock:
+            if len(self._subscriptions) >= SUBSCRIPTIONS_MAX:
+                raise SqlError("53400", f"there are {SUBSCRIPTIONS_MAX} subscriptions already")
+            number = next(self._numbers)
+            now = self.timeline.now_ms
+            self._subscriptions[number] = SubscriptionInfo(number, session.number, now, objects)
+        return number
+
+    def unsubscribed(self, number: int) -> None:
+        """A subscription has ended."""
+        with self._lock:
+            self._subscriptions.pop(number, None)
+
+    def serve(self, item: Item, on: Item, keys: Sequence[Scalar]) -> None:
+        """Serve an index from memory."""
+        collection = item.id if item.reader is not None else on.id
+        self.indexes.add(item.id, ServedIndex(self.environment, collection, keys, on.types))
+
+    def feed(self, item: Item) -> None:
+        """Begin to feed a source."""
+        if item.source.get("kind") == "subsource":
+            return
+        items = self.catalog.state.items.values()
+        parts = {each.source["table"]: each for each in items if each.source.get("of") == item.id} or {"": item}
+        feeder = feeder_of(self.environment, lambda: self.timeline.now_ms, item, parts)
+        for each in parts.values():
+            self._feeders[each.id] = feeder
+        self._feeders[item.id] = feeder
+        feeder.start()
+
+    def stop_feeding(self, item: Item) -> None:
+        """Feed a source no longer."""
+        feeder = self._feeders.pop(item.id, None)
+        if feeder is not None:
+            feeder.close()
+
+    def _ask_source(self, id: GlobalId) -> None:
+        feeder = self._feeders.get(id)
+        if feeder is not None:
+            feeder.ask()
+
+    def dropped(self, item: Item) -> None:
+        """An item is no longer in the catalog."""
+        if item.kind == "index":
+            self.indexes.remove(item.id)
+        if is_maintained(item):
+            self.maintenance.release(item.id)
+        self.environment.wake()
+
+    def discard(self, id: GlobalId) -> None:
+        """Stop maintaining what no catalog knows of: the view of a subscription."""
+        try:
+            self.maintenance.stop(id)
+            self.maintenance.release(id)
+        except StorageError:
+            if not self._closed.is_set():  # whoever opens the environment next removes it
+                raise
+
+    # What the system tells about itself
+
+    @property
+    def now_ms(self) -> int:
+        """The time."""
+        return self.timeline.now_ms
+
+    def frontiers(self, id: GlobalId) -> Frontiers | None:
+        """Where a collection stands."""
+        try:
+            return self.environment.frontiers(id)
+        except UnknownId:
+            return None
+
+    def hydrated(self, item: Item) -> bool:
+        """Whether a maintained collection was computed for the first time."""
+        if item.reader is None:
+            return True
+        frontiers = self.frontiers(item.id)
+        if frontiers is None or frontiers.upper.empty:
+            return True
+        return frontiers.upper.only > self.environment.shard(item.id).spec.initial
+
+    def events(self) -> list[Event]:
+        """The audit log."""
+        return self.catalog.events()
+
+    def sessions(self) -> list[SessionInfo]:
+        """Who is connected."""
+        return [session.info for session in list(self._sessions.values())]
+
+    def subscriptions(self) -> list[SubscriptionInfo]:
+        """Who is subscribed to what."""
+        return list(self._subscriptions.values())
+
+    def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
+        """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
+        for id in self.environment.ids():
+            owner, _, name = id.partition(".")
+            if name and owner in self.catalog.state.items:
+                batches = self.environment.shard(id).batches.values()
+                yield owner, name, sum(each.rows for each in batches), sum(each.size_bytes for each in batches)
+        for id, rows in self.indexes.sizes().items():
+            yield id, "serving", rows, 0
+
+    # Inside
+
+    def _resume(self) -> None:
+        """Put everything back as the last process left it."""
+        catalog = self.catalog.state
+        around = Surroundings(catalog, "everview", "everview", ("public",))
+        for item in catalog.items.values():
+            if item.kind == "materialized view":
+                assert item.query is not None
+                self.maintenance.resume(item.id, self.planner.maintained(item.query, len(item.columns), around))
+            elif item.kind == "index":
+                assert item.on is not None
+                on = catalog.items[item.on]
+                if item.reader is not None:
+                    assert on.query is not None
+                    self.maintenance.resume(item.id, self.planner.maintained(on.query, len(on.columns), around))
+                self.serve(item, on, self.planner.keys(catalog, on, item.keys, around))
+        self._remove_leftovers()
+        for item in catalog.items.values():
+            if item.kind == "source":
+                self.feed(item)
+
+    def _remove_leftovers(self) -> None:
+        """Collections that are in no catalog, and capabilities that nobody knows of."""
+        items = self.catalog.state.items
+        known = self.maintenance.tokens()
+        for item in items.values():
+            known |= {token for token in (item.reader, item.writer) if token is not None}
+        commands: list[Command] = []
+        for id in self.environment.ids():
+            owner = id.partition(".")[0]
+            if not _COLLECTION.fullmatch(owner):
+                continue
+            held = self.environment.shard(id).held
+            lost = [token for token in held if owner not in items or token not in known]
+            commands += [Drop(self.environment.present(id, token)) for token in lost]
+        if commands:
+            self.environment.commit(*commands)
+
+    def _tick(self) -> None:
+        while not self._closed.wait(TICK_S):
+            try:
+                # Subscribers are told that time goes on; and what sources bring is forgotten as the timeline moves.
+                if self._subscriptions or self._feeders:
+                    self.timeline.advance(self.timeline.now_ms)
+                self.indexes.refresh(self.timeline.history)
+            except StorageError:
+                if self._closed.is_set():
+                    return
+
+
+def open_adapter(path: str | PathLike[str], **options: Any) -> Coordinator:
+    """`Coordinator.open`, with failures as errors of SQL."""
+    with as_sql_errors():
+        return Coordinator.open(path, **options)

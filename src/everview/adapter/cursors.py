@@ -1,0 +1,66 @@
+"""Cursors: a statement's rows, taken a few at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from everview.adapter.contract import Column, Row, Rows
+from everview.adapter.interrupts import Interrupts
+
+FETCHED_ROWS_MAX = 1_000_000  # of one FETCH; the next one goes on from there
+
+
+class Cursor:
+    """Rows of a statement. `more` waits for rows of a subscription; other statements have all theirs."""
+
+    def __init__(self, rows: Rows, set_patience: Callable[[float | None], None] | None = None) -> None:
+        self.columns: tuple[Column, ...] = rows.columns
+        self._rows = rows
+        self._batches: Iterator[Sequence[Row]] = rows.batches()
+        self._left: list[Row] = []
+        self._patience = set_patience
+        self._done = False
+
+    def fetch(self, count: int | None, timeout_s: float | None, interrupts: Interrupts) -> list[Row]:
+        """The next rows, `count` at most. Of a subscription: those that come in time; without a limit, at least one."""
+        wanted = FETCHED_ROWS_MAX if count is None else min(count, FETCHED_ROWS_MAX)
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        found: list[Row] = []
+        while len(found) < wanted:
+            if not self._left and not self._take(found, deadline):
+                break
+            room = wanted - len(found)
+            found += self._left[:room]
+            self._left = self._left[room:]
+            interrupts.check()
+        return found
+
+    def _take(self, found: list[Row], deadline: float | None) -> bool:
+        """One more batch; false if there is none, or none in time."""
+        if self._done:
+            return False
+        if self._patience is not None:
+            if deadline is None:
+                self._patience(0.0 if found else None)
+            else:
+                left = deadline - time.monotonic()
+                if left <= 0 and found:
+                    return False
+                self._patience(max(0.0, left))
+        batch = next(self._batches, None)
+        if batch is None:
+            self._done = True
+            return False
+        self._left = list(batch)
+        return bool(batch) or self._patience is None or self._still_time(found, deadline)
+
+    def _still_time(self, found: list[Row], deadline: float | None) -> bool:
+        if deadline is None:
+            return not found
+        return time.monotonic() < deadline
+
+    def close(self) -> None:
+        """Take no more."""
+        self._done = True
+        self._rows.close()

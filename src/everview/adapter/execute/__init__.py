@@ -1,0 +1,1 @@
+"""Statements carried out, one file for each group of kinds."""

@@ -1,0 +1,255 @@
+"""Statements that drop, rename and alter objects, with regard for those that depend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from everview.adapter.catalog.items import Item, is_maintained
+from everview.adapter.catalog.state import Catalog
+from everview.adapter.contract import Done, Result
+from everview.adapter.errors import DEPENDENT_OBJECTS, DUPLICATE_OBJECT, DUPLICATE_TABLE, WRONG_OBJECT_TYPE
+from everview.adapter.execute.context import Context
+from everview.adapter.execute.definitions import lag_ms, namespace_id, retain_ms
+from everview.adapter.statements import nodes
+from everview.adapter.timeline import HISTORY
+from everview.compute.sql.errors import DUPLICATE_COLUMN, UNDEFINED_COLUMN, SqlError, unsupported
+from everview.compute.sql.references import qualified
+from everview.storage.contract import Command, Drop, Follow
+
+NOTICED_MAX = 100  # objects that a cascade names
+
+
+def drop(context: Context, statement: nodes.Drop) -> Result:
+    """DROP of any kind."""
+    done = Done(f"DROP {statement.kind.upper()}")
+    coordinator = context.coordinator
+    with coordinator.catalog.lock:
+        context = replace(context, around=context.session.surroundings())
+        if statement.kind in ("schema", "database", "role"):
+            for path in statement.paths:
+                _drop_namespace(context, statement, path)
+            return done
+        found = [item for path in statement.paths if (item := _existing(context, statement, path)) is not None]
+        _drop_items(context, [item.id for item in found], cascade=statement.cascade)
+    return done
+
+
+def _existing(context: Context, statement: nodes.Drop | nodes.Rename, path: tuple[str, ...]) -> Item | None:
+    item = context.around.find(path)
+    if item is None:
+        if not statement.if_exists:
+            raise context.around.catalog.missing(statement.kind, path, context.around.names())
+        context.session.notice(f'{statement.kind} "{".".join(path)}" does not exist, skipping')
+        return None
+    check_kind(item, statement.kind)
+    return item
+
+
+def check_kind(item: Item, kind: str) -> None:
+    """Raise unless the item is of this kind."""
+    if item.kind != kind:
+        article = "an" if kind[0] in "aeiou" else "a"
+        hint = f"use DROP {item.kind.upper()} or ALTER {item.kind.upper()}"
+        raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not {article} {kind}', hint=hint)
+
+
+def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
+    """Drop items, the indexes on them, and with CASCADE all that depends on them."""
+    coordinator = context.coordinator
+    catalog = coordinator.catalog.state
+    wanted = set(ids)
+    order = catalog.closure(wanted)
+    for item in order:
+        whole = item.source.get("of")
+        if item.id in wanted and whole is not None and whole not in wanted:
+            hint = f"drop the whole source: DROP SOURCE {catalog.items[whole].name}"
+            raise SqlError(DEPENDENT_OBJECTS, f'"{item.name}" is part of a source', hint=hint)
+    others = [item for item in order if item.id not in wanted and not _goes_along(item, wanted)]
+    if others and not cascade:
+        raise _dependents(catalog, wanted, others)
+    for item in others[:NOTICED_MAX]:
+        context.session.notice(f"drop cascades to {item.kind} {catalog.shown(item)}")
+    maintained = [item.id for item in order if is_maintained(item)]
+    for item in order:
+        coordinator.stop_feeding(item)
+    for id in maintained:
+        coordinator.maintenance.stop(id)
+    try:
+        with coordinator.timeline.still():
+            change = coordinator.catalog.change(context.around.user)
+            commands: list[Command] = []
+            for item in order:
+                change.drop_item(item)
+                commands += release(context, item)
+            coordinator.catalog.commit(change, *commands)
+    except BaseException:
+        for id in maintained:
+            coordinator.maintenance.restore(id)
+        for item in order:
+            if item.kind == "source":
+                coordinator.feed(item)
+        raise
+    for item in order:  # what depends comes first, so nothing is let go that another still follows
+        coordinator.dropped(item)
+
+
+def _goes_along(item: Item, wanted: set[str]) -> bool:
+    """Whether an item goes without being asked for: an index, or a part of a source."""
+    return item.kind == "index" or item.source.get("of") in wanted
+
+
+def release(context: Context, item: Item) -> list[Command]:
+    """The commands that let go of what the catalog holds of an item's collection."""
+    environment = context.coordinator.environment
+    if item.reader is None:
+        return []
+    held = environment.shard(item.id).held
+    mine = [token for token in (item.reader, item.writer) if token is not None and token in held]
+    return [Drop(environment.present(item.id, token)) for token in mine]
+
+
+def _dependents(catalog: Catalog, wanted: set[str], others: list[Item]) -> SqlError:
+    first = catalog.items[next(iter(sorted(wanted)))]
+    lines = []
+    for item in others:
+        on = next((each for each in item.depends if each in wanted), None)
+        target = f"{catalog.items[on].kind} {catalog.shown(catalog.items[on])}" if on else "it"
+        lines.append(f"{item.kind} {catalog.shown(item)} depends on {target}")
+    message = f'cannot drop {first.kind} "{first.name}" because other objects depend on it'
+    hint = "use DROP … CASCADE to drop the dependent objects too"
+    return SqlError(DEPENDENT_OBJECTS, message, detail="\n".join(lines[:NOTICED_MAX]), hint=hint)
+
+
+def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ...]) -> None:
+    catalog = context.coordinator.catalog
+    try:
+        id = namespace_id(context, statement.kind, path)
+    except SqlError:
+        if not statement.if_exists:
+            raise
+        context.session.notice(f'{statement.kind} "{".".join(path)}" does not exist, skipping')
+        return
+    state = catalog.state
+    if statement.kind == "role":
+        _drop_role(context, id)
+        return
+    schemas = (
+        [id] if statement.kind == "schema" else [each.id for each in state.schemas.values() if each.database == id]
+    )
+    inside = [item.id for schema in schemas for item in state.in_schema(schema)]
+    if inside and not statement.cascade:
+        detail = "\n".join(
+            f"{state.items[each].kind} {state.shown(state.items[each])}" for each in inside[:NOTICED_MAX]
+        )
+        message = f'cannot drop {statement.kind} "{path[-1]}" because it is not empty'
+        raise SqlError(DEPENDENT_OBJECTS, message, detail=detail, hint="use CASCADE to drop what is in it too")
+    if statement.kind == "database" and path[-1] == context.around.database:
+        raise SqlError("55006", "cannot drop the currently open database")
+    if inside:
+        _drop_items(context, inside, cascade=True)
+    change = catalog.change(context.around.user)
+    for schema in schemas:
+        change.drop_schema(catalog.state.schemas[schema])
+    if statement.kind == "database":
+        change.drop_database(catalog.state.databases[id])
+    catalog.commit(change)
+
+
+def _drop_role(context: Context, id: str) -> None:
+    catalog = context.coordinator.catalog
+    role = catalog.state.roles[id]
+    if role.name == context.around.user:
+        raise SqlError("55006", "current user cannot be dropped")
+    owned = [item for item in catalog.state.items.values() if item.owner == role.name]
+    if owned:
+        detail = "\n".join(f"owner of {item.kind} {catalog.state.shown(item)}" for item in owned[:NOTICED_MAX])
+        message = f'role "{role.name}" cannot be dropped because some objects depend on it'
+        raise SqlError(DEPENDENT_OBJECTS, message, detail=detail)
+    change = catalog.change(context.around.user)
+    change.drop_role(role)
+    catalog.commit(change)
+
+
+# ALTER
+
+
+def rename(context: Context, statement: nodes.Rename) -> Result:
+    """ALTER … RENAME."""
+    done = Done(f"ALTER {statement.kind.upper()}")
+    catalog = context.coordinator.catalog
+    with catalog.lock:
+        context = replace(context, around=context.session.surroundings())
+        if statement.kind in ("schema", "database", "role", "cluster", "column"):
+            raise unsupported(f"renaming a {statement.kind}")
+        item = _existing(context, statement, statement.path)
+        if item is None:
+            return done
+        change = catalog.change(context.around.user)
+        if statement.column is not None:
+            change.put_item(_column_renamed(catalog.state, item, statement.column, statement.to), "alter")
+        else:
+            schema = catalog.state.schemas[item.schema]
+            if catalog.state.item(schema, statement.to) is not None:
+                raise SqlError(DUPLICATE_TABLE, f'relation "{statement.to}" already exists')
+            before = catalog.state.full_name(item)
+            change.put_item(replace(item, name=statement.to), "alter", before=".".join(before))
+            after = (*before[:2], statement.to)
+            for each in catalog.state.dependents(item.id):
+                if each.query is not None:
+                    query = qualified(each.query, lambda path: after if tuple(path) == before else None)
+                    change.put_item(replace(change.state.items[each.id], query=query), "alter")
+        catalog.commit(change)
+    return done
+
+
+def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
+    others = catalog.dependents(item.id)
+    if others:
+        detail = "\n".join(f"{each.kind} {catalog.shown(each)} depends on it" for each in others[:NOTICED_MAX])
+        raise SqlError(DEPENDENT_OBJECTS, f'cannot rename columns of "{item.name}"', detail=detail)
+    if column not in item.names:
+        raise SqlError(UNDEFINED_COLUMN, f'column "{column}" of relation "{item.name}" does not exist')
+    if to in item.names:
+        raise SqlError(DUPLICATE_COLUMN, f'column "{to}" of relation "{item.name}" already exists')
+    columns = tuple(replace(each, name=to) if each.name == column else each for each in item.columns)
+    return replace(item, columns=columns)
+
+
+def alter_owner(context: Context, statement: nodes.AlterOwner) -> Result:
+    """ALTER … OWNER TO."""
+    catalog = context.coordinator.catalog
+    with catalog.lock:
+        if catalog.state.role(statement.owner) is None:
+            known = [each.name for each in catalog.state.roles.values()]
+            raise catalog.state.missing("role", [statement.owner], known)
+        change = catalog.change(context.around.user)
+        if statement.kind in ("schema", "database"):
+            id = namespace_id(context, statement.kind, statement.path)
+            if statement.kind == "schema":
+                change.put_schema(replace(catalog.state.schemas[id], owner=statement.owner), "alter")
+            else:
+                change.put_database(replace(catalog.state.databases[id], owner=statement.owner), "alter")
+        else:
+            item = context.around.relation(statement.path)
+            check_kind(item, statement.kind)
+            change.put_item(replace(item, owner=statement.owner), "alter", owner=statement.owner)
+        catalog.commit(change)
+    return Done(f"ALTER {statement.kind.upper()}")
+
+
+def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
+    """ALTER … SET (RETAIN HISTORY FOR …)."""
+    coordinator = context.coordinator
+    with coordinator.catalog.lock:
+        item = context.around.relation(statement.path)
+        check_kind(item, statement.kind)
+        if not item.stored or item.reader is None:
+            raise SqlError(DUPLICATE_OBJECT, f"a {item.kind} has no history of its own")
+        retain = None if statement.retain is None else retain_ms(statement.retain)
+        change = coordinator.catalog.change(context.around.user)
+        change.put_item(replace(item, retain_ms=retain), "alter")
+        with coordinator.timeline.still():
+            reader = coordinator.environment.present(item.id, item.reader)
+            coordinator.catalog.commit(change, Follow(reader, HISTORY, lag_ms(retain)))
+    return Done(f"ALTER {statement.kind.upper()}")

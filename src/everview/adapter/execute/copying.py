@@ -1,0 +1,190 @@
+"""COPY: rows in and out in bulk; how they are written down is the carrier's work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from everview.adapter.catalog.items import Item
+from everview.adapter.contract import Column, CopyFormat, CopyOut, Result, Row, Rows
+from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
+from everview.adapter.execute.context import Context
+from everview.adapter.execute.queries import run_query
+from everview.adapter.execute.subscriptions import run_subscribe
+from everview.adapter.execute.writes import run_modify
+from everview.adapter.statements import nodes
+from everview.adapter.statements.parse import boolean
+from everview.adapter.tables import check_rows
+from everview.compute.engine.local.collection import rows_of
+from everview.compute.functions.input import limited
+from everview.compute.ir.types import Kind, SqlType
+from everview.compute.sql.errors import UNDEFINED_COLUMN, SqlError, did_you_mean, unsupported
+from everview.compute.sql.references import quoted
+
+_OPTIONS = ("format", "delimiter", "null", "header", "quote", "escape", "force_quote", "encoding")
+
+
+def run_copy(context: Context, statement: nodes.Copy) -> Result:
+    """COPY."""
+    if statement.into:
+        return _copy_in(context, statement)
+    return _copy_out(context, statement)
+
+
+def _copy_out(context: Context, statement: nodes.Copy) -> Result:
+    rows: Rows
+    match statement.source:
+        case None:
+            assert statement.table is not None
+            names = ", ".join(map(quoted, statement.columns)) or "*"
+            text = f"SELECT {names} FROM {'.'.join(map(quoted, statement.table))}"
+            rows = run_query(context, nodes.Query(text))
+        case nodes.Query() as query:
+            rows = run_query(context, query)
+        case nodes.Subscribe() as subscribe:
+            rows = run_subscribe(context, subscribe)
+        case nodes.Modify() as modify:
+            found = run_modify(context, modify)
+            if not hasattr(found, "batches"):
+                raise SqlError("0A000", "COPY query must have a RETURNING clause")
+            rows = found  # type: ignore[assignment]
+        case _:
+            raise unsupported("COPY of this statement")
+    return CopyOut(_Copied(rows), copy_format(statement.options, rows.columns))
+
+
+class _Copied:
+    """Rows whose tag says COPY."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.columns = rows.columns
+
+    def batches(self) -> Iterator[Sequence[Row]]:
+        return self._rows.batches()
+
+    def tag(self, rows: int) -> str:
+        return f"COPY {rows}"
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+def copy_format(options: Mapping[str, str], columns: Sequence[Column]) -> CopyFormat:
+    """What the options of COPY say."""
+    unknown = set(options) - set(_OPTIONS)
+    if unknown:
+        hint = did_you_mean(min(unknown), _OPTIONS)
+        raise SqlError("42601", f'option "{min(unknown)}" not recognized', hint=hint)
+    kind = options.get("format", "text").lower()
+    if kind not in ("text", "csv"):
+        raise unsupported(f"COPY format {kind}", hint="text and csv are supported")
+    csv = kind == "csv"
+    found = CopyFormat(
+        kind="csv" if csv else "text",
+        delimiter=_one(options.get("delimiter", "," if csv else "\t"), "delimiter"),
+        null=options.get("null", "" if csv else "\\N"),
+        header=boolean(options.get("header") or "true", "header") if "header" in options else False,
+        quote=_one(options.get("quote", '"'), "quote"),
+        escape=_one(options.get("escape", options.get("quote", '"')), "escape"),
+        force_quote=_forced(options.get("force_quote"), columns),
+    )
+    if not csv and {"quote", "escape", "force_quote"} & set(options):
+        raise SqlError("0A000", "QUOTE, ESCAPE and FORCE_QUOTE need CSV mode")
+    return found
+
+
+def _one(text: str, name: str) -> str:
+    if len(text) != 1 or text in "\r\n":
+        raise SqlError(INVALID_PARAMETER_VALUE, f"COPY {name} must be a single one-byte character")
+    return text
+
+
+def _forced(text: str | None, columns: Sequence[Column]) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    names = [column.name for column in columns]
+    wanted = names if text == "*" else text.split(",")
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise SqlError(UNDEFINED_COLUMN, f'column "{missing[0]}" does not exist')
+    return tuple(names.index(name) for name in wanted)
+
+
+def _copy_in(context: Context, statement: nodes.Copy) -> CopyTarget:
+    assert statement.table is not None
+    context.transaction.check_may_write()
+    item = context.around.relation(statement.table)
+    if item.kind != "table":
+        raise SqlError(WRONG_OBJECT_TYPE, f'cannot copy to {item.kind} "{item.name}"', hint="only tables can be")
+    places = _places(item, statement.columns)
+    columns = tuple(Column(item.columns[place].name, _unlimited(item.columns[place].type)) for place in places)
+    return CopyTarget(context, item, places, columns, copy_format(statement.options, columns))
+
+
+def _places(item: Item, names: Sequence[str]) -> list[int]:
+    if not names:
+        return list(range(len(item.columns)))
+    for index, name in enumerate(names):
+        if name not in item.names:
+            message = f'column "{name}" of relation "{item.name}" does not exist'
+            raise SqlError(UNDEFINED_COLUMN, message, hint=did_you_mean(name, item.names))
+        if name in names[:index]:
+            raise SqlError("42701", f'column "{name}" specified more than once')
+    return [item.names.index(name) for name in names]
+
+
+def _unlimited(sql_type: SqlType) -> SqlType:
+    """The type without a length: text that is too long is an error here, and not cut while it is read."""
+    return SqlType(sql_type.kind) if sql_type.kind in (Kind.VARCHAR, Kind.CHAR) else sql_type
+
+
+class CopyTarget:
+    """COPY … FROM STDIN, waiting for its data."""
+
+    def __init__(
+        self, context: Context, item: Item, places: list[int], columns: tuple[Column, ...], format: CopyFormat
+    ) -> None:
+        self._context, self._item, self._places = context, item, places
+        self.columns, self.format = columns, format
+
+    def finish(self, rows: Iterable[Row]) -> str:
+        """Store the rows in the transaction that is under way."""
+        item = self._item
+        try:
+            with as_sql_errors():
+                full = self._full_rows(rows)
+                collection = rows_of(((row, 1) for row in full), item.types)
+                check_rows(item, collection)
+                self._context.transaction.write(item, collection)
+        except BaseException:
+            self._context.session.fail()
+            raise
+        return f"COPY {sum(collection.values())}"
+
+    def _full_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows with defaults in the columns that were not named, checked for length."""
+        item, places = self._item, self._places
+        template = self._defaults()
+        checked = [
+            (index, each)
+            for index, each in enumerate(item.types)
+            if each.kind in (Kind.VARCHAR, Kind.CHAR) and each.length is not None
+        ]
+        for row in rows:
+            values = list(template)
+            for place, value in zip(places, row, strict=True):
+                values[place] = value
+            for index, each in checked:
+                if values[index] is not None:
+                    values[index] = limited(str(values[index]), each, explicit=False)
+            yield tuple(values)
+
+    def _defaults(self) -> Row:
+        item, context = self._item, self._context
+        if len(self._places) == len(item.columns):
+            return (None,) * len(item.columns)
+        name = ".".join(map(quoted, context.around.catalog.full_name(item)))
+        text = f"INSERT INTO {name} DEFAULT VALUES"
+        change, _ = context.coordinator.planner.change(text, context.around, context.host)
+        rows = context.coordinator.peeks.collection(change.relation, 0, context.around)
+        return next(iter(rows))

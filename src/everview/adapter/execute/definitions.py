@@ -1,0 +1,347 @@
+"""Statements that make and change objects: tables, views, schemas, databases, roles, comments.
+
+A definition takes effect in one commit of storage, which holds the catalog's entry and what keeps the collection. What
+is made before that commit is not in the catalog, so after a crash it is found and removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from everview.adapter.catalog.items import ColumnInfo, Database, Item, Role, Schema
+from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
+from everview.adapter.contract import Done, Result
+from everview.adapter.errors import (
+    DEPENDENT_OBJECTS,
+    DUPLICATE_DATABASE,
+    DUPLICATE_OBJECT,
+    DUPLICATE_SCHEMA,
+    DUPLICATE_TABLE,
+    INVALID_PARAMETER_VALUE,
+    WRONG_OBJECT_TYPE,
+    as_sql_errors,
+)
+from everview.adapter.execute.context import Context
+from everview.adapter.execute.queries import refuse_unmaintainable
+from everview.adapter.execute.verifier import scram_verifier
+from everview.adapter.planner import Bound
+from everview.adapter.settings import duration_ms
+from everview.adapter.statements import nodes
+from everview.adapter.statements.words import Path
+from everview.adapter.tables import shard_schema
+from everview.adapter.timeline import CLOCK, HISTORY, HISTORY_LAG_MS
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Relation
+from everview.compute.optimize.pipeline import optimize
+from everview.compute.sql.datatypes import named_type
+from everview.compute.sql.dml import bind_scalar
+from everview.compute.sql.errors import DUPLICATE_COLUMN, SqlError, unsupported
+from everview.compute.sql.hosting import hosted
+from everview.compute.sql.references import qualified
+from everview.storage.contract import Create, Follow, ReadCapability
+
+NAME_BYTES_MAX = 255
+
+
+def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool) -> bool:
+    """Whether the name is taken: told, if that is all right, else raised."""
+    if len(name.encode()) > NAME_BYTES_MAX:
+        raise SqlError("42622", f'identifier "{name[:40]}…" is longer than {NAME_BYTES_MAX} bytes')
+    taken = context.coordinator.catalog.state.item(schema, name)
+    if taken is None:
+        return False
+    message = f'{"relation" if taken.kind != "index" else "index"} "{name}" already exists'
+    if if_not_exists:
+        context.session.notice(f"{message}, skipping", DUPLICATE_TABLE)
+        return True
+    raise SqlError(DUPLICATE_TABLE, message)
+
+
+def lag_ms(retain_ms: int | None) -> int:
+    """How far behind the end of history a reader stays that is to keep so much of the past."""
+    return 0 if retain_ms is None else max(0, retain_ms - HISTORY_LAG_MS)
+
+
+def retain_option(options: dict[str, str]) -> int | None:
+    """RETAIN HISTORY FOR, in milliseconds."""
+    unknown = set(options) - {"retain history"}
+    if unknown:
+        raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint="RETAIN HISTORY exists")
+    return retain_ms(options["retain history"]) if "retain history" in options else None
+
+
+def retain_ms(text: str) -> int:
+    """A time for which history is kept."""
+    try:
+        return duration_ms(text)
+    except ValueError as error:
+        raise SqlError(INVALID_PARAMETER_VALUE, f'invalid RETAIN HISTORY: "{text}"', detail=str(error)) from error
+
+
+def create_table(context: Context, statement: nodes.CreateTable) -> Result:
+    """CREATE TABLE."""
+    coordinator, done = context.coordinator, Done("CREATE TABLE")
+    columns = _columns(context, statement.columns)
+    retain = retain_option(dict(statement.options))
+    with coordinator.catalog.lock:
+        schema = context.around.schema_for(statement.path)
+        if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
+            return done
+        id = coordinator.catalog.allocate()
+        with coordinator.timeline.still():
+            created = Create(id, shard_schema([each.type for each in columns]), at=coordinator.timeline.upper)
+            ((read, write),) = coordinator.environment.commit(created)
+            change = coordinator.catalog.change(context.around.user)
+            item = Item(id, "table", statement.path[-1], schema.id, context.around.user, columns, retain_ms=retain)
+            change.put_item(replace(item, reader=read.token, writer=write.token), "create")
+            coordinator.catalog.commit(
+                change, Follow(read, HISTORY, lag_ms(retain)), Follow(write, CLOCK), *coordinator.timeline.step()
+            )
+    return done
+
+
+def _columns(context: Context, definitions: Sequence[nodes.ColumnDefinition]) -> tuple[ColumnInfo, ...]:
+    if not definitions:
+        raise unsupported("a table without columns")
+    columns: list[ColumnInfo] = []
+    for each in definitions:
+        if any(column.name == each.name for column in columns):
+            raise SqlError(DUPLICATE_COLUMN, f'column "{each.name}" specified more than once', position=each.position)
+        sql_type = named_type(each.type, each.position)
+        if each.default is not None:
+            with as_sql_errors(), hosted(context.host):
+                bind_scalar(each.default, sql_type, each.name, _NoNames())
+        columns.append(ColumnInfo(each.name, sql_type, not each.not_null, each.default))
+    return tuple(columns)
+
+
+class _NoNames:
+    """A catalog without relations: defaults speak of none."""
+
+    def find(self, path: Sequence[str]) -> None:
+        return None
+
+    def names(self) -> list[str]:
+        return []
+
+
+# Views
+
+
+def create_view(context: Context, statement: nodes.CreateView) -> Result:
+    """CREATE VIEW and CREATE MATERIALIZED VIEW."""
+    kind = "MATERIALIZED VIEW" if statement.materialized else "VIEW"
+    if statement.replacing is not None:
+        raise unsupported("a replacement of a materialized view")
+    coordinator = context.coordinator
+    with coordinator.catalog.lock:
+        around = context.session.surroundings()
+        context = replace(context, around=around)
+        schema = around.schema_for(statement.path)
+        taken = coordinator.catalog.state.item(schema, statement.path[-1])
+        replaces = statement.or_replace and taken is not None
+        if not replaces and exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
+            return Done(f"CREATE {kind}")
+        bound = context.bind(statement.query)
+        columns = _view_columns(statement, bound)
+        query = qualified(statement.query, lambda path: _in_full(context, path)).strip()
+        name, owner = statement.path[-1], around.user
+        if replaces:
+            assert taken is not None
+            _replace_view(context, taken, query, columns, bound)
+        elif statement.materialized:
+            retain = retain_option(dict(statement.options))
+            item = Item("", "materialized view", name, schema.id, owner, columns, query, retain_ms=retain)
+            _materialize(context, item, bound)
+        else:
+            retain_option(dict(statement.options))
+            change = coordinator.catalog.change(owner)
+            id = coordinator.catalog.allocate()
+            change.put_item(
+                Item(id, "view", name, schema.id, owner, columns, query, depends=tuple(sorted(bound.uses))), "create"
+            )
+            coordinator.catalog.commit(change)
+    return Done(f"CREATE {kind}")
+
+
+def _view_columns(statement: nodes.CreateView, bound: Bound) -> tuple[ColumnInfo, ...]:
+    given, names = statement.columns, bound.plan.names
+    if len(given) > len(names):
+        raise SqlError("42601", "CREATE VIEW specifies more column names than columns")
+    chosen = (*given, *names[len(given) :])
+    for index, name in enumerate(chosen):
+        if name in chosen[:index]:
+            hint = "give one of them another name: AS …"
+            raise SqlError(DUPLICATE_COLUMN, f'column "{name}" specified more than once', hint=hint)
+    return tuple(ColumnInfo(name, each) for name, each in zip(chosen, bound.plan.types, strict=True))
+
+
+def _in_full(context: Context, path: Sequence[str]) -> tuple[str, ...] | None:
+    item = context.around.find(path)
+    return None if item is None else context.around.catalog.full_name(item)
+
+
+def _replace_view(context: Context, taken: Item, query: str, columns: tuple[ColumnInfo, ...], bound: Bound) -> None:
+    """OR REPLACE: the view keeps its id, so whatever names it goes on; what is maintained over it cannot change."""
+    coordinator = context.coordinator
+    catalog = coordinator.catalog.state
+    if taken.kind != "view":
+        raise SqlError(WRONG_OBJECT_TYPE, f'"{taken.name}" is not a view', detail=f"it is a {taken.kind}")
+    below = {each.id for each in catalog.closure([taken.id])}
+    if bound.uses & below:
+        raise SqlError("42P19", f'view "{taken.name}" would depend on itself')
+    others = [each for each in catalog.closure([taken.id]) if each.id != taken.id]
+    maintained = [each for each in others if each.kind in ("materialized view", "index", "sink")]
+    if maintained:
+        detail = "\n".join(f"{each.kind} {catalog.shown(each)} depends on it" for each in maintained)
+        raise SqlError(DEPENDENT_OBJECTS, f'cannot replace view "{taken.name}"', detail=detail)
+    before = [(column.name, column.type) for column in taken.columns]
+    if others and before != [(column.name, column.type) for column in columns][: len(before)]:
+        detail = "\n".join(f"{each.kind} {catalog.shown(each)} depends on it" for each in others)
+        raise SqlError("42P16", f'cannot change the columns of view "{taken.name}"', detail=detail)
+    change = coordinator.catalog.change(context.around.user)
+    depends = tuple(sorted(bound.uses))
+    change.put_item(replace(taken, query=query, columns=columns, depends=depends), "alter", replaced="true")
+    coordinator.catalog.commit(change)
+
+
+def _materialize(context: Context, item: Item, bound: Bound) -> None:
+    """Install the view, then enter it in the catalog."""
+    coordinator = context.coordinator
+    refuse_unmaintainable(context, bound, "a materialized view")
+    id, reader = install(context, maintained_plan(bound, len(item.columns)), bound)
+    change = coordinator.catalog.change(context.around.user)
+    change.put_item(replace(item, id=id, reader=reader.token, depends=tuple(sorted(bound.uses))), "create")
+    coordinator.catalog.commit(change, Follow(reader, HISTORY, lag_ms(item.retain_ms)))
+
+
+def maintained_plan(bound: Bound, width: int) -> Relation:
+    """The plan that is maintained for a query: its shown columns only, optimized."""
+    return optimize(ir.Project(bound.plan.relation, tuple(range(width))))
+
+
+def install(context: Context, plan: Relation, bound: Bound) -> tuple[str, ReadCapability]:
+    """Begin to maintain a plan under a new id."""
+    coordinator = context.coordinator
+    id = coordinator.catalog.allocate()
+    with coordinator.timeline.still(), as_sql_errors():  # the past of the inputs stays as it is until this holds it
+        items = coordinator.catalog.state.items
+        inputs = []
+        for each in sorted(bound.reads):
+            reader = coordinator.environment.present(each, items[each].reader or "")
+            assert isinstance(reader, ReadCapability)
+            inputs.append(reader)
+        return id, coordinator.maintenance.install(id, plan, inputs)
+
+
+# Namespaces and roles
+
+
+def create_namespace(context: Context, statement: nodes.CreateNamespace) -> Result:
+    """CREATE SCHEMA and CREATE DATABASE."""
+    coordinator, name = context.coordinator, statement.path[-1]
+    done = Done(f"CREATE {statement.kind.upper()}")
+    with coordinator.catalog.lock:
+        catalog = coordinator.catalog.state
+        change = coordinator.catalog.change(context.around.user)
+        if statement.kind == "database":
+            taken: object = catalog.database(name)
+            state = DUPLICATE_DATABASE
+        else:
+            in_database = statement.path[0] if len(statement.path) > 1 else context.around.database
+            home = catalog.database(in_database)
+            if home is None:
+                raise catalog.missing("database", [in_database], [each.name for each in catalog.databases.values()])
+            taken, state = catalog.schema(in_database, name), DUPLICATE_SCHEMA
+        if taken is not None:
+            message = f'{statement.kind} "{name}" already exists'
+            if not statement.if_not_exists:
+                raise SqlError(state, message)
+            context.session.notice(f"{message}, skipping", state)
+            return done
+        if name.startswith(("pg_", "mz_")):
+            raise SqlError("42939", f'unacceptable {statement.kind} name "{name}"', detail="the prefix is reserved")
+        if statement.kind == "database":
+            database = Database(coordinator.catalog.allocate("d"), name, context.around.user)
+            change.put_database(database, "create")
+            change.put_schema(
+                Schema(coordinator.catalog.allocate("n"), "public", database.id, context.around.user), "create"
+            )
+        else:
+            assert home is not None
+            change.put_schema(Schema(coordinator.catalog.allocate("n"), name, home.id, context.around.user), "create")
+        coordinator.catalog.commit(change)
+    return done
+
+
+def create_role(context: Context, statement: nodes.CreateRole) -> Result:
+    """CREATE ROLE and CREATE USER."""
+    catalog = context.coordinator.catalog
+    with catalog.lock:
+        if catalog.state.role(statement.name) is not None:
+            raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
+        verifier = None if statement.password is None else scram_verifier(statement.password)
+        change = catalog.change(context.around.user)
+        role = Role(catalog.allocate("r"), statement.name, statement.login, statement.superuser, verifier)
+        change.put_role(role, "create")
+        catalog.commit(change)
+    return Done("CREATE ROLE")
+
+
+def alter_role(context: Context, statement: nodes.AlterRole) -> Result:
+    """ALTER ROLE … PASSWORD."""
+    catalog = context.coordinator.catalog
+    with catalog.lock:
+        role = catalog.state.role(statement.name)
+        if role is None:
+            known = [each.name for each in catalog.state.roles.values()]
+            raise catalog.state.missing("role", [statement.name], known)
+        verifier = None if statement.password is None else scram_verifier(statement.password)
+        change = catalog.change(context.around.user)
+        change.put_role(replace(role, verifier=verifier), "alter")
+        catalog.commit(change)
+    return Done("ALTER ROLE")
+
+
+def comment_on(context: Context, statement: nodes.CommentOn) -> Result:
+    """COMMENT ON."""
+    catalog, kind, path = context.coordinator.catalog, statement.kind, statement.path
+    with catalog.lock:
+        state = catalog.state
+        change = catalog.change(context.around.user)
+        if kind in ("schema", "database", "role"):
+            change.comment(kind, namespace_id(context, kind, path), 0, statement.text)
+        else:
+            relation: Path = path[:-1] if kind == "column" else path
+            if not relation:
+                raise SqlError("42601", "the name of a column needs the name of its relation")
+            item = context.around.relation(relation)
+            place = 0
+            if kind == "column":
+                if path[-1] not in item.names:
+                    raise SqlError("42703", f'column "{path[-1]}" of relation "{item.name}" does not exist')
+                place = item.names.index(path[-1]) + 1
+            elif item.kind != kind:
+                raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
+            change.comment(kind, state.items[item.id].id, place, statement.text)
+        catalog.commit(change)
+    return Done("COMMENT")
+
+
+def namespace_id(context: Context, kind: str, path: Path) -> str:
+    """The id of a schema, database or role by its name."""
+    state = context.coordinator.catalog.state
+    if kind == "schema":
+        database = path[0] if len(path) > 1 else context.around.database
+        if path[-1] in SYSTEM_SCHEMA_IDS:
+            raise SqlError("42501", f'schema "{path[-1]}" belongs to the system')
+        schema = state.schema(database, path[-1])
+        if schema is None:
+            raise state.missing("schema", [path[-1]], [each.name for each in state.schemas_of(database)])
+        return schema.id
+    found = state.database(path[-1]) if kind == "database" else state.role(path[-1])
+    if found is None:
+        entries = state.databases if kind == "database" else state.roles
+        raise state.missing(kind, [path[-1]], [each.name for each in entries.values()])
+    return found.id

@@ -1,0 +1,95 @@
+"""What a statement takes and what it gives, found out without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from everview.adapter.contract import Column
+from everview.adapter.execute.queries import EXPLAINED
+from everview.adapter.execute.showing import SHOWN_CREATE, objects_query
+from everview.adapter.results import columns_of, text_columns
+from everview.adapter.statements import nodes
+from everview.adapter.subscribe import output_columns
+from everview.adapter.surroundings import Surroundings
+from everview.compute.ir.types import TEXT, SqlType
+from everview.compute.sql.errors import SqlError
+from everview.compute.sql.hosting import ParameterTypes
+
+if TYPE_CHECKING:
+    from everview.adapter.coordinator import Coordinator
+    from everview.adapter.session import CoordinatorSession
+
+Described = tuple[tuple[Column, ...] | None, tuple[SqlType, ...]]
+
+
+def described(
+    coordinator: Coordinator,
+    session: CoordinatorSession,
+    node: nodes.Statement,
+    around: Surroundings,
+    given: Sequence[SqlType | None],
+) -> Described:
+    """The columns of the result, None if there is none, and the types of the parameters."""
+    types = ParameterTypes({number + 1: each for number, each in enumerate(given) if each is not None}, len(given))
+    columns = _columns(coordinator, session, node, around, types)
+    missing = next((n for n in range(1, types.highest + 1) if n not in types.known), None)
+    if missing is not None and not _takes_text(node):
+        raise SqlError("42P18", f"could not determine data type of parameter ${missing}")
+    return columns, tuple(types.known.get(number, TEXT) for number in range(1, types.highest + 1))
+
+
+def _takes_text(node: nodes.Statement) -> bool:
+    """Where nothing decides the type of a parameter, it is text; a parameter that is not used has no type."""
+    return isinstance(node, nodes.Query | nodes.Modify | nodes.Explain | nodes.Declare | nodes.Copy | nodes.Subscribe)
+
+
+def _columns(
+    coordinator: Coordinator,
+    session: CoordinatorSession,
+    node: nodes.Statement,
+    around: Surroundings,
+    types: ParameterTypes,
+) -> tuple[Column, ...] | None:
+    planner = coordinator.planner
+    match node:
+        case nodes.Query(text) if "$" not in text and not types.highest:
+            found = planner.read(text, around).plan
+            return columns_of(found.names, found.types)
+        case nodes.Query(text):
+            plan, _ = planner.parameters(text, around, types, change=False)
+            assert plan is not None
+            return columns_of(plan.names, plan.types)
+        case nodes.Modify(text):
+            plan, _ = planner.parameters(text, around, types, change=True)
+            return None if plan is None else columns_of(plan.names, plan.types)
+        case nodes.Subscribe(query=text):
+            plan, _ = planner.parameters(text, around, types, change=False)
+            assert plan is not None
+            return output_columns(node, columns_of(plan.names, plan.types))
+        case nodes.Explain(stage, inner):
+            _columns(coordinator, session, inner, around, types)
+            return text_columns("Timestamp") if stage == "timestamp" else EXPLAINED
+        case nodes.Declare(_, inner) | nodes.Copy(source=inner):
+            if inner is not None:
+                _columns(coordinator, session, inner, around, types)
+            return None
+        case nodes.Show(name):
+            return text_columns("name", "setting", "description") if name is None else text_columns(_shown(name))
+        case nodes.ShowCreate():
+            return SHOWN_CREATE
+        case nodes.ShowObjects():
+            plan, _ = planner.parameters(objects_query(node, around), around, types, change=False)
+            assert plan is not None
+            return columns_of(plan.names, plan.types)
+        case nodes.Fetch(cursor):
+            return session.columns_of_cursor(cursor)
+        case nodes.Execute(name):
+            prepared = session.statements.get(name)
+            return None if prepared is None else prepared.columns
+        case _:
+            return None
+
+
+def _shown(name: str) -> str:
+    return name.lower()

@@ -1,0 +1,89 @@
+"""Which function carries out which kind of statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from everview.adapter.contract import Done, Result
+from everview.adapter.execute import (
+    alterations,
+    copying,
+    definitions,
+    indexes,
+    queries,
+    sessions,
+    showing,
+    sourcing,
+    subscriptions,
+    writes,
+)
+from everview.adapter.execute.context import Context
+from everview.adapter.statements import nodes
+
+Handler = Callable[[Context, Any], Result]
+
+# Definitions are transactions of their own.
+DEFINITIONS: Mapping[type, Handler] = {
+    nodes.CreateTable: definitions.create_table,
+    nodes.CreateView: definitions.create_view,
+    nodes.CreateIndex: indexes.create_index,
+    nodes.CreateSource: sourcing.create_source,
+    nodes.CreateNamespace: definitions.create_namespace,
+    nodes.CreateRole: definitions.create_role,
+    nodes.AlterRole: definitions.alter_role,
+    nodes.Drop: alterations.drop,
+    nodes.Rename: alterations.rename,
+    nodes.AlterOwner: alterations.alter_owner,
+    nodes.AlterRetain: alterations.alter_retain,
+    nodes.CommentOn: definitions.comment_on,
+}
+OTHERS: Mapping[type, Handler] = {
+    nodes.Query: queries.run_query,
+    nodes.Explain: queries.run_explain,
+    nodes.Modify: writes.run_modify,
+    nodes.Truncate: writes.run_truncate,
+    nodes.Subscribe: subscriptions.run_subscribe,
+    nodes.Copy: copying.run_copy,
+    nodes.Begin: sessions.begin,
+    nodes.End: sessions.end,
+    nodes.SetTransaction: sessions.set_transaction,
+    nodes.Set: sessions.set_setting,
+    nodes.Reset: sessions.reset,
+    nodes.Show: sessions.show,
+    nodes.ShowObjects: showing.show_objects,
+    nodes.ShowCreate: showing.show_create,
+    nodes.Declare: sessions.declare,
+    nodes.Fetch: sessions.fetch,
+    nodes.CloseCursor: sessions.close_cursor,
+    nodes.Discard: sessions.discard,
+    nodes.PrepareStatement: sessions.prepare,
+    nodes.Execute: sessions.execute_prepared,
+    nodes.Deallocate: sessions.deallocate,
+    nodes.Empty: lambda context, statement: Done(None),
+}
+
+
+def execute(context: Context, statement: nodes.Statement) -> Result:
+    """Carry a statement out."""
+    definition = DEFINITIONS.get(type(statement))
+    if definition is not None:
+        context.session.refuse_in_block(_title(statement))
+        return definition(context, statement)
+    return OTHERS[type(statement)](context, statement)
+
+
+def _title(statement: nodes.Statement) -> str:
+    kind = getattr(statement, "kind", "")
+    match statement:
+        case nodes.CreateView(materialized=materialized):
+            return "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
+        case nodes.CreateNamespace():
+            return f"CREATE {kind.upper()}"
+        case nodes.Drop():
+            return f"DROP {kind.upper()}"
+        case nodes.Rename() | nodes.AlterOwner() | nodes.AlterRetain():
+            return f"ALTER {kind.upper()}"
+        case _:
+            words = "".join(f" {letter}" if letter.isupper() else letter for letter in type(statement).__name__)
+            return words.strip().upper()

@@ -1,0 +1,113 @@
+"""Statements that read: queries, and EXPLAIN of them."""
+
+from __future__ import annotations
+
+from everview.adapter.contract import Result, Rows
+from everview.adapter.execute.context import Context
+from everview.adapter.planner import Bound
+from everview.adapter.results import RowList, columns_of, text_columns
+from everview.adapter.statements import nodes
+from everview.adapter.timestamps import Choice
+from everview.compute.explain import explain_view
+from everview.compute.ir.parts import all_scalars
+from everview.compute.ir.show import show
+from everview.compute.optimize.failing import is_volatile
+from everview.compute.optimize.pipeline import optimize
+from everview.compute.sql.errors import SqlError, unsupported
+from everview.compute.view import View
+from everview.storage.shard import FOREVER
+
+
+def run_query(context: Context, statement: nodes.Query) -> Rows:
+    """SELECT and its like."""
+    bound = context.bind_read(statement.text)
+    at_least = statement.as_of is not None and statement.as_of.at_least
+    rows = context.read(bound, context.as_of(statement.as_of), at_least=at_least)
+    return RowList(columns_of(bound.plan.names, bound.plan.types), rows)
+
+
+EXPLAINED = text_columns("Plan")
+
+
+def run_explain(context: Context, statement: nodes.Explain) -> Result:
+    """EXPLAIN."""
+    bound, as_of = _explained(context, statement.statement)
+    if statement.stage == "timestamp":
+        at_least = as_of is not None and as_of.at_least
+        lines = _timestamp(context, context.choose(bound, context.as_of(as_of), at_least=at_least))
+        return RowList(text_columns("Timestamp"), [("\n".join(lines),)], "EXPLAIN")
+    text = _plan(context, bound, statement.stage)
+    return RowList(EXPLAINED, [(text,)], "EXPLAIN")
+
+
+def _explained(context: Context, inner: nodes.Statement) -> tuple[Bound, nodes.AsOf | None]:
+    match inner:
+        case nodes.Query(text, as_of):
+            return context.coordinator.planner.query(text, context.around, context.host, indexed=True), as_of
+        case nodes.Subscribe(query=text, as_of=as_of):
+            return context.bind(text), as_of
+        case nodes.CreateView(query=text):
+            return context.bind(text), None
+        case nodes.Modify(text):
+            return context.coordinator.planner.change(text, context.around, context.host)[1], None
+        case _:
+            raise unsupported("EXPLAIN of this statement", hint="queries and changes of tables can be explained")
+
+
+def _plan(context: Context, bound: Bound, stage: str) -> str:
+    relation = bound.plan.relation
+    if stage == "raw":
+        return _named(context, show(relation))
+    relation = optimize(relation)
+    if stage == "optimized":
+        return _named(context, show(relation))
+    return _named(context, explain_view(View.of(relation)))
+
+
+def _named(context: Context, text: str) -> str:
+    """Plans speak of ids; people do not."""
+    catalog = context.around.catalog
+    lines = []
+    for line in text.splitlines():
+        head, word, id = line.rpartition("Get ")
+        item = catalog.items.get(id) if word else None
+        lines.append(f"{head}Get {catalog.shown(item)}" if item is not None else line)
+    return "\n".join(lines)
+
+
+def _timestamp(context: Context, choice: Choice) -> list[str]:
+    catalog = context.around.catalog
+    wanted = choice.wanted
+    lines = [
+        f"query timestamp: {choice.time}",
+        f"timeline frontier: [{choice.timeline}]",
+        f"isolation level: {wanted.isolation}",
+        f"can respond immediately: {str(choice.immediate).lower()}",
+    ]
+    if wanted.as_of is not None:
+        lines.append(f"as of: {wanted.as_of}{' at least' if wanted.at_least else ''}")
+    for each in choice.inputs:
+        lines.append(f"source {catalog.shown(catalog.items[each.id])} ({each.id}):")
+        lines.append(f"  read frontier: [{_frontier(each.since)}]")
+        lines.append(f"  write frontier: [{_frontier(each.upper)}]")
+    return lines
+
+
+def _frontier(time: int) -> str:
+    return "" if time == FOREVER else str(time)
+
+
+def refuse_unmaintainable(context: Context, bound: Bound, what: str) -> None:
+    """Raise unless the query means the same for everyone and at each time by itself."""
+    if bound.asked - {"mz_now", "mz_logical_timestamp"}:
+        name = min(bound.asked)
+        hint = "temporal filters with mz_now() are the way to speak of time in maintained queries"
+        raise SqlError("0A000", f"cannot materialize call to {name}()", detail=f"{what} must be definite", hint=hint)
+    if bound.needs_time:
+        raise unsupported(f"mz_now() in {what}")
+    if bound.system:
+        names = ", ".join(sorted(bound.system))
+        raise SqlError("0A000", f"{what} cannot depend on relations of the system", detail=f"it reads {names}")
+    for scalar in all_scalars(bound.plan.relation):
+        if is_volatile(scalar):
+            raise SqlError("0A000", f"{what} cannot call functions that look into the catalog")

@@ -1,0 +1,216 @@
+"""Statements about the session itself: transactions, settings, cursors and prepared statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from everview.adapter.contract import Done, Prepared, Result
+from everview.adapter.cursors import Cursor
+from everview.adapter.errors import (
+    DUPLICATE_CURSOR,
+    DUPLICATE_STATEMENT,
+    INVALID_CURSOR_NAME,
+    INVALID_PARAMETER_VALUE,
+    INVALID_STATEMENT_NAME,
+    NO_ACTIVE_TRANSACTION,
+    PROGRAM_LIMIT,
+)
+from everview.adapter.execute.context import Context
+from everview.adapter.execute.queries import run_query
+from everview.adapter.execute.subscriptions import run_subscribe
+from everview.adapter.peek import Peek
+from everview.adapter.results import RowList, text_columns
+from everview.adapter.settings import SETTINGS, duration_ms
+from everview.adapter.statements import nodes
+from everview.compute.ir.scalar import Literal
+from everview.compute.sql.datatypes import named_type
+from everview.compute.sql.errors import SqlError, did_you_mean, unsupported
+
+PREPARED_MAX = 10_000
+
+
+def begin(context: Context, statement: nodes.Begin) -> Result:
+    """BEGIN."""
+    context.session.begin_block(statement.isolation, statement.read_only)
+    return Done("BEGIN")
+
+
+def end(context: Context, statement: nodes.End) -> Result:
+    """COMMIT and ROLLBACK."""
+    transaction = context.transaction
+    if not transaction.explicit:
+        context.session.notice("there is no transaction in progress", NO_ACTIVE_TRANSACTION, "WARNING")
+    failed = transaction.failed
+    context.session.end_transaction(commit=statement.commit)
+    return Done("COMMIT" if statement.commit and not failed else "ROLLBACK")
+
+
+def set_transaction(context: Context, statement: nodes.SetTransaction) -> Result:
+    """SET TRANSACTION."""
+    transaction = context.transaction
+    if not transaction.explicit:
+        message = "SET TRANSACTION can only be used in transaction blocks"
+        context.session.notice(message, NO_ACTIVE_TRANSACTION, "WARNING")
+    if statement.isolation is not None:
+        if transaction.time is not None:
+            raise SqlError("25001", "the isolation level must be set before any query of the transaction")
+        transaction.isolation = statement.isolation
+    if statement.read_only is not None:
+        transaction.read_only = statement.read_only
+    return Done("SET")
+
+
+def set_setting(context: Context, statement: nodes.Set) -> Result:
+    """SET."""
+    context.session.settings.set(statement.name, statement.value, local=statement.local)
+    if statement.local and not context.transaction.explicit:
+        message = "SET LOCAL can only be used in transaction blocks"
+        context.session.notice(message, NO_ACTIVE_TRANSACTION, "WARNING")
+    if statement.name.lower().endswith("transaction_isolation") and context.transaction.time is None:
+        context.transaction.isolation = context.session.settings.get("transaction_isolation")
+    if statement.name.lower() == "transaction_read_only":
+        context.transaction.read_only = context.session.settings.get("transaction_read_only") == "on"
+    return Done("SET")
+
+
+def reset(context: Context, statement: nodes.Reset) -> Result:
+    """RESET."""
+    if statement.name is None:
+        context.session.settings.reset()
+    else:
+        context.session.settings.set(statement.name, None)
+    return Done("RESET")
+
+
+def show(context: Context, statement: nodes.Show) -> Result:
+    """SHOW of settings."""
+    settings = context.session.settings
+    if statement.name is None:
+        rows = [(each.name, settings.get(name), each.description) for name, each in sorted(SETTINGS.items())]
+        return RowList(text_columns("name", "setting", "description"), rows, "SHOW")
+    name = statement.name.lower()
+    if name == "transaction_isolation":
+        value = context.transaction.isolation
+    elif name == "transaction_read_only":
+        value = "on" if context.transaction.read_only else "off"
+    else:
+        value = settings.get(name)
+    return RowList(text_columns(name), [(value,)], "SHOW")
+
+
+# Cursors
+
+
+def declare(context: Context, statement: nodes.Declare) -> Result:
+    """DECLARE CURSOR."""
+    session = context.session
+    if not context.transaction.explicit:
+        raise SqlError(NO_ACTIVE_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks")
+    if statement.name in session.cursors:
+        raise SqlError(DUPLICATE_CURSOR, f'cursor "{statement.name}" already exists')
+    match statement.statement:
+        case nodes.Query() as query:
+            session.add_cursor(statement.name, Cursor(run_query(context, query)))
+        case nodes.Subscribe() as subscribe:
+            rows = run_subscribe(context, subscribe)
+            session.add_cursor(statement.name, Cursor(rows, rows.set_patience))
+        case _:
+            raise unsupported("a cursor over this statement", hint="queries and SUBSCRIBE can have cursors")
+    return Done("DECLARE CURSOR")
+
+
+def fetch(context: Context, statement: nodes.Fetch) -> Result:
+    """FETCH."""
+    cursor = context.session.cursors.get(statement.cursor)
+    if cursor is None:
+        raise _no_cursor(context, statement.cursor)
+    timeout_s = None
+    if statement.timeout is not None:
+        try:
+            timeout_s = duration_ms(statement.timeout) / 1000
+        except ValueError as error:
+            raise SqlError(INVALID_PARAMETER_VALUE, "invalid TIMEOUT", detail=str(error)) from error
+    rows = cursor.fetch(statement.count, timeout_s, context.session.interrupts)
+    return RowList(cursor.columns, rows, "FETCH")
+
+
+def close_cursor(context: Context, statement: nodes.CloseCursor) -> Result:
+    """CLOSE."""
+    cursors = context.session.cursors
+    if statement.name is not None and statement.name not in cursors:
+        raise _no_cursor(context, statement.name)
+    for name in [statement.name] if statement.name is not None else list(cursors):
+        cursors.pop(name).close()
+    return Done("CLOSE CURSOR" if statement.name is not None else "CLOSE CURSOR ALL")
+
+
+def _no_cursor(context: Context, name: str) -> SqlError:
+    hint = did_you_mean(name, context.session.cursors)
+    return SqlError(INVALID_CURSOR_NAME, f'cursor "{name}" does not exist', hint=hint)
+
+
+def discard(context: Context, statement: nodes.Discard) -> Result:
+    """DISCARD."""
+    session = context.session
+    if statement.what == "all":
+        session.refuse_in_block("DISCARD ALL")
+        for cursor in session.cursors.values():
+            cursor.close()
+        session.cursors.clear()
+        session.statements.clear()
+        session.settings.reset()
+    return Done(f"DISCARD {statement.what.upper()}")
+
+
+# Prepared statements by name
+
+
+def prepare(context: Context, statement: nodes.PrepareStatement) -> Result:
+    """PREPARE."""
+    session = context.session
+    if statement.name in session.statements:
+        raise SqlError(DUPLICATE_STATEMENT, f'prepared statement "{statement.name}" already exists')
+    if len(session.statements) >= PREPARED_MAX:
+        raise SqlError(PROGRAM_LIMIT, f"a session can have at most {PREPARED_MAX} prepared statements")
+    session.statements[statement.name] = session.prepare(statement.text, [named_type(each) for each in statement.types])
+    return Done("PREPARE")
+
+
+def execute_prepared(context: Context, statement: nodes.Execute) -> Result:
+    """EXECUTE."""
+    prepared = context.session.statements.get(statement.name)
+    if prepared is None:
+        raise SqlError(INVALID_STATEMENT_NAME, f'prepared statement "{statement.name}" does not exist')
+    values = _values(context, prepared, statement)
+    return context.session.carry_out(_node(prepared), values)
+
+
+def _node(prepared: Prepared) -> nodes.Statement:
+    parsed: Any = prepared.statement
+    return parsed.node  # type: ignore[no-any-return]
+
+
+def _values(context: Context, prepared: Prepared, statement: nodes.Execute) -> tuple[Literal, ...]:
+    types = prepared.parameters
+    if len(types) != len(statement.values):
+        message = f'wrong number of parameters for prepared statement "{statement.name}"'
+        detail = f"expected {len(types)} parameters but got {len(statement.values)}"
+        raise SqlError("42601", message, detail=detail)
+    found = []
+    for text, each in zip(statement.values, types, strict=True):
+        bound = context.bind_read(f"SELECT CAST(({text}) AS {each})")
+        ((value,),) = context.coordinator.peeks.rows(Peek(bound.plan.relation, (), 1, 0), context.around)
+        found.append(Literal(value, each))
+    return tuple(found)
+
+
+def deallocate(context: Context, statement: nodes.Deallocate) -> Result:
+    """DEALLOCATE."""
+    statements = context.session.statements
+    if statement.name is None:
+        statements.clear()
+        return Done("DEALLOCATE ALL")
+    if statement.name not in statements:
+        raise SqlError(INVALID_STATEMENT_NAME, f'prepared statement "{statement.name}" does not exist')
+    del statements[statement.name]
+    return Done("DEALLOCATE")

@@ -1,0 +1,129 @@
+"""CREATE SOURCE: the kinds of sources that there are, each by the words after FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from everview.adapter.catalog.items import ColumnInfo, Item, Schema
+from everview.adapter.catalog.store import Change
+from everview.adapter.contract import Done, Result
+from everview.adapter.errors import INVALID_PARAMETER_VALUE
+from everview.adapter.execute.context import Context
+from everview.adapter.execute.definitions import exists, lag_ms, retain_option
+from everview.adapter.settings import duration_ms
+from everview.adapter.statements import nodes
+from everview.adapter.tables import shard_schema
+from everview.adapter.timeline import HISTORY
+from everview.compute.sql.errors import SqlError, did_you_mean, unsupported
+from everview.sources.generator.auction import Auction
+from everview.sources.generator.contract import Generator
+from everview.sources.generator.counter import Counter
+from everview.sources.generator.feeder import Feeder, Output
+from everview.sources.generator.tpch import Tpch
+from everview.storage.contract import Command, Create, Follow
+from everview.storage.environment import Environment
+
+OPTIONS = {
+    "counter": ("tick interval", "max cardinality"),
+    "auction": ("tick interval", "seed", "bids per tick"),
+    "tpch": ("tick interval", "seed", "scale factor"),
+}
+SCALE_MAX = 1.0
+_DONE = Done("CREATE SOURCE")
+T = TypeVar("T")
+
+
+def create_source(context: Context, statement: nodes.CreateSource) -> Result:
+    """CREATE SOURCE."""
+    if statement.kind != "load generator":
+        raise unsupported(f"a source from {statement.kind.upper()}", hint="FROM LOAD GENERATOR exists")
+    coordinator = context.coordinator
+    retain = retain_option(dict(statement.options))
+    spec = {"kind": statement.kind, "argument": statement.argument, **statement.arguments}
+    with coordinator.catalog.lock:
+        context = replace(context, around=context.session.surroundings())
+        schema = context.around.schema_for(statement.path)
+        if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
+            return _DONE
+        with coordinator.timeline.still():
+            spec["start"] = str(coordinator.timeline.upper)
+            generator, _ = generator_of(spec)
+            for table in generator.tables:
+                if table.name:
+                    exists(context, schema, table.name, if_not_exists=False)
+            change = coordinator.catalog.change(context.around.user)
+            item = Item(
+                coordinator.catalog.allocate(), "source", statement.path[-1], schema.id, context.around.user,
+                retain_ms=retain, source=spec,
+            )  # fmt: skip
+            follows = _outputs(context, change, item, schema, generator)
+            coordinator.catalog.commit(change, *follows, *coordinator.timeline.step())
+        coordinator.feed(change.state.items[item.id])
+    return _DONE
+
+
+def _outputs(context: Context, change: Change, item: Item, schema: Schema, generator: Generator) -> list[Command]:
+    """The collections of a generator: the source itself, or one for each of its tables."""
+    coordinator, start = context.coordinator, int(item.source["start"])
+    commands: list[Command] = []
+    if generator.tables[0].name:
+        change.put_item(item, "create")
+    for table in generator.tables:
+        columns = tuple(ColumnInfo(name, each) for name, each in table.columns)
+        id = coordinator.catalog.allocate() if table.name else item.id
+        ((read, write),) = coordinator.environment.commit(Create(id, shard_schema(table.types), at=start))
+        filled = replace(item, id=id, columns=columns, reader=read.token, writer=write.token)
+        if table.name:
+            part_of = {"kind": "subsource", "of": item.id, "table": table.name}
+            filled = replace(filled, name=table.name, schema=schema.id, depends=(item.id,), source=part_of)
+        change.put_item(filled, "create")
+        commands.append(Follow(read, HISTORY, lag_ms(item.retain_ms)))
+    return commands
+
+
+def generator_of(spec: Mapping[str, str]) -> tuple[Generator, int]:
+    """The generator that a source is defined by, and its interval in milliseconds."""
+    kind = spec["argument"]
+    if kind not in OPTIONS:
+        known = f"{', '.join(each.upper() for each in OPTIONS)} exist"
+        message = f"there is no load generator {kind.upper()}"
+        raise SqlError(INVALID_PARAMETER_VALUE, message, hint=did_you_mean(kind, OPTIONS) or known)
+    unknown = set(spec) - {"kind", "argument", "start"} - set(OPTIONS[kind])
+    if unknown:
+        hint = did_you_mean(min(unknown), OPTIONS[kind])
+        raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
+    interval = _option(spec, "tick interval", "1s", duration_ms)
+    if interval < 1:
+        raise SqlError(INVALID_PARAMETER_VALUE, "TICK INTERVAL must be at least a millisecond")
+    seed = _option(spec, "seed", "0", int)
+    match kind:
+        case "counter":
+            keep = _option(spec, "max cardinality", "0", int)
+            return Counter(keep or None), interval
+        case "auction":
+            bids = _option(spec, "bids per tick", "10", int)
+            return Auction(seed, int(spec.get("start", "0")), interval, bids), interval
+        case _:
+            scale = _option(spec, "scale factor", "0.001", float)
+            if not 0 < scale <= SCALE_MAX:
+                raise SqlError(INVALID_PARAMETER_VALUE, f"SCALE FACTOR must be above 0 and at most {SCALE_MAX}")
+            return Tpch(seed, scale), interval
+
+
+def _option(spec: Mapping[str, str], name: str, default: str, read: Callable[[str], T]) -> T:
+    text = spec.get(name, default)
+    try:
+        return read(text)
+    except ValueError as error:
+        message = f'invalid value for {name.upper()}: "{text}"'
+        raise SqlError(INVALID_PARAMETER_VALUE, message, detail=str(error)) from error
+
+
+def feeder_of(environment: Environment, now_ms: Callable[[], int], item: Item, parts: Mapping[str, Item]) -> Feeder:
+    """The feeder of a source; `parts` are the items of its tables by their names."""
+    generator, interval = generator_of(item.source)
+    outputs = {name: Output(each.id, each.writer or "") for name, each in parts.items()}
+    start = int(item.source["start"])
+    return Feeder(environment, generator, outputs, start_ms=start, interval_ms=interval, now_ms=now_ms)

@@ -1,0 +1,175 @@
+"""The host of a statement: its parameters, and the functions that speak of the session, the catalog and the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from everview.adapter.surroundings import Surroundings
+from everview.adapter.system import functions as system
+from everview.compute.ir.scalar import Call, Literal
+from everview.compute.ir.types import (
+    BOOLEAN,
+    DATE,
+    INT4,
+    INT8,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Kind,
+    SqlType,
+    array_of,
+)
+from everview.compute.sql.coerce import call, coerce, settled
+from everview.compute.sql.errors import SqlError, did_you_mean
+from everview.compute.sql.hosting import ParameterTypes
+
+SERVER_VERSION = "16.4"
+VERSION = f"PostgreSQL {SERVER_VERSION} compatible, Everview"
+
+
+class SessionHost:
+    """Binds one statement for one session. Parameters are types to be found out, or values."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        types: ParameterTypes | None = None,
+        values: Sequence[Literal] | None = None,
+    ) -> None:
+        self._surroundings = surroundings
+        self._types, self._values = types, values
+        self.asked: set[str] = set()  # functions whose answer depends on the session or the moment
+
+    def parameter(self, number: int, position: int | None) -> Any:
+        """The scalar that `$number` stands for."""
+        if self._types is not None:
+            return self._types.reference(number)
+        if self._values is None or not 1 <= number <= len(self._values):
+            raise SqlError("42P02", f"there is no parameter ${number}", position=position)
+        return self._values[number - 1]
+
+    def function(self, name: str, args: Sequence[Any], position: int | None) -> Any | None:
+        """A function of the session, or one of the system that looks into the catalog."""
+        if name in _ALIASES:
+            return call(_ALIASES[name], args, position)
+        own = _SESSION.get(name)
+        if own is not None:
+            self.asked.add(name)
+            return own(self._surroundings, [settled(arg) for arg in args], position)
+        return system.call(name, args, position)
+
+    def object_id(self, value: Any, kind: str, position: int | None) -> Any:
+        """A cast to a kind of object: text is the object's name, a number is its id."""
+        if isinstance(value, Literal) and value.type.kind in (Kind.UNKNOWN, Kind.TEXT) and kind != "regproc":
+            return self._named(value, kind, position)
+        if kind == "oid":
+            return coerce(value, INT8, "explicit", position)
+        if settled(value).type.kind in (Kind.TEXT, Kind.VARCHAR):
+            found = system.call(f"to_{kind}", [value], position)
+        else:
+            found = system.call(f"{kind}_name", [value], position)
+        if found is None:
+            raise SqlError("0A000", f'a cast to "{kind}" is not supported here', position=position)
+        return found
+
+    def _named(self, value: Literal, kind: str, position: int | None) -> Any:
+        if value.value is None:
+            return Literal(None, INT8)
+        text = str(value.value)
+        if text.isdigit() or kind == "oid":
+            return coerce(value, INT8, "explicit", position)
+        found = system.object_id(self._surroundings, text, kind)
+        if found is None:
+            what = {"regclass": "relation", "regtype": "type", "regnamespace": "schema", "regrole": "role"}
+            states = {"regclass": "42P01", "regnamespace": "3F000"}
+            hint = did_you_mean(text, self._surroundings.names()) if kind == "regclass" else None
+            message = f'{what.get(kind, kind)} "{text}" does not exist'
+            raise SqlError(states.get(kind, "42704"), message, hint=hint, position=position)
+        return Literal(found, INT8)
+
+
+# json values are jsonb values here.
+_ALIASES = {
+    "json_build_object": "jsonb_build_object",
+    "json_build_array": "jsonb_build_array",
+    "to_json": "to_jsonb",
+    "json_typeof": "jsonb_typeof",
+    "json_array_length": "jsonb_array_length",
+}
+Own = Callable[[Surroundings, Sequence[Any], int | None], Any]
+
+
+def _text(value: Callable[[Surroundings], str | None]) -> Own:
+    return lambda around, args, position: Literal(value(around), TEXT)
+
+
+def _constant(value: Any, sql_type: SqlType) -> Own:
+    return lambda around, args, position: Literal(value, sql_type)
+
+
+def _schemas(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
+    implicit = bool(args and isinstance(args[0], Literal) and args[0].value)
+    return Literal(list(around.all_schemas if implicit else around.schemas), array_of(TEXT))
+
+
+def _local(around: Surroundings) -> Any:
+    try:
+        zone = ZoneInfo(around.settings.get("timezone", "UTC"))
+    except (ZoneInfoNotFoundError, ValueError):
+        zone = ZoneInfo("UTC")
+    return around.now.astimezone(zone)
+
+
+def _time_of_day(around: Surroundings) -> int:
+    now = _local(around)
+    return int(((now.hour * 60 + now.minute) * 60 + now.second) * 1_000_000 + now.microsecond)
+
+
+def _setting(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
+    if not args or not isinstance(args[0], Literal):
+        raise SqlError("0A000", "current_setting needs a literal name", position=position)
+    name = str(args[0].value).lower()
+    value = around.settings.get(name)
+    if value is None and not (len(args) > 1 and isinstance(args[1], Literal) and args[1].value):
+        hint = did_you_mean(name, around.settings)
+        raise SqlError("42704", f'unrecognized configuration parameter "{name}"', hint=hint, position=position)
+    return Literal(value, TEXT)
+
+
+def _now(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
+    return Literal(around.now.astimezone(UTC), TIMESTAMPTZ)
+
+
+def _mz_now(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
+    return Call(system.MZ_NOW, (), MZ_TIMESTAMP)
+
+
+_user = _text(lambda around: around.user)
+_database = _text(lambda around: around.database)
+_SESSION: Mapping[str, Own] = {
+    **dict.fromkeys(("current_user", "session_user", "user", "current_role"), _user),
+    **dict.fromkeys(("current_database", "current_catalog"), _database),
+    "current_schema": _text(lambda around: next(iter(around.schemas), None)),
+    "current_schemas": _schemas,
+    "version": _constant(VERSION, TEXT),
+    "mz_version": _constant("everview", TEXT),
+    "pg_backend_pid": lambda around, args, position: Literal(around.backend, INT4),
+    "pg_is_in_recovery": _constant(False, BOOLEAN),
+    "pg_my_temp_schema": _constant(0, INT8),
+    "inet_server_addr": _constant(None, TEXT),
+    "inet_server_port": _constant(None, INT4),
+    "current_setting": _setting,
+    **dict.fromkeys(("now", "current_timestamp", "transaction_timestamp", "statement_timestamp"), _now),
+    "clock_timestamp": _now,
+    "localtimestamp": lambda around, args, position: Literal(_local(around).replace(tzinfo=None), TIMESTAMP),
+    "current_date": lambda around, args, position: Literal(_local(around).date(), DATE),
+    "localtime": lambda around, args, position: Literal(_time_of_day(around), TIME),
+    "current_time": lambda around, args, position: Literal(_time_of_day(around), TIME),
+    "mz_now": _mz_now,
+    "mz_logical_timestamp": _mz_now,
+}

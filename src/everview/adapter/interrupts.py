@@ -1,0 +1,87 @@
+"""How a statement that waits is ended: canceled from another thread, out of time, or because everything closes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from everview.adapter.errors import ADMIN_SHUTDOWN, canceled
+from everview.compute.sql.errors import SqlError
+from everview.storage.environment import Environment
+
+POLL_S = 0.5  # a backstop: every change that anyone waits for wakes those who wait
+
+
+class Interrupts:
+    """What may end the statement that a session runs now."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._canceled = False
+        self._running = False
+        self._closed: SqlError | None = None
+        self._deadline: float | None = None
+        self._number = 0
+
+    def begin(self, timeout_ms: int) -> int:
+        """A statement begins, to take no longer than this; 0 is no limit. Gives its number."""
+        with self._lock:
+            self._canceled, self._running = False, True
+            self._deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms else None
+            self._number += 1
+            return self._number
+
+    def end(self, number: int) -> None:
+        """A statement has ended; if another has begun meanwhile, that one goes on."""
+        with self._lock:
+            if number == self._number:
+                self._running = False
+
+    def cancel(self) -> None:
+        """End the statement that runs now, if one does."""
+        with self._lock:
+            self._canceled = self._running
+        self._environment.wake()
+
+    def close(self, reason: SqlError | None = None) -> None:
+        """End whatever runs, now and later."""
+        with self._lock:
+            self._closed = reason or SqlError(ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+        self._environment.wake()
+
+    @property
+    def due(self) -> bool:
+        """Whether the statement is to end."""
+        return self._canceled or self._closed is not None or self._late
+
+    @property
+    def _late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def check(self) -> None:
+        """Raise if the statement is to end."""
+        if self._closed is not None:
+            raise self._closed
+        if self._canceled:
+            raise canceled()
+        if self._late:
+            raise canceled("statement timeout")
+
+    def wait(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Block until `ready` holds; raise if the statement is to end before; false when the time is over."""
+        self.check()
+        if ready():  # also so that what it looks at is in memory: while waiting, storage must not be asked for it
+            return True
+        over = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            self.check()
+            left = POLL_S if over is None else min(POLL_S, over - time.monotonic())
+            if self._deadline is not None:
+                left = min(left, self._deadline - time.monotonic())
+            if self._environment.wait(lambda: self.due or ready(), max(left, 0)) and not self.due:
+                return True
+            if over is not None and time.monotonic() >= over:
+                self.check()
+                return ready()

@@ -1,0 +1,219 @@
+"""Peeks: a plan evaluated at one time over stored collections and relations of the system, in the order asked for.
+
+Small inputs are evaluated in this process, large ones on Spark: the size decides, and the answer is the same. Rows of a
+look-up that an index serves are taken from the index, whatever the size of its relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from everview.adapter.errors import as_sql_errors
+from everview.adapter.planner import Bound, at_time, system_relation
+from everview.adapter.surroundings import Surroundings
+from everview.adapter.system.functions import looking_into
+from everview.adapter.system.relation import Live, View
+from everview.adapter.system.relations import BY_ID
+from everview.compute.dataflow import errors_id
+from everview.compute.engine.contract import Batch, Engine, EvaluationFailed, NotSupported, Parts
+from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.engine.local.collection import Row, Rows, plain, rows_of
+from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.engine.local.ordering import row_order_key
+from everview.compute.engine.local.sorting import compile_order, sort_by
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Order, Relation
+from everview.compute.ir.types import SqlType
+from everview.compute.optimize.pipeline import optimize
+from everview.compute.sql.errors import SqlError
+from everview.compute.view import ERROR_SCHEMA
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+from everview.storage.errors import UnknownId
+from everview.storage.reading import Selection
+from everview.timely.consolidate import DIFF, data_names
+
+# Up to so many updates in all inputs together a plan is evaluated here; beyond, a Spark job pays.
+LOCAL_UPDATES_MAX = 50_000
+RESULT_ROWS_MAX = 5_000_000
+
+
+class Lookups(Protocol):
+    """Where rows are found by key without reading their relation."""
+
+    def rewrite(self, plan: Relation, time: int) -> tuple[Relation, Mapping[str, Rows]]:
+        """The plan with look-ups in place of relations that it reads a few keys of, and the rows of these."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """What to evaluate: the plan as bound, and the time."""
+
+    relation: Relation
+    order: tuple[Order, ...]
+    width: int  # columns that are shown; sort keys may stand behind them
+    time: int
+    optimized: bool = False
+
+
+def peek_of(bound: Bound, time: int) -> Peek:
+    """The peek for a query."""
+    plan = bound.plan
+    return Peek(plan.relation, plan.order, len(plan.names), time, bound.optimized)
+
+
+class Peeks:
+    """Evaluates peeks. `spark` gives an engine for large inputs, or None if there is none."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        lookups: Lookups,
+        live: Live,
+        spark: Callable[[], Engine | None],
+        *,
+        local_updates_max: int = LOCAL_UPDATES_MAX,
+    ) -> None:
+        self._environment, self._lookups, self._live, self._spark = environment, lookups, live, spark
+        self._local_updates_max = local_updates_max
+
+    def rows(self, peek: Peek, around: Surroundings) -> list[Row]:
+        """The rows of the result, in order, each as often as it occurs."""
+        found = self.collection(peek.relation, peek.time, around, optimized=peek.optimized)
+        return ordered(found, peek.order, peek.width, ir.types(peek.relation))
+
+    def collection(self, relation: Relation, time: int, around: Surroundings, *, optimized: bool = False) -> Rows:
+        """The rows that the plan means at the time; raises what its evaluation fails with."""
+        with as_sql_errors(), looking_into(around), ExitStack() as stack:
+            plan = at_time(relation, time)
+            plan = plan if optimized else optimize(plan)
+            plan, found = self._lookups.rewrite(plan, time)
+            gets = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
+            selections = {
+                id: stack.enter_context(self._environment.contents(id, time))
+                for id in gets
+                if id not in BY_ID and id not in found and not _is_bound(plan, id)
+            }
+            for id in selections:
+                self.check_errors(id, time)
+            system = {id: self._system_rows(id, around) for id in gets if id in BY_ID}
+            small = {**found, **system}
+            if sum(each.rows_max for each in selections.values()) > self._local_updates_max:
+                engine = self._spark()
+                if engine is not None:
+                    try:
+                        return _on_spark(engine, plan, selections, small)
+                    except EvaluationFailed as failed:
+                        if failed.sqlstate is not None:
+                            raise SqlError(failed.sqlstate, failed.message) from failed
+                        # Which row failed, and how, only an evaluation here can tell.
+                    except NotSupported:
+                        pass  # some function has no rendering in Spark SQL: it takes longer here, and is answered
+            return _locally(plan, selections, small)
+
+    def check_errors(self, id: GlobalId, time: int, upper: int | None = None) -> None:
+        """Raise if the view cannot be read at a time, or up to `upper`: some row of it could not be computed."""
+        errors = errors_id(id)
+        try:
+            with self._environment.contents(errors, time) as selection:
+                found = rows_from_arrow(selection.contents(), ERROR_SCHEMA)
+            if not found and upper is not None and time + 1 < upper:
+                with self._environment.changes(errors, time + 1, upper) as selection:
+                    found = rows_from_arrow(selection.changes(), ERROR_SCHEMA)
+        except UnknownId:
+            return  # it never fails
+        if found:
+            raise SqlError(*min(found))
+
+    def _system_rows(self, id: str, around: Surroundings) -> Rows:
+        relation = system_relation(id)
+        rows = relation.rows(View(around, self._live))
+        return rows_of(((row, 1) for row in rows), relation.types)
+
+
+def _is_bound(plan: Relation, id: str) -> bool:
+    return any(isinstance(each, ir.Let) and each.id == id for each in ir.walk(plan))
+
+
+def _locally(plan: Relation, selections: Mapping[GlobalId, Selection], small: Mapping[str, Rows]) -> Rows:
+    schemas = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
+    stored = {id: rows_from_arrow(each.contents(), schemas[id]) for id, each in selections.items()}
+    result = evaluate(plan, {**stored, **small})
+    if result.errors:
+        state, message = min(result.errors)
+        raise SqlError(state, message)
+    return result.rows
+
+
+def _on_spark(
+    engine: Engine, plan: Relation, selections: Mapping[GlobalId, Selection], small: Mapping[str, Rows]
+) -> Rows:
+    """The plan as one statement of Spark. Parts that hold nothing later than the time are read by Spark itself."""
+    schemas = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
+    batches: dict[str, Batch] = {name: rows_to_arrow(rows, schemas[name]) for name, rows in small.items()}
+    whole: dict[GlobalId, str] = {}
+    for id, selection in selections.items():
+        ready = [index for index, part in enumerate(selection.parts) if part.time_max < selection.time_range[1]]
+        uris = selection.uris
+        if ready and len(ready) == len(selection.parts):
+            batches[f"{id} parts"] = Parts(tuple(uris[index] for index in ready))
+            whole[id] = f"{id} parts"
+            batches[id] = _numbered(selection.inline_updates())
+        else:
+            batches[id] = _numbered(selection.contents())
+
+    def look(part: Relation) -> Relation:
+        if isinstance(part, ir.Get) and part.id in whole:
+            return ir.Union((part, ir.Get(whole[part.id], part.schema)))
+        return part
+
+    table = engine.run(ir.transform(plan, look), batches)
+    return rows_from_arrow(table, ir.types(plan))
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    """The data columns as engines name them, and the multiplicity."""
+    return table.select([*data_names(table), DIFF])
+
+
+def ordered(rows: Rows, order: Sequence[Order], width: int, types: Sequence[SqlType]) -> list[Row]:
+    """A collection as a list: in order, ties by the whole row, in the values that clients are given."""
+    items = list(rows.items())
+    if order:
+        key = row_order_key(types)
+        items.sort(key=lambda item: key(item[0]))
+        values = compile_order(order)
+        sort_by(items, order, lambda item: values(item[0]))
+    count = sum(multiplicity for _, multiplicity in items)
+    if count > RESULT_ROWS_MAX:
+        hint = "read fewer rows, or use COPY with a condition"
+        raise SqlError("54000", f"the result has more than {RESULT_ROWS_MAX} rows", hint=hint)
+    shown = plain_rows(types[:width])
+    result: list[Row] = []
+    for row, multiplicity in items:
+        if multiplicity < 0:
+            raise SqlError("XX000", "internal error: a row with a negative multiplicity", detail=f"row {row!r}")
+        result.extend([shown(row)] * multiplicity)
+    return result
+
+
+def plain_rows(types: Sequence[SqlType]) -> Callable[[Row], Row]:
+    """What turns a row of a collection into one for a client: its first columns, arrays as lists."""
+    width = len(types)
+    thaws = [(index, thaw) for index, each in enumerate(types) if (thaw := plain(each))]
+    if not thaws:
+        return lambda row: row[:width]
+
+    def shown(row: Row) -> Row:
+        values: list[Any] = list(row[:width])
+        for index, thaw in thaws:
+            values[index] = thaw(values[index])
+        return tuple(values)
+
+    return shown

@@ -1,0 +1,326 @@
+"""Statements to plans: names looked up in the catalog, views replaced by their queries, sessions asked where needed."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.state import Catalog
+from everview.adapter.errors import WRONG_OBJECT_TYPE
+from everview.adapter.host import SessionHost
+from everview.adapter.surroundings import Surroundings
+from everview.adapter.system.functions import MZ_NOW, looking_into
+from everview.adapter.system.relation import SystemRelation
+from everview.adapter.system.relations import BY_ID, RELATIONS
+from everview.adapter.templates import TemplateHost, Templates, filled
+from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import all_scalars, map_scalars
+from everview.compute.ir.relation import Relation
+from everview.compute.ir.scalar import Call, Literal, Scalar, substitute, transform, walk
+from everview.compute.ir.types import MZ_TIMESTAMP
+from everview.compute.optimize.pipeline import optimize
+from everview.compute.sql import query as sql
+from everview.compute.sql.dml import Change, Target, bind_change
+from everview.compute.sql.errors import SqlError, unsupported
+from everview.compute.sql.hosting import ParameterTypes, hosted
+from everview.compute.sql.query import Plan
+from everview.compute.sql.references import quoted
+from everview.compute.sql.scope import Collection
+from everview.storage.contract import GlobalId
+
+VIEWS_CACHED_MAX = 1_000
+VIEW_DEPTH_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound query. `uses` are the items that it names; `reads` the stored collections below all views."""
+
+    plan: Plan
+    uses: frozenset[GlobalId]
+    reads: frozenset[GlobalId]
+    system: frozenset[str]
+    asked: frozenset[str]  # functions of the session
+    optimized: bool = False
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether it speaks of its own time."""
+        return speaks_of_time(self.plan.relation)
+
+
+@dataclass
+class Names:
+    """Names in force for one statement; remembers which items were found."""
+
+    around: Surroundings
+    used: set[GlobalId] = field(default_factory=set)
+
+    def find(self, path: Sequence[str]) -> Collection | None:
+        """The relation that a name means; on the search path, the system's come first."""
+        places = [path[-2]] if len(path) > 1 else self.around.all_schemas
+        first = next((name for name in places if self._in(name, path[-1])), "")
+        system = RELATIONS.get((first, path[-1]))
+        if system is not None:
+            return Collection(system.id, system.names, system.types)
+        item = self.around.find(path)
+        if item is None:
+            return None
+        if item.kind in ("index", "sink"):
+            message = f'"{item.name}" is not a table, view, materialized view or source'
+            raise SqlError(WRONG_OBJECT_TYPE, message, detail=f"it is an {item.kind}" if item.kind == "index" else None)
+        if item.kind == "source" and not item.columns:
+            hint = "read the tables of the source: SHOW SOURCES lists them"
+            raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" has no rows of its own', hint=hint)
+        self.used.add(item.id)
+        return Collection(item.id, item.names, item.types)
+
+    def _in(self, schema: str, name: str) -> bool:
+        return (schema, name) in RELATIONS or self.around.find([schema, name]) is not None
+
+    def names(self) -> Iterable[str]:
+        """Names that exist."""
+        return [*self.around.names(), *(name for schema, name in RELATIONS if schema in self.around.all_schemas)]
+
+
+class Planner:
+    """Plans statements. Plans of views are kept until the catalog changes."""
+
+    def __init__(self) -> None:
+        self._views: OrderedDict[tuple[int, GlobalId], tuple[Bound, Relation]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._queries: Templates[Bound] = Templates()
+        self._changes: Templates[tuple[Change, Bound]] = Templates()
+
+    def query(
+        self, text: str, around: Surroundings, host: SessionHost | None = None, *, indexed: bool = False
+    ) -> Bound:
+        """A query; `indexed` lets it read views from their indexes."""
+        host = host or SessionHost(around)
+        names = Names(around)
+        with _binding(host, around):
+            plan = sql.plan(text, names)
+        if indexed:
+            plan = replace(plan, relation=_from_indexes(plan.relation, around.catalog))
+        return self._bound(plan, names, host)
+
+    def read(self, text: str, around: Surroundings, values: Sequence[Literal] = ()) -> Bound:
+        """A query that is read now, with the values of its parameters: from a template, if it can be."""
+        key = self._queries.key(text, around, values)
+        known, template = self._queries.get(key)
+        if not known and key is not None:
+            template = self._template(text, around, values)
+            self._queries.put(key, template)
+        if template is None:
+            return self.query(text, around, SessionHost(around, values=values), indexed=True)
+        relation = filled(template.plan.relation, values)
+        return replace(template, plan=replace(template.plan, relation=relation))
+
+    def _template(self, text: str, around: Surroundings, values: Sequence[Literal]) -> Bound | None:
+        host = TemplateHost(around, [value.type for value in values])
+        try:
+            bound = self.query(text, around, host, indexed=True)
+        except SqlError:
+            return None  # with the values it may be bound, and if not, the error is about those
+        if bound.asked:
+            return None
+        with looking_into(around):
+            relation = optimize(bound.plan.relation)
+        return replace(bound, plan=replace(bound.plan, relation=relation), optimized=True)
+
+    def write(self, text: str, around: Surroundings, values: Sequence[Literal] = ()) -> tuple[Change, Bound]:
+        """An INSERT, UPDATE or DELETE, with the values of its parameters: from a template, if it can be."""
+        key = self._changes.key(text, around, values)
+        known, template = self._changes.get(key)
+        if not known and key is not None:
+            try:
+                template = self.change(text, around, TemplateHost(around, [value.type for value in values]))
+            except SqlError:
+                template = None
+            if template is not None and template[1].asked:
+                template = None
+            self._changes.put(key, template)
+        if template is None:
+            return self.change(text, around, SessionHost(around, values=values))
+        change, bound = template
+        relation = filled(change.relation, values)
+        returning = change.returning
+        if returning is not None:
+            returning = replace(returning, relation=filled(returning.relation, values))
+        change = replace(change, relation=relation, returning=returning)
+        return change, replace(bound, plan=replace(bound.plan, relation=relation))
+
+    def change(self, text: str, around: Surroundings, host: SessionHost | None = None) -> tuple[Change, Bound]:
+        """An INSERT, UPDATE or DELETE: what it changes, and what it reads."""
+        host = host or SessionHost(around)
+        names = Names(around)
+        with _binding(host, around):
+            change = bind_change(text, names, lambda path, position: _target(around, path, position))
+        plan = Plan(change.relation, change.target.names, change.target.types)
+        bound = self._bound(plan, names, host)
+        return replace(change, relation=bound.plan.relation), bound
+
+    def parameters(
+        self, text: str, around: Surroundings, given: ParameterTypes, *, change: bool
+    ) -> tuple[Plan | None, ParameterTypes]:
+        """What a statement gives, and the types of its parameters as far as they can be known."""
+        host = SessionHost(around, types=given)
+        names = Names(around)
+        with _binding(host, around):
+            if change:
+                # What RETURNING gives is all there is to describe; names in it are looked up as in a query.
+                bound = bind_change(text, names, lambda path, position: _target(around, path, position))
+                return bound.returning, given
+            return sql.plan(text, names), given
+
+    def maintained(self, query: str, width: int, around: Surroundings) -> Relation:
+        """The plan that is maintained for a stored query; indexes play no part in it."""
+        bound = self.query(query, around)
+        return optimize(ir.Project(bound.plan.relation, tuple(range(width))))
+
+    def keys(self, catalog: Catalog, on: Item, texts: Sequence[str], around: Surroundings) -> tuple[Scalar, ...]:
+        """The key expressions of an index, over the columns of its relation."""
+        name = ".".join(map(quoted, catalog.full_name(on)))
+        names = Names(around)
+        host = SessionHost(around)
+        with _binding(host, around):
+            plan = sql.plan(f"SELECT {', '.join(texts)} FROM {name}", names)
+        found = None if host.asked else _over_columns(plan.relation)
+        if found is None:
+            raise unsupported("an index on this expression", hint="columns, and functions of columns, can be keys")
+        return found
+
+    def _bound(self, plan: Plan, names: Names, host: SessionHost, depth: int = 0) -> Bound:
+        asked = set(host.asked)
+        relation = self._inlined(plan.relation, names.around, asked, depth)
+        gets = {each.id for each in ir.walk(relation) if isinstance(each, ir.Get)}
+        system = frozenset(id for id in gets if id in BY_ID)
+        stored = frozenset(id for id in gets if id in names.around.catalog.items)
+        return Bound(replace(plan, relation=relation), frozenset(names.used), stored, system, frozenset(asked))
+
+    def _inlined(self, relation: Relation, around: Surroundings, asked: set[str], depth: int) -> Relation:
+        """The plan with every view replaced by its query."""
+        if depth > VIEW_DEPTH_MAX:
+            raise SqlError("54001", f"views are nested more than {VIEW_DEPTH_MAX} deep")
+
+        def look(part: Relation) -> Relation:
+            if not isinstance(part, ir.Get):
+                return part
+            item = around.catalog.items.get(part.id)
+            if item is None or item.kind != "view":
+                return part
+            bound, body = self._view(item, around, depth + 1)
+            asked.update(bound.asked)
+            return self._renamed(body)
+
+        return ir.transform(relation, look)
+
+    def _view(self, item: Item, around: Surroundings, depth: int) -> tuple[Bound, Relation]:
+        key = (around.catalog.version, item.id)
+        with self._lock:
+            if key in self._views:
+                self._views.move_to_end(key)
+                return self._views[key]
+        assert item.query is not None
+        host = SessionHost(around)
+        names = Names(around)
+        with _binding(host, around):
+            plan = sql.plan(item.query, names)
+        bound = self._bound(plan, names, host, depth)
+        shown = ir.Project(bound.plan.relation, tuple(range(len(item.columns))))
+        if not bound.asked:  # else it means something else for another session, or a moment later
+            with self._lock:
+                self._views[key] = bound, shown
+                while len(self._views) > VIEWS_CACHED_MAX:
+                    self._views.popitem(last=False)
+        return bound, shown
+
+    def _renamed(self, relation: Relation) -> Relation:
+        """The plan with new names for what it binds, so that none meets a name of the plan around."""
+        new = {each.id: f"v{next(self._numbers)}" for each in ir.walk(relation) if isinstance(each, ir.Let)}
+        if not new:
+            return relation
+
+        def look(part: Relation) -> Relation:
+            if isinstance(part, ir.Get):
+                return replace(part, id=new.get(part.id, part.id))
+            return replace(part, id=new[part.id]) if isinstance(part, ir.Let) else part
+
+        return ir.transform(relation, look)
+
+
+@contextmanager
+def _binding(host: SessionHost, around: Surroundings) -> Iterator[None]:
+    with hosted(host), looking_into(around):
+        yield
+
+
+def _target(around: Surroundings, path: Sequence[str], position: int | None) -> Target:
+    """The table that a statement writes to."""
+    if len(path) > 1 and (path[-2], path[-1]) in RELATIONS:
+        raise SqlError("42501", f'system relation "{".".join(path)}" cannot be written to', position=position)
+    item = around.relation(path, position)
+    if item.kind != "table":
+        message = f'cannot write to {item.kind} "{item.name}"'
+        raise SqlError(WRONG_OBJECT_TYPE, message, hint="only tables can be written to", position=position)
+    return Target(item.id, item.names, item.types, tuple(column.default for column in item.columns))
+
+
+def speaks_of_time(relation: Relation) -> bool:
+    """Whether `mz_now()` is in the plan."""
+    return any(
+        isinstance(part, Call) and part.function == MZ_NOW for scalar in all_scalars(relation) for part in walk(scalar)
+    )
+
+
+def at_time(relation: Relation, time: int) -> Relation:
+    """The plan with `mz_now()` being this time."""
+
+    def look(part: Scalar) -> Scalar | None:
+        return Literal(time, MZ_TIMESTAMP) if isinstance(part, Call) and part.function == MZ_NOW else None
+
+    return map_scalars(relation, lambda scalar: transform(scalar, look)) if speaks_of_time(relation) else relation
+
+
+def _over_columns(relation: Relation) -> tuple[Scalar, ...] | None:
+    """The columns of a relation as scalars over the one collection below; None if there is more to it than that."""
+    match relation:
+        case ir.Get():
+            return ir.all_columns(relation)
+        case ir.Project(below, columns):
+            inner = _over_columns(below)
+            return None if inner is None else tuple(inner[index] for index in columns)
+        case ir.Map(below, scalars):
+            inner = _over_columns(below)
+            if inner is None:
+                return None
+            values = list(inner)
+            for scalar in scalars:
+                values.append(substitute(scalar, values))
+            return tuple(values)
+        case _:
+            return None
+
+
+def _from_indexes(relation: Relation, catalog: Catalog) -> Relation:
+    """The plan with views that are maintained for an index read from there."""
+
+    def look(part: Relation) -> Relation:
+        item = catalog.items.get(part.id) if isinstance(part, ir.Get) else None
+        if item is None or item.kind != "view":
+            return part
+        maintained = [index for index in catalog.indexes_on(item.id) if index.reader is not None]
+        return ir.Get(maintained[0].id, item.types) if maintained else part
+
+    return ir.transform(relation, look)
+
+
+def system_relation(id: str) -> SystemRelation:
+    """The relation of the system that a plan reads."""
+    return BY_ID[id]

@@ -1,0 +1,45 @@
+"""Results of statements, as the contract of the adapter describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from everview.adapter.contract import Column, Row
+from everview.compute.ir.types import TEXT, SqlType
+
+BATCH_ROWS = 1_000
+
+
+def columns_of(names: Sequence[str], types: Sequence[SqlType]) -> tuple[Column, ...]:
+    """Columns by names and types."""
+    return tuple(Column(name, each) for name, each in zip(names, types, strict=True))
+
+
+def text_columns(*names: str) -> tuple[Column, ...]:
+    """Columns of text."""
+    return tuple(Column(name, TEXT) for name in names)
+
+
+class RowList:
+    """Rows that are all there."""
+
+    def __init__(self, columns: tuple[Column, ...], rows: Sequence[Row], verb: str = "SELECT") -> None:
+        self.columns = columns
+        self.rows = rows
+        self._verb = verb
+        self._closed = False
+
+    def batches(self) -> Iterator[Sequence[Row]]:
+        """The rows, in batches."""
+        for start in range(0, len(self.rows), BATCH_ROWS):
+            if self._closed:
+                return
+            yield self.rows[start : start + BATCH_ROWS]
+
+    def tag(self, rows: int) -> str:
+        """The command tag."""
+        return f"{self._verb} {rows}"
+
+    def close(self) -> None:
+        """Take no more."""
+        self._closed = True

@@ -1,0 +1,262 @@
+"""The serving side of indexes: rows in memory by key, kept up with their collection, looked up at a time.
+
+An index follows its collection by reading its changes from storage, whenever it is asked or reminded. It knows the
+contents from the time at which it was loaded to the time up to which it has read; for other times the collection itself
+is read. A look-up gives at least the rows of the keys asked for, and the plan's own condition chooses among them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from everview.compute.engine.local.arrow import rows_from_arrow
+from everview.compute.engine.local.collection import Row, Rows, canonical
+from everview.compute.engine.local.scalars import compile_row
+from everview.compute.functions.contract import Failure
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Relation
+from everview.compute.ir.scalar import Call, Literal, Or, Scalar
+from everview.compute.ir.types import Kind, SqlType
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+from everview.storage.errors import NotReadable, StorageError
+from everview.storage.shard import from_frontier
+from everview.timely.consolidate import TIME
+
+KEYS_MAX = 1_000  # of one look-up; beyond, reading the collection is no worse
+_INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
+_FAILING: Row = ("failing",)  # where rows stand for which the key cannot be computed
+
+Entry = dict[Row, list[tuple[int, int]]]  # rows, with times and multiplicities
+
+
+class ServedIndex:
+    """One index in memory."""
+
+    def __init__(
+        self, environment: Environment, id: GlobalId, keys: Sequence[Scalar], types: Sequence[SqlType]
+    ) -> None:
+        self.id, self.keys = id, tuple(keys)
+        self._environment, self._types = environment, tuple(types)
+        self._key_of = compile_row(self.keys)
+        self._canonical = [canonical(each.type) for each in self.keys]
+        self._entries: dict[Row, Entry] = {}
+        self._since: int | None = None  # what is known from here
+        self._upper = 0  # up to here
+        self._lock = threading.Lock()
+        self.rows = 0
+
+    def lookup(self, keys: Iterable[Row], time: int) -> Rows | None:
+        """The rows of these keys at a time; None if the index does not know that time."""
+        with self._lock:
+            if not self._reach(time):
+                return None
+            found: Rows = {}
+            for key in {*keys, _FAILING}:
+                for row, changes in self._entries.get(key, {}).items():
+                    count = sum(diff for at, diff in changes if at <= time)
+                    if count:
+                        found[row] = count
+            return found
+
+    def key(self, values: Sequence[object]) -> Row:
+        """Values as they are kept."""
+        settled = zip(self._canonical, values, strict=True)
+        return tuple(value if settle is None else settle(value) for settle, value in settled)
+
+    def refresh(self, history: int) -> None:
+        """Read what is new, if the index is in use; times before `history` need not be told apart any more."""
+        with self._lock:
+            if self._since is None:
+                return
+            upper = from_frontier(self._environment.frontiers(self.id).upper)
+            if upper > self._upper:
+                self._read_to(upper)
+            self._since = max(self._since, min(history, self._upper - 1))
+
+    def _reach(self, time: int) -> bool:
+        upper = from_frontier(self._environment.frontiers(self.id).upper)
+        if self._since is None:
+            self._load(time)
+        elif self._upper <= time:
+            self._read_to(upper)
+        return self._since is not None and self._since <= time < self._upper
+
+    def _load(self, time: int) -> None:
+        with self._environment.contents(self.id, time) as selection:
+            rows = rows_from_arrow(selection.contents(), self._types)
+        self._entries, self.rows = {}, 0
+        for row, diff in rows.items():
+            self._add(row, time, diff)
+        self._since, self._upper = time, time + 1
+
+    def _read_to(self, upper: int) -> None:
+        try:
+            with self._environment.changes(self.id, self._upper, upper) as selection:
+                changes = selection.changes()
+        except NotReadable:  # the past was forgotten before it was read
+            self._load(upper - 1)
+            return
+        for time in sorted(set(changes.column(TIME).to_pylist())):
+            part = changes.filter(ir_times_equal(changes, time))
+            for row, diff in rows_from_arrow(part, self._types).items():
+                self._add(row, time, diff)
+        self._upper = upper
+
+    def _add(self, row: Row, time: int, diff: int) -> None:
+        try:
+            key = self._key_of(row)
+        except Failure:
+            key = _FAILING
+        entry = self._entries.setdefault(key, {})
+        changes = entry.setdefault(row, [])
+        if not changes:
+            self.rows += 1
+        changes.append((time, diff))
+        if len(changes) > 1 and self._since is not None:
+            self._compact(key, entry, row, changes)
+
+    def _compact(self, key: Row, entry: Entry, row: Row, changes: list[tuple[int, int]]) -> None:
+        """Changes that no reader can tell apart become one; what comes to nothing is gone."""
+        assert self._since is not None
+        old = sum(diff for time, diff in changes if time <= self._since)
+        rest = [(time, diff) for time, diff in changes if time > self._since]
+        entry[row] = [(self._since, old), *rest] if old else rest
+        if not entry[row]:
+            del entry[row]
+            self.rows -= 1
+            if not entry:
+                del self._entries[key]
+
+
+def ir_times_equal(changes: object, time: int) -> object:
+    """Which changes are at a time."""
+    import pyarrow.compute as pc
+
+    return pc.equal(changes.column(TIME), time)  # type: ignore[attr-defined]
+
+
+class IndexLookups:
+    """All indexes of an environment, and the plans that can use them."""
+
+    def __init__(self) -> None:
+        self._by_item: dict[GlobalId, ServedIndex] = {}
+        self._by_collection: dict[GlobalId, list[ServedIndex]] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def add(self, item: GlobalId, index: ServedIndex) -> None:
+        """Serve an index."""
+        with self._lock:
+            self._by_item[item] = index
+            self._by_collection = {**self._by_collection, index.id: [*self._of(index.id), index]}
+
+    def remove(self, item: GlobalId) -> None:
+        """Serve an index no longer."""
+        with self._lock:
+            index = self._by_item.pop(item, None)
+            if index is not None:
+                rest = [each for each in self._of(index.id) if each is not index]
+                self._by_collection = {**self._by_collection, index.id: rest}
+
+    def refresh(self, history: int) -> None:
+        """Let all indexes read what is new."""
+        for index in list(self._by_item.values()):
+            try:
+                index.refresh(history)
+            except StorageError:
+                continue  # its collection was dropped a moment ago
+
+    def sizes(self) -> Mapping[GlobalId, int]:
+        """How many rows each index has in memory."""
+        return {item: index.rows for item, index in list(self._by_item.items())}
+
+    def rewrite(self, plan: Relation, time: int) -> tuple[Relation, Mapping[str, Rows]]:
+        """The plan with look-ups in place of relations of which it reads a few keys, and the rows of these."""
+        found: dict[str, Rows] = {}
+        if not self._by_item:
+            return plan, found
+
+        def look(part: Relation) -> Relation:
+            match part:
+                case ir.Filter(ir.Get(id, schema), predicates):
+                    rows = self._lookup(id, predicates, time)
+                    if rows is None:
+                        return part
+                    name = f"{id} look-up {next(self._numbers)}"
+                    found[name] = rows
+                    return ir.Filter(ir.Get(name, schema), predicates)
+                case _:
+                    return part
+
+        return ir.transform(plan, look), found
+
+    def using(self, plan: Relation) -> list[GlobalId]:
+        """The indexes that a plan would use."""
+        used = []
+        for part in ir.walk(plan):
+            match part:
+                case ir.Filter(ir.Get(id), predicates):
+                    index = next((each for each in self._of(id) if _wanted(each, predicates) is not None), None)
+                    used += [item for item, each in self._by_item.items() if each is index]
+                case _:
+                    pass
+        return used
+
+    def _of(self, id: GlobalId) -> list[ServedIndex]:
+        return self._by_collection.get(id, [])
+
+    def _lookup(self, id: GlobalId, predicates: Sequence[Scalar], time: int) -> Rows | None:
+        for index in self._of(id):
+            keys = _wanted(index, predicates)
+            if keys is not None:
+                rows = index.lookup([index.key(values) for values in keys], time)
+                if rows is not None:
+                    return rows
+        return None
+
+
+def _wanted(index: ServedIndex, predicates: Sequence[Scalar]) -> list[tuple[object, ...]] | None:
+    """The keys that the conditions ask for; None if they do not say."""
+    options: list[list[object]] = []
+    for key in index.keys:
+        values = next((found for each in predicates if (found := _values(each, key)) is not None), None)
+        if values is None:
+            return None
+        options.append(values)
+    count = 1
+    for values in options:
+        count *= len(values)
+    return list(itertools.product(*options)) if count <= KEYS_MAX else None
+
+
+def _values(predicate: Scalar, key: Scalar) -> list[object] | None:
+    """The values that a condition allows for a key expression, if it lists them."""
+    if isinstance(predicate, Or):
+        parts = [_values(each, key) for each in predicate.args]
+        if any(part is None for part in parts):
+            return None
+        return list(dict.fromkeys(value for part in parts if part for value in part))
+    if not isinstance(predicate, Call) or not predicate.function.startswith("eq(") or len(predicate.args) != 2:
+        return None
+    for one, other in (predicate.args, predicate.args[::-1]):
+        if isinstance(other, Literal) and _same(one, key):
+            return [] if other.value is None else [other.value]
+    return None
+
+
+def _same(scalar: Scalar, key: Scalar) -> bool:
+    """Whether a scalar has the key's value; whole numbers of any size are the same values."""
+    if scalar == key:
+        return True
+    return (
+        isinstance(scalar, Call)
+        and scalar.function.startswith("cast(int")
+        and scalar.type.kind in _INTEGERS
+        and scalar.args == (key,)
+    )
+
+
+Refresh = Callable[[int], None]

@@ -1,0 +1,1 @@
+"""Statements: text to values, one class for each kind of statement."""

@@ -1,0 +1,260 @@
+"""CREATE, DROP, ALTER and COMMENT."""
+
+from __future__ import annotations
+
+from everview.adapter.statements import nodes
+from everview.adapter.statements.nodes import ColumnDefinition, Statement
+from everview.adapter.statements.options import object_kind, option_value, refuse_temporary, skip_cluster, with_options
+from everview.adapter.statements.words import Path, Words, if_exists, if_not_exists
+from everview.compute.sql.errors import SqlError, unsupported
+
+COLUMNS_MAX = 1_600
+_CONSTRAINTS = ("not", "null", "default", "primary", "unique", "check", "references", "collate", "constraint")
+_NO_KEYS = "uniqueness of rows is not enforced in tables; leave the constraint out"
+
+
+def parse_create(words: Words) -> Statement:
+    """After CREATE."""
+    or_replace = words.accept("or", "replace")
+    refuse_temporary(words)
+    if words.accept("view"):
+        return _view(words, or_replace=or_replace)
+    if or_replace:
+        raise words.error("only views can be replaced")
+    if words.accept("table"):
+        return _table(words)
+    if words.accept("replacement", "materialized", "view"):
+        return _replacement(words)
+    if words.accept("materialized", "view"):
+        return _view(words, materialized=True)
+    if words.accept("default", "index"):
+        skip_cluster(words)
+        words.expect("on")
+        return nodes.CreateIndex(None, words.path(), ())
+    if words.accept("unique"):
+        raise unsupported("a unique index", words.next.start + 1, hint="indexes make look-ups fast and enforce nothing")
+    if words.accept("index"):
+        return _index(words)
+    if words.accept("source"):
+        return _source(words)
+    if words.next.is_word("schema", "database"):
+        kind: nodes.ObjectKind = "schema" if words.take().value == "schema" else "database"
+        unless = if_not_exists(words)
+        path = words.path()
+        words.accept("authorization") and words.name()
+        return nodes.CreateNamespace(kind, path, unless)
+    if words.next.is_word("role", "user"):
+        words.take()
+        return _role(words)
+    for kind_word in (
+        "sink",
+        "cluster",
+        "connection",
+        "secret",
+        "function",
+        "type",
+        "sequence",
+        "trigger",
+        "extension",
+    ):
+        if words.sees(kind_word):
+            raise unsupported(f"CREATE {kind_word.upper()}", words.next.start + 1)
+    raise words.error("expected the kind of an object")
+
+
+def _table(words: Words) -> Statement:
+    unless = if_not_exists(words)
+    path = words.path()
+    if words.sees("as"):
+        raise unsupported("CREATE TABLE AS", words.next.start + 1, hint="create the table, then INSERT … SELECT")
+    columns: list[ColumnDefinition] = []
+    words.expect_symbol("(")
+    if not words.accept_symbol(")"):
+        while True:
+            columns.append(_column(words))
+            if not words.accept_symbol(","):
+                break
+        words.expect_symbol(")")
+    if len(columns) > COLUMNS_MAX:
+        raise SqlError("54011", f"tables can have at most {COLUMNS_MAX} columns")
+    return nodes.CreateTable(path, tuple(columns), unless, with_options(words))
+
+
+def _column(words: Words) -> ColumnDefinition:
+    if words.next.is_word("primary", "unique", "foreign", "check", "exclude", "constraint"):
+        raise _constraint(words)
+    name = words.name()
+    start = words.next.start
+    type_text = words.until(lambda: words.next.is_word(*_CONSTRAINTS) or words.next.is_symbol(","))
+    if not type_text.strip():
+        raise words.error("expected a type")
+    not_null, default = False, None
+    while words.next.is_word(*_CONSTRAINTS):
+        if words.accept("not", "null"):
+            not_null = True
+        elif words.accept("null"):
+            not_null = False
+        elif words.accept("default"):
+            default = words.until(
+                lambda: (
+                    words.next.is_word("not", "null", "primary", "unique", "check", "references")
+                    or words.next.is_symbol(",")
+                )
+            ).strip()
+        elif words.accept("collate"):
+            words.path()
+        else:
+            raise _constraint(words)
+    return ColumnDefinition(name, type_text.strip(), start + 1, not_null, default)
+
+
+def _constraint(words: Words) -> SqlError:
+    position = words.next.start + 1
+    if words.accept("constraint"):
+        words.name()
+    what = {"primary": "PRIMARY KEY", "foreign": "FOREIGN KEY", "references": "FOREIGN KEY"}
+    kind = what.get(words.next.value, words.next.value.upper())
+    hint = _NO_KEYS if kind in ("PRIMARY KEY", "UNIQUE") else "leave the constraint out, and check it in a view"
+    return unsupported(f"a {kind} constraint", position, hint=hint)
+
+
+def _view(words: Words, *, or_replace: bool = False, materialized: bool = False) -> Statement:
+    unless = if_not_exists(words)
+    path = words.path()
+    columns = words.names() if words.next.is_symbol("(") else ()
+    replacing = words.path() if materialized and words.accept("replacing") else None
+    skip_cluster(words)
+    options = with_options(words)
+    words.expect("as")
+    return nodes.CreateView(path, columns, words.rest(), materialized, unless, or_replace, replacing, options)
+
+
+def _replacement(words: Words) -> Statement:
+    path = words.path()
+    words.expect("for")
+    replacing = words.path()
+    skip_cluster(words)
+    options = with_options(words)
+    words.expect("as")
+    return nodes.CreateView(path, (), words.rest(), True, False, False, replacing, options)
+
+
+def _index(words: Words) -> Statement:
+    unless = if_not_exists(words)
+    name = None if words.sees("on") or words.sees("in", "cluster") else words.name()
+    skip_cluster(words)
+    words.expect("on")
+    on = words.path()
+    if words.accept("using"):
+        words.name()
+    keys: list[str] = []
+    words.listed(lambda: keys.append(words.until(lambda: words.next.is_symbol(",")).strip()))
+    with_options(words)
+    return nodes.CreateIndex(name, on, tuple(keys), unless)
+
+
+def _source(words: Words) -> Statement:
+    unless = if_not_exists(words)
+    path = words.path()
+    skip_cluster(words)
+    words.expect("from")
+    arguments: dict[str, str] = {}
+    if words.accept("load", "generator"):
+        kind, argument = "load generator", words.name()
+    else:
+        kind, argument = words.name(), ""
+    if words.next.is_symbol("("):
+
+        def option() -> None:
+            parts = [words.take().value]
+            while words.next.kind == "word":
+                parts.append(words.take().value)
+            words.accept_symbol("=")
+            arguments[" ".join(parts)] = option_value(words)
+
+        words.listed(option)
+    words.accept("for", "all", "tables")
+    return nodes.CreateSource(path, kind, argument, arguments, unless, with_options(words))
+
+
+def _role(words: Words) -> Statement:
+    name = words.name()
+    login, superuser, password = True, False, None
+    words.accept("with")
+    while not words.done:
+        word = words.take()
+        if word.is_word("password"):
+            password = None if words.accept("null") else words.string()
+        elif word.is_word("login", "nologin"):
+            login = word.value == "login"
+        elif word.is_word("superuser", "nosuperuser"):
+            superuser = word.value == "superuser"
+        elif not word.is_word("inherit", "encrypted", "createdb", "createrole", "nocreatedb", "nocreaterole"):
+            words.place -= 1
+            raise words.error("expected an attribute of a role")
+    return nodes.CreateRole(name, login, superuser, password)
+
+
+def parse_drop(words: Words) -> Statement:
+    """After DROP."""
+    kind = object_kind(words)
+    unless = if_exists(words)
+    paths: list[Path] = [words.path()]
+    while words.accept_symbol(","):
+        paths.append(words.path())
+    if kind == "index" and words.accept("on"):
+        words.path()
+    cascade = words.accept("cascade")
+    if not cascade:
+        words.accept("restrict")
+    return nodes.Drop(kind, tuple(paths), unless, cascade)
+
+
+def parse_alter(words: Words) -> Statement:
+    """After ALTER."""
+    kind = object_kind(words)
+    unless = if_exists(words)
+    path = words.path()
+    if kind == "role":
+        words.accept("with")
+        words.expect("password")
+        return nodes.AlterRole(path[-1], None if words.accept("null") else words.string())
+    if words.accept("rename", "to"):
+        return nodes.Rename(kind, path, words.name(), None, unless)
+    if words.accept("rename"):
+        words.accept("column")
+        column = words.name()
+        words.expect("to")
+        return nodes.Rename(kind, path, words.name(), column, unless)
+    if words.accept("owner", "to"):
+        return nodes.AlterOwner(kind, path, words.name())
+    if words.accept("set"):
+        words.expect_symbol("(")
+        words.expect("retain", "history")
+        words.accept_symbol("=")
+        words.accept("for")
+        retain = words.string()
+        words.expect_symbol(")")
+        return nodes.AlterRetain(kind, path, retain)
+    if words.accept("reset"):
+        words.expect_symbol("(")
+        words.expect("retain", "history")
+        words.expect_symbol(")")
+        return nodes.AlterRetain(kind, path, None)
+    if words.accept("apply", "replacement"):
+        raise unsupported("APPLY REPLACEMENT", words.next.start + 1)
+    if words.next.is_word("add", "drop", "alter"):
+        hint = "create a new table, and copy the rows with INSERT … SELECT"
+        raise unsupported(f"ALTER TABLE … {words.next.value.upper()}", words.next.start + 1, hint=hint)
+    raise words.error("expected RENAME TO, OWNER TO, SET or RESET")
+
+
+def parse_comment(words: Words) -> Statement:
+    """After COMMENT."""
+    words.expect("on")
+    kind = object_kind(words)
+    parts = [words.name()]
+    while words.accept_symbol("."):
+        parts.append(words.name())
+    words.expect("is")
+    return nodes.CommentOn(kind, tuple(parts), None if words.accept("null") else words.string())

@@ -1,0 +1,372 @@
+"""The kinds of statements, as values. Queries inside stay text, in their place: the planner reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from everview.adapter.statements.words import Path
+
+ObjectKind: TypeAlias = Literal[
+    "table", "view", "materialized view", "index", "source", "sink", "schema", "database", "role", "column", "cluster"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A time that the statement asks for: exactly, or that one or a later one."""
+
+    expression: str
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """SELECT, VALUES, TABLE, WITH."""
+
+    text: str
+    as_of: AsOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Modify:
+    """INSERT, UPDATE, DELETE."""
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """TRUNCATE."""
+
+    tables: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """SUBSCRIBE, and TAIL. `envelope` is upsert or debezium, by `key`; `order` is the text of its sort keys."""
+
+    query: str
+    envelope: str | None = None
+    key: tuple[str, ...] = ()
+    order: str | None = None
+    snapshot: bool = True
+    progress: bool = False
+    as_of: AsOf | None = None
+    up_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column of CREATE TABLE."""
+
+    name: str
+    type: str
+    position: int
+    not_null: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE."""
+
+    path: Path
+    columns: tuple[ColumnDefinition, ...]
+    if_not_exists: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW and CREATE MATERIALIZED VIEW; a replacement names the view that it is `replacing`."""
+
+    path: Path
+    columns: tuple[str, ...]
+    query: str
+    materialized: bool = False
+    if_not_exists: bool = False
+    or_replace: bool = False
+    replacing: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """CREATE INDEX; without `keys`, CREATE DEFAULT INDEX."""
+
+    name: str | None
+    on: Path
+    keys: tuple[str, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource:
+    """CREATE SOURCE … FROM what, with its options; `kind` is the first words after FROM, as in `load generator`."""
+
+    path: Path
+    kind: str
+    argument: str
+    arguments: Mapping[str, str]
+    if_not_exists: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace:
+    """CREATE SCHEMA and CREATE DATABASE."""
+
+    kind: ObjectKind
+    path: Path
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRole:
+    """CREATE ROLE and CREATE USER."""
+
+    name: str
+    login: bool = True
+    superuser: bool = False
+    password: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRole:
+    """ALTER ROLE … PASSWORD."""
+
+    name: str
+    password: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP of any kind of object."""
+
+    kind: ObjectKind
+    paths: tuple[Path, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """ALTER … RENAME TO; of a column, `column` is its name."""
+
+    kind: ObjectKind
+    path: Path
+    to: str
+    column: str | None = None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterOwner:
+    """ALTER … OWNER TO."""
+
+    kind: ObjectKind
+    path: Path
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRetain:
+    """ALTER … SET (RETAIN HISTORY FOR …) and RESET (RETAIN HISTORY)."""
+
+    kind: ObjectKind
+    path: Path
+    retain: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommentOn:
+    """COMMENT ON; of a column, the path ends with its name."""
+
+    kind: ObjectKind
+    path: Path
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """BEGIN, with the modes that it names."""
+
+    isolation: str | None = None
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """COMMIT, or ROLLBACK."""
+
+    commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction:
+    """SET TRANSACTION."""
+
+    isolation: str | None
+    read_only: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """SET; None is DEFAULT."""
+
+    name: str
+    value: str | None
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """RESET; None is ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW of a setting; None is ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowObjects:
+    """SHOW TABLES and its like."""
+
+    what: str
+    place: Path = ()  # FROM or IN
+    on: Path = ()
+    like: str | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreate:
+    """SHOW CREATE."""
+
+    kind: ObjectKind
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN. `stage`: raw, optimized, maintained or timestamp."""
+
+    stage: str
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """COPY. Either a table with `columns`, or a statement that gives rows."""
+
+    into: bool
+    table: Path | None
+    columns: tuple[str, ...]
+    source: Statement | None
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """DECLARE CURSOR."""
+
+    name: str
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """FETCH; None is ALL. `timeout` is the text of an interval."""
+
+    cursor: str
+    count: int | None
+    timeout: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor:
+    """CLOSE; None is ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """DISCARD."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareStatement:
+    """PREPARE."""
+
+    name: str
+    types: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """EXECUTE."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    """DEALLOCATE; None is ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Nothing."""
+
+
+Statement: TypeAlias = (
+    Query
+    | Modify
+    | Truncate
+    | Subscribe
+    | CreateTable
+    | CreateView
+    | CreateIndex
+    | CreateSource
+    | CreateNamespace
+    | CreateRole
+    | AlterRole
+    | Drop
+    | Rename
+    | AlterOwner
+    | AlterRetain
+    | CommentOn
+    | Begin
+    | End
+    | SetTransaction
+    | Set
+    | Reset
+    | Show
+    | ShowObjects
+    | ShowCreate
+    | Explain
+    | Copy
+    | Declare
+    | Fetch
+    | CloseCursor
+    | Discard
+    | PrepareStatement
+    | Execute
+    | Deallocate
+    | Empty
+)

@@ -1,0 +1,412 @@
+"""One statement in text to a value: the first words say which parser reads the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from everview.adapter.statements import nodes
+from everview.adapter.statements.definitions import parse_alter, parse_comment, parse_create, parse_drop
+from everview.adapter.statements.lexer import blanked
+from everview.adapter.statements.nodes import Statement
+from everview.adapter.statements.options import as_of, isolation, object_kind, option_value, with_options
+from everview.adapter.statements.words import Path, Words
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+
+_QUERIES = ("select", "values", "with", "table")
+_SHOWN = (
+    *("tables", "views", "indexes", "sources", "sinks", "schemas", "databases", "columns", "objects"),
+    *("roles", "clusters", "subscriptions", "sessions"),
+)
+
+
+def parse(text: str) -> Statement:
+    """The statement."""
+    words = Words(text)
+    statement = _statement(words)
+    words.expect_end()
+    return statement
+
+
+def _statement(words: Words) -> Statement:
+    token = words.next
+    if token.kind == "end":
+        return nodes.Empty()
+    if token.is_symbol("(") or token.is_word(*_QUERIES):
+        return _query(words)
+    if token.is_word("insert", "update", "delete"):
+        return nodes.Modify(words.rest(), token.value)
+    parser = _PARSERS.get(token.value) if token.kind == "word" else None
+    if parser is None:
+        raise words.error("no statement begins like this")
+    words.take()
+    return parser(words)
+
+
+def _query(words: Words) -> Statement:
+    leading = words.next.is_word("with")
+    start = words.next.start
+    text = words.until(lambda: words.sees("as", "of"))
+    time = as_of(words)
+    if leading:  # WITH may begin an INSERT, UPDATE or DELETE as well
+        for kind in ("insert", "update", "delete"):
+            if _top_level(text, kind):
+                return nodes.Modify(blanked(words.text, start, len(words.text)), kind)
+    return nodes.Query(text, time)
+
+
+def _top_level(text: str, word: str) -> bool:
+    inner = Words(text)
+    inner.until(lambda: inner.next.is_word(word, "select", "values", "table"))
+    return inner.next.is_word(word)
+
+
+def _truncate(words: Words) -> Statement:
+    words.accept("table")
+    tables: list[Path] = [words.path()]
+    while words.accept_symbol(","):
+        tables.append(words.path())
+    words.accept("restrict")
+    return nodes.Truncate(tuple(tables))
+
+
+def _subscribe(words: Words) -> Statement:
+    words.accept("to")
+    if words.accept_symbol("("):
+        query = words.until(lambda: False)
+        words.expect_symbol(")")
+    else:
+        start = words.next.start
+        words.path()
+        name = words.text[start : words.tokens[words.place - 1].end]
+        # TABLE name, in place of a name: one character before it is needed, and there is the word before it.
+        query = " " * max(0, start - 6) + "TABLE " + name
+    found = nodes.Subscribe(query)
+    while not words.done and not words.next.is_symbol(")"):
+        if words.accept("envelope"):
+            envelope = words.one_of("upsert", "debezium")
+            words.expect_symbol("(")
+            words.expect("key")
+            key = words.names()
+            words.expect_symbol(")")
+            found = replace(found, envelope=envelope, key=key)
+        elif words.accept("within", "timestamp", "order", "by"):
+            order = words.until(lambda: words.next.is_word("with", "as", "up", "envelope") or words.next.is_symbol(")"))
+            found = replace(found, order=order)
+        elif words.sees("with"):
+            found = _subscribe_options(found, with_options(words))
+        elif words.sees("as", "of"):
+            found = replace(found, as_of=as_of(words))
+        elif words.accept("up", "to"):
+            found = replace(found, up_to=words.until(lambda: words.sees("with") or words.sees("as", "of")))
+        else:
+            raise words.error("expected ENVELOPE, WITHIN TIMESTAMP ORDER BY, WITH, AS OF or UP TO")
+    if found.envelope and found.order:
+        raise SqlError(SYNTAX_ERROR, "ENVELOPE and WITHIN TIMESTAMP ORDER BY cannot be used together")
+    return found
+
+
+def _subscribe_options(found: nodes.Subscribe, options: dict[str, str]) -> nodes.Subscribe:
+    for name, value in options.items():
+        if name not in ("snapshot", "progress"):
+            raise SqlError("22023", f"unknown option of SUBSCRIBE: {name.upper()}", hint="SNAPSHOT and PROGRESS exist")
+        on = boolean(value or "true", name)
+        found = replace(found, snapshot=on) if name == "snapshot" else replace(found, progress=on)
+    return found
+
+
+def boolean(text: str, name: str) -> bool:
+    """What an option that is on or off says."""
+    if text.lower() in ("true", "on", "yes", "1", "t"):
+        return True
+    if text.lower() in ("false", "off", "no", "0", "f"):
+        return False
+    raise SqlError("22023", f'option {name.upper()} requires a boolean value, not "{text}"')
+
+
+def _begin(words: Words) -> Statement:
+    words.accept("transaction") or words.accept("work")
+    return nodes.Begin(*isolation(words))
+
+
+def _start(words: Words) -> Statement:
+    words.expect("transaction")
+    return nodes.Begin(*isolation(words))
+
+
+def _end(commit: bool) -> Callable[[Words], Statement]:
+    def parser(words: Words) -> Statement:
+        words.accept("transaction") or words.accept("work")
+        if not commit and words.accept("to"):
+            raise unsupported("ROLLBACK TO SAVEPOINT", words.next.start + 1)
+        if words.sees("prepared"):
+            raise unsupported("a prepared transaction", words.next.start + 1)
+        words.accept("and", "no", "chain")
+        return nodes.End(commit)
+
+    return parser
+
+
+def _set(words: Words) -> Statement:
+    local = words.accept("local")
+    if not local:
+        words.accept("session") and not words.sees("characteristics")
+    if words.accept("transaction"):
+        return nodes.SetTransaction(*isolation(words))
+    if words.accept("characteristics", "as", "transaction"):
+        level, _ = isolation(words)
+        return nodes.Set("transaction_isolation", level)
+    if words.accept("time", "zone"):
+        value = words.take().value
+        return nodes.Set("timezone", None if value in ("default", "local") else value, local)
+    if words.accept("names"):
+        return nodes.Set("client_encoding", None if words.accept("default") else words.string(), local)
+    name = ".".join(words.path())
+    if not words.accept("to") and not words.accept_symbol("="):
+        raise words.error('expected TO or "="')
+    if words.accept("default"):
+        return nodes.Set(name, None, local)
+    listed = name == "search_path"
+    values = [_setting_value(words, listed=listed)]
+    while words.accept_symbol(","):
+        values.append(_setting_value(words, listed=listed))
+    return nodes.Set(name, ", ".join(values), local)
+
+
+def _setting_value(words: Words, *, listed: bool) -> str:
+    if listed and words.next.kind in ("quoted", "string"):  # a list of names is read once more
+        escaped = words.take().value.replace('"', '""')
+        return f'"{escaped}"' if escaped else '""'
+    parts = [option_value(words)]
+    while words.next.kind == "word":  # STRICT SERIALIZABLE without quotes
+        parts.append(words.take().value)
+    if parts == [""]:
+        raise words.error("expected a value")
+    return " ".join(parts)
+
+
+def _reset(words: Words) -> Statement:
+    if words.accept("all"):
+        return nodes.Reset(None)
+    return nodes.Reset("timezone" if words.accept("time", "zone") else ".".join(words.path()))
+
+
+def _show(words: Words) -> Statement:
+    if words.accept("create"):
+        kind = object_kind(words)
+        return nodes.ShowCreate(kind, words.path())
+    if words.accept("all"):
+        return nodes.Show(None)
+    if words.accept("time", "zone"):
+        return nodes.Show("timezone")
+    if words.accept("transaction", "isolation", "level"):
+        return nodes.Show("transaction_isolation")
+    if words.accept("materialized", "views"):
+        what = "materialized views"
+    elif words.next.is_word(*_SHOWN):
+        what = words.take().value
+    elif words.accept("search_path"):
+        return nodes.Show("search_path")
+    else:
+        return nodes.Show(".".join(words.path()))
+    return _show_objects(words, what)
+
+
+def _show_objects(words: Words, what: str) -> Statement:
+    place: Path = ()
+    on: Path = ()
+    if words.next.is_word("from", "in"):
+        words.take()
+        words.accept("schema")
+        place = words.path()
+    if words.accept("on"):
+        on = words.path()
+    like = words.string() if words.accept("like") else None
+    where = words.rest() if words.accept("where") else None
+    return nodes.ShowObjects(what, place, on, like, where)
+
+
+def _explain(words: Words) -> Statement:
+    stage = "optimized"
+    for phrase, named in (
+        (("timestamp",), "timestamp"),
+        (("raw", "plan"), "raw"),
+        (("optimized", "plan"), "optimized"),
+        (("physical", "plan"), "maintained"),
+        (("maintained", "plan"), "maintained"),
+        (("plan",), "optimized"),
+        (("analyze",), "analyze"),
+    ):
+        if words.accept(*phrase):
+            stage = named
+            break
+    if stage == "analyze":
+        raise unsupported("EXPLAIN ANALYZE", words.next.start + 1)
+    if words.next.is_symbol("("):  # EXPLAIN (options) or EXPLAIN (query): a query begins with a known word
+        inner = words.ahead(1)
+        if not (inner.is_symbol("(") or inner.is_word(*_QUERIES)):
+            words.listed(lambda: words.until(lambda: words.next.is_symbol(",")))
+    with_options(words) if words.ahead(1).is_symbol("(") and words.sees("with") else None
+    if words.accept("as"):
+        words.name()
+    words.accept("for")
+    return nodes.Explain(stage, _statement(words))
+
+
+def _copy(words: Words) -> Statement:
+    table: Path | None = None
+    columns: tuple[str, ...] = ()
+    source: Statement | None = None
+    if words.accept_symbol("("):
+        inner = words.until(lambda: False)
+        words.expect_symbol(")")
+        source = parse(inner)
+    else:
+        table = words.path()
+        columns = words.names() if words.next.is_symbol("(") else ()
+    into = words.one_of("from", "to") == "from"
+    if not words.accept("stdin" if into else "stdout"):
+        what = "STDIN" if into else "STDOUT"
+        raise unsupported("COPY with files of the server", words.next.start + 1, hint=f"use {what}")
+    if into and source is not None:
+        raise words.error("rows cannot be copied into a query")
+    return nodes.Copy(into, table, columns, source, _copy_options(words))
+
+
+def _copy_options(words: Words) -> dict[str, str]:
+    words.accept("with")
+    if words.next.is_symbol("("):
+        found: dict[str, str] = {}
+
+        def option() -> None:
+            name = words.take().value
+            if words.next.is_symbol("("):
+                found[name] = ",".join(words.names())
+            elif words.accept_symbol("*"):
+                found[name] = "*"
+            else:
+                found[name] = option_value(words)
+
+        words.listed(option)
+        return found
+    older: dict[str, str] = {}
+    while not words.done:  # the syntax before 9.0
+        if words.accept("csv"):
+            older["format"] = "csv"
+        elif words.accept("binary"):
+            older["format"] = "binary"
+        elif words.accept("header"):
+            older["header"] = "true"
+        else:
+            name = words.one_of("delimiter", "null", "quote", "escape")
+            words.accept("as")
+            older[name] = words.string()
+    return older
+
+
+def _declare(words: Words) -> Statement:
+    name = words.name()
+    while words.next.is_word("binary", "insensitive", "asensitive", "no", "scroll"):
+        words.take()
+    words.expect("cursor")
+    words.accept("without", "hold")
+    if words.accept("with", "hold"):
+        raise unsupported("a cursor WITH HOLD", words.next.start + 1)
+    words.expect("for")
+    return nodes.Declare(name, _statement(words))
+
+
+def _fetch(words: Words) -> Statement:
+    count: int | None = 1
+    words.accept("forward") or words.accept("next")
+    if words.accept("all"):
+        count = None
+    elif words.next.kind == "number":
+        count = words.integer()
+    elif words.next.is_word("backward", "prior", "first", "last", "absolute", "relative"):
+        raise unsupported(f"FETCH {words.next.value.upper()}", words.next.start + 1, hint="cursors only move forward")
+    words.accept("from") or words.accept("in")
+    cursor = words.name()
+    options = with_options(words)
+    if set(options) - {"timeout"}:
+        raise SqlError("22023", "unknown option of FETCH", hint="TIMEOUT exists")
+    return nodes.Fetch(cursor, count, options.get("timeout"))
+
+
+def _close(words: Words) -> Statement:
+    return nodes.CloseCursor(None if words.accept("all") else words.name())
+
+
+def _discard(words: Words) -> Statement:
+    return nodes.Discard(words.one_of("all", "plans", "sequences", "temp", "temporary"))
+
+
+def _prepare(words: Words) -> Statement:
+    name = words.name()
+    types: list[str] = []
+    if words.next.is_symbol("("):
+        words.listed(lambda: types.append(words.until(lambda: words.next.is_symbol(",")).strip()))
+    words.expect("as")
+    return nodes.PrepareStatement(name, tuple(types), words.rest())
+
+
+def _execute(words: Words) -> Statement:
+    name = words.name()
+    values: list[str] = []
+    if words.next.is_symbol("("):
+        words.listed(lambda: values.append(words.until(lambda: words.next.is_symbol(",")).strip()))
+    return nodes.Execute(name, tuple(values))
+
+
+def _deallocate(words: Words) -> Statement:
+    words.accept("prepare")
+    return nodes.Deallocate(None if words.accept("all") else words.name())
+
+
+def _refused(what: str, hint: str | None = None) -> Callable[[Words], Statement]:
+    def parser(words: Words) -> Statement:
+        raise unsupported(what, words.tokens[0].start + 1, hint=hint)
+
+    return parser
+
+
+_PARSERS: dict[str, Callable[[Words], Statement]] = {
+    "create": parse_create,
+    "drop": parse_drop,
+    "alter": parse_alter,
+    "comment": parse_comment,
+    "truncate": _truncate,
+    "subscribe": _subscribe,
+    "tail": _subscribe,
+    "begin": _begin,
+    "start": _start,
+    "commit": _end(True),
+    "end": _end(True),
+    "rollback": _end(False),
+    "abort": _end(False),
+    "set": _set,
+    "reset": _reset,
+    "show": _show,
+    "explain": _explain,
+    "copy": _copy,
+    "declare": _declare,
+    "fetch": _fetch,
+    "close": _close,
+    "discard": _discard,
+    "prepare": _prepare,
+    "execute": _execute,
+    "deallocate": _deallocate,
+    "savepoint": _refused("SAVEPOINT", "nested transactions do not exist here"),
+    "release": _refused("RELEASE SAVEPOINT"),
+    "lock": _refused("LOCK", "transactions are strictly serializable without locks"),
+    "grant": _refused("GRANT"),
+    "revoke": _refused("REVOKE"),
+    "listen": _refused("LISTEN", "use SUBSCRIBE"),
+    "notify": _refused("NOTIFY"),
+    "merge": _refused("MERGE"),
+    "call": _refused("CALL"),
+    "do": _refused("DO"),
+    "vacuum": _refused("VACUUM", "storage compacts itself"),
+    "analyze": _refused("ANALYZE", "there are no statistics to gather"),
+    "refresh": _refused("REFRESH MATERIALIZED VIEW", "materialized views are always up to date"),
+}

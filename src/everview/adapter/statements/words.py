@@ -1,0 +1,221 @@
+"""A place in the words of one statement: what the parsers of statements look at, take and expect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from everview.adapter.statements.lexer import Token, blanked, tokens
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+
+Path = tuple[str, ...]
+
+# Words that end a name's right to stand without quotes; the rest of PostgreSQL's list does no harm here.
+RESERVED = frozenset(
+    [
+        "all",
+        "and",
+        "any",
+        "as",
+        "asc",
+        "case",
+        "cast",
+        "check",
+        "collate",
+        "column",
+        "create",
+        "default",
+        "desc",
+        "distinct",
+        "do",
+        "else",
+        "end",
+        "except",
+        "false",
+        "fetch",
+        "for",
+        "from",
+        "grant",
+        "group",
+        "having",
+        "in",
+        "intersect",
+        "into",
+        "limit",
+        "not",
+        "null",
+        "offset",
+        "on",
+        "or",
+        "order",
+        "primary",
+        "references",
+        "returning",
+        "select",
+        "table",
+        "then",
+        "to",
+        "true",
+        "union",
+        "unique",
+        "using",
+        "values",
+        "when",
+        "where",
+        "with",
+    ]
+)
+
+
+class Words:
+    """The words of a statement, read from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokens(text)
+        self.place = 0
+
+    @property
+    def next(self) -> Token:
+        """The next word."""
+        return self.tokens[self.place]
+
+    def ahead(self, count: int) -> Token:
+        """The word `count` places further."""
+        return self.tokens[min(self.place + count, len(self.tokens) - 1)]
+
+    @property
+    def done(self) -> bool:
+        """Whether all words are taken."""
+        return self.next.kind == "end"
+
+    def take(self) -> Token:
+        """The next word, taken."""
+        token = self.next
+        self.place = min(self.place + 1, len(self.tokens) - 1)
+        return token
+
+    def sees(self, *words: str) -> bool:
+        """Whether these words come next, one after the other."""
+        return all(self.ahead(index).is_word(word) for index, word in enumerate(words))
+
+    def accept(self, *words: str) -> bool:
+        """Take these words if they come next."""
+        if not self.sees(*words):
+            return False
+        for _ in words:
+            self.take()
+        return True
+
+    def accept_symbol(self, symbol: str) -> bool:
+        """Take this symbol if it comes next."""
+        if not self.next.is_symbol(symbol):
+            return False
+        self.take()
+        return True
+
+    def one_of(self, *words: str) -> str:
+        """One of these words, which must come next."""
+        if not self.next.is_word(*words):
+            raise self.error(f"expected {' or '.join(word.upper() for word in words)}")
+        return self.take().value
+
+    def expect(self, *words: str) -> None:
+        """These words must come next."""
+        for word in words:
+            if not self.accept(word):
+                raise self.error(f"expected {word.upper()}")
+
+    def expect_symbol(self, symbol: str) -> None:
+        """This symbol must come next."""
+        if not self.accept_symbol(symbol):
+            raise self.error(f'expected "{symbol}"')
+
+    def expect_end(self) -> None:
+        """Nothing may come next."""
+        if not self.done:
+            raise self.error(None)
+
+    def name(self) -> str:
+        """A name, which must come next."""
+        token = self.next
+        if token.kind == "quoted" or (token.kind == "word" and token.value not in RESERVED):
+            return self.take().value
+        raise self.error("expected a name")
+
+    def path(self) -> Path:
+        """A name with its schema and database, if it has them."""
+        parts = [self.name()]
+        while self.accept_symbol("."):
+            token = self.next
+            if token.kind not in ("quoted", "word"):
+                raise self.error("expected a name")
+            parts.append(self.take().value)
+        if len(parts) > 3:
+            raise SqlError(SYNTAX_ERROR, f"improper qualified name (too many dotted names): {'.'.join(parts)}")
+        return tuple(parts)
+
+    def string(self) -> str:
+        """A quoted string, which must come next."""
+        if self.next.kind != "string":
+            raise self.error("expected a string")
+        return self.take().value
+
+    def integer(self) -> int:
+        """A whole number, which must come next."""
+        negative = self.accept_symbol("-")
+        if self.next.kind != "number" or not self.next.value.isdigit():
+            raise self.error("expected a whole number")
+        value = int(self.take().value)
+        return -value if negative else value
+
+    def listed(self, item: Callable[[], object]) -> None:
+        """Items in parentheses, with commas between them."""
+        self.expect_symbol("(")
+        while True:
+            item()
+            if not self.accept_symbol(","):
+                break
+        self.expect_symbol(")")
+
+    def names(self) -> tuple[str, ...]:
+        """Names in parentheses."""
+        found: list[str] = []
+        self.listed(lambda: found.append(self.name()))
+        return tuple(found)
+
+    def until(self, stop: Callable[[], bool]) -> str:
+        """The text up to where `stop` holds outside of parentheses, or to the end, in its place."""
+        start, depth = self.next.start, 0
+        while not self.done and (depth or not stop()):
+            token = self.take()
+            if token.is_symbol("(") or token.is_symbol("["):
+                depth += 1
+            elif token.is_symbol(")") or token.is_symbol("]"):
+                if depth == 0:
+                    self.place -= 1
+                    break
+                depth -= 1
+        end = self.tokens[self.place - 1].end if self.place else start
+        return blanked(self.text, start, max(start, end))
+
+    def rest(self) -> str:
+        """The text from here to the end, in its place."""
+        text = self.until(lambda: False)
+        self.expect_end()
+        return text
+
+    def error(self, detail: str | None) -> SqlError:
+        """The next word is not what may stand here."""
+        token = self.next
+        where = "at end of input" if token.kind == "end" else f'at or near "{self.text[token.start : token.end]}"'
+        return SqlError(SYNTAX_ERROR, f"syntax error {where}", detail=detail, position=token.start + 1)
+
+
+def if_exists(words: Words) -> bool:
+    """IF EXISTS, if it stands there."""
+    return words.accept("if", "exists")
+
+
+def if_not_exists(words: Words) -> bool:
+    """IF NOT EXISTS, if it stands there."""
+    return words.accept("if", "not", "exists")

@@ -1,0 +1,79 @@
+"""What a statement is surrounded by: the catalog as it is, who asks, where names are looked up, and what time it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from everview.adapter.catalog.items import Item, Schema
+from everview.adapter.catalog.state import IMPLICIT_SCHEMAS, Catalog
+from everview.compute.sql.errors import UNDEFINED_TABLE, SqlError, did_you_mean
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The session of a statement, as far as its meaning depends on it."""
+
+    catalog: Catalog
+    user: str
+    database: str
+    search_path: tuple[str, ...]
+    now: datetime = EPOCH
+    settings: Mapping[str, str] = field(default_factory=dict)
+    backend: int = 0
+    configure: Callable[[str, str, bool], str] | None = None  # set_config: name, value, for this transaction only
+    pause: Callable[[float], None] | None = None  # pg_sleep: so many seconds, unless the statement is to end
+
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """The schemas of the search path that exist."""
+        return tuple(name for name in self.search_path if self.catalog.schema(self.database, name) is not None)
+
+    @property
+    def all_schemas(self) -> tuple[str, ...]:
+        """The schemas in which names are looked up, those of the system first."""
+        implicit = tuple(name for name in IMPLICIT_SCHEMAS if name not in self.search_path)
+        return (*implicit, *self.schemas)
+
+    def find(self, path: Sequence[str]) -> Item | None:
+        """The item that a name means."""
+        return self.catalog.find(path, self.database, self.search_path)
+
+    def relation(self, path: Sequence[str], position: int | None = None) -> Item:
+        """The item that a name means, which must exist."""
+        found = self.find(path)
+        if found is None:
+            raise self.missing(path, position)
+        return found
+
+    def missing(self, path: Sequence[str], position: int | None = None) -> SqlError:
+        """No relation has this name."""
+        message = f'relation "{".".join(path)}" does not exist'
+        return SqlError(UNDEFINED_TABLE, message, hint=did_you_mean(path[-1], self.names()), position=position)
+
+    def names(self) -> list[str]:
+        """The names of relations on the search path."""
+        schemas = [self.catalog.schema(self.database, name) for name in self.search_path]
+        return [item.name for schema in schemas if schema is not None for item in self.catalog.in_schema(schema.id)]
+
+    def schema_for(self, path: Sequence[str]) -> Schema:
+        """The schema in which an object of this name is made."""
+        database = path[0] if len(path) == 3 else self.database
+        if self.catalog.database(database) is None:
+            raise self.catalog.missing("database", [database], [each.name for each in self.catalog.databases.values()])
+        if len(path) > 1:
+            found = self.catalog.schema(database, path[-2])
+            if found is None:
+                known = [each.name for each in self.catalog.schemas_of(database)]
+                raise self.catalog.missing("schema", [path[-2]], known)
+        else:
+            first = next(iter(self.schemas), None)
+            found = None if first is None else self.catalog.schema(database, first)
+            if found is None:
+                raise SqlError("3F000", "no schema has been selected to create in", hint="set search_path")
+        if found.database is None:
+            raise SqlError("42501", f'permission denied for schema "{found.name}"', detail="it belongs to the system")
+        return found

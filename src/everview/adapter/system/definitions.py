@@ -1,0 +1,54 @@
+"""Objects as the statements that would make them: SHOW CREATE, pg_get_indexdef."""
+
+from __future__ import annotations
+
+from everview.adapter.catalog.items import ColumnInfo, Item
+from everview.adapter.catalog.state import Catalog
+from everview.compute.sql.references import quoted
+
+
+def create(catalog: Catalog, item: Item) -> str:
+    """The statement that would make the item."""
+    match item.kind:
+        case "table":
+            columns = ", ".join(_column(column) for column in item.columns)
+            return f"CREATE TABLE {_name(catalog, item)} ({columns}){_options(item)}"
+        case "view" | "materialized view":
+            columns = ", ".join(quoted(name) for name in item.names)
+            query = (item.query or "").strip()
+            return f"CREATE {item.kind.upper()} {_name(catalog, item)} ({columns}){_options(item)} AS {query}"
+        case "index":
+            return create_index(catalog, item)
+        case _:
+            return f"CREATE {item.kind.upper()} {_name(catalog, item)} FROM {_source(item)}{_options(item)}"
+
+
+def create_index(catalog: Catalog, item: Item) -> str:
+    """The statement that would make the index."""
+    assert item.on is not None
+    return f"CREATE INDEX {quoted(item.name)} ON {_name(catalog, catalog.items[item.on])} ({', '.join(item.keys)})"
+
+
+def _name(catalog: Catalog, item: Item) -> str:
+    return ".".join(map(quoted, catalog.full_name(item)))
+
+
+def _column(column: ColumnInfo) -> str:
+    text = f"{quoted(column.name)} {column.type}"
+    if not column.nullable:
+        text += " NOT NULL"
+    return text if column.default is None else f"{text} DEFAULT {column.default}"
+
+
+def _options(item: Item) -> str:
+    return "" if item.retain_ms is None else f" WITH (RETAIN HISTORY FOR '{item.retain_ms} ms')"
+
+
+def _source(item: Item) -> str:
+    if item.source.get("kind") == "subsource":
+        return f"SOURCE {item.source['of']} (TABLE {quoted(item.source['table'])})"
+    arguments = ", ".join(
+        f"{name.upper()} '{value}'" for name, value in item.source.items() if name not in ("kind", "argument", "start")
+    )
+    shown = f"{item.source.get('kind', '').upper()} {item.source.get('argument', '').upper()}".strip()
+    return f"{shown} ({arguments})" if arguments else shown

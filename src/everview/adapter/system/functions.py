@@ -1,0 +1,269 @@
+"""Functions that look into the catalog: pg_get_viewdef, format_type, pg_table_is_visible and their like.
+
+Plans refer to functions by key, and engines look keys up in the registry, so these are entered there; their names are
+not, since only a session can call them. What they look into is the catalog of the statement that runs: `looking_into`
+says which that is. None of them can be part of a maintained view, and none runs on Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+from everview.adapter.catalog.items import Item, oid_of
+from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS, Catalog
+from everview.adapter.statements.words import Words
+from everview.adapter.surroundings import Surroundings
+from everview.adapter.system import definitions
+from everview.adapter.system.pg_types import ALL, DISPLAY, format_type
+from everview.compute.functions.contract import Failure, Function
+from everview.compute.functions.naming import key_of
+from everview.compute.functions.registry import FUNCTIONS
+from everview.compute.functions.resolve import choose
+from everview.compute.functions.spark_sql import not_on_spark
+from everview.compute.ir.scalar import Call
+from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, INT8, MZ_TIMESTAMP, TEXT, SqlType
+from everview.compute.sql.coerce import coerce, resolving
+from everview.compute.sql.errors import SqlError
+
+SYSTEM_ROLE = 10  # the owner of what no one made
+SYSTEM_OID_FIRST = 10_000  # of relations of the system, which have no id
+# Numbers that clients know by heart.
+_KNOWN_OIDS = {
+    **{"pg_type": 1247, "pg_attribute": 1249, "pg_proc": 1255, "pg_class": 1259, "pg_authid": 1260},
+    **{"pg_database": 1262, "pg_constraint": 2606, "pg_index": 2610, "pg_namespace": 2615, "pg_trigger": 2620},
+}
+_around: ContextVar[Surroundings | None] = ContextVar("everview_catalog", default=None)
+_by_name: dict[str, list[Function]] = {}
+
+
+@contextmanager
+def looking_into(surroundings: Surroundings) -> Iterator[None]:
+    """While inside, these functions answer from this catalog."""
+    token = _around.set(surroundings)
+    try:
+        yield
+    finally:
+        _around.reset(token)
+
+
+def call(name: str, args: Sequence[Any], position: int | None) -> Call | None:
+    """The call of one of these functions; None if the name is none of theirs."""
+    overloads = _by_name.get(name)
+    if overloads is None:
+        return None
+    with resolving(position):
+        function, wanted = choose(name, [arg.type for arg in args], overloads)
+    coerced = tuple(coerce(arg, to, "implicit", position) for arg, to in zip(args, wanted, strict=True))
+    assert isinstance(function.result, SqlType)
+    return Call(function.key, coerced, function.result)
+
+
+def _here() -> Surroundings:
+    found = _around.get()
+    if found is None:
+        raise Failure("55000", "the catalog can be looked into only by a statement of a session")
+    return found
+
+
+def _add(
+    name: str, args: tuple[SqlType, ...], result: SqlType, evaluate: Callable[..., Any], *, strict: bool = True
+) -> str:
+    key = key_of(name, args)
+    function = Function(key, name, args, result, evaluate, not_on_spark(name), strict=strict, volatile=True)
+    FUNCTIONS[function.key] = function
+    _by_name.setdefault(name, []).append(function)
+    return function.key
+
+
+# Objects by number and by name
+
+
+def _item(oid: int) -> tuple[Catalog, Item] | None:
+    catalog = _here().catalog
+    number = oid - 20_000
+    item = catalog.items.get(f"u{number}")
+    return None if item is None else (catalog, item)
+
+
+def object_id(around: Surroundings, text: str, kind: str) -> int | None:
+    """The number of the object that a name means."""
+    if kind == "regtype":
+        return next((each.oid for each in ALL if text in (each.name, DISPLAY.get(each.oid))), None)
+    path = Words(text).path()
+    if kind == "regnamespace":
+        schema = around.catalog.schema(around.database, path[-1])
+        return None if schema is None else schema_oid(schema.id)
+    if kind == "regrole":
+        role = around.catalog.role(path[-1])
+        return None if role is None else oid_of(role.id)
+    if kind != "regclass":
+        return None
+    found = around.find(path)
+    if found is not None:
+        return oid_of(found.id)
+    places = [path[-2]] if len(path) > 1 else around.all_schemas
+    return next((oid for place in places if (oid := _system_oids().get((place, path[-1])))), None)
+
+
+def schema_oid(id: str) -> int:
+    """The number of a schema."""
+    return {"x1": 11, "x2": 13_000}.get(id) or (16_600 + int(id[1:]) if id.startswith("x") else oid_of(id))
+
+
+def _system_oids() -> dict[tuple[str, str], int]:
+    from everview.adapter.system.relations import RELATIONS
+
+    return _numbered(tuple(RELATIONS))
+
+
+@cache
+def _numbered(paths: tuple[tuple[str, str], ...]) -> dict[tuple[str, str], int]:
+    numbered = {path: SYSTEM_OID_FIRST + number for number, path in enumerate(paths)}
+    return {**numbered, **{("pg_catalog", name): oid for name, oid in _KNOWN_OIDS.items()}}
+
+
+def system_oid(schema: str, name: str) -> int:
+    """The number of a relation of the system."""
+    return _system_oids()[schema, name]
+
+
+def _class_name(oid: int) -> str:
+    found = _item(oid)
+    if found is not None:
+        return found[1].name if _visible(oid) else ".".join(found[0].full_name(found[1])[1:])
+    return next((path[1] for path, number in _system_oids().items() if number == oid), str(oid))
+
+
+def _visible(oid: int) -> bool:
+    found = _item(oid)
+    around = _here()
+    if found is None:
+        schema = next((path[0] for path, number in _system_oids().items() if number == oid), None)
+        return schema == "pg_catalog"  # tools leave that one out of their lists, and know of no other
+    return around.find([found[1].name]) == found[1]
+
+
+def _to_class(text: str) -> int | None:
+    return object_id(_here(), text, "regclass")
+
+
+# What functions give
+
+
+def _view_definition(oid: int, *_: Any) -> str | None:
+    found = _item(oid)
+    return None if found is None or found[1].query is None else f" {found[1].query.strip()};"
+
+
+def _index_definition(oid: int, column: int = 0, *_: Any) -> str | None:
+    found = _item(oid)
+    if found is None or found[1].kind != "index":
+        return None
+    if column:
+        keys = found[1].keys
+        return keys[column - 1] if 1 <= column <= len(keys) else ""
+    return definitions.create_index(found[0], found[1])
+
+
+def _role_name(oid: int) -> str:
+    if oid == SYSTEM_ROLE:
+        return "system"
+    roles = _here().catalog.roles.values()
+    return next((role.name for role in roles if oid_of(role.id) == oid), f"unknown (OID={oid})")
+
+
+def _schema_name(oid: int) -> str:
+    catalog = _here().catalog
+    for schema in catalog.schemas.values():
+        if oid_of(schema.id) == oid:
+            return schema.name
+    return next((name for name, id in SYSTEM_SCHEMA_IDS.items() if schema_oid(id) == oid), str(oid))
+
+
+def _comment(oid: int, column: int = 0) -> str | None:
+    found = _item(oid)
+    if found is not None:
+        return found[0].comments.get((found[1].id, column))
+    catalog = _here().catalog
+    return next((text for (id, place), text in catalog.comments.items() if place == 0 and oid_of(id) == oid), None)
+
+
+def _configured(name: str, value: str, local: bool) -> str:
+    configure = _here().configure
+    if configure is None:
+        raise Failure("55000", "settings can be changed only by a statement of a session")
+    try:
+        return configure(name, value, local)
+    except SqlError as error:
+        raise Failure(error.sqlstate, error.message) from error
+
+
+def _paused(seconds: float) -> str:
+    pause = _here().pause
+    if pause is None:
+        raise Failure("55000", "only a statement of a session can sleep")
+    pause(seconds)
+    return ""
+
+
+def _no_text(*_: Any) -> None:
+    return None
+
+
+_add("format_type", (INT8, INT4), TEXT, format_type, strict=False)
+for _more in ((), (BOOLEAN,)):
+    _add("pg_get_viewdef", (INT8, *_more), TEXT, _view_definition)
+    _add("pg_get_viewdef", (TEXT, *_more), TEXT, lambda text, *_: _view_definition(_to_class(text) or 0))
+    _add("pg_get_expr", (TEXT, INT8, *_more), TEXT, lambda text, *_: text)
+    _add("pg_get_constraintdef", (INT8, *_more), TEXT, _no_text)
+_add("pg_get_indexdef", (INT8,), TEXT, _index_definition)
+_add("pg_get_indexdef", (INT8, INT4, BOOLEAN), TEXT, _index_definition)
+_add("pg_get_userbyid", (INT8,), TEXT, _role_name)
+_add("obj_description", (INT8,), TEXT, _comment)
+_add("obj_description", (INT8, TEXT), TEXT, lambda oid, _: _comment(oid))
+_add("shobj_description", (INT8, TEXT), TEXT, lambda oid, _: _comment(oid))
+_add("col_description", (INT8, INT4), TEXT, _comment)
+for _name in ("pg_table_is_visible", "pg_type_is_visible", "pg_function_is_visible", "pg_operator_is_visible"):
+    _add(_name, (INT8,), BOOLEAN, _visible if _name == "pg_table_is_visible" else lambda _: True)
+_add("pg_sleep", (FLOAT8,), TEXT, _paused)
+_add("set_config", (TEXT, TEXT, BOOLEAN), TEXT, _configured)
+_add("pg_encoding_to_char", (INT4,), TEXT, lambda number: "UTF8" if number == 6 else "")
+_add("to_regclass", (TEXT,), INT8, _to_class)
+_add("to_regtype", (TEXT,), INT8, lambda text: object_id(_here(), text, "regtype"))
+_add("regclass_name", (INT8,), TEXT, _class_name)
+_add("regtype_name", (INT8,), TEXT, lambda oid: format_type(oid, None))
+_add("regnamespace_name", (INT8,), TEXT, _schema_name)
+_add("regrole_name", (INT8,), TEXT, _role_name)
+_add("regproc_name", (INT8,), TEXT, str)
+_add("regproc_name", (TEXT,), TEXT, str)
+_add("to_regproc", (TEXT,), TEXT, str)
+for _name in ("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size"):
+    _add(_name, (INT8,), INT8, lambda _: 0)
+_add("pg_relation_is_publishable", (INT8,), BOOLEAN, lambda _: False)
+_add("pg_get_partkeydef", (INT8,), TEXT, _no_text)
+_add("pg_get_partition_constraintdef", (INT8,), TEXT, _no_text)
+_add("pg_get_ruledef", (INT8,), TEXT, _no_text)
+_add("pg_get_triggerdef", (INT8,), TEXT, _no_text)
+_add("pg_get_triggerdef", (INT8, BOOLEAN), TEXT, _no_text)
+_add("pg_get_statisticsobjdef_columns", (INT8,), TEXT, _no_text)
+_add("pg_get_serial_sequence", (TEXT, TEXT), TEXT, _no_text)
+_add("pg_get_function_result", (INT8,), TEXT, _no_text)
+_add("pg_get_function_arguments", (INT8,), TEXT, _no_text)
+_add("pg_size_pretty", (INT8,), TEXT, lambda size: f"{size} bytes")
+_add("pg_tablespace_location", (INT8,), TEXT, lambda _: "")
+for _of in ("table", "schema", "database", "column", "any_column", "function", "sequence"):
+    for _who in ((), (TEXT,)):
+        for _what in (INT8, TEXT):
+            _add(f"has_{_of}_privilege", (*_who, _what, TEXT), BOOLEAN, lambda *_: True)
+
+
+def _unsubstituted() -> Any:
+    raise Failure("55000", "mz_now() has a value only where a statement has a time")
+
+
+MZ_NOW = _add("mz_now", (), MZ_TIMESTAMP, _unsubstituted)
+del _by_name["mz_now"]  # the session's host makes these calls itself

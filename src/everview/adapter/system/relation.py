@@ -1,0 +1,152 @@
+"""What a relation of the system is: columns, and rows that are made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from everview.adapter.catalog.items import Event, Item
+from everview.adapter.surroundings import Surroundings
+from everview.compute.ir.types import (
+    BOOLEAN,
+    FLOAT4,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIMESTAMPTZ,
+    SqlType,
+    array_of,
+)
+from everview.storage.contract import Frontiers, GlobalId
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session, as others see it."""
+
+    number: int
+    user: str
+    database: str
+    application: str
+    connected_at_ms: int
+    running: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionInfo:
+    """A subscription that is under way."""
+
+    number: int
+    session: int
+    created_at_ms: int
+    objects: tuple[GlobalId, ...]
+
+
+class Live(Protocol):
+    """What the running system can tell about itself."""
+
+    def frontiers(self, id: GlobalId) -> Frontiers | None:
+        """Where a collection stands."""
+        ...
+
+    def hydrated(self, item: Item) -> bool:
+        """Whether a maintained collection has been computed for the first time."""
+        ...
+
+    def events(self) -> list[Event]:
+        """The audit log."""
+        ...
+
+    def sessions(self) -> list[SessionInfo]:
+        """Who is connected."""
+        ...
+
+    def subscriptions(self) -> list[SubscriptionInfo]:
+        """Who is subscribed to what."""
+        ...
+
+    def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
+        """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
+        ...
+
+    @property
+    def now_ms(self) -> int:
+        """The time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the rows of a system relation are made from."""
+
+    around: Surroundings
+    live: Live
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRelation:
+    """A relation of the system."""
+
+    schema: str
+    name: str
+    columns: Sequence[tuple[str, SqlType]]
+    rows: Callable[[View], Iterable[Row]]
+
+    @property
+    def id(self) -> str:
+        """What plans call it; ids of stored collections have no point in them."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(name for name, _ in self.columns)
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        """The types of its columns."""
+        return tuple(each for _, each in self.columns)
+
+
+_TYPES = {
+    "bool": BOOLEAN,
+    "int2": INT2,
+    "int4": INT4,
+    "int8": INT8,
+    "oid": INT8,
+    "text": TEXT,
+    "float4": FLOAT4,
+    "timestamptz": TIMESTAMPTZ,
+    "interval": INTERVAL,
+    "jsonb": JSONB,
+    "mz_timestamp": MZ_TIMESTAMP,
+    "text[]": array_of(TEXT),
+    "int2[]": array_of(INT2),
+    "int8[]": array_of(INT8),
+}
+
+
+def columns(text: str) -> tuple[tuple[str, SqlType], ...]:
+    """Columns written as `name type, name type`; the type of those that name none is that of the next that does."""
+    found: list[tuple[str, SqlType]] = []
+    waiting: list[str] = []
+    for each in text.split(","):
+        name, _, kind = each.strip().partition(" ")
+        waiting.append(name)
+        if kind:
+            found += [(column, _TYPES[kind]) for column in waiting]
+            waiting = []
+    assert not waiting, waiting
+    return tuple(found)
+
+
+def nothing(_: View) -> Iterable[Row]:
+    """No rows: a relation that tools look into, and that has nothing to say here."""
+    return ()

@@ -1,0 +1,105 @@
+"""Plans kept for statements that come again: bound and optimized once, with places for the values of parameters.
+
+In such a plan a parameter is a call of a function without arguments that no engine can evaluate; putting values in
+replaces these calls by literals. A statement whose meaning depends on the session or the moment is not kept, nor one
+that can only be bound with the values themselves, as `LIMIT $1` can.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar
+
+from everview.adapter.host import SessionHost
+from everview.adapter.surroundings import Surroundings
+from everview.compute.functions.contract import Failure, Function
+from everview.compute.functions.registry import FUNCTIONS
+from everview.compute.functions.spark_sql import not_on_spark
+from everview.compute.ir.parts import map_scalars
+from everview.compute.ir.relation import Relation
+from everview.compute.ir.scalar import Call, Literal, Scalar, transform
+from everview.compute.ir.types import SqlType
+from everview.compute.optimize.simplify import simplify
+from everview.compute.sql.errors import SqlError
+
+KEPT_MAX = 1_000
+TEXT_CHARACTERS_MAX = 10_000  # longer statements are not kept
+_PREFIX = "parameter "
+
+T = TypeVar("T")
+
+
+def _unfilled() -> Any:
+    raise Failure("08P01", "a parameter has no value")
+
+
+def parameter(number: int, sql_type: SqlType) -> Call:
+    """The place of a parameter in a plan."""
+    key = f"{_PREFIX}{number}"
+    if key not in FUNCTIONS:
+        FUNCTIONS[key] = Function(key, key, (), sql_type, _unfilled, not_on_spark(key))
+    return Call(key, (), sql_type)
+
+
+def filled(relation: Relation, values: Sequence[Literal]) -> Relation:
+    """The plan with values in the places of its parameters."""
+    if not values:
+        return relation
+
+    def look(part: Scalar) -> Scalar | None:
+        if isinstance(part, Call) and part.function.startswith(_PREFIX):
+            return values[int(part.function.removeprefix(_PREFIX)) - 1]
+        return None
+
+    def change(scalar: Scalar) -> Scalar:
+        changed = transform(scalar, look)
+        return scalar if changed is scalar or changed == scalar else simplify(changed)
+
+    return map_scalars(relation, change)
+
+
+class TemplateHost(SessionHost):
+    """Binds a statement without knowing the values of its parameters, only their types."""
+
+    def __init__(self, surroundings: Surroundings, types: Sequence[SqlType]) -> None:
+        super().__init__(surroundings)
+        self._parameter_types = types
+
+    def parameter(self, number: int, position: int | None) -> Any:
+        """The place of a parameter."""
+        if not 1 <= number <= len(self._parameter_types):
+            raise SqlError("42P02", f"there is no parameter ${number}", position=position)
+        return parameter(number, self._parameter_types[number - 1])
+
+
+class Templates(Generic[T]):
+    """What was made of statements, by all that it depends on; the least recently used are forgotten first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, T | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def key(text: str, around: Surroundings, values: Sequence[Literal]) -> Hashable | None:
+        """What the meaning of a statement depends on; None if it is not to be kept."""
+        if len(text) > TEXT_CHARACTERS_MAX:
+            return None
+        types = tuple(value.type for value in values)
+        return (text, around.catalog.version, around.database, around.search_path, types)
+
+    def get(self, key: Hashable) -> tuple[bool, T | None]:
+        """Whether something is known of the statement, and what; None is that it cannot be kept."""
+        with self._lock:
+            if key not in self._kept:
+                return False, None
+            self._kept.move_to_end(key)
+            return True, self._kept[key]
+
+    def put(self, key: Hashable, value: T | None) -> None:
+        """Keep what was made of a statement."""
+        with self._lock:
+            self._kept[key] = value
+            while len(self._kept) > KEPT_MAX:
+                self._kept.popitem(last=False)

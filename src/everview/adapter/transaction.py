@@ -1,0 +1,105 @@
+"""Transactions: what a session has read and will write, and what may follow what.
+
+Reads of a transaction are all at one time, the time of the first. Writes are kept here until the end, and then made
+durable together at one later time. So a transaction may read and then write, but it cannot read what it has written.
+One that read before it wrote ends only if nothing that it read has changed in between; otherwise it fails (40001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.state import Catalog
+from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
+from everview.adapter.interrupts import Interrupts
+from everview.adapter.tables import changes, merged
+from everview.adapter.timeline import Hold, Timeline
+from everview.compute.engine.local.collection import Rows
+from everview.compute.sql.errors import SqlError
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+
+WRITTEN_ROWS_MAX = 5_000_000  # rows that a transaction may keep until it ends
+
+
+@dataclass
+class Transaction:
+    """A transaction under way. An `explicit` one is a block; the others end with the statement, or at the next sync."""
+
+    explicit: bool
+    isolation: str
+    now_ms: int
+    read_only: bool = False
+    failed: bool = False
+    time: int | None = None  # of its reads
+    hold: Hold | None = None
+    read: set[GlobalId] = field(default_factory=set)  # tables and sources below what it read
+    written: dict[GlobalId, tuple[Item, list[Rows]]] = field(default_factory=dict)
+    rows: int = 0
+    statements: int = 0
+
+    def check_may_read(self, ids: Iterable[GlobalId], catalog: Catalog) -> None:
+        """Raise if this transaction has written what is to be read now."""
+        for id in ids:
+            again = catalog.roots(id) & self.written.keys() if id in catalog.items else set()
+            if again:
+                name = catalog.items[next(iter(again))].name
+                raise SqlError(
+                    INVALID_TRANSACTION,
+                    f'"{name}" cannot be read in a transaction that has written to it',
+                    detail="writes become visible when their transaction commits, and not before",
+                    hint="commit first, or read before you write",
+                )
+
+    def check_may_write(self) -> None:
+        """Raise if this transaction only reads."""
+        if self.read_only:
+            raise SqlError(READ_ONLY_TRANSACTION, "cannot write in a read-only transaction")
+
+    def write(self, item: Item, rows: Rows) -> None:
+        """Keep changes of a table for the end."""
+        self.check_may_write()
+        self.rows += len(rows)
+        if self.rows > WRITTEN_ROWS_MAX:
+            hint = "commit more often, or use COPY"
+            raise SqlError(PROGRAM_LIMIT, f"a transaction can write at most {WRITTEN_ROWS_MAX} rows", hint=hint)
+        self.written.setdefault(item.id, (item, []))[1].append(rows)
+
+    def commit(self, timeline: Timeline, environment: Environment, interrupts: Interrupts) -> int | None:
+        """Make the writes durable; gives their time, None if there are none."""
+        try:
+            tables = {id: changes(merged(parts), item.types) for id, (item, parts) in self.written.items()}
+            if not self.written:
+                return None
+            writers = {id: item.writer or "" for id, (item, _) in self.written.items()}
+            if self.time is None or not self.read:
+                return timeline.write(tables, writers, interrupts.check)
+            with timeline.exclusive(interrupts.check):
+                self._check_unchanged(environment, timeline)
+                return timeline.write_exclusively(tables, writers)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Let go of what it held."""
+        if self.hold is not None:
+            self.hold.release()
+            self.hold = None
+
+    def _check_unchanged(self, environment: Environment, timeline: Timeline) -> None:
+        assert self.time is not None
+        for id in self.read:
+            upper = timeline.upper
+            if self.time + 1 >= upper:
+                continue
+            with environment.changes(id, self.time + 1, upper) as selection:
+                changed = selection.changes().num_rows > 0
+            if changed:
+                raise SqlError(
+                    "40001",
+                    "could not serialize access due to concurrent update",
+                    detail="what the transaction read has changed before it could write",
+                    hint="try the transaction again",
+                )

@@ -1,0 +1,207 @@
+"""An environment that this process has open for SQL: its folder is locked, Spark starts, the coordinator goes on.
+
+The server, the shell, the Python API and the demo all begin here. Spark starts in the background, so what does not
+need it works at once; a Spark that was started here ends with the instance, one that was given stays as it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from everview.adapter.coordinator import Coordinator
+from everview.adapter.maintenance import ScheduledDataflows
+from everview.compute.engine.contract import Engine
+from everview.compute.engine.java import JavaUnavailable, find_java
+from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.service import SparkService
+from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, profiles
+from everview.compute.scheduler import Status
+from everview.errors import EverviewError
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCK = "lock"
+WARM_POLL_S = 0.05
+
+_log = structlog.get_logger()
+
+
+class FolderInUse(EverviewError):
+    """Another process has the folder open."""
+
+
+class Folder:
+    """A folder that this process alone has open, made if there is none; a process that ends lets go of it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise EverviewError(
+                f"cannot use the folder {self.path}: {(error.strerror or str(error)).lower()}"
+            ) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.pread(file, 32, 0).decode(errors="replace").strip()
+            os.close(file)
+            who = f"process {owner}" if owner else "another process"
+            message = f"{self.path} is open in {who}: connect to that one, stop it, or name another folder"
+            raise FolderInUse(message) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+        self._file: int | None = file
+
+    def close(self) -> None:
+        """Let others open it; safe more than once."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Views(ScheduledDataflows):
+    """What keeps the views, and can say how they are doing."""
+
+    def statuses(self) -> dict[GlobalId, Status]:
+        """Of each dataflow that is kept ticking."""
+        scheduler = self._scheduler
+        found = {flow.id: scheduler.status(flow.id) for flow in scheduler.dataflows()}
+        return {id: status for id, status in found.items() if status is not None}
+
+
+class Instance:
+    """One open environment; the folder stays the caller's, to close afterwards.
+
+    `spark` is an address at which to start or find Spark, a session, or None for none: then all is computed here.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        *,
+        spark: str | SparkSession | None = LOCAL,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = folder.path
+        self._closed = False
+        self._scratch = tempfile.TemporaryDirectory(prefix="everview-spark-", ignore_cleanup_errors=True)
+        self._service: SparkService | None = None
+        try:
+            engine, self._started = self._engine(spark, conf or {})
+            environment = Environment.open(self.path)
+            try:
+                self._views = Views(environment, engine)
+                self.coordinator = Coordinator(environment, spark=self._started, maintenance=self._views)
+            except BaseException:
+                environment.close()
+                raise
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _engine(self, spark: str | SparkSession | None, conf: Mapping[str, str]) -> tuple[Engine, Future[Spark] | None]:
+        """What maintains views, and the Spark for large reads; neither is waited for."""
+        if spark is None:
+            return LocalEngine(), None
+        if not isinstance(spark, str):
+            given: Future[Spark] = Future()
+            given.set_result(profiles(spark))
+            return SparkEngine.of(given.result()), given
+        self._service = service = SparkService(spark, scratch=Path(self._scratch.name), options=conf)
+        warm: Future[Spark] = Future()
+
+        def wait() -> None:
+            try:
+                found = service.spark()
+                while not service.ready and not self._closed:
+                    time.sleep(WARM_POLL_S)
+                warm.set_result(found)
+            except BaseException as error:
+                warm.set_exception(error)
+
+        threading.Thread(target=wait, name="everview-spark-warm", daemon=True).start()
+        return service, warm
+
+    @property
+    def ready(self) -> bool:
+        """Whether Spark is warm, or there is none to wait for."""
+        return self.coordinator.ready()
+
+    @property
+    def spark_error(self) -> BaseException | None:
+        """Why Spark could not be started, if it could not."""
+        return None if self._service is None else self._service.error
+
+    def spark(self) -> Spark:
+        """The sessions of Spark, once they are there."""
+        if self._started is None:
+            raise EverviewError("this environment was opened without Spark", hint="open it with an address of Spark")
+        return self._started.result()
+
+    def statuses(self) -> dict[GlobalId, Status]:
+        """How each view that is maintained is doing, by the id of its collection."""
+        return self._views.statuses()
+
+    def close(self) -> None:
+        """Let go of everything; safe more than once."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.coordinator.close()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._service is not None:
+            _stop(self._service)
+        self._scratch.cleanup()
+
+    def __enter__(self) -> Instance:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_java(spark: str | None) -> None:
+    """Raise, in one line, if Spark at this address would need a Java on this machine and there is none."""
+    if spark is None or spark.startswith(CONNECT):
+        return
+    try:
+        find_java()
+    except JavaUnavailable as error:
+        raise JavaUnavailable(f"{error.message}: {error.hint} ({error.detail})") from None
+
+
+def _stop(service: SparkService) -> None:
+    """Stop Spark; its Java process may be gone already, for whoever ends a group of processes ends them all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            service.close()
+        except Exception as error:
+            _log.debug("stopping spark", detail=str(error))

@@ -1,0 +1,1 @@
+"""`everview serve`: one environment, open for SQL over the PostgreSQL wire protocol, with its figures over HTTP."""

@@ -1,0 +1,1 @@
+"""Sources: collections that are filled from outside of SQL."""

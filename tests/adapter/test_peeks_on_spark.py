@@ -1,0 +1,56 @@
+"""Large reads go to Spark, and what they answer is what is answered here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from everview.adapter.coordinator import Coordinator
+from everview.compute.engine.spark.session import Spark, profiles
+from tests.adapter.scripts import SessionClient
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(280)]
+QUERIES = (
+    "SELECT count(*), sum(a), min(c), max(b) FROM t",
+    "SELECT b, count(*) AS n FROM t GROUP BY b ORDER BY n DESC, b LIMIT 3",
+    "SELECT x.a, y.a FROM t x JOIN t y ON x.a = y.a + 1 WHERE x.a < 5 ORDER BY 1, 2",
+    "SELECT a, c, d FROM t WHERE a % 1000 = 7 ORDER BY a",
+    "SELECT count(*) FROM t WHERE a NOT IN (SELECT a FROM t WHERE a > 10)",
+    "SELECT a FROM t ORDER BY c DESC NULLS LAST, a LIMIT 4 OFFSET 2",
+)
+
+
+@pytest.fixture
+def coordinator(tmp_path: Path, spark: SparkSession) -> Iterator[Coordinator]:
+    started: Future[Spark] = Future()
+    started.set_result(profiles(spark))
+    with Coordinator.open(tmp_path, spark=started) as opened:
+        assert opened.ready()
+        yield opened
+
+
+def test_answers_are_equal(coordinator: Coordinator) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE t (a int, b text, c numeric(10,2), d timestamp)")
+    columns = "g, 'b' || g % 7, g / 4.0, timestamp '2024-01-01' + g * interval '1 minute'"
+    assert sql(f"INSERT INTO t SELECT {columns} FROM generate_series(1, 3000) g") == ["INSERT 0 3000"]
+    sql("DELETE FROM t WHERE a % 3 = 0")
+    sql("INSERT INTO t VALUES (7, NULL, NULL, NULL)")
+    for query in QUERIES:
+        coordinator.peeks._local_updates_max = 0
+        on_spark = sql(query)
+        coordinator.peeks._local_updates_max = 10**9
+        assert on_spark == sql(query), query
+    coordinator.peeks._local_updates_max = 0
+    assert sql("SELECT 1 / (a - 8) FROM t") == ["! 22012 division by zero"]
+    sql("CREATE MATERIALIZED VIEW m AS SELECT b, count(*) AS n, sum(a) AS s FROM t GROUP BY b")
+    maintained = sql("SELECT * FROM m ORDER BY b")
+    assert maintained == sql("SELECT b, count(*) AS n, sum(a) AS s FROM t GROUP BY b ORDER BY b")
+    assert not any(line.startswith("!") for line in maintained)
