@@ -7,7 +7,9 @@ the errors, and how far it no longer needs the inputs' past. So whoever comes af
 commit: nothing is computed twice, nothing is forgotten, and nothing has to be read again from the beginning.
 
 Reading capabilities on inputs stay at or before the output's `since`, and the output's upper never passes the inputs'.
-The errors of an input are errors of the view.
+The errors of an input are errors of the view. Where nothing can fail, the collection of errors sleeps: it stands where
+it was made, means that there are none, and costs nothing. It wakes with the first tick that could bring an error; so an
+input that cannot fail today may be defined otherwise tomorrow, and those above it learn of its errors.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ import pyarrow as pa
 
 from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.engine.contract import Engine, LargeEngine
+from everview.compute.hydration import can_hydrate
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.compute.large_tick import LargeTick
-from everview.compute.state import Pending, StoredState, state_id
+from everview.compute.pending import Pending, state_id
+from everview.compute.state import StoredState
 from everview.compute.tick import empty_table
 from everview.compute.view import ERROR_SCHEMA, Changes, View, inputs_of
 from everview.storage.contract import (
@@ -42,10 +46,12 @@ from everview.storage.contract import (
     WriteCapability,
 )
 from everview.storage.environment import Environment
+from everview.storage.errors import UnknownId
 from everview.storage.stage import Staged
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, TIME, consolidate
 from everview.timely.hashing import I64
+from everview.timely.lattice import TIME_MAX
 
 # A tick over more rows than this runs where the data are, if the engine can: the driver would hold all of them.
 LARGE_ROWS_MIN = 200_000
@@ -59,16 +65,18 @@ class Held:
 
     inputs: Mapping[GlobalId, str]  # the inputs, and the errors of those that have some
     outputs: Mapping[GlobalId, tuple[str | None, str]]  # the output, the arrangements and the errors: read, write
+    state: GlobalId | None = None  # whose arrangements they are, if this dataflow took the output over from another
 
     def encoded(self) -> bytes:
         """As a note."""
-        return json.dumps([dict(self.inputs), {id: list(pair) for id, pair in self.outputs.items()}]).encode()
+        outputs = {id: list(pair) for id, pair in self.outputs.items()}
+        return json.dumps([dict(self.inputs), outputs, self.state]).encode()
 
     @staticmethod
     def decoded(note: bytes) -> Held:
         """From a note."""
-        inputs, outputs = json.loads(note)
-        return Held(inputs, {id: (read, write) for id, (read, write) in outputs.items()})
+        inputs, outputs, *state = json.loads(note)
+        return Held(inputs, {id: (read, write) for id, (read, write) in outputs.items()}, *state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,28 +111,27 @@ def maintain_view(
     for each in view.program.arrangements:
         key = [f"c{index}" for index in each.key] or None
         creates.append(Create(state_id(id, each), schema_of(each.schema), key=key, at=start))
-    if view.failing or len(wanted) > len(inputs):
-        creates.append(Create(errors_id(id), schema_of(ERROR_SCHEMA), at=start))
+    creates.append(Create(errors_id(id), schema_of(ERROR_SCHEMA), at=start))
     results = environment.commit(*(Clone(capability) for capability in wanted), *creates)
     clones, created = results[: len(wanted)], results[len(wanted) :]
     # The capability to read the output is the caller's alone: what nobody reads any more holds nothing back.
     outputs = {read.id: (read.token if read.id != id else None, write.token) for read, write in created}
     held = Held({clone.id: clone.token for clone in clones}, outputs)
     at_start = [Downgrade(clone, Antichain(start)) for clone in clones if clone.frontier.only < start]
-    environment.commit(*at_start, Put(_note(id), held.encoded()))
+    environment.commit(*at_start, Put(note_of(id), held.encoded()))
     return Dataflow(environment, id, view, held, engine), created[0][0]
 
 
 def resume(environment: Environment, id: GlobalId, plan: Relation, engine: Engine) -> Dataflow:
     """The dataflow of an installed view, as its last tick left it."""
-    note = environment.get(_note(id))
+    note = environment.get(note_of(id))
     assert note is not None, f"no dataflow maintains {id}"
     return Dataflow(environment, id, View.of(plan), Held.decoded(note), engine)
 
 
 def errors_reader(environment: Environment, id: GlobalId) -> ReadCapability | None:
     """The capability by which the dataflow of a view reads the view's errors, if it can have any."""
-    note = environment.get(_note(id))
+    note = environment.get(note_of(id))
     if note is None:
         return None
     pair = Held.decoded(note).outputs.get(errors_id(id))
@@ -143,12 +150,25 @@ class Dataflow:
         self.id, self.view = id, view
         self._held = held
         self._errors = errors_id(id) if errors_id(id) in held.outputs else None
-        self._pending = Pending(environment, id, view.program.arrangements)
+        self._state = held.state or id
+        self._pending = Pending(environment, self._state, view.program.arrangements)
+        self.limit: int | None = None  # it goes no further than this, while another is to catch up
+        self._ticking = False
 
     @property
     def plan(self) -> Relation:
         """What is maintained."""
         return self.view.plan
+
+    @property
+    def held(self) -> Held:
+        """The capabilities that it lives by."""
+        return self._held
+
+    @property
+    def engine(self) -> Engine:
+        """What it runs on."""
+        return self._engine
 
     @property
     def tokens(self) -> set[str]:
@@ -169,16 +189,50 @@ class Dataflow:
     @property
     def ready(self) -> int:
         """How far the inputs are complete, and so the output could be."""
-        uppers = [self._environment.frontiers(each).upper for each in self._held.inputs]
-        return min((upper.only for upper in uppers if not upper.empty), default=self.upper + 1)
+        environment = self._environment
+        # Errors come last: those of an input that wake do so as its upper moves, and must not be overlooked then.
+        uppers = [environment.frontiers(each).upper for each in self._held.inputs if not is_errors_id(each)]
+        uppers += [environment.frontiers(each).upper for each in self._followed() if is_errors_id(each)]
+        # Where no input can change any more, all that will ever come and go can be told at once.
+        ready = min((upper.only for upper in uppers if not upper.empty), default=TIME_MAX)
+        return ready if self.limit is None else min(ready, self.limit)
+
+    def _followed(self) -> list[GlobalId]:
+        """The inputs, without collections of errors that sleep."""
+        return [each for each in self._held.inputs if not is_errors_id(each) or is_awake(self._environment, each)]
 
     @property
     def hydrated(self) -> bool:
         """Whether the contents of the inputs at the start have been taken in."""
         return self.upper > self._start
 
+    @property
+    def next_due(self) -> int | None:
+        """The first time at which the output changes though no input does; None if there is none, as far as is known.
+
+        It may turn out that nothing changes then. What a tick that runs now will leave to come is not known yet.
+        """
+        return self._pending.next_due()
+
+    def settled(self, time: int) -> bool:
+        """Whether the output at `time` is what it was before, if the inputs change no more than they have."""
+        if not self._pending.possible:
+            return True
+        if self._ticking or self.upper < self.ready:
+            return False
+        due = self.next_due
+        # A tick may have begun meanwhile, and what it leaves to come be unknown.
+        return (due is None or due > time) and not self._ticking
+
     def tick(self, until: int | None = None) -> Ticked | None:
         """Advance as far as the inputs allow, or `until` at most; None if there was nowhere to go."""
+        self._ticking = True
+        try:
+            return self._tick(until)
+        finally:
+            self._ticking = False
+
+    def _tick(self, until: int | None) -> Ticked | None:
         lower = self.upper
         upper = self.ready if until is None else min(self.ready, until)
         if upper <= lower:
@@ -187,13 +241,13 @@ class Dataflow:
             return self._large_tick(self._engine, lower, upper)
         began = time.perf_counter()
         first = lower == self._start
-        deltas = {each: self._input(each, lower, upper, first=first) for each in self._held.inputs}
+        deltas = {each: self._input(each, lower, upper, first=first) for each in self._followed()}
         rows_in = sum(table.num_rows for table in deltas.values())
         read = time.perf_counter()
         changes, looking_s = None, 0.0
         if rows_in or first or self._pending.any_due(upper):
             named = {delta_of(each): table for each, table in deltas.items()}
-            state = StoredState(self._environment, self.id, lower, self._pending, first=first)
+            state = StoredState(self._environment, self._state, lower, self._pending, first=first)
             changes = self.view.tick(self._engine, named, state, (lower, upper), first=first)
             looking_s = state.looking_s
         computed = time.perf_counter()
@@ -217,7 +271,7 @@ class Dataflow:
     def _rows_max(self, lower: int, upper: int) -> int:
         """No more rows than this have changed."""
         rows, environment = 0, self._environment
-        for id in self._held.inputs:
+        for id in self._followed():
             first = lower == self._start
             with environment.contents(id, upper - 1) if first else environment.changes(id, lower, upper) as selection:
                 rows += selection.rows_max
@@ -226,8 +280,10 @@ class Dataflow:
     def _large_tick(self, engine: LargeEngine, lower: int, upper: int) -> Ticked:
         began = time.perf_counter()
         first = lower == self._start
+        if first and can_hydrate(self.view.program):
+            upper = lower + 1  # the contents at the start, which is simpler than that and what came after
         inputs = inputs_of(self.plan)
-        states = {each.name: state_id(self.id, each) for each in self.view.program.arrangements}
+        states = {each.name: state_id(self._state, each) for each in self.view.program.arrangements}
         tick = LargeTick(
             self._environment,
             self.view,
@@ -240,7 +296,7 @@ class Dataflow:
         )
         changes = tick.run(engine)
         computed = time.perf_counter()
-        theirs = {id: self._input(id, lower, upper, first=first) for id in self._held.inputs if is_errors_id(id)}
+        theirs = {id: self._input(id, lower, upper, first=first) for id in self._followed() if is_errors_id(id)}
         staged = changes.staged
         errors = [changes.errors, *map(_as_errors, theirs.values())]
         self._commit_staged(staged.get(self.id), staged, errors, lower, upper)
@@ -262,7 +318,7 @@ class Dataflow:
         capabilities = [self._environment.present(id, token) for id, token in self._held.inputs.items()]
         for id, tokens in self._held.outputs.items():
             capabilities += [self._environment.present(id, token) for token in tokens if token is not None]
-        self._environment.commit(*(Drop(each) for each in capabilities), Put(_note(self.id), None))
+        self._environment.commit(*(Drop(each) for each in capabilities), Put(note_of(self.id), None))
 
     @property
     def _start(self) -> int:
@@ -288,7 +344,7 @@ class Dataflow:
             return 0
         output = _updates(changes.output)
         states = {
-            state_id(self.id, each): _at(changes.states[each.name], lower, each)
+            state_id(self._state, each): _at(changes.states[each.name], lower, each)
             for each in self.view.program.arrangements
         }
         theirs = [_as_errors(table) for id, table in deltas.items() if is_errors_id(id)]
@@ -309,20 +365,27 @@ class Dataflow:
         needed = Antichain(upper - 1 if since.empty else min(upper - 1, since.only))
         commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), output, to)]
         for each in self.view.program.arrangements:
-            id = state_id(self.id, each)
+            id = state_id(self._state, each)
             commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), to))
             commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
         found = _updates(pa.concat_tables(errors)) if errors else None
-        if self._errors is not None:
+        followed = self._followed()
+        if self._errors is not None and self._may_fail(followed):
             commands.append(UpdateAndDowngrade(self._writer(self._errors), found, to))
             commands += self._downgraded(self._reader(self._errors), needed)
         else:
             assert found is None, "only a plan that can fail fails"
-        for id, token in self._held.inputs.items():
-            capability = environment.present(id, token)
+        for id in followed:
+            capability = environment.present(id, self._held.inputs[id])
             assert isinstance(capability, ReadCapability)
             commands += self._downgraded(capability, needed)
         environment.commit(*commands)
+
+    def _may_fail(self, followed: Sequence[GlobalId]) -> bool:
+        """Whether the errors are kept: they can come from the plan or from an input, or could before."""
+        if self.view.failing or any(map(is_errors_id, followed)):
+            return True
+        return self._errors is not None and is_awake(self._environment, self._errors)
 
     def _downgraded(self, capability: ReadCapability, to: Antichain[int]) -> list[Command]:
         return [Downgrade(capability, to)] if capability.frontier.only < to.only else []
@@ -340,7 +403,8 @@ class Dataflow:
         return capability
 
 
-def _note(id: GlobalId) -> str:
+def note_of(id: GlobalId) -> str:
+    """Where it is noted which capabilities the dataflow of a view lives by."""
     return f"dataflow/{id}"
 
 
@@ -352,6 +416,17 @@ def errors_id(id: GlobalId) -> GlobalId:
 def is_errors_id(id: GlobalId) -> bool:
     """Whether a collection is of errors."""
     return id.endswith(".errors")
+
+
+def is_awake(environment: Environment, errors: GlobalId) -> bool:
+    """Whether a collection of errors is kept; one that sleeps, or does not exist, says that there are none."""
+    try:
+        found = environment.frontiers(errors)
+        if found.since.empty:
+            return False
+        return found.upper.empty or found.upper.only > environment.shard(errors).spec.initial
+    except UnknownId:
+        return False
 
 
 def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
@@ -396,5 +471,7 @@ def _consolidated(columns: Sequence[pa.ChunkedArray]) -> pa.Table | None:
     return table.select([TIME, DIFF, *names]) if table.num_rows else None
 
 
-def _rows_of(staged: Staged) -> int:
-    return staged.batch.rows if staged.batch is not None else 0
+def _rows_of(staged: Staged | pa.Table) -> int:
+    if isinstance(staged, Staged):
+        return staged.batch.rows if staged.batch is not None else 0
+    return int(staged.num_rows)

@@ -16,7 +16,7 @@ from everview.compute.engine.spark.engine import rendering
 from everview.compute.engine.spark.render import render_steps
 from everview.compute.ir import relation as ir
 from everview.compute.ir.show import show, show_scalar
-from everview.compute.state import state_id
+from everview.compute.pending import state_id
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment

@@ -27,6 +27,7 @@ from everview.compute.delta.program import (
 )
 from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import EvaluationFailed, LargeEngine, Steps, Stored
+from everview.compute.hydration import can_hydrate, hydration_steps
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Column, Literal
@@ -43,7 +44,7 @@ from everview.storage.stage import Staged
 class LargeChanges:
     """Staged changes of the output and the arrangements, by the ids of their collections, and the errors."""
 
-    staged: Mapping[GlobalId, Staged]
+    staged: Mapping[GlobalId, Staged | pa.Table]
     errors: pa.Table
     careful: bool
 
@@ -63,10 +64,36 @@ class LargeTick:
 
     def run(self, engine: LargeEngine) -> LargeChanges:
         """Compute and write everything; nothing is committed yet."""
+        hydrates = self.first and self.upper == self.lower + 1 and can_hydrate(self.view.program)
+        run = self._hydrate if hydrates else self._run
         try:
-            return self._run(engine, self.view.program, separated=False)
+            return run(engine, self.view.program, separated=False)
         except EvaluationFailed:
-            return self._run(engine, self.view.careful_program, separated=True)
+            return run(engine, self.view.careful_program, separated=True)
+
+    def _hydrate(self, engine: LargeEngine, program: TickProgram, *, separated: bool) -> LargeChanges:
+        """The first time alone, from the contents of the inputs."""
+        plan = self.view.separated if separated else self.view.plan
+        failing = [each.plan for each in self.view.failing] if separated else []
+        steps, kept = hydration_steps(program, plan, failing, self.lower)
+        left, nothing = prune(steps, ())
+        targets = {step: self.states[name] for name, step in kept.items()} | {"output": self.output}
+        with ExitStack() as open_while_read:
+            stored = {
+                id: self._open(open_while_read, self.environment.contents(id, self.lower), schema)
+                for id, schema in self.inputs.items()
+            }
+            landings = {name: self.environment.adopt_prefix(id) for name, id in targets.items() if name not in nothing}
+            names = [f"failing:{place}" for place in range(len(failing))]
+            collected = [name for name in names if name not in nothing]
+            written, tables = engine.run_large(left, stored, landings, collected, separated=separated)
+        relations = dict(steps)
+        rows = {
+            each.step: tables[name] if name in tables else empty_table(ir.types(relations[name]))
+            for name, each in zip(names, program.failing, strict=False)
+        }
+        errors = self.view.errors_of(rows) if separated else self.view.no_errors
+        return LargeChanges({targets[name]: staged for name, staged in written.items()}, errors, separated)
 
     def _run(self, engine: LargeEngine, program: TickProgram, *, separated: bool) -> LargeChanges:
         with ExitStack() as open_while_read:

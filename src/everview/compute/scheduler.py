@@ -58,6 +58,7 @@ class Scheduler:
         self._changed = threading.Condition(self._lock)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tick")
         self._stopping = self._failed = False
+        self.changes = 0  # grows with every tick that ends, and whenever a dataflow comes or goes
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
         self._thread.start()
 
@@ -65,6 +66,7 @@ class Scheduler:
         """Keep this dataflow ticking."""
         with self._lock:
             self._entries[dataflow.id] = _Entry(dataflow)
+            self.changes += 1
         self._environment.wake()
 
     def remove(self, id: GlobalId) -> Dataflow | None:
@@ -74,6 +76,7 @@ class Scheduler:
             if entry is None:
                 return None
             entry.removed = True
+            self.changes += 1
             while entry.status.running_since is not None:
                 self._changed.wait()
         self._environment.wake()
@@ -84,6 +87,12 @@ class Scheduler:
         with self._lock:
             entry = self._entries.get(id)
             return None if entry is None else entry.status
+
+    def dataflow(self, id: GlobalId) -> Dataflow | None:
+        """One that is kept ticking."""
+        with self._lock:
+            entry = self._entries.get(id)
+            return None if entry is None else entry.dataflow
 
     def dataflows(self) -> list[Dataflow]:
         """All that are kept ticking."""
@@ -158,6 +167,7 @@ class Scheduler:
             status.busy_s += time.monotonic() - began
             status.running_since = None
             status.error = error
+            self.changes += 1
             if error is None:
                 status.failures, status.retry_at = 0, 0.0
                 if ticked is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -86,12 +85,14 @@ class Build:
         self._names: dict[Relation, str] = {}
         self._changes: dict[Relation, Change] = {}
         self._bound: dict[str, Change] = {}
-        self._numbers = itertools.count()
+        self._plans: dict[str, Relation] = {}
+        self._lets: dict[str, Relation] = {}
 
     def delta(self, plan: Relation) -> Change:
         """The change of a plan."""
         if isinstance(plan, ir.Let):  # its name is its own, as that of every Let in a plan
             change = self.delta(plan.value)
+            self._lets.setdefault(plan.id, plan.value)
             self._bound[plan.id] = replace(change, relation=self.step(change.relation))
             return self.delta(plan.body)
         known = self._changes.get(plan)
@@ -116,13 +117,13 @@ class Build:
                 inputs, classes = join.tidy(plan)
                 if len(inputs) == 1:
                     return self.delta(inputs[0])
-                return Change(join.delta([self.step(self.updates(each)) for each in inputs], classes, self))
+                return Change(join.delta([self._change(each) for each in inputs], classes, self))
             case ir.Reduce() if totals.is_additive(plan):
-                return Change(totals.delta(plan, self.step(self.updates(plan.input)), self), 2)
+                return Change(totals.delta(plan, self._change(plan.input), self), 2)
             case ir.Reduce() | ir.TopK() | ir.Window() | ir.Threshold():
-                return Change(per_key.delta(plan, self.step(self.updates(plan.input)), self), 2)
+                return Change(per_key.delta(plan, self._change(plan.input), self), 2)
             case ir.Temporal():
-                return Change(temporal.delta(plan, self.step(self.updates(plan.input)), self))
+                return Change(temporal.delta(plan, self._change(plan.input), self))
             case ir.Union(inputs):
                 return Change(ir.Union(tuple(self.updates(each) for each in inputs)))
             case ir.Let() | ir.Accumulate() | ir.Occurring():
@@ -130,6 +131,19 @@ class Build:
             case _:
                 change = self.delta(plan.input)
                 return Change(linear.delta(plan, change.relation, change.front), change.front)
+
+    def _change(self, plan: Relation) -> ir.Get:
+        """The change of a plan as a step; what the plan means is what an arrangement of the step holds."""
+        step = self.step(self.updates(plan))
+        self._plans.setdefault(step.id, plan)
+        return step
+
+    def closed(self, plan: Relation) -> Relation:
+        """A part of the plan as one by itself, with the Lets that it speaks of."""
+        for id, value in reversed(self._lets.items()):
+            if any(isinstance(each, ir.Get) and each.id == id for each in ir.walk(plan)):
+                plan = ir.Let(id, value, plan)
+        return plan
 
     def step(self, relation: Relation) -> ir.Get:
         """Name a relation that is used more than once, remembered, or given."""
@@ -147,7 +161,8 @@ class Build:
         for known in self.arrangements:
             if (known.source, known.key, known.totals) == (step.id, key, False):
                 return known
-        self.arrangements.append(Arrangement(f"s{len(self.arrangements)}", step.id, key, untimed(step)))
+        contents = self.closed(self._plans[step.id])
+        self.arrangements.append(Arrangement(f"s{len(self.arrangements)}", step.id, key, untimed(step), contents))
         return self.arrangements[-1]
 
     def look_up(self, arrangement: Arrangement, change: Relation, key: tuple[int, ...]) -> ir.Get:
@@ -158,17 +173,18 @@ class Build:
         self.add_lookup(arrangement, tuple(self.sources(change, columns)), reading)
         return reading
 
-    def totals(self, schema: tuple[SqlType, ...], keys: int, change: Relation, key: tuple[int, ...]) -> Totals:
+    def totals(self, contents: Relation, keys: int, change: Relation, key: tuple[int, ...]) -> Totals:
         """Totals that are kept by key, of the keys that occur in these columns of a change."""
         place = len(self.arrangements)
-        self.arrangements.append(Arrangement(f"s{place}", "", tuple(range(keys)), schema, totals=True))
+        schema, contents = ir.types(contents), self.closed(contents)
+        self.arrangements.append(Arrangement(f"s{place}", "", tuple(range(keys)), schema, contents, totals=True))
         return Totals(self, place, self.look_up(self.arrangements[place], change, key))
 
     def pending(self, emitted: ir.Get) -> ir.Get:
         """The updates of a step that were put off and whose time has come, timed; those of now may be put off."""
         schema = ir.types(emitted)
         place = len(self.arrangements)
-        self.arrangements.append(Arrangement(f"s{place}", emitted.id, (0,), (INT8, *schema), pending=True))
+        self.arrangements.append(Arrangement(f"s{place}", emitted.id, (0,), (INT8, *schema), None, pending=True))
         reading = self.reading(schema)
         name = f"l{len(self.lookups)}"
         self.lookups.append(Lookup(name, f"s{place}", (), reading.id, due=True))

@@ -45,6 +45,7 @@ class Arrangement:
     source: str
     key: tuple[int, ...]
     schema: tuple[SqlType, ...]
+    contents: Relation | None  # as a plan over the inputs; None if time alone changes them
     totals: bool = False
     pending: bool = False
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everview.compute.delta.program import TIME, call
-from everview.compute.functions.temporal import FOLLOWING, MZ_NOW, without_months
+from everview.compute.functions.temporal import FOLLOWING, MZ_NOW, Now, without_months
 from everview.compute.ir import relation as ir
-from everview.compute.ir.parts import all_scalars
+from everview.compute.ir.parts import scalars_of
 from everview.compute.ir.relation import Relation, arity
 from everview.compute.ir.scalar import And, Call, Column, Literal, Or, Scalar, TickEnd, shift, walk
 from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ
@@ -33,9 +33,27 @@ _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 def temporal_filters(plan: Relation) -> Relation:
     """The plan with its temporal filters as such; raises SqlError for any other use of `mz_now()`."""
     changed = ir.transform(plan, lambda each: _filter(each) if isinstance(each, ir.Filter) else each)
-    if any(_is_now(part) for scalar in all_scalars(changed) for part in walk(scalar)):
-        raise _refused("mz_now() can stand only in comparisons that restrict a maintained query")
+    for part in ir.walk(changed):
+        for scalar in scalars_of(part):
+            if _speaks_of_now(scalar):
+                message = "mz_now() can stand only in comparisons that restrict a maintained query"
+                raise _refused(message, scalar, detail=f"here it is in {_place(part)}")
     return changed
+
+
+def _place(relation: Relation) -> str:
+    """What of a query the operator stands for."""
+    match relation:
+        case ir.Map():
+            return "an expression that is computed: of a SELECT list, GROUP BY, ORDER BY or an aggregate"
+        case ir.Join():
+            return "the condition of a join"
+        case ir.Reduce():
+            return "an aggregate or GROUP BY"
+        case ir.FlatMap():
+            return "the arguments of a table function"
+        case _:
+            return "an ORDER BY or a window"
 
 
 def _filter(filtering: ir.Filter) -> Relation:
@@ -56,15 +74,17 @@ def _filter(filtering: ir.Filter) -> Relation:
 
 def _bound(predicate: Scalar, lowers: list[Scalar], uppers: list[Scalar]) -> None:
     if isinstance(predicate, Or):
-        raise _refused("mz_now() under OR cannot be maintained", "write a UNION ALL of queries, one for each condition")
+        hint = "write a UNION ALL of queries, one for each condition"
+        raise _refused("mz_now() under OR cannot be maintained", predicate, hint)
     name = predicate.function.partition("(")[0] if isinstance(predicate, Call) else ""
     if name == "ne":
-        raise _refused("mz_now() <> … cannot be maintained", "write a UNION ALL of two queries, with < and with >")
+        hint = "write a UNION ALL of two queries, with < and with >"
+        raise _refused("mz_now() <> … cannot be maintained", predicate, hint)
     if not isinstance(predicate, Call) or name not in _TURNED or len(predicate.args) != 2:
-        raise _refused("mz_now() must be compared directly, by =, <, <=, >, >= or BETWEEN")
+        raise _refused("mz_now() must be compared directly, by =, <, <=, >, >= or BETWEEN", predicate)
     left, right = predicate.args
     if _speaks_of_now(left) and _speaks_of_now(right):
-        raise _refused("mz_now() is compared with an expression of itself")
+        raise _refused("mz_now() is compared with an expression of itself", predicate)
     if _speaks_of_now(right):
         left, right, name = right, left, _TURNED[name]
     bound = _time(_isolated(left, right))
@@ -87,21 +107,22 @@ def _isolated(left: Scalar, right: Scalar) -> Scalar:
     if _is_now(left):
         return right
     if not isinstance(left, Call):
-        raise _refused("mz_now() is inside an expression that cannot be turned around")
+        raise _refused("mz_now() is inside an expression that cannot be turned around", left)
     name = left.function.partition("(")[0]
     if name == "cast" and left.type in (TIMESTAMPTZ, INT8) and len(left.args) == 1:
         return _isolated(left.args[0], right)
     if name in ("add", "sub") and len(left.args) == 2:
         inside, moved = left.args if _speaks_of_now(left.args[0]) else left.args[::-1]
         if _speaks_of_now(moved) or (name == "sub" and inside is left.args[1]):
-            raise _refused("mz_now() is inside an expression that cannot be turned around")
+            raise _refused("mz_now() is inside an expression that cannot be turned around", left)
         if moved.type == INTERVAL and not (isinstance(moved, Literal) and moved.value and without_months(moved.value)):
             raise _refused(
                 "mz_now() can be moved only by a constant interval without months or years",
+                left,
                 "months differ in length: add the interval to the other side of the comparison",
             )
         return _isolated(inside, call("-" if name == "add" else "+", right, moved))
-    raise _refused("mz_now() is inside an expression that cannot be turned around")
+    raise _refused("mz_now() is inside an expression that cannot be turned around", left)
 
 
 def _time(scalar: Scalar) -> Scalar:
@@ -120,8 +141,14 @@ def _speaks_of_now(scalar: Scalar) -> bool:
     return any(map(_is_now, walk(scalar)))
 
 
-def _refused(message: str, hint: str = "compare mz_now() with an expression of the row, in a conjunction") -> SqlError:
-    return SqlError(FEATURE_NOT_SUPPORTED, message, hint=hint)
+_HINT = "compare mz_now() with an expression of the row, in a conjunction"
+
+
+def _refused(message: str, scalar: Scalar, hint: str = _HINT, detail: str | None = None) -> SqlError:
+    """The error about `mz_now()` in this expression, at the place where it is written, if that is known."""
+    places = [part.position for part in walk(scalar) if isinstance(part, Now) and part.position is not None]
+    position = min(places, default=None)
+    return SqlError(FEATURE_NOT_SUPPORTED, message, detail=detail, hint=hint, position=position)
 
 
 def delta(operator: ir.Temporal, change: Relation, build: Build) -> Relation:

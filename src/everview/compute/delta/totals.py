@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from everview.compute.delta.per_key import key_of
 from everview.compute.delta.program import BEFORE, at, call
 from everview.compute.engine.local import library
+from everview.compute.functions.resolve import resolve_aggregate
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Aggregate, Relation, types
 from everview.compute.ir.scalar import And, Case, Coalesce, Column, Literal, Scalar, shift
@@ -46,8 +47,7 @@ def delta(reduce: ir.Reduce, change: Relation, build: Build) -> Relation:
     width = len(schema) + 1
     added = range(width, width + len(amounts.scalars))
     timed = ir.Project(mapped, (0, *(index + 1 for index in key), *added))
-    keyed = tuple(schema[index] for index in key) + tuple(each.type for each in amounts.scalars)
-    totals = build.totals(keyed, len(key), change, key)
+    totals = build.totals(_contents(reduce, key, amounts), len(key), change, key)
     known = ir.Union((at(totals.reading, BEFORE), timed))
     accumulated = totals.follow(ir.Accumulate(known, len(key)))
     start = 2 + len(key)
@@ -59,6 +59,25 @@ def delta(reduce: ir.Reduce, change: Relation, build: Build) -> Relation:
     end = start + len(amounts.scalars)
     computed = ir.Map(there, heads + outputs)
     return ir.Project(computed, (0, 1, *range(end, end + len(heads) + len(outputs))))
+
+
+def _contents(reduce: ir.Reduce, key: tuple[int, ...], amounts: Amounts) -> Relation:
+    """The totals as a plan: key, then the sums of the amounts."""
+    schema = types(reduce.input)
+    mapped = ir.Map(reduce.input, tuple(amounts.scalars))
+    keys = tuple(Column(index, schema[index]) for index in key)
+    sums = []
+    for place, amount in enumerate(amounts.scalars, len(schema)):
+        entry, _, result = resolve_aggregate("sum", [amount.type])
+        sums.append(Aggregate(entry.key, (Column(place, amount.type),), result))
+    summed = ir.Reduce(mapped, keys, tuple(sums))
+    start = len(keys)
+    back = tuple(
+        cast(Column(start + place, each.type), amount.type)
+        for place, (each, amount) in enumerate(zip(sums, amounts.scalars, strict=True))
+    )
+    width = start + len(sums)
+    return ir.Project(ir.Map(summed, back), (*range(start), *range(width, width + len(back))))
 
 
 @dataclass

@@ -76,8 +76,11 @@ class LargeEngine(Engine, Protocol):
         collected: Sequence[str],
         *,
         separated: bool = False,
-    ) -> tuple[dict[str, Staged], dict[str, pa.Table]]:
-        """Write timed steps to where they are to land, and give some others as tables; if it fails, nothing is left."""
+    ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
+        """Write timed steps to where they are to land, and give some others as tables; if it fails, nothing is left.
+
+        An output that turns out small is given as a table of updates instead.
+        """
         ...
 
 

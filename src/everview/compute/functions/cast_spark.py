@@ -115,8 +115,8 @@ def _to_float4(value: str) -> str:
 
 
 def _to_mz(value: str, source: SqlType) -> str:
-    if source.kind in (Kind.DATE, *_STAMPS):
-        value = f"cast(floor({micros_of(value, source)} / 1000BD) as bigint)"
+    if source.kind in (Kind.DATE, *_STAMPS):  # which may be before the epoch
+        return f"cast(floor({micros_of(value, source)} / 1000BD) as bigint)"
     return let("CASE WHEN x.a >= 0 AND x.a % 1 = 0 THEN try_cast(x.a as bigint) END", value, name="x")
 
 

@@ -132,12 +132,13 @@ _ASSIGNMENT = {
     (INTERVAL, TIME),
     (MZ_TIMESTAMP, TIMESTAMP),
     (MZ_TIMESTAMP, TIMESTAMPTZ),
+    (MZ_TIMESTAMP, INT8),
+    (MZ_TIMESTAMP, NUMERIC),
 }
 _EXPLICIT = {
     (BOOLEAN, INT4),
     (INT4, BOOLEAN),
     *((JSONB, target) for target in (BOOLEAN, *_NUMBERS)),
-    (MZ_TIMESTAMP, INT8),
 }
 
 
@@ -172,7 +173,7 @@ def _conversion(source: SqlType, target: SqlType) -> Conversion:
         return lambda to, value: limited(_text(value, source), to)
     if source.kind is Kind.JSONB:
         return _from_jsonb
-    if target.kind in (*INTEGERS, *FLOATS, Kind.NUMERIC) and source.kind not in (Kind.BOOLEAN, Kind.MZ_TIMESTAMP):
+    if target.kind in (*INTEGERS, *FLOATS, Kind.NUMERIC) and source.kind is not Kind.BOOLEAN:
         return _number if source.kind is not Kind.FLOAT4 else lambda to, value: _number(to, value, Kind.FLOAT4)
     return _OTHERS[source.kind, target.kind]
 
@@ -245,7 +246,6 @@ _OTHERS: dict[tuple[Kind, Kind], Conversion] = {
     (Kind.INTERVAL, Kind.TIME): lambda _, value: value.micros % DAY,
     (Kind.MZ_TIMESTAMP, Kind.TIMESTAMP): lambda to, value: timestamp(value * 1000, to.kind),
     (Kind.MZ_TIMESTAMP, Kind.TIMESTAMPTZ): lambda to, value: timestamp(value * 1000, to.kind),
-    (Kind.MZ_TIMESTAMP, Kind.INT8): lambda _, value: value,
     **{
         (kind, Kind.MZ_TIMESTAMP): _to_mz
         for kind in (Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE)

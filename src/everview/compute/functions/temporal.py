@@ -6,6 +6,7 @@ bounds the times at which a row is there.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from everview.compute.functions.civil import add_interval, timestamp
@@ -14,6 +15,7 @@ from everview.compute.functions.dates import add_interval_sql
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.spark_sql import not_on_spark, timestamp_of
+from everview.compute.ir.scalar import Call
 from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ, Interval, Kind
 
 FUNCTIONS = Family()
@@ -21,6 +23,18 @@ FUNCTIONS = Family()
 MZ_NOW = key_of("mz_now", ())
 FOLLOWING = key_of("the time after", (MZ_TIMESTAMP,))
 TIME_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Now(Call):
+    """A call of `mz_now()` that remembers where in the statement it is written, for errors about it."""
+
+    position: int | None = field(default=None, compare=False)
+
+
+def now(position: int | None) -> Now:
+    """The call that is written there; None if that is in no statement of the reader's."""
+    return Now(MZ_NOW, (), MZ_TIMESTAMP, position)
 
 
 def _unknown() -> Any:

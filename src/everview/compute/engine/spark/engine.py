@@ -119,7 +119,7 @@ class SparkEngine:
         collected: Sequence[str],
         *,
         separated: bool = False,
-    ) -> tuple[dict[str, Staged], dict[str, pa.Table]]:
+    ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
         """Steps over stored collections, by the executors."""
         from everview.compute.engine.spark.large import run_large
 

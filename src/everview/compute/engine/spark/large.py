@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _HEAVY = (ir.Join, ir.Reduce, ir.TopK, ir.Window, ir.Threshold, ir.Accumulate)
 _numbers = itertools.count()
+SMALL_ROWS_MAX = 50_000
+WRITES_AT_ONCE = 2
 
 
 def run_large(
@@ -40,15 +43,13 @@ def run_large(
     collected: Sequence[str],
     *,
     separated: bool,
-) -> tuple[dict[str, Staged], dict[str, pa.Table]]:
+) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
     """Write the timed steps that are outputs to their landings, and give those that are collected as tables."""
     run = _Run(session, steps, guarded=not separated)
     with _failures(), run:
         run.read(inputs)
-        staged: dict[str, Staged] = {}
         try:
-            for name, landing in outputs.items():
-                staged[name] = write_updates(session, run.updates(name), landing)
+            staged = run.write_all(outputs)
         except BaseException:
             for landing in outputs.values():
                 with suppress(Exception):
@@ -67,7 +68,8 @@ class _Run:
         self._relations = dict(steps)
         self._views: dict[str, str] = {}
         self._kept: list[DataFrame] = []
-        self._shared = _shared(steps)
+        self._heavy = _heavy(steps)
+        self._shared = _shared(steps, self._heavy)
 
     def __enter__(self) -> _Run:
         return self
@@ -94,6 +96,31 @@ class _Run:
         """A step, and before it those that are kept."""
         with rendering():
             return self._session.sql(self._statement(name))
+
+    def write_all(self, outputs: Mapping[str, Landing]) -> dict[str, Staged | pa.Table]:
+        """All outputs; those that are a pass over rows beside the others, for a job seldom has work for all cores."""
+        with ThreadPoolExecutor(WRITES_AT_ONCE, thread_name_prefix="write") as pool:
+            light = {name: pool.submit(self.write, name, outputs[name]) for name in outputs if name not in self._heavy}
+            written = {name: self.write(name, outputs[name]) for name in outputs if name in self._heavy}
+            written |= {name: job.result() for name, job in light.items()}
+        return written
+
+    def write(self, name: str, landing: Landing) -> Staged | pa.Table:
+        """A timed step to where it is to land; or as a table, if that is small.
+
+        What is more than a pass over rows is computed once and kept, for it takes two passes to divide it for writing;
+        and then its size is known, and a few rows are not worth a job.
+        """
+        if name not in self._heavy:
+            return write_updates(self._session, self.updates(name), landing)
+        kept = self.updates(name).persist()
+        try:
+            if kept.count() > SMALL_ROWS_MAX:
+                return write_updates(self._session, kept, landing)
+            return kept.toArrow().select(landing.spec.at_rest.names).cast(landing.spec.at_rest)
+        finally:
+            with suppress(Exception):
+                kept.unpersist()
 
     def updates(self, name: str) -> DataFrame:
         """A timed step in the columns of updates."""
@@ -122,14 +149,19 @@ class _Run:
             self._kept.append(frame)
 
 
-def _shared(steps: Steps) -> set[str]:
-    """Steps that are read more than once and are more than a pass over rows."""
-    uses = Counter(get.id for _, step in steps for get in walk(step) if isinstance(get, ir.Get))
+def _heavy(steps: Steps) -> set[str]:
+    """Steps that are more than a pass over rows."""
     heavy: set[str] = set()
     for name, step in steps:
         below = {get.id for get in walk(step) if isinstance(get, ir.Get)}
         if any(isinstance(each, _HEAVY) for each in walk(step)) or below & heavy:
             heavy.add(name)
+    return heavy
+
+
+def _shared(steps: Steps, heavy: set[str]) -> set[str]:
+    """Those of them that are read more than once."""
+    uses = Counter(get.id for _, step in steps for get in walk(step) if isinstance(get, ir.Get))
     return {name for name in heavy if uses[name] > 1}
 
 

@@ -89,7 +89,7 @@ class SparkService:
         collected: Sequence[str],
         *,
         separated: bool = False,
-    ) -> tuple[dict[str, Staged], dict[str, pa.Table]]:
+    ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
         """Steps over stored collections, by the executors."""
         return self._attempt(lambda engine: engine.run_large(steps, inputs, outputs, collected, separated=separated))
 

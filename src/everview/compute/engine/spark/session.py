@@ -76,7 +76,10 @@ def profile(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 def profiles(session: SparkSession) -> Spark:
     """Two sessions with settings and temporary views of their own, on the Spark of this one."""
-    return Spark(profile(session.newSession(), SMALL), profile(session.newSession(), BULK))
+    # Of two hundred partitions, which is what Spark takes, most would be a task for nothing.
+    partitions = max(8, 4 * session.sparkContext.defaultParallelism)
+    bulk = {**BULK, "spark.sql.shuffle.partitions": str(partitions)}
+    return Spark(profile(session.newSession(), SMALL), profile(session.newSession(), bulk))
 
 
 def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping[str, str] | None = None) -> Spark:

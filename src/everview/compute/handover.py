@@ -1,0 +1,129 @@
+"""Handing a collection over from the dataflow that writes it to another, which goes on with another definition.
+
+Let `old` have written its output up to u, and let `new` have come further with its own, to w > u. Then in one step
+
+    the output gets, at time u, contents(new, u) - contents(old, u - 1), and at the times between u and w the changes of new;
+    its upper goes from u to w, and the same is done with the errors;
+    old lets go of its inputs and arrangements, and new of its own output and errors;
+    the note of the output's dataflow says from now on what new lives by.
+
+So at every time before u the collection is what the old definition says, from u on it is what the new one says, and who
+reads it sees ordinary changes. Tokens of all capabilities exist before, which is why it can be one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from everview.compute.dataflow import Dataflow, Held, errors_id, is_awake, note_of
+from everview.compute.difference import Difference, at_time, counts, negated
+from everview.storage.contract import Command, Drop, GlobalId, Put, UpdateAndDowngrade, WriteCapability
+from everview.storage.environment import Environment
+from everview.timely.antichain import Antichain
+from everview.timely.consolidate import DIFF, TIME, consolidate, data_names
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What is to be committed in one step, and the dataflow that goes on after it."""
+
+    commands: tuple[Command, ...]
+    dataflow: Dataflow
+    at: int  # from this time on the new definition holds
+    upper: int
+    rows_added: int
+    rows_removed: int
+
+
+def can_hand_over(environment: Environment, old: GlobalId, new: GlobalId) -> bool:
+    """Whether both can be read at the times that it takes; where they stand is all that decides it."""
+    mine, theirs = environment.frontiers(old), environment.frontiers(new)
+    if mine.upper.empty or theirs.upper.empty or mine.since.empty or theirs.since.empty:
+        return False
+    at = mine.upper.only
+    if at == environment.shard(old).spec.initial:  # the old one has never held anything
+        return theirs.since.only <= at < theirs.upper.only
+    return max(mine.since.only, theirs.since.only) < at < theirs.upper.only
+
+
+def hand_over(environment: Environment, old: Dataflow, new: Dataflow, difference: Difference) -> Handover:
+    """Prepare it; neither dataflow may tick from here until the commands are committed.
+
+    `difference` is of new's output and old's, the more recent the less is left to do here.
+    """
+    at, upper = old.upper, new.upper
+    assert at < upper, "the new dataflow is ahead"
+    output, added, removed = _output(environment, old, new, difference)
+    commands: list[Command] = [UpdateAndDowngrade(_writer(environment, old, old.id), output, Antichain(upper))]
+    commands += _errors(environment, old, new)
+    kept = {id: pair for id, pair in old.held.outputs.items() if id in (old.id, errors_id(old.id))}
+    state = {id: pair for id, pair in new.held.outputs.items() if id not in (new.id, errors_id(new.id))}
+    commands += _drops(environment, old.held.inputs.items())
+    commands += _drops(environment, _tokens(old.held, [id for id in old.held.outputs if id not in kept]))
+    commands += _drops(environment, _tokens(new.held, [id for id in new.held.outputs if id not in state]))
+    held = Held(new.held.inputs, {**kept, **state}, new.held.state or new.id)
+    commands += [Put(note_of(new.id), None), Put(note_of(old.id), held.encoded())]
+    dataflow = Dataflow(environment, old.id, new.view, held, new.engine)
+    return Handover(tuple(commands), dataflow, at, upper, added, removed)
+
+
+def _output(
+    environment: Environment, old: Dataflow, new: Dataflow, difference: Difference
+) -> tuple[pa.Table | None, int, int]:
+    """The updates of the output, and how many rows the difference adds and removes."""
+    at, upper = old.upper, new.upper
+    if old.hydrated:
+        first, lower = difference.at(at - 1), at
+    else:
+        with environment.contents(new.id, at) as selection:
+            first, lower = selection.contents(), at + 1
+    pieces = [at_time(first, at)]
+    if lower < upper:
+        with environment.changes(new.id, lower, upper) as selection:
+            pieces.append(selection.updates())
+    return _together(pieces), *counts(first)
+
+
+def _errors(environment: Environment, old: Dataflow, new: Dataflow) -> list[Command]:
+    """The same for the errors, unless there never were any."""
+    mine, theirs = errors_id(old.id), errors_id(new.id)
+    at, upper = old.upper, new.upper
+    had, has = is_awake(environment, mine), is_awake(environment, theirs)
+    if not had and not has:
+        return []
+    pieces: list[pa.Table] = []
+    if has:
+        with environment.contents(theirs, at) as selection:
+            pieces.append(at_time(selection.contents(), at))
+        if at + 1 < upper:
+            with environment.changes(theirs, at + 1, upper) as selection:
+                pieces.append(selection.updates())
+    if had and old.hydrated:
+        with environment.contents(mine, at - 1) as selection:
+            pieces += negated(iter([at_time(selection.contents(), at)]))
+    return [UpdateAndDowngrade(_writer(environment, old, mine), _together(pieces), Antichain(upper))]
+
+
+def _together(pieces: list[pa.Table]) -> pa.Table | None:
+    tables = [each.select([TIME, DIFF, *data_names(each)]) for each in pieces if each.num_rows]
+    if not tables:
+        return None
+    table = consolidate(pa.concat_tables(tables))
+    return table.select([TIME, DIFF, *data_names(table)]) if table.num_rows else None
+
+
+def _writer(environment: Environment, dataflow: Dataflow, id: GlobalId) -> WriteCapability:
+    capability = environment.present(id, dataflow.held.outputs[id][1])
+    assert isinstance(capability, WriteCapability)
+    return capability
+
+
+def _tokens(held: Held, ids: Iterable[GlobalId]) -> list[tuple[GlobalId, str]]:
+    return [(id, token) for id in ids for token in held.outputs[id] if token is not None]
+
+
+def _drops(environment: Environment, tokens: Iterable[tuple[GlobalId, str]]) -> list[Command]:
+    return [Drop(environment.present(id, token)) for id, token in tokens]
