@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from everview.compute.dataflow import Dataflow, errors_id, maintain_view, resume, schema_of
+from everview.compute.dataflow import Dataflow, errors_id, is_awake, maintain_view, resume, schema_of
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
@@ -141,7 +141,7 @@ def test_spark_and_local_fail_alike(tmp_path: Path, query: str, spark: SparkSess
             table.change((10, 2, "1", -1), (4, 0, None, -1))
             while flow.tick():
                 pass
-            known = errors_id("v") in environment.ids()
+            known = is_awake(environment, errors_id("v"))
             found = [sorted(errors(environment, flow, time)) if known else [] for time in range(3)]
             seen.append((found, [rows(environment, flow, time) for time in range(3)]))
     assert seen[0] == seen[1]
