@@ -218,7 +218,7 @@ class Dataflow:
         """Whether the output at `time` is what it was before, if the inputs change no more than they have."""
         if not self._pending.possible:
             return True
-        if self._ticking or self.upper < self.ready:
+        if self._ticking or self.limit is not None or self.upper < self.ready:
             return False
         due = self.next_due
         # A tick may have begun meanwhile, and what it leaves to come be unknown.

@@ -21,6 +21,7 @@ from everview.storage.errors import NotReadable
 from everview.storage.merge import LOWEST, merge
 from everview.storage.reading import Selection
 from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, data_names, int_column, with_column
+from everview.timely.lattice import TIME_MAX
 
 
 class Difference:
@@ -60,9 +61,7 @@ class Difference:
     def _whole(self, time: int) -> pa.Table:
         environment = self._environment
         with environment.contents(self.one, time) as one, environment.contents(self.other, time) as other:
-            runs = [one.chunks(time), negated(other.chunks(time))]
-            pieces = [_rows(piece) for piece in merge(runs, [LOWEST, LOWEST], one.spec, time)]
-            return pa.concat_tables(pieces) if pieces else _empty(one)
+            return subtracted(one, other)
 
     def _moved(self, table: pa.Table, lower: int, upper: int) -> pa.Table:
         environment = self._environment
@@ -71,6 +70,13 @@ class Difference:
         if not any(each.num_rows for each in changes):
             return table
         return _rows(consolidate(at_time(pa.concat_tables([table, *changes]), 0)))
+
+
+def subtracted(one: Selection, other: Selection) -> pa.Table:
+    """The sum of the updates selected of one collection minus that of another's, whatever their times."""
+    runs = [one.chunks(TIME_MAX), negated(other.chunks(TIME_MAX))]
+    pieces = [_rows(piece) for piece in merge(runs, [LOWEST, LOWEST], one.spec, TIME_MAX)]
+    return pa.concat_tables(pieces) if pieces else _empty(one)
 
 
 def counts(table: pa.Table) -> tuple[int, int]:

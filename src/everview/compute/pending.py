@@ -81,7 +81,14 @@ class Pending:
         """Whether something may be due before `upper`."""
         with self._lock:
             for each in self._arrangements:
-                if len(self.due(each, upper)) and (first := self._first(each)) is not None and first < upper:
+                bucket = self._known(each).first
+                if bucket is None or bucket << BUCKET_BITS >= upper:
+                    continue
+                # Of a bucket that is over, something is due. In one that is not, it depends on the times.
+                if (bucket + 1) << BUCKET_BITS <= upper:
+                    return True
+                first = self._first(each)
+                if first is not None and first < upper:
                     return True
         return False
 

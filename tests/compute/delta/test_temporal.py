@@ -49,14 +49,16 @@ VIEWS = {
     "sliding": "SELECT k, count(*), sum(since) FROM events WHERE mz_now() >= since AND mz_now() < since + 5 GROUP BY k",
     "tumbling": "SELECT count(*) FROM events WHERE mz_now() >= 4 * (since / 4) AND mz_now() < 4 * (since / 4) + 4",
     "moved": "SELECT k FROM events WHERE mz_now() - 3 < since AND mz_now() + 2 > since",
-    "joined": "SELECT e.k, n.name FROM events e JOIN names n ON e.k = n.k WHERE mz_now() >= since AND mz_now() < n.until",
+    "joined": "SELECT e.k, n.name FROM events e JOIN names n ON e.k = n.k"
+    " WHERE mz_now() >= since AND mz_now() < n.until",
     "outer": "SELECT e.k, n.name FROM events e LEFT JOIN (SELECT * FROM names WHERE mz_now() < until) n ON e.k = n.k",
     "missing": "SELECT k FROM events e WHERE NOT EXISTS"
     " (SELECT FROM names n WHERE n.k = e.k AND mz_now() < n.until) AND mz_now() >= since",
     "two": "SELECT k FROM events WHERE mz_now() >= since UNION ALL SELECT k FROM names WHERE mz_now() < until",
     "top": "SELECT k, until FROM events WHERE mz_now() >= since AND mz_now() < until ORDER BY until, k LIMIT 2",
     "above": "SELECT k, m FROM (SELECT k, max(until) AS m FROM events GROUP BY k) x WHERE mz_now() < m",
-    "nested": "SELECT k, count(*) FROM (SELECT * FROM events WHERE mz_now() >= since) x WHERE mz_now() < until GROUP BY k",
+    "nested": "SELECT k, count(*) FROM (SELECT * FROM events WHERE mz_now() >= since) x"
+    " WHERE mz_now() < until GROUP BY k",
 }
 
 
@@ -145,7 +147,7 @@ def test_exact_over_storage(tmp_path: Path, name: str, rng: random.Random) -> No
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["sliding", "joined"])
 def test_exact_on_spark(tmp_path: Path, name: str, rng: random.Random, spark: SparkSession) -> None:
-    maintain_stored(tmp_path, name, rng, SparkEngine(spark))
+    maintain_stored(tmp_path / "data", name, rng, SparkEngine(spark, shared=tmp_path / "prepared"))
 
 
 def test_what_waits_is_not_looked_at_and_what_is_over_is_not_kept(tmp_path: Path) -> None:

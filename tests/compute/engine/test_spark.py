@@ -240,8 +240,8 @@ def test_parquet_parts_are_inputs_too(engine: SparkEngine, tmp_path: Path) -> No
 
 
 def test_what_spark_refuses_shows_the_statement(engine: SparkEngine) -> None:
-    mistaken = Map(Get("t", (INT4,)), (Column(7, INT4),))
-    with pytest.raises(PlanRefused, match="SELECT c0, c7 AS c1"):
+    mistaken = TopK(Get("t", (INT4,)), (7,), (), 1)
+    with pytest.raises(PlanRefused, match="PARTITION BY c7"):
         run(engine, mistaken, {"t": {(1,): 1}})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from everview.compute.engine.contract import (
     Steps,
     Stored,
 )
+from everview.compute.engine.spark.prepared import PreparedStatements, placeholder
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.row_by_row import columns_read
 from everview.compute.engine.spark.scalar import FAILED, columns
@@ -46,15 +48,19 @@ SMALL_ROWS_MAX = 20_000
 
 
 class SparkEngine:
-    """Runs plans in the sessions of a Spark: in that for few rows, or in the other one if there are many."""
+    """Runs plans in the sessions of a Spark: in that for few rows, or in the other one if there are many.
 
-    def __init__(self, small: SparkSession, bulk: SparkSession | None = None) -> None:
+    `shared` is a folder that Spark's tasks see as this process does; with it, statements over few rows are prepared.
+    """
+
+    def __init__(self, small: SparkSession, bulk: SparkSession | None = None, shared: Path | None = None) -> None:
         self._small, self._bulk = small, bulk or small
+        self._prepared = None if shared is None else PreparedStatements(small, shared)
 
     @staticmethod
     def of(spark: Spark) -> SparkEngine:
         """The engine with both sessions."""
-        return SparkEngine(spark.small, spark.bulk)
+        return SparkEngine(spark.small, spark.bulk, spark.shared)
 
     def _is_small(self, batches: Iterable[Batch]) -> bool:
         rows = [SMALL_ROWS_MAX + 1 if isinstance(batch, Parts) else batch.num_rows for batch in batches]
@@ -94,11 +100,18 @@ class SparkEngine:
         inputs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]],
         separated: bool,
     ) -> dict[str, pa.Table]:
-        """One statement in one task over one table, in which all the inputs are."""
+        """One statement in one task: prepared, if it can be, else over one table, in which all the inputs are."""
         spoken_of = columns_read(step for _, step in steps)
-        table, tables = packed(
-            {name: (batch, schema, sorted(spoken_of[name])) for name, (batch, schema) in inputs.items()}
-        )
+        given = {name: (batch, sorted(spoken_of[name]), schema) for name, (batch, schema) in inputs.items()}
+        if self._prepared is not None and given:
+            marks = {name: placeholder(place) for place, name in enumerate(given)}
+            with rendering():
+                statement = render_steps(steps, list(outputs), marks, guarded=not separated, single=True)
+            with _errors(statement):
+                result = self._prepared.run(statement, list(given.values()))
+            if result is not None:
+                return split(result, outputs)
+        table, tables = packed(given)
         with rendering():
             statement = render_steps(steps, list(outputs), tables, guarded=not separated, single=True)
         view = f"everview_{next(_numbers)}"
@@ -155,7 +168,7 @@ PACKED = "everview_packed"
 
 
 def packed(
-    inputs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...], Sequence[int]]],
+    inputs: Mapping[str, tuple[pa.Table, Sequence[int], tuple[SqlType, ...]]],
 ) -> tuple[pa.Table, dict[str, str]]:
     """Some columns of several tables in one table, handed over once, and what to say in SQL to read each of them.
 
@@ -165,7 +178,7 @@ def packed(
     numbers, diffs, tables = [], [], {}
     structs: list[pa.Array] = []
     before = 0
-    for number, (name, (table, schema, wanted)) in enumerate(inputs.items()):
+    for number, (name, (table, wanted, schema)) in enumerate(inputs.items()):
         numbers.append(np.full(table.num_rows, number, dtype=np.int32))
         diffs.append(table.column(DIFF).to_numpy())
         items = [DIFF]

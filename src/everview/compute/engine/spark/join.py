@@ -1,4 +1,8 @@
-"""Join in Spark SQL: input after input, each on the equivalences that it shares with those before it."""
+"""Join in Spark SQL: input after input, each on the equivalences that it shares with those before it.
+
+Spark forgets that the result of a join of two single partitions is one, unless it is told; so a join that is to stay in
+one partition is a join of two inside a join of two.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,10 @@ from everview.compute.ir.relation import Join, arity
 from everview.compute.ir.scalar import Scalar, columns_of
 
 
-def render_join(join: Join, sources: Sequence[str]) -> str:
+def render_join(join: Join, sources: Sequence[str], *, single: bool = False) -> str:
     """The join of rendered inputs: the product of multiplicities where all members are equal."""
+    if single and len(sources) > 1:
+        return _render_single(join, sources)
     owners = [(number, place) for number, each in enumerate(join.inputs) for place in range(arity(each))]
 
     def place(index: int) -> str:
@@ -42,3 +48,59 @@ def render_join(join: Join, sources: Sequence[str]) -> str:
     if conditions and conditions[0]:
         lines.append(f"WHERE {' AND '.join(conditions[0])}")
     return "\n".join(lines)
+
+
+def _render_single(join: Join, sources: Sequence[str]) -> str:
+    """One input after the other joined to all before it, in one partition throughout."""
+    classes = [(members, "=") for members in join.equivalences] + [(members, "<=>") for members in join.nullsafe]
+    left, width = f"{sources[0]} AS j0", arity(join.inputs[0])
+    first = _alone(classes, range(width))
+    statement = ""
+    for number in range(1, len(sources)):
+        count = arity(join.inputs[number])
+        mine = range(width, width + count)
+
+        def place(index: int, start: int = width) -> str:
+            return f"j0.{column(index)}" if index < start else f"j1.{column(index - start)}"
+
+        conditions = []
+        for members, sign in classes:
+            before = [each for each in members if columns_of(each) and max(columns_of(each)) < mine.start]
+            before += [each for each in members if not columns_of(each)]
+            own = [each for each in members if columns_of(each) and min(columns_of(each)) in mine]
+            if own and before:
+                conditions += [f"{render_scalar(before[0], place)} {sign} {render_scalar(each, place)}" for each in own]
+            elif own:
+                conditions += [
+                    f"{render_scalar(own[0], place)} {sign} {render_scalar(each, place)}" for each in own[1:]
+                ]
+                if len(members) == 1 and sign == "=":
+                    conditions.append(f"{render_scalar(own[0], place)} IS NOT NULL")
+        items = [f"{place(index)} AS {column(index)}" for index in range(mine.stop)]
+        lines = [f"SELECT /*+ COALESCE(1) */ {', '.join([*items, 'j0._diff * j1._diff AS _diff'])}", f"FROM {left}"]
+        kind = f"JOIN {sources[number]} AS j1 ON {' AND '.join(conditions)}"
+        lines.append(kind if conditions else f"CROSS JOIN {sources[number]} AS j1")
+        if number == 1 and first:
+            lines.append(f"WHERE {' AND '.join(first)}")
+        statement = "\n".join(lines)
+        left, width = f"(\n{statement}\n) AS j0", mine.stop
+    return statement
+
+
+def _alone(classes: Sequence[tuple[tuple[Scalar, ...], str]], side: range) -> list[str]:
+    """What the classes say of the first input alone."""
+
+    def place(index: int) -> str:
+        return f"j0.{column(index)}"
+
+    conditions = []
+    for members, sign in classes:
+        own = [each for each in members if columns_of(each) and min(columns_of(each)) in side]
+        constants = [each for each in members if not columns_of(each)]
+        if not own:
+            continue
+        compared = [*own[1:], *constants]
+        conditions += [f"{render_scalar(own[0], place)} {sign} {render_scalar(each, place)}" for each in compared]
+        if len(members) == 1 and sign == "=":
+            conditions.append(f"{render_scalar(own[0], place)} IS NOT NULL")
+    return conditions

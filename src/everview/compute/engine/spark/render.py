@@ -141,7 +141,7 @@ class _Renderer:
             case FlatMap(input):
                 return self._flat_map(plan, self.source(input, tables))
             case Join(inputs):
-                return render_join(plan, [self.source(each, tables) for each in inputs])
+                return render_join(plan, [self.source(each, tables) for each in inputs], single=self._single)
             case Union(inputs):
                 return self._union([self.select(each, tables) for each in inputs], arity(plan))
             case Negate(input):

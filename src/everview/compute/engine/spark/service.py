@@ -44,6 +44,7 @@ class SparkService:
         self._lock = threading.Lock()
         self._warm = threading.Event()
         self._closed = False
+        self._engine: tuple[Spark, SparkEngine] | None = None
         self.starts = 0
         self._started: Future[Spark] = self._begin()
 
@@ -104,7 +105,7 @@ class SparkService:
     def _attempt(self, run: Callable[[SparkEngine], Given]) -> Given:
         for attempt in range(1, ATTEMPTS_MAX + 1):
             started = self._started
-            engine = SparkEngine.of(self.spark())
+            engine = self._engine_of(self.spark())
             try:
                 return run(engine)
             except RunFailed as error:
@@ -117,6 +118,13 @@ class SparkService:
                 else:
                     time.sleep(PAUSE_S * attempt)
         raise AssertionError("the last attempt returns or raises")
+
+    def _engine_of(self, spark: Spark) -> SparkEngine:
+        """The engine on these sessions: one, for it remembers its prepared statements."""
+        with self._lock:
+            if self._engine is None or self._engine[0] is not spark:
+                self._engine = (spark, SparkEngine.of(spark))
+            return self._engine[1]
 
     def _restart(self, dead: Future[Spark]) -> None:
         """Start anew, unless someone else has done so meanwhile."""

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -55,6 +55,7 @@ class Spark:
 
     small: SparkSession
     bulk: SparkSession
+    shared: Path | None = None  # a folder that tasks see as this process does
 
     def warm_up(self) -> None:
         """Run what makes the first job of a JVM slow."""
@@ -108,7 +109,8 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     builder = SparkSession.builder.appName("everview").master(address)
     for name, value in {**settings, **(options or {})}.items():
         builder = builder.config(name, value)
-    return profiles(builder.getOrCreate())
+    shared = folder / "prepared" if address.startswith("local[") or address == "local" else None
+    return replace(profiles(builder.getOrCreate()), shared=shared)
 
 
 def _driver_memory_mib() -> int:
