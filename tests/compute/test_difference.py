@@ -52,8 +52,8 @@ def test_every_time_in_any_order(tmp_path: Path, rng: random.Random) -> None:
                     if at <= time:
                         wanted[row] += sign * diff
             table = difference.at(time)
-            names = ("c0", "c1", "_diff")
-            found = {(c0, c1): diff for c0, c1, diff in zip(*(table.column(each).to_pylist() for each in names))}
+            columns = [table.column(each).to_pylist() for each in ("c0", "c1", "_diff")]
+            found = {(c0, c1): diff for c0, c1, diff in zip(*columns, strict=True)}
             assert found == {row: diff for row, diff in wanted.items() if diff}
             added, removed = counts(table)
             assert added - removed == sum(found.values())

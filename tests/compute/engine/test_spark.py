@@ -32,6 +32,7 @@ from everview.compute.ir.relation import (
     Order,
     Reduce,
     Relation,
+    TopK,
     Window,
     WindowFunction,
     types,
