@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 STATEMENTS_MAX = 256
+PREPARED_AT = 3  # the time that a statement is run
 PAD_BYTES = 3 << 20  # of a first file; Spark divides files of 4 MiB and more
 FILE_BYTES_MAX = PAD_BYTES  # of those that follow: the middle of their one row group lies well before the pad's end
 _PAD = "pad"
@@ -51,6 +52,7 @@ class PreparedStatements:
     def __init__(self, session: SparkSession, folder: Path) -> None:
         self._session, self._folder = session, folder
         self._known: OrderedDict[tuple[object, ...], _Prepared | None] = OrderedDict()
+        self._asked: OrderedDict[tuple[object, ...], int] = OrderedDict()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
@@ -63,10 +65,19 @@ class PreparedStatements:
             prepared = self._known.get(key)
             if known:
                 self._known.move_to_end(key)
+            elif not self._is_worth_it(key):
+                return None
         if not known:
             prepared = self._prepare(statement, inputs)
             self._remember(key, prepared)
         return None if prepared is None else prepared.run(inputs)
+
+    def _is_worth_it(self, key: tuple[object, ...]) -> bool:
+        """Whether a statement has been asked for often enough: to prepare one costs more than to run it."""
+        self._asked[key] = self._asked.pop(key, 0) + 1
+        while len(self._asked) > STATEMENTS_MAX:
+            self._asked.popitem(last=False)
+        return self._asked[key] >= PREPARED_AT
 
     def _remember(self, key: tuple[object, ...], prepared: _Prepared | None) -> None:
         with self._lock:

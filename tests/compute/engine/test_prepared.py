@@ -1,0 +1,59 @@
+"""Statements that are planned once: over other rows they give other results, and what can't be prepared is not."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.spark import prepared
+from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.session import profiles
+from everview.compute.ir.relation import Get, Join, Map, Reduce, Threshold, Union, types
+from everview.compute.ir.scalar import Column, Literal
+from everview.compute.ir.types import INT8, TEXT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T, U = Get("t", (INT8, TEXT)), Get("u", (INT8, TEXT))
+STEPS = [
+    ("joined", Join((T, U), ((Column(0, INT8), Column(2, INT8)),))),
+    ("grouped", Reduce(Get("joined", (INT8, TEXT, INT8, TEXT)), (Column(1, TEXT),))),
+    ("all", Threshold(Union((Map(T, (Literal(1, INT8),)), Map(U, (Literal(2, INT8),)))))),
+]
+
+
+@pytest.mark.spark
+def test_each_run_reads_its_own_rows(
+    tmp_path: Path, spark: SparkSession, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "PREPARED_AT", 2)
+    engine, local = SparkEngine(profiles(spark).small, shared=tmp_path), LocalEngine()
+    for number in range(8):
+        inputs = {}
+        for name in ("t", "u"):
+            rows = {(rng.randint(0, 20), rng.choice("abc")): 1 for _ in range(1 + 40 * number)}
+            inputs[name] = rows_to_arrow(rows, (INT8, TEXT))
+        names = [name for name, _ in STEPS]
+        ours, theirs = (each.run_steps(STEPS, names, inputs) for each in (engine, local))
+        for name, step in STEPS:
+            schema = types(step)
+            assert rows_from_arrow(ours[name], schema) == rows_from_arrow(theirs[name], schema), f"{name} in {number}"
+    assert len(list(tmp_path.iterdir())) == 1, "one statement was prepared, and used from then on"
+
+
+@pytest.mark.spark
+def test_rows_that_are_too_large_go_another_way(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "PREPARED_AT", 1)
+    engine = SparkEngine(profiles(spark).small, shared=tmp_path)
+    for size in (10, prepared.FILE_BYTES_MAX, 20):
+        inputs = {"t": rows_to_arrow({(1, "x" * size): 1}, (INT8, TEXT))}
+        found = engine.run_steps([("all", Threshold(T))], ["all"], inputs)["all"]
+        assert rows_from_arrow(found, (INT8, TEXT)) == {(1, "x" * size): 1}
