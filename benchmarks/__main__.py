@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks import cdc, compute, flow, storage
+from benchmarks import cdc, compute, flow, replacement, storage, temporal
 from benchmarks.report import Report
 
-SUITES = {"flow": flow.run, "storage": storage.run, "compute": compute.run, "cdc": cdc.run}
+SUITES = {
+    "flow": flow.run,
+    "storage": storage.run,
+    "compute": compute.run,
+    "cdc": cdc.run,
+    "temporal": temporal.run,
+    "replacement": replacement.run,
+}
 
 
 def main(names: list[str]) -> int:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from everview import __version__
 from everview.cdc.cli import app as cdc
+from everview.demo.cli import demo
 from everview.errors import EverviewError
 from everview.flow.cli import app as connector
 from everview.serve.cli import serve
+from everview.shell.cli import sql
 from everview.storage.cli import app as shard
 
 app = typer.Typer(
@@ -28,7 +29,9 @@ app = typer.Typer(
 app.add_typer(shard)
 app.add_typer(connector)
 app.add_typer(cdc)
+app.command()(demo)
 app.command()(serve)
+app.command(context_settings={"help_option_names": ["--help"]})(sql)
 
 
 def _print_version(wanted: bool) -> None:
@@ -47,34 +50,14 @@ def everview(
 
     **Examples**
 
-    * `everview demo`: see it work, in half a minute
+    * `everview demo`: see it work, in a minute
+
+    * `everview serve`: serve SQL to psql and other clients of PostgreSQL
+
+    * `everview sql`: a shell for SQL
 
     * `everview shard ls --data DIR`: look inside an environment
     """
-
-
-@app.command()
-def demo(
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="A new folder to work in, and to keep.")
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option("--seconds", envvar="DEMO_SECONDS", min=1, max=600, help="How long to write.")
-    ] = 10,
-    seed: Annotated[int, typer.Option("--seed", help="Where all that is made up comes from.")] = 1,
-) -> None:
-    """See it work: a stream of transactions, a subscription, compaction, and the proof that every answer is exact.
-
-    **Examples**
-
-    * `everview demo`: in a temporary folder
-
-    * `everview demo --data demo-data`, then `everview shard ls --data demo-data`
-    """
-    from everview.demo import run
-
-    if not run(data, seconds, seed):
-        raise typer.Exit(1)
 
 
 def main() -> None:

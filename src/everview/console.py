@@ -1,4 +1,4 @@
-"""What commands that run Spark do about standard error: it is for people, so what Java says there goes to a file."""
+"""What commands share: the server's usual addresses, and standard error for people, so that Java's goes to a file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-import structlog
-
+# As in `server.run`, which takes longer to load than most commands run; a test holds them together.
+LOOPBACK, PG_PORT, HTTP_PORT, DEFAULT_ROLE = "127.0.0.1", 6875, 6876, "everview"
 LOG_LINES_SHOWN = 5
 
 
@@ -36,6 +36,8 @@ def spark_log(path: Path) -> Iterator[None]:
 @contextmanager
 def _logging_to(stream: TextIO) -> Iterator[None]:
     """Log lines of all layers go to the stream: standard output is for answers."""
+    import structlog
+
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

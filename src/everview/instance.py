@@ -114,7 +114,10 @@ class Instance:
             environment = Environment.open(self.path)
             try:
                 self._views = Views(environment, engine)
-                self.coordinator = Coordinator(environment, spark=self._started, maintenance=self._views)
+                spoken_to = None if self._started is None else engine
+                self.coordinator = Coordinator(
+                    environment, spark=self._started, engine=spoken_to, maintenance=self._views
+                )
             except BaseException:
                 environment.close()
                 raise

@@ -210,3 +210,28 @@ def test_quiet_inputs_move_only_the_frontier(tmp_path: Path) -> None:
         tables.write(1000, 1001)
         flow.tick()
         assert environment.frontiers("t").since == Antichain(800), "as far as the output is still read"
+
+
+def test_times_that_nobody_reads_are_caught_up_with_at_once(tmp_path: Path) -> None:
+    """What changed at three hundred times is one change, where only the last of them can be read."""
+    rows = [((n, 1, "x", None, n, None, True), n, 1) for n in range(300)]
+    history: dict[str, Updates] = {"t": rows, "u": [], "empty": []}
+    relation = optimize(plan(VIEWS["top"], Tables()).relation)
+    seen: list[int] = []
+
+    class Watching(LocalEngine):
+        def run_steps(self, steps: Any, outputs: Any, inputs: Any, **options: Any) -> Any:
+            seen.append(len({time for name, table in inputs.items() for time in table.column(0).to_pylist()}))
+            return super().run_steps(steps, outputs, inputs, **options)
+
+    with Environment.open(tmp_path, background=False) as environment:
+        tables = Tables3(environment, history)
+        tables.write(0, 1)
+        flow, reader = maintain_view(environment, "view", relation, list(tables.readers.values()), Watching())
+        flow.tick()
+        tables.write(1, 300)
+        environment.downgrade(reader, Antichain(298))
+        seen.clear()
+        flow.tick()
+        assert seen[0] <= 3, "the time before, and the two that can be read"
+        check(environment, flow, history, range(298, 300))

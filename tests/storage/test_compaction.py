@@ -69,6 +69,14 @@ def test_small_batches_are_merged_when_there_are_many() -> None:
     assert work is not None and len(work.inputs) == compaction.SMALLEST_FAN_IN
 
 
+def test_negative_updates_with_nothing_to_cancel_are_left_alone() -> None:
+    waiting = batch(0, 10**9, retractions=100, since=3)
+    assert compaction.plan(shard(waiting, since=8), {}) is None
+    assert compaction.plan(shard(waiting, batch(1, 100, retractions=100), since=8), {}) is None
+    work = compaction.plan(shard(waiting, batch(1, 100), since=8), {})
+    assert work is not None and work.inputs == (0, 1), "half of these may cancel"
+
+
 def test_a_large_batch_is_left_alone_by_small_ones() -> None:
     large, small = batch(0, 10**9), [batch(n, 100) for n in range(1, 70)]
     work = compaction.plan(shard(large, *small), {})

@@ -298,3 +298,19 @@ def test_subscriptions_end_from_either_side(environment: Environment) -> None:
         second.next(0)
     with pytest.raises(CapabilityInvalid):
         environment.subscribe(read)
+
+
+def test_everything_is_known_where_nothing_can_be_read(environment: Environment) -> None:
+    """Readers went beyond the writer: no time can be read, and what is there is known all the same."""
+    read, write = environment.create("u1", SCHEMA)
+    environment.append(write, large(3), Antichain(5))
+    environment.downgrade(read, Antichain(9))
+    environment.maintenance.run()
+    with pytest.raises(NotReadable):
+        environment.contents("u1", 4)
+    with environment.everything("u1") as selection:
+        assert selection.contents().num_rows == ROWS
+        assert sum(piece.num_rows for piece in selection.chunks(9)) == ROWS
+    environment.drop(environment.present("u1", read.token))
+    with pytest.raises(NotReadable, match="can no longer be read"):
+        environment.everything("u1")

@@ -12,21 +12,28 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everview.adapter.catalog.items import Event, Item, is_maintained
 from everview.adapter.catalog.store import CatalogStore
 from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, as_sql_errors
 from everview.adapter.execute.sourcing import feeder_of
+from everview.adapter.execute.streams import forget_lost_sources, forget_source
 from everview.adapter.maintenance import Maintenance, ScheduledDataflows
+from everview.adapter.pacemaker import Pacemaker
 from everview.adapter.peek import LOCAL_UPDATES_MAX, Peeks
 from everview.adapter.planner import Planner
+from everview.adapter.replacement import Replacements
 from everview.adapter.serving import IndexLookups, ServedIndex
 from everview.adapter.session import CoordinatorSession
+from everview.adapter.sinks.contract import DeliveryStatus
+from everview.adapter.sinks.manager import Sinks
+from everview.adapter.stream_feeder import StreamFeeder, StreamStatus
 from everview.adapter.surroundings import Surroundings
-from everview.adapter.system.relation import SessionInfo, SubscriptionInfo
+from everview.adapter.system.relation import SessionInfo, StagedChange, SubscriptionInfo
 from everview.adapter.timeline import Timeline
 from everview.adapter.timestamps import Timestamps
+from everview.compute.dataflow import is_awake, is_errors_id
 from everview.compute.engine.contract import Batch, Engine, Steps
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.spark.session import Spark, start_in_background
@@ -38,9 +45,11 @@ from everview.storage.contract import Command, Drop, Frontiers, GlobalId
 from everview.storage.environment import Environment, wall_clock_ms
 from everview.storage.errors import StorageError, UnknownId
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 SESSIONS_MAX = 1_000
 SUBSCRIPTIONS_MAX = 1_000
-TICK_S = 1.0  # how often the timeline moves for those who watch it while nobody writes
 _COLLECTION = re.compile(r"u[0-9]+")
 
 
@@ -75,6 +84,7 @@ class Coordinator:
         environment: Environment,
         *,
         spark: Future[Spark] | None = None,
+        engine: Engine | None = None,
         clock: Callable[[], int] = wall_clock_ms,
         maintenance: Maintenance | None = None,
         local_updates_max: int = LOCAL_UPDATES_MAX,
@@ -82,24 +92,33 @@ class Coordinator:
     ) -> None:
         self.environment = environment
         self._spark = spark
-        self._engine: Engine | None = None if spark is None else SparkWhenReady(spark)
+        self._engine: Engine | None = engine or (None if spark is None else SparkWhenReady(spark))
         self.timeline = Timeline(environment, clock)
         self.catalog = CatalogStore(environment, lambda: self.timeline.now_ms)
         self.maintenance = maintenance or ScheduledDataflows(environment, self._engine or LocalEngine())
-        self.timestamps = Timestamps(environment, self.timeline, self.maintenance, self._ask_source)
-        self._feeders: dict[GlobalId, Feeder] = {}
+        self.timestamps = Timestamps(environment, self.timeline, self.maintenance, self.ask_source)
+        self._feeders: dict[GlobalId, Feeder | StreamFeeder] = {}
         self.planner = Planner()
         self.indexes = IndexLookups()
         self.peeks = Peeks(environment, self.indexes, self, lambda: self._engine, local_updates_max=local_updates_max)
+        self.sinks = Sinks(environment, self.peeks.check_errors, self.bulk_spark)
+        self.replacements = Replacements(self)
         self._sessions: dict[int, CoordinatorSession] = {}
         self._subscriptions: dict[int, SubscriptionInfo] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._resume()
-        self._ticker = threading.Thread(target=self._tick, name="everview-timeline", daemon=True)
+        self.pacemaker = Pacemaker(
+            environment,
+            self.timeline,
+            self.maintenance,
+            watched=self._watched,
+            ask=self._ask_sources,
+            each_second=self._each_second,
+        )
         if ticking:
-            self._ticker.start()
+            self.pacemaker.start()
 
     @classmethod
     def open(
@@ -162,11 +181,12 @@ class Coordinator:
         self._closed.set()
         for session in list(self._sessions.values()):
             session.close()
+        self.replacements.close()
         for feeder in set(self._feeders.values()):
             feeder.close()
+        self.sinks.close()
         self.maintenance.close()
-        if self._ticker.is_alive():
-            self._ticker.join(timeout=5)
+        self.pacemaker.close()
         self.environment.close()
 
     def __enter__(self) -> Coordinator:
@@ -208,30 +228,42 @@ class Coordinator:
             return
         items = self.catalog.state.items.values()
         parts = {each.source["table"]: each for each in items if each.source.get("of") == item.id} or {"": item}
-        feeder = feeder_of(self.environment, lambda: self.timeline.now_ms, item, parts)
+        feeder = feeder_of(self.environment, self.timeline, item, parts, self.bulk_spark)
         for each in parts.values():
             self._feeders[each.id] = feeder
         self._feeders[item.id] = feeder
         feeder.start()
 
     def stop_feeding(self, item: Item) -> None:
-        """Feed a source no longer."""
+        """Feed a source, or from a sink, no longer."""
+        self.sinks.halt(item)
         feeder = self._feeders.pop(item.id, None)
         if feeder is not None:
             feeder.close()
 
-    def _ask_source(self, id: GlobalId) -> None:
+    def bulk_spark(self) -> SparkSession | None:
+        """Spark's session for much at once, if it has started."""
+        spark = self._spark
+        return spark.result().bulk if spark is not None and self.ready() else None
+
+    def ask_source(self, id: GlobalId) -> None:
+        """Let a source, if it is one, become complete up to the present."""
         feeder = self._feeders.get(id)
         if feeder is not None:
             feeder.ask()
 
-    def dropped(self, item: Item) -> None:
-        """An item is no longer in the catalog."""
+    def dropped(self, item: Item) -> str | None:
+        """An item is no longer in the catalog; tells what of it could not be removed elsewhere."""
         if item.kind == "index":
             self.indexes.remove(item.id)
         if is_maintained(item):
             self.maintenance.release(item.id)
+        self.replacements.gone(item.id)
+        left = self.sinks.dropped(item)
+        if item.kind == "source":
+            forget_source(self.environment, item)
         self.environment.wake()
+        return left
 
     def discard(self, id: GlobalId) -> None:
         """Stop maintaining what no catalog knows of: the view of a subscription."""
@@ -265,6 +297,19 @@ class Coordinator:
             return True
         return frontiers.upper.only > self.environment.shard(item.id).spec.initial
 
+    def sink_status(self, id: GlobalId) -> DeliveryStatus | None:
+        """Where a sink stands."""
+        return self.sinks.status(id)
+
+    def source_status(self, id: GlobalId) -> StreamStatus | None:
+        """Where a source that reads a change stream stands."""
+        feeder = self._feeders.get(id)
+        return feeder.status() if isinstance(feeder, StreamFeeder) else None
+
+    def staged_change(self, item: Item) -> StagedChange | None:
+        """What applying a replacement would change, if that is known."""
+        return self.replacements.change(item)
+
     def events(self) -> list[Event]:
         """The audit log."""
         return self.catalog.events()
@@ -279,8 +324,12 @@ class Coordinator:
 
     def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
         """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
+        keepers = self.maintenance.keepers()
         for id in self.environment.ids():
             owner, _, name = id.partition(".")
+            owner = keepers.get(owner, owner)
+            if is_errors_id(id) and not is_awake(self.environment, id):
+                continue
             if name and owner in self.catalog.state.items:
                 batches = self.environment.shard(id).batches.values()
                 yield owner, name, sum(each.rows for each in batches), sum(each.size_bytes for each in batches)
@@ -306,13 +355,18 @@ class Coordinator:
                 self.serve(item, on, self.planner.keys(catalog, on, item.keys, around))
         self._remove_leftovers()
         for item in catalog.items.values():
+            if item.automatic:
+                self.replacements.apply_when_hydrated(item)
+        for item in catalog.items.values():
             if item.kind == "source":
                 self.feed(item)
+        self.sinks.resume(catalog)
 
     def _remove_leftovers(self) -> None:
         """Collections that are in no catalog, and capabilities that nobody knows of."""
         items = self.catalog.state.items
-        known = self.maintenance.tokens()
+        known = self.maintenance.tokens() | self.sinks.tokens(items.values())
+        forget_lost_sources(self.environment, items)
         for item in items.values():
             known |= {token for token in (item.reader, item.writer) if token is not None}
         commands: list[Command] = []
@@ -321,21 +375,24 @@ class Coordinator:
             if not _COLLECTION.fullmatch(owner):
                 continue
             held = self.environment.shard(id).held
-            lost = [token for token in held if owner not in items or token not in known]
+            lost = [token for token in held if token not in known]
             commands += [Drop(self.environment.present(id, token)) for token in lost]
         if commands:
             self.environment.commit(*commands)
 
-    def _tick(self) -> None:
-        while not self._closed.wait(TICK_S):
-            try:
-                # Subscribers are told that time goes on; and what sources bring is forgotten as the timeline moves.
-                if self._subscriptions or self._feeders:
-                    self.timeline.advance(self.timeline.now_ms)
-                self.indexes.refresh(self.timeline.history)
-            except StorageError:
-                if self._closed.is_set():
-                    return
+    def _watched(self) -> bool:
+        """Whether someone waits for changes as they happen."""
+        return bool(self._subscriptions) or any(item.kind == "sink" for item in self.catalog.state.items.values())
+
+    def _ask_sources(self) -> None:
+        for feeder in set(self._feeders.values()):
+            feeder.ask()
+
+    def _each_second(self) -> None:
+        # Subscribers are told that time goes on; and what sources bring is forgotten as the timeline moves.
+        if self._subscriptions or self._feeders:
+            self.timeline.advance(self.timeline.now_ms)
+        self.indexes.refresh(self.timeline.history)
 
 
 def open_adapter(path: str | PathLike[str], **options: Any) -> Coordinator:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from everview.cdc import errors as cdc
 from everview.compute.engine.contract import EngineError, EvaluationFailed, NotSupported
 from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError
+from everview.flow import errors as flow
 from everview.storage import errors as storage
 
 ACTIVE_TRANSACTION, NO_ACTIVE_TRANSACTION, FAILED_TRANSACTION = "25001", "25P01", "25P02"
@@ -25,7 +27,7 @@ COMPLETION_UNKNOWN, INVALID_AUTHORIZATION, UNDEFINED_DATABASE, INSUFFICIENT_PRIV
     "3D000",
     "42501",
 )
-INVALID_TIMESTAMP = "22008"
+INVALID_TIMESTAMP, CONNECTION_FAILURE = "22008", "08006"
 
 _STORAGE: tuple[tuple[type[storage.StorageError], str], ...] = (
     (storage.StorageFull, DISK_FULL),
@@ -37,6 +39,24 @@ _STORAGE: tuple[tuple[type[storage.StorageError], str], ...] = (
     (storage.NotReadable, OBJECT_NOT_READY),
     (storage.UnknownId, UNDEFINED_OBJECT),
     (storage.Determinate, "58030"),
+)
+# Of sinks and change streams: what was asked for, what the data hold, and what the other side does not do.
+_DELIVERY: tuple[tuple[type[EverviewError], str], ...] = (
+    (flow.InvalidMaterialization, INVALID_PARAMETER_VALUE),
+    (flow.NullKey, NOT_NULL_VIOLATION),
+    (flow.DuplicateKey, "23505"),
+    (flow.Retracted, "23000"),
+    (flow.ReductionFailed, "22000"),
+    (flow.HistoryLost, OBJECT_NOT_READY),
+    (flow.FencedOff, "55006"),
+    (flow.DriverFailed, CONNECTION_FAILURE),
+    (flow.ProtocolViolation, "08P01"),
+    (flow.MissingLibrary, "0A000"),
+    (cdc.InvalidUse, INVALID_PARAMETER_VALUE),
+    (cdc.SchemaDiffers, "42804"),
+    (cdc.TransportFailed, CONNECTION_FAILURE),
+    (cdc.TooMuchOpen, PROGRAM_LIMIT),
+    (cdc.CdcError, "22000"),
 )
 
 
@@ -52,7 +72,7 @@ def sql_error(error: Exception) -> SqlError:
 
 
 def _state(error: EverviewError) -> str:
-    for kind, state in _STORAGE:
+    for kind, state in (*_STORAGE, *_DELIVERY):
         if isinstance(error, kind):
             return state
     if isinstance(error, NotSupported):

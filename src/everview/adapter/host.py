@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system import functions as system
-from everview.compute.ir.scalar import Call, Literal
+from everview.compute.functions.temporal import now
+from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import (
     BOOLEAN,
     DATE,
     INT4,
     INT8,
-    MZ_TIMESTAMP,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -40,8 +40,11 @@ class SessionHost:
         surroundings: Surroundings,
         types: ParameterTypes | None = None,
         values: Sequence[Literal] | None = None,
+        *,
+        stored: bool = False,
     ) -> None:
         self._surroundings = surroundings
+        self._stored = stored  # the text is that of a view, of which whoever runs the statement sees nothing
         self._types, self._values = types, values
         self.asked: set[str] = set()  # functions whose answer depends on the session or the moment
 
@@ -57,6 +60,10 @@ class SessionHost:
         """A function of the session, or one of the system that looks into the catalog."""
         if name in _ALIASES:
             return call(_ALIASES[name], args, position)
+        if name in _TIMES:
+            if args:
+                raise SqlError("42883", f"function {name} takes no arguments", position=position)
+            return now(None if self._stored else position)
         own = _SESSION.get(name)
         if own is not None:
             self.asked.add(name)
@@ -145,10 +152,6 @@ def _now(around: Surroundings, args: Sequence[Any], position: int | None) -> Any
     return Literal(around.now.astimezone(UTC), TIMESTAMPTZ)
 
 
-def _mz_now(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
-    return Call(system.MZ_NOW, (), MZ_TIMESTAMP)
-
-
 _user = _text(lambda around: around.user)
 _database = _text(lambda around: around.database)
 _SESSION: Mapping[str, Own] = {
@@ -170,6 +173,6 @@ _SESSION: Mapping[str, Own] = {
     "current_date": lambda around, args, position: Literal(_local(around).date(), DATE),
     "localtime": lambda around, args, position: Literal(_time_of_day(around), TIME),
     "current_time": lambda around, args, position: Literal(_time_of_day(around), TIME),
-    "mz_now": _mz_now,
-    "mz_logical_timestamp": _mz_now,
 }
+# The time of the statement, whichever that is: it is put in their place when the statement has one.
+_TIMES = ("mz_now", "mz_logical_timestamp")

@@ -7,17 +7,20 @@ complete for ever.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from everview.compute.dataflow import Dataflow, maintain_view, resume
+from everview.compute.dataflow import Dataflow, Held, errors_id, maintain_view, note_of, resume
+from everview.compute.difference import Difference
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.handover import Handover, hand_over
 from everview.compute.ir.relation import Relation
 from everview.compute.scheduler import Scheduler
 from everview.errors import EverviewError
 from everview.storage.contract import GlobalId, ReadCapability
 from everview.storage.environment import Environment
+from everview.storage.errors import StorageError
 
 # A tick that fails once may have been unlucky; one that fails again is what readers are told of.
 FAILURES_TOLD = 2
@@ -46,12 +49,43 @@ class Maintenance(Protocol):
         """Let go of all that a view held that was stopped."""
         ...
 
+    def limit(self, id: GlobalId, upper: int | None) -> None:
+        """Let a view go no further than this for a while; None: as far as it can."""
+        ...
+
+    def idle(self, id: GlobalId) -> bool:
+        """Whether nothing of the view is being computed."""
+        ...
+
+    def hand_over(
+        self, old: GlobalId, new: GlobalId, difference: Difference, at: int, commit: Callable[[Handover], object]
+    ) -> None:
+        """Let what keeps `new` go on keeping `old`, from time `at`; both were stopped, and still are if this fails."""
+        ...
+
+    def keepers(self) -> Mapping[GlobalId, GlobalId]:
+        """Under which ids the state of views is kept that were handed over, and whose it is."""
+        ...
+
     def tokens(self) -> set[str]:
         """The tokens of all capabilities that the views live by."""
         ...
 
     def error(self, id: GlobalId) -> EverviewError | None:
         """Why the view cannot go on, if it cannot."""
+        ...
+
+    def dues(self) -> list[int]:
+        """For each view in which rows come and go by themselves: when that is next."""
+        ...
+
+    def settled(self, id: GlobalId, time: int) -> bool:
+        """Whether nothing of the view comes or goes by itself up to and including `time`."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """A number that grows whenever `dues` may have changed."""
         ...
 
     def close(self) -> None:
@@ -66,6 +100,7 @@ class ScheduledDataflows:
         self._environment, self._engine = environment, engine
         self._scheduler = Scheduler(environment)
         self._stopped: dict[GlobalId, Dataflow] = {}
+        self._complete: set[str] = set()  # tokens of what is read of views that are complete
 
     def install(self, id: GlobalId, plan: Relation, inputs: Sequence[ReadCapability]) -> ReadCapability:
         """Make the collection and begin to keep it."""
@@ -80,8 +115,11 @@ class ScheduledDataflows:
 
     def resume(self, id: GlobalId, plan: Relation) -> None:
         """Go on keeping a view."""
-        if self._environment.frontiers(id).upper.empty:
-            return  # complete
+        if self._environment.frontiers(id).upper.empty:  # complete
+            note = self._environment.get(note_of(id))
+            read = None if note is None else Held.decoded(note).outputs.get(errors_id(id), (None, ""))[0]
+            self._complete |= {read} if read is not None else set()
+            return
         flow = resume(self._environment, id, plan, self._engine)
         if flow.inputs:
             self._scheduler.add(flow)
@@ -118,16 +156,59 @@ class ScheduledDataflows:
 
     def tokens(self) -> set[str]:
         """The tokens of all capabilities that the views live by."""
-        found: set[str] = set()
+        return self._complete.union(*(flow.tokens for flow in self._scheduler.dataflows()))
+
+    def limit(self, id: GlobalId, upper: int | None) -> None:
+        """Let a view go no further than this for a while."""
         for flow in self._scheduler.dataflows():
-            found |= set(flow._held.inputs.values())
-            found |= {token for pair in flow._held.outputs.values() for token in pair if token is not None}
-        return found
+            if flow.id == id:
+                flow.limit = upper
+        self._environment.wake()
+
+    def idle(self, id: GlobalId) -> bool:
+        """Whether nothing of the view is being computed."""
+        status = self._scheduler.status(id)
+        return status is None or status.running_since is None
+
+    def hand_over(
+        self, old: GlobalId, new: GlobalId, difference: Difference, at: int, commit: Callable[[Handover], object]
+    ) -> None:
+        """Let what keeps the view `new` go on keeping `old`."""
+        handover = hand_over(self._environment, self._stopped[old], self._stopped[new], difference, at)
+        commit(handover)
+        del self._stopped[old], self._stopped[new]
+        self._scheduler.add(handover.dataflow)
+
+    def keepers(self) -> Mapping[GlobalId, GlobalId]:
+        """Under which ids the state of views is kept that were handed over, and whose it is."""
+        return {flow.held.state: flow.id for flow in self._scheduler.dataflows() if flow.held.state is not None}
 
     def error(self, id: GlobalId) -> EverviewError | None:
         """Why the view cannot go on."""
         status = self._scheduler.status(id)
         return None if status is None or status.failures < FAILURES_TOLD else status.error
+
+    def dues(self) -> list[int]:
+        """For each view in which rows come and go by themselves: when that is next."""
+        found = []
+        for flow in self._scheduler.dataflows():
+            try:
+                due = flow.next_due
+            except StorageError:
+                continue  # dropped a moment ago
+            if due is not None:
+                found.append(due)
+        return found
+
+    def settled(self, id: GlobalId, time: int) -> bool:
+        """Whether nothing of the view comes or goes by itself up to and including `time`."""
+        flow = self._scheduler.dataflow(id)
+        return id not in self._stopped if flow is None else flow.settled(time)
+
+    @property
+    def changes(self) -> int:
+        """A number that grows whenever `dues` may have changed."""
+        return self._scheduler.changes
 
     def close(self) -> None:
         """Stop."""

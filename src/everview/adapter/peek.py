@@ -19,7 +19,7 @@ from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.functions import looking_into
 from everview.adapter.system.relation import Live, View
 from everview.adapter.system.relations import BY_ID
-from everview.compute.dataflow import errors_id
+from everview.compute.dataflow import errors_id, is_awake
 from everview.compute.engine.contract import Batch, Engine, EvaluationFailed, NotSupported, Parts
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Row, Rows, plain, rows_of
@@ -120,6 +120,8 @@ class Peeks:
     def check_errors(self, id: GlobalId, time: int, upper: int | None = None) -> None:
         """Raise if the view cannot be read at a time, or up to `upper`: some row of it could not be computed."""
         errors = errors_id(id)
+        if not is_awake(self._environment, errors):
+            return  # it never failed
         try:
             with self._environment.contents(errors, time) as selection:
                 found = rows_from_arrow(selection.contents(), ERROR_SCHEMA)

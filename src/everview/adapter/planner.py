@@ -14,10 +14,11 @@ from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import WRONG_OBJECT_TYPE
 from everview.adapter.host import SessionHost
 from everview.adapter.surroundings import Surroundings
-from everview.adapter.system.functions import MZ_NOW, looking_into
+from everview.adapter.system.functions import looking_into
 from everview.adapter.system.relation import SystemRelation
 from everview.adapter.system.relations import BY_ID, RELATIONS
 from everview.adapter.templates import TemplateHost, Templates, filled
+from everview.compute.functions.temporal import MZ_NOW
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import all_scalars, map_scalars
 from everview.compute.ir.relation import Relation
@@ -228,7 +229,7 @@ class Planner:
                 self._views.move_to_end(key)
                 return self._views[key]
         assert item.query is not None
-        host = SessionHost(around)
+        host = SessionHost(around, stored=True)
         names = Names(around)
         with _binding(host, around):
             plan = sql.plan(item.query, names)

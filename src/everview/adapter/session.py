@@ -20,6 +20,7 @@ from everview.adapter.execute.describe import described
 from everview.adapter.execute.dispatch import execute
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.moments import moment_of
+from everview.adapter.secrets import shown_statement
 from everview.adapter.settings import Settings, search_path
 from everview.adapter.statements import nodes
 from everview.adapter.statements.lexer import split
@@ -273,7 +274,8 @@ class CoordinatorSession:
     def info(self) -> SessionInfo:
         """The session as others see it."""
         application = self.settings.get("application_name")
-        return SessionInfo(self.number, self.user, self.database, application, self._connected_ms, self._running)
+        running = None if self._running is None else shown_statement(self._running)
+        return SessionInfo(self.number, self.user, self.database, application, self._connected_ms, running)
 
     def columns_of_cursor(self, name: str) -> tuple[Column, ...] | None:
         """What a cursor gives, if there is one."""

@@ -18,6 +18,7 @@ from everview.adapter.contract import Column, Row
 from everview.adapter.envelopes import Envelope
 from everview.adapter.errors import UNDEFINED_OBJECT, as_sql_errors
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.planner import speaks_of_time
 from everview.adapter.results import BATCH_ROWS
 from everview.adapter.statements import nodes
 from everview.adapter.timeline import Hold, Timeline
@@ -69,7 +70,8 @@ def split_key(statement: nodes.Subscribe, data: Sequence[Column]) -> tuple[list[
 def is_linear(relation: Relation) -> bool:
     """Whether the query works row by row on one relation, so that its changes are those of the relation's changes."""
     parts = list(ir.walk(relation))
-    return all(isinstance(part, _LINEAR) for part in parts) and sum(isinstance(part, ir.Get) for part in parts) == 1
+    by_row = all(isinstance(part, _LINEAR) for part in parts) and not speaks_of_time(relation)
+    return by_row and sum(isinstance(part, ir.Get) for part in parts) == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,6 @@ def _by_time(changes: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     order = np.argsort(times, kind="stable")
     ordered = changes.take(pa.array(order))
     distinct, starts = np.unique(times[order], return_index=True)
-    ends: list[Any] = [*starts[1:], len(times)]
+    ends: list[Any] = [*starts[1:], len(times)][: len(starts)]  # none, if there are no changes
     for time, start, end in zip(distinct, starts, ends, strict=True):
         yield int(time), ordered.slice(int(start), int(end) - int(start))

@@ -1,9 +1,9 @@
 """At which time a statement reads: the rules of the timeline for a set of collections; EXPLAIN TIMESTAMP shows it.
 
-A strictly serializable read is at the latest closed time of the timeline, or later: not before any input's `since`, at
-the wall clock's time if the statement speaks of its time, and, where sources are among what the inputs are made from,
-at the latest time for which they are complete. A serializable read is at the latest time for which all of its inputs
-are complete now. AS OF is a time of its own.
+A strictly serializable read is at the latest closed time of the timeline, or later: not before any input's `since`; at
+the wall clock's time if the statement speaks of its time, or some of what it reads comes or goes by itself until then;
+and, where sources are among what the inputs are made from, at the latest time for which they are complete. A
+serializable read is at the latest time for which all of its inputs are complete now. AS OF is a time of its own.
 """
 
 from __future__ import annotations
@@ -145,7 +145,20 @@ class Timestamps:
         roots = {root for id in wanted.inputs if id in catalog.items for root in catalog.roots(id)}
         sources = [id for id in roots if catalog.items[id].kind == "source"]
         latest = min((each.upper - 1 for each in self.inputs(sources)), default=0)
-        return now if wanted.needs_now else min(latest, now)
+        needs_now = wanted.needs_now or not self._settled(wanted.inputs, now, catalog)
+        return now if needs_now else min(latest, now)
+
+    def _settled(self, ids: Iterable[GlobalId], time: int, catalog: Catalog) -> bool:
+        """Whether no row of these, or of what they are made from, comes or goes by itself up to `time`."""
+        below, seen = list(ids), set(ids)
+        while below:
+            id = below.pop()
+            if not self._maintenance.settled(id, time):
+                return False
+            depends = catalog.items[id].depends if id in catalog.items else ()
+            below += [each for each in depends if each not in seen]
+            seen.update(depends)
+        return True
 
     def _complete(self, id: GlobalId, time: int) -> bool:
         return time < _number(self._environment.frontiers(id).upper)

@@ -39,8 +39,8 @@ def file_name(first: int, writer: str, number: str, suffix: str) -> str:
 class Folder:
     """The files of one stream."""
 
-    def __init__(self, url: str, *, read_only: bool = False) -> None:
-        self.url = url
+    def __init__(self, url: str, *, read_only: bool = False, suffixes: tuple[str, ...] = SUFFIXES) -> None:
+        self.url, self._suffixes = url, suffixes
         self._blob: Blob = open_blob(url, read_only)
 
     def files(self) -> list[BlobInfo]:
@@ -48,7 +48,7 @@ class Folder:
         found = []
         for info in self._blob.list():
             hidden = any(word.startswith(("_", ".")) for word in info.key.split("/"))
-            if not hidden and info.key.endswith(SUFFIXES):
+            if not hidden and info.key.endswith(self._suffixes):
                 found.append(info)
             if len(found) > FILES_MAX:
                 raise InvalidUse(f"more than {FILES_MAX} files in {self.url}", hint="remove old ones")
@@ -190,6 +190,10 @@ class Inlet(Protocol):
         """What to save, and what to remove, now that all before `frontier` is reported; None is the end."""
         ...
 
+    def close(self) -> None:
+        """Let go of the place."""
+        ...
+
 
 class FolderInlet:
     """Polls a folder."""
@@ -250,6 +254,9 @@ class FolderInlet:
             self._spent[name] = size
             changes[name] = str(size).encode()
         return changes
+
+    def close(self) -> None:
+        self.folder.close()
 
     def _known_size(self, name: str) -> int | None:
         if name in self.open:

@@ -21,6 +21,7 @@ from everview.cdc.rows import Row
 
 try:
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 except ImportError as missing:
     raise InvalidUse(
         "streams over Kafka need the confluent-kafka library", hint="install it: pip install 'everview[kafka]'"
@@ -31,6 +32,32 @@ FLUSH_S = 60.0
 POLL_S = 0.2
 POLL_MESSAGES = 10_000
 OPEN_MESSAGES_MAX = 1_000_000
+ADMIN_S = 10.0
+
+
+def topic_exists(config: Mapping[str, Any], topic: str) -> bool:
+    """Whether there is such a topic."""
+    client = AdminClient(dict(config))  # kept in a name: it ends what it has begun when it is let go
+    try:
+        return topic in client.list_topics(timeout=ADMIN_S).topics
+    except KafkaException as error:
+        raise TransportFailed("the brokers do not answer", detail=str(error.args[0])) from error
+
+
+def make_topic(config: Mapping[str, Any], topic: str) -> None:
+    """Make a topic, unless it is there, with as many partitions as the brokers think right."""
+    if topic_exists(config, topic):
+        return
+    client = AdminClient(dict(config))
+    try:
+        for made in client.create_topics([NewTopic(topic)]).values():
+            made.result(ADMIN_S)
+    except (KafkaException, TimeoutError) as error:
+        cause = error.args[0] if error.args else "the brokers do not answer"
+        if isinstance(cause, KafkaError) and cause.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        hint = "make it by other means, and say CREATE_TOPICS false"
+        raise TransportFailed(f"topic {topic} cannot be made", detail=str(cause), hint=hint) from error
 
 
 class KafkaOutlet:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,6 +70,25 @@ def covered_by(folder: Folder, schema: StreamSchema) -> Frontier:
     return tracker.covered
 
 
+def held_token(environment: Environment, name: str) -> tuple[GlobalId, str] | None:
+    """The collection that a sink reads, and the token of the capability by which it does."""
+    saved = environment.get(_key(name))
+    if saved is None:
+        return None
+    state = json.loads(saved)
+    return state["id"], state["token"]
+
+
+def let_go(environment: Environment, name: str) -> list[Command]:
+    """The commands that drop a sink with what it holds; what it has written stays."""
+    found = held_token(environment, name)
+    if found is None:
+        return []
+    id, token = found
+    held = [Drop(environment.present(id, token))] if token in environment.shard(id).held else []
+    return [*held, Put(_key(name), None)]
+
+
 class Sink:
     """A stream that is being written; made by `create` or, when it is there already, by `resume`."""
 
@@ -99,11 +118,12 @@ class Sink:
         joined: Frontier = START,
         bulk: BulkWriter | None = None,
         bulk_bytes: int = BULK_BYTES,
+        also: Sequence[Command] = (),
     ) -> Sink:
         """Write the contents at `start`, by default the capability's frontier, and from then on all changes.
 
         With `joined`, how far others have written the stream already, all changes from there on. The capability that is
-        offered stays the caller's.
+        offered stays the caller's. `also` are commands for the same durable step, such as the entry in a catalog.
         """
         if environment.get(_key(name)) is not None:
             raise InvalidUse(f"sink {name} exists already", hint="resume it")
@@ -119,7 +139,7 @@ class Sink:
             raise InvalidUse(f"sink {name} would leave a gap", detail=detail, hint="start a stream of its own")
         (held,) = environment.commit(Clone(capability))
         state = {"id": held.id, "token": held.token, "next": first, "snapshot": not joins, "updates": 0}
-        environment.commit(Downgrade(held, Antichain(hold)), Put(_key(name), json.dumps(state).encode()))
+        environment.commit(Downgrade(held, Antichain(hold)), Put(_key(name), json.dumps(state).encode()), *also)
         return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes)
 
     @classmethod
@@ -153,6 +173,16 @@ class Sink:
         upper = self._environment.frontiers(self.id).upper
         written = START if self._snapshot else to_frontier(self._next)
         return SinkStatus(self.name, self.id, written, upper, self._updates_total)  # type: ignore[arg-type]
+
+    def due(self) -> bool:
+        """Whether there is anything to write beyond that time has passed."""
+        upper = from_frontier(self._environment.frontiers(self.id).upper)
+        if upper <= self._next:
+            return False
+        if self._snapshot or upper == FOREVER:
+            return True
+        with self._environment.changes(self.id, self._next, upper) as selection:
+            return selection.rows_max > 0
 
     def step(self, until: int | None = None) -> bool:
         """Write all that is complete, or up to `until`; false if there was nothing to write."""

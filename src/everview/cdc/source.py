@@ -39,6 +39,7 @@ POLL_BYTES = 256 << 20
 BULK_BYTES = 128 << 20  # from here on Spark reads files that are new, where there is one
 BAD_KEPT = 100
 BAD_BYTES_KEPT = 4096
+FORGOTTEN_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,24 @@ def _key(name: str) -> str:
 
 def _spent_key(name: str, piece: str = "") -> str:
     return f"cdc/spent/{name}/{piece}"
+
+
+def entry(name: str, id: GlobalId, token: str) -> Put:
+    """What makes a source of a collection that is there, whose writer has this token: for a commit of the caller's."""
+    state = {"id": id, "token": token, "frontier": 0, "updates": 0}
+    return Put(_key(name), json.dumps(state).encode())
+
+
+def forget(environment: Environment, name: str) -> None:
+    """Remove what is remembered of a source that was dropped, and with it what it has spent, bit by bit."""
+    keys = [_key(name), *environment.scan(_spent_key(name))]
+    for at in range(0, len(keys), FORGOTTEN_AT_ONCE):
+        environment.commit(*(Put(key, None) for key in keys[at : at + FORGOTTEN_AT_ONCE]))
+
+
+def known(environment: Environment) -> list[str]:
+    """The names of all sources that are remembered."""
+    return [key.removeprefix(_key("")) for key in environment.scan(_key(""))]
 
 
 class Source:
@@ -187,6 +206,14 @@ class Source:
             stalls=tuple(reader.stalls()),
         )
 
+    def use(self, session: SparkSession | None) -> None:
+        """Let Spark read large piles of files from now on, or nobody but this process."""
+        self._session = session
+
+    def close(self) -> None:
+        """Let go of where the stream is read from."""
+        self._inlet.close()
+
     def poll(self, at: int | None = None) -> bool:
         """Read what is new and commit what it closes; gives whether there may be more right now.
 
@@ -199,6 +226,14 @@ class Source:
         more = self._poll_bulk(at) if self._bulk_due() else self._poll(at)
         self._stale = False
         return more
+
+    def advance(self, at: int) -> None:
+        """Let local time go on over `at` without looking for anything new."""
+        if self._stale:
+            self._load()
+        self._stale = True
+        self._commit(None, self._reported, 0, at)
+        self._stale = False
 
     def _poll(self, at: int | None) -> bool:
         tables: list[pa.Table] = []
@@ -254,7 +289,9 @@ class Source:
     def _table(self, updates: list[Update[Row]], at: int | None) -> pa.Table:
         if at is not None:
             updates = [(row, at, diff) for row, _, diff in updates]
-        return table_of(updates, self._schema.data)
+        table = table_of(updates, self._schema.data)
+        # The collection's columns may have other names than the stream's; their order is the same.
+        return table.rename_columns([*table.column_names[:2], *self._environment.shard(self.id).spec.schema.names])
 
     # Many files at once
 

@@ -242,6 +242,9 @@ class Dataflow:
         began = time.perf_counter()
         first = lower == self._start
         deltas = {each: self._input(each, lower, upper, first=first) for each in self._followed()}
+        floor = self._readable_from(lower, upper)
+        if floor > lower:
+            deltas = {each: _advanced(table, floor) for each, table in deltas.items()}
         rows_in = sum(table.num_rows for table in deltas.values())
         read = time.perf_counter()
         changes, looking_s = None, 0.0
@@ -323,6 +326,14 @@ class Dataflow:
     @property
     def _start(self) -> int:
         return self._environment.shard(self.id).spec.initial
+
+    def _readable_from(self, lower: int, upper: int) -> int:
+        """The first time in the tick at which the output may be read: before it one time is as good as another.
+
+        A view that fell behind catches up in one step that way, whatever number of times it missed.
+        """
+        since = self._environment.frontiers(self.id).since
+        return upper - 1 if since.empty else max(lower, min(since.only, upper - 1))
 
     def _input(self, id: GlobalId, lower: int, upper: int, *, first: bool) -> pa.Table:
         """The changes of an input as a timed batch; at the start these are its contents, all at that time."""
@@ -440,6 +451,18 @@ def _timed(table: pa.Table, times: I64) -> pa.Table:
     names = [name for name in table.column_names if not name.startswith("_") and name != "nothing"]
     columns = [pa.array(times, pa.int64()), *(table.column(name) for name in names), table.column(DIFF)]
     return pa.table(columns, names=[*(f"c{index}" for index in range(len(names) + 1)), DIFF])
+
+
+def _advanced(table: pa.Table, floor: int) -> pa.Table:
+    """A timed batch without the times before `floor`, at which updates take place instead."""
+    times = table.column(0).to_numpy()
+    if table.num_rows == 0 or times.min() >= floor:
+        return table
+    names = [TIME, *(f"c{index}" for index in range(1, table.num_columns - 1)), DIFF]
+    advanced = table.set_column(0, TIME, pa.array(np.maximum(times, floor))).rename_columns(names)
+    if len(names) == 2:
+        return advanced.rename_columns(table.column_names)
+    return consolidate(advanced).select(names).rename_columns(table.column_names)
 
 
 def _as_errors(table: pa.Table) -> pa.Table:

@@ -1,45 +1,36 @@
-"""What the demo shows: at a terminal a table that is redrawn in place, elsewhere a line every second."""
+"""What the demo shows: at a terminal a picture that is redrawn in place, elsewhere a line now and then."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from rich import box
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from everview.demo.generator import BIDS, SCHEMAS
-from everview.demo.workload import Follower, Writer
+from everview.demo.proof import Check
+from everview.demo.scenario import TABLES, VIEWS
+from everview.demo.watching import Follower, Standing, Watch
 from everview.storage.contract import Frontier
-from everview.storage.environment import Environment
-from everview.storage.rendering import size_text
 
-DRAW_EVERY_S = 0.125
-LINE_EVERY_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Something that was said to be true, and whether it is."""
-
-    claim: str
-    passed: bool
-    detail: str
+DRAW_EVERY_S = 0.25
+LINE_EVERY_S = 2.0
 
 
 class Display:
-    """Shows the writer, the follower and the collections for as long as it is entered."""
+    """Shows the relations and what subscribers hear, for as long as it is entered."""
 
-    def __init__(self, console: Console, environment: Environment, writer: Writer, follower: Follower) -> None:
-        self._console, self._environment = console, environment
-        self._writer, self._follower = writer, follower
-        self._began = self._next = time.monotonic()
+    def __init__(self, console: Console, watch: Watch, followers: Sequence[Follower]) -> None:
+        self._console, self._watch, self._followers = console, watch, followers
+        self._began = time.monotonic()
+        self._next_line = 0.0
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
 
     def __enter__(self) -> Display:
@@ -49,51 +40,65 @@ class Display:
 
     def __exit__(self, *raised: object) -> None:
         if self._live is not None:
-            self._live.update(self._picture(), refresh=True)
             self._live.stop()
 
-    def tick(self) -> None:
-        """Show how things stand, if it is time to."""
-        if (now := time.monotonic()) < self._next:
-            return
-        self._next = now + (DRAW_EVERY_S if self._live else LINE_EVERY_S)
+    def draw(self) -> None:
+        """Look at how things stand, and show it if it is time to."""
+        standings = self._watch.look()
+        self._watch.remember(standings)
         if self._live is not None:
-            self._live.update(self._picture(), refresh=True)
-        else:
-            self._console.print(self._headline(), soft_wrap=True)
+            self._live.update(self._picture(standings), refresh=True)
+        elif time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + LINE_EVERY_S
+            self._console.print(self._line(standings), soft_wrap=True)
 
-    def _headline(self) -> Text:
-        seconds = time.monotonic() - self._began
-        commits = len(self._writer.times)
-        frontiers = self._environment.frontiers(BIDS)
-        behind_ms = max(0, frontiers.upper.only - self._follower.frontier)
-        return Text(
-            f"{seconds:4.1f} s   {commits:,} commit{'s' * (commits != 1)} ({commits / max(seconds, 0.001):,.0f}/s, "
-            f"{self._writer.latency_ms:.1f} ms each)   {self._writer.updates:,} updates   "
-            f"subscription {behind_ms} ms behind"
-        )
+    def _line(self, standings: list[Standing]) -> str:
+        views = [each for each in standings if each.name not in TABLES]
+        parts = [f"{each.name} {each.behind_ms} ms behind, {each.rate:,.0f} changes/s" for each in views]
+        return f"{time.monotonic() - self._began:5.1f} s   {'   '.join(parts)}"
 
-    def _picture(self) -> RenderableType:
+    def _picture(self, standings: list[Standing]) -> RenderableType:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("collection")
-        for name in ("rows", "readable since", "until before", "batches", "parts", "stored"):
+        table.add_column("relation")
+        table.add_column("what it is")
+        for name in ("readable since", "complete until", "behind", "updates", "per s", "ticks", "ms each"):
             table.add_column(name, justify="right")
-        for id in SCHEMAS:
-            batches = self._environment.shard(id).batches.values()
-            frontiers = self._environment.frontiers(id)
+        shows = {view.name: view.shows for view in VIEWS}
+        for each in standings:
+            ticks = (str(each.ticks), f"{each.tick_ms:,.0f}") if each.name in shows else ()
             table.add_row(
-                id,
-                f"{self._writer.rows[id]:,}",
-                _clock_time(frontiers.since),
-                _clock_time(frontiers.upper),
-                str(len(batches)),
-                str(sum(len(batch.parts) for batch in batches)),
-                size_text(sum(batch.size_bytes for batch in batches)),
+                each.name,
+                shows.get(each.name, "source"),
+                clock_time(each.frontiers.since),
+                clock_time(each.frontiers.upper),
+                f"{each.behind_ms:,} ms",
+                f"{each.updates:,}",
+                f"{each.rate:,.0f}",
+                *ticks,
             )
-        return Group(self._headline(), table)
+        headline = Text(f"{time.monotonic() - self._began:4.1f} s", style="bold")
+        return Group(headline, table, Columns([_rows(each) for each in self._followers], padding=(0, 4)))
 
 
-def _clock_time(frontier: Frontier) -> str:
+def _rows(follower: Follower) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"SUBSCRIBE TO {follower.view}", title_justify="left")
+    names: tuple[str, ...] = {
+        "items": ("item", "bids", "bid", "mean"),
+        "top_buyers": ("name", "id", "bid"),
+    }[follower.view]
+    for number, name in enumerate(names):
+        table.add_column(name, justify="left" if number == 0 else "right")
+    for row in sorted(follower.rows(), key=_order):
+        table.add_row(*(f"{value:,}" if not isinstance(value, str) else value for value in row))
+    return table
+
+
+def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (row[0],) if len(row) > 3 else (-row[-1], row[1])
+
+
+def clock_time(frontier: Frontier) -> str:
+    """A frontier as the time of day."""
     if frontier.empty:
         return "∅"
     return datetime.fromtimestamp(frontier.only // 1000, UTC).strftime(f"%H:%M:%S.{frontier.only % 1000:03d}")
@@ -110,7 +115,7 @@ def busy(console: Console, doing: str) -> Iterator[None]:
         yield
 
 
-def print_checks(console: Console, checks: list[Check]) -> None:
+def print_checks(console: Console, checks: Sequence[Check]) -> None:
     """What was checked: a table at a terminal, else lines."""
     if not console.is_terminal:
         for check in checks:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from everview.flow.contract import DELETE, EXISTS, Binding
 from everview.flow.drivers.contract import Keys
-from everview.flow.errors import DuplicateKey, FlowError, Retracted
+from everview.flow.errors import DuplicateKey, FlowError, NullKey, Retracted
 from everview.flow.keyrange import hashes_of
 from everview.flow.reduction import MISSING, Reducer
 from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, int_column, with_column
@@ -262,7 +262,7 @@ class Reduced(Combiner):
 def _check_keys(binding: Binding, updates: pa.Table) -> None:
     for name in binding.key:
         if updates.column(name).null_count:
-            raise FlowError(
+            raise NullKey(
                 f'field "{name}" of the key is NULL in a row of collection {binding.collection}',
                 hint="filter such rows out in a view, or choose another key",
             )

@@ -2,7 +2,7 @@
 
 * `InvalidMaterialization`: what was asked for cannot be done; nothing was written.
 * `ProtocolViolation`: the runtime or the driver broke a rule of the conversation, named by `rule`.
-* `DuplicateKey`, `Retracted`, `ReductionFailed`: the collection holds what this materialization cannot express.
+* `NullKey`, `DuplicateKey`, `Retracted`, `ReductionFailed`: the collection holds what cannot be delivered so.
 * `HistoryLost`: the endpoint's checkpoint is older than what the collection remembers.
 * `FencedOff`: a newer owner of the same keys took over; nothing was committed here, and nothing will be.
 * `DriverFailed`, `DriverStalled`: the endpoint's fault; the conversation starts anew from the last commit.
@@ -34,6 +34,10 @@ class ProtocolViolation(FlowError):
     def __init__(self, party: Party, rule: str, message: str, *, detail: str | None = None) -> None:
         super().__init__(message, detail=detail)
         self.party, self.rule = party, rule
+
+
+class NullKey(FlowError):
+    """A row of the collection has no value in its key, so it cannot be found again."""
 
 
 class DuplicateKey(FlowError):

@@ -27,13 +27,15 @@ from everview.flow.keyrange import SPLITS_MAX, WHOLE, KeyRange, check_partition
 from everview.flow.recovery_log import RecoveryLog
 from everview.flow.reduction import LAST_WRITE_WINS, Reduction
 from everview.flow.runtime import Limits
-from everview.flow.source import Source
+from everview.flow.source import Readable, Source
 from everview.flow.validation import check_data, check_endpoint, check_spec
-from everview.flow.worker import Worker, WorkerStatus
+from everview.flow.worker import STOP_S, Worker, WorkerStatus
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.shard import FOREVER
 from everview.timely.antichain import Antichain
+
+HALT_S = 10.0  # how long an endpoint that is left for good is waited for
 
 
 @dataclass(frozen=True)
@@ -102,11 +104,18 @@ def make_binding(
 class Materialization:
     """One materialization in one environment."""
 
-    def __init__(self, environment: Environment, driver: Driver, spec: Spec, options: Options) -> None:
-        """Use `create` or `resume`."""
+    def __init__(
+        self,
+        environment: Environment,
+        driver: Driver,
+        spec: Spec,
+        options: Options,
+        readable: Readable | None = None,
+    ) -> None:
+        """Use `create`, `found` or `resume`."""
         self._environment, self._driver, self._spec, self._options = environment, driver, spec, options
         self.name = spec.name
-        self._source = Source(environment, spec.bindings)
+        self._source = Source(environment, spec.bindings, readable=readable)
         self._log = RecoveryLog(environment, spec.name)
         self._lock = threading.RLock()
         self._workers: dict[KeyRange, Worker] = {}
@@ -151,16 +160,38 @@ class Materialization:
         options = options or Options()
         if environment.get(_note(name)) is not None:
             raise InvalidMaterialization(f"materialization {name} exists already")
-        ranges = WHOLE.split(options.splits)
+        WHOLE.split(options.splits)  # raises if there cannot be so many
         opened, spec = cls.validate(environment, name, driver, config, bindings)
+        cls.prepare(opened, spec)
+        return cls.found(environment, opened, spec, options=options, also=also)
+
+    @staticmethod
+    def prepare(driver: Driver, spec: Spec) -> None:
+        """Make what the endpoint needs for a materialization that was validated."""
         try:
-            opened.apply(spec)
+            driver.apply(spec)
         except FlowError as error:
-            raise _hidden(error, opened) from None
+            raise _hidden(error, driver) from None
+
+    @classmethod
+    def found(
+        cls,
+        environment: Environment,
+        driver: Driver,
+        spec: Spec,
+        *,
+        options: Options,
+        readable: Readable | None = None,
+        also: Sequence[Command] = (),
+    ) -> Materialization:
+        """Remember a materialization that was validated and prepared, which may take long; this does not."""
+        if environment.get(_note(spec.name)) is not None:
+            raise InvalidMaterialization(f"materialization {spec.name} exists already")
+        ranges = WHOLE.split(options.splits)
         collections = dict.fromkeys(each.collection for each in spec.bindings)
         note = _noted({id: _reader(environment, id).token for id in collections}, ranges)
-        environment.commit(Put(_note(name), note), *also)
-        return cls(environment, opened, spec, options)
+        environment.commit(Put(_note(spec.name), note), *also)
+        return cls(environment, driver, spec, options, readable)
 
     @classmethod
     def resume(
@@ -172,13 +203,14 @@ class Materialization:
         bindings: Sequence[Binding],
         *,
         options: Options | None = None,
+        readable: Readable | None = None,
     ) -> Materialization:
         """A materialization that was created before, to go on from its last commit."""
         if environment.get(_note(name)) is None:
             raise InvalidMaterialization(f"materialization {name} does not exist")
         opened = open_driver(driver, config)
         spec = check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config))
-        return cls(environment, opened, spec, options or Options())
+        return cls(environment, opened, spec, options or Options(), readable)
 
     # Running
 
@@ -201,21 +233,24 @@ class Materialization:
                 self._state = State.PAUSED
             self._stop()
 
-    def split(self, count: int) -> None:
+    def split(self, count: int, also: Sequence[Command] = ()) -> None:
         """Change the number of ranges; those that run go on from where the ones before them were."""
-        self.set_ranges(WHOLE.split(count))
+        self.set_ranges(WHOLE.split(count), also)
 
-    def set_ranges(self, ranges: Sequence[KeyRange]) -> None:
-        """Change the ranges: they may split, join or cut across those before, whose work is never lost or repeated."""
+    def set_ranges(self, ranges: Sequence[KeyRange], also: Sequence[Command] = ()) -> None:
+        """Change the ranges: they may split, join or cut across those before, whose work is never lost or repeated.
+
+        `also` are commands for the same durable step.
+        """
         checked = check_partition(ranges)
         if len(checked) > SPLITS_MAX:
             raise InvalidMaterialization(f"a materialization has at most {SPLITS_MAX} splits")
         with self._lock:
             running = self._state is State.RUNNING
-            self._stop()
+            self._stop(HALT_S)  # whoever is left behind is fenced off by those who come
             # Until every place has a new owner's word, no more of the past is given up than before.
             lowest = min(self._acknowledged.values(), default=START)
-            self._environment.commit(Put(_note(self.name), _noted(self._tokens, checked)))
+            self._environment.commit(Put(_note(self.name), _noted(self._tokens, checked)), *also)
             self.ranges = checked
             self._acknowledged = dict.fromkeys(checked, lowest)
             if running:
@@ -223,12 +258,31 @@ class Materialization:
 
     def drop(self, also: Sequence[Command] = ()) -> None:
         """Stop, and forget everything but what was delivered. `also` are commands for the same durable step."""
+        self.halt()
+        self._environment.commit(*self.let_go(), *also)
+        self.forget()
+
+    def halt(self) -> None:
+        """Stop for good, or until `start`: an endpoint that does not answer is not waited for.
+
+        A worker that is left behind cannot commit once the materialization is dropped or another has its keys.
+        """
         with self._lock:
-            self._stop()
-            held = [self._environment.present(id, token) for id, token in self._tokens.items()]
-            self._log.forget()
-            self._environment.commit(*map(Drop, held), Put(_note(self.name), None), *also)
-            self._state = State.DROPPED
+            if self._state is State.RUNNING:
+                self._state = State.PAUSED
+            self._stop(HALT_S)
+
+    def let_go(self) -> list[Command]:
+        """The commands that drop it with everything that it holds here; it is halted."""
+        return let_go(self._environment, self.name)
+
+    def hide(self, text: str) -> str:
+        """The text without the endpoint's secrets."""
+        return self._driver.hide(text)
+
+    def forget(self) -> None:
+        """It was dropped, with all that `let_go` names: let the endpoint forget it, too."""
+        self._state = State.DROPPED
         try:
             self._driver.forget(self._spec)
         except FlowError as error:
@@ -247,9 +301,9 @@ class Materialization:
 
     def status(self) -> Status:
         """Where it stands."""
-        with self._lock:
-            splits = tuple(worker.status() for worker in self._workers.values())
-            state = self._state
+        # Without the lock, which is held while an endpoint is waited for.
+        splits = tuple(worker.status() for worker in list(self._workers.values()))
+        state = self._state
         if state is State.RUNNING:
             if any(each.fenced for each in splits):
                 state = State.FENCED
@@ -285,13 +339,14 @@ class Materialization:
             also=self._downgrades,
         )
 
-    def _stop(self) -> None:
+    def _stop(self, wait_s: float = STOP_S) -> None:
         workers, self._workers = list(self._workers.values()), {}
         for worker in workers:
             worker.stop()
         self._environment.wake()
+        deadline = time.monotonic() + wait_s
         for worker in workers:
-            worker.join()
+            worker.join(max(0.0, deadline - time.monotonic()))
 
     def _note_acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:
         self._acknowledged[range] = checkpoint.lowest
@@ -310,6 +365,21 @@ class Materialization:
 
     def __repr__(self) -> str:
         return f"Materialization({self.name!r}, {self._driver.name}, {self._state.value})"
+
+
+def held_tokens(environment: Environment, name: str) -> dict[GlobalId, str]:
+    """The tokens of the capabilities by which a materialization reads its collections, running or not."""
+    note = environment.get(_note(name))
+    return {} if note is None else dict(json.loads(note)["tokens"])
+
+
+def let_go(environment: Environment, name: str) -> list[Command]:
+    """The commands that drop a materialization with everything that it holds here; its workers are stopped."""
+    commands: list[Command] = []
+    for id, token in held_tokens(environment, name).items():
+        if token in environment.shard(id).held:
+            commands.append(Drop(environment.present(id, token)))
+    return [*commands, *RecoveryLog(environment, name).forgetting(), Put(_note(name), None)]
 
 
 def _note(name: str) -> str:

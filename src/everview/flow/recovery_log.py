@@ -84,10 +84,9 @@ class RecoveryLog:
                 f"the keys {row.range} were taken over", detail=f"fence {row.fence} is no longer the last one"
             )
 
-    def forget(self) -> None:
-        """Remove all rows."""
-        with self._lock:
-            self._environment.commit(*(Put(self._key(row.range), None) for row in self.rows()))
+    def forgetting(self) -> list[Command]:
+        """The commands that remove all rows."""
+        return [Put(self._key(row.range), None) for row in self.rows()]
 
     def _key(self, range: KeyRange) -> str:
         return f"{self._prefix}{range}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -25,12 +26,22 @@ from everview.timely.consolidate import DIFF, HASH, TIME, int_column
 
 PASS_BYTES = 64 << 20  # of updates as stored, which are a few times that in memory
 
+# Raises if a collection has no contents at a time: it is a view, and some row of it could not be computed.
+Readable: TypeAlias = Callable[[GlobalId, int], None]
+
 
 class Source:
     """The collections of a materialization."""
 
-    def __init__(self, environment: Environment, bindings: Sequence[Binding], pass_bytes: int = PASS_BYTES) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        bindings: Sequence[Binding],
+        pass_bytes: int = PASS_BYTES,
+        readable: Readable | None = None,
+    ) -> None:
         self._environment, self._bindings, self._pass_bytes = environment, bindings, pass_bytes
+        self._readable = readable
         self.readers = 1  # who reads the same intervals, each for a range of its own
         self._reading = threading.Lock()
         self._last: tuple[tuple[GlobalId, int, int], pa.Table, int] | None = None
@@ -94,6 +105,8 @@ class Source:
 
     def _select(self, binding: Binding, checkpoint: Checkpoint, end: int) -> Selection:
         id, lowest = binding.collection, checkpoint.lowest
+        if self._readable is not None and end > START:
+            self._readable(id, end - 1)
         since = from_frontier(self._environment.frontiers(id).since)
         stale = [frontier for _, frontier in checkpoint.pieces if START < frontier <= since]
         if stale:

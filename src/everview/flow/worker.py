@@ -74,9 +74,9 @@ class Worker:
         """Ask it to stop; `join` waits."""
         self._stopping.set()
 
-    def join(self) -> None:
+    def join(self, timeout_s: float = STOP_S) -> None:
         """Wait until it has stopped."""
-        self._thread.join(STOP_S)
+        self._thread.join(timeout_s)
 
     def status(self) -> WorkerStatus:
         """Where it stands."""

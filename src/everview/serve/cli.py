@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everview import __version__
+from everview.console import HTTP_PORT, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
-from everview.server.run import HTTP_PORT, LOOPBACK, PG_PORT
 
 if TYPE_CHECKING:
     from everview.instance import Instance
@@ -66,7 +66,6 @@ def serve(
     """
     began = time.monotonic()
     # Late, so that the other commands need not load all this.
-    from everview.console import spark_log
     from everview.instance import Folder, Instance, check_java
     from everview.serve.figures import add_figures
     from everview.server.addresses import Address

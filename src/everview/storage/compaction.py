@@ -90,8 +90,11 @@ def _compaction(shard: Shard, batches: list[Batch], since: int) -> Compaction:
 
 def _could_halve(batches: list[Batch], since: int) -> bool:
     """Whether a merge might cancel half of all updates: retractions at settled times, with what they retract."""
+    rows = sum(b.rows for b in batches)
     loose = sum(b.retractions for b in batches if b.time_max <= since and not _settled(b, since))
-    return loose > 0 and loose * 4 >= sum(b.rows for b in batches)
+    # Collections of changes yet to come may hold little but negative diffs, which have nothing to cancel with.
+    loose = min(loose, rows - sum(b.retractions for b in batches))
+    return loose > 0 and loose * 4 >= rows
 
 
 def compact(work: Compaction, stager: Stager, reader: PartReader) -> Batch | None:

@@ -43,8 +43,14 @@ from everview.storage.gc import Pins
 from everview.storage.hotcopy import HotCopies
 from everview.storage.maintenance import Maintenance
 from everview.storage.parts import PartReader
-from everview.storage.reading import Selection, Tails, check_changes_readable, check_contents_readable
-from everview.storage.shard import Shard, lookup, present, to_frontier
+from everview.storage.reading import (
+    Selection,
+    Tails,
+    check_changes_readable,
+    check_contents_readable,
+    check_not_gone,
+)
+from everview.storage.shard import FOREVER, Shard, lookup, present, to_frontier
 from everview.storage.stage import Staged, Stager
 from everview.storage.subscribe import Subscription
 from everview.timely.hashing import I64, hash_rows
@@ -221,6 +227,13 @@ class Environment:
         return self._select(
             id, 0, as_of + 1, hashes, lambda shard, clocks: check_contents_readable(shard, as_of, clocks)
         )
+
+    def everything(self, id: GlobalId) -> Selection:
+        """All updates so far, whatever their times: what the collection holds just before its upper.
+
+        That can be told even where `since` has passed `upper`, and so no time can be read.
+        """
+        return self._select(id, 0, FOREVER, None, check_not_gone)
 
     def changes(self, id: GlobalId, lower: int, upper: int, hashes: I64 | None = None) -> Selection:
         """The changes at times in `[lower, upper)`; all times before `lower` down to the last may be forgotten."""

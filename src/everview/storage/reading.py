@@ -216,11 +216,16 @@ def filtered(updates: pa.Table, where: pc.Expression | None, columns: Sequence[s
     return updates.select([TIME, DIFF, *names])
 
 
+def check_not_gone(shard: Shard, clocks: Clocks) -> None:
+    """Raise `NotReadable` if nobody can read the collection any more."""
+    if shard.since(clocks) == FOREVER:
+        raise NotReadable(f"collection {shard.id} can no longer be read", detail="its last read capability was dropped")
+
+
 def check_contents_readable(shard: Shard, as_of: int, clocks: Clocks) -> None:
     """Raise `NotReadable` unless contents at `as_of` are exact and complete."""
+    check_not_gone(shard, clocks)
     since, upper = shard.since(clocks), shard.upper(clocks)
-    if since == FOREVER:
-        raise NotReadable(f"collection {shard.id} can no longer be read", detail="its last read capability was dropped")
     if as_of < since:
         raise NotReadable(f"collection {shard.id} can no longer be read at {as_of}", detail=f"since is {since}")
     if as_of >= upper:
@@ -232,9 +237,8 @@ def check_changes_readable(shard: Shard, lower: int, upper: int, clocks: Clocks)
 
     Times at `since` may stand for earlier ones, so changes are exact only beyond it, unless nothing was earlier.
     """
+    check_not_gone(shard, clocks)
     since, complete = shard.since(clocks), shard.upper(clocks)
-    if since == FOREVER:
-        raise NotReadable(f"collection {shard.id} can no longer be read", detail="its last read capability was dropped")
     from_the_start = lower <= shard.spec.initial == since
     if since >= lower and not from_the_start:
         detail = f"since is {since}, and must be before {lower}"

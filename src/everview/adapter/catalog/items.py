@@ -69,6 +69,8 @@ class Item:
 
     `query` is the text of a view's query, with names in full. `on` and `keys` are of an index: the relation, and the
     texts of its key expressions. `reader` and `writer` are the tokens of the capabilities that keep its collection.
+    A materialized view may be a replacement that is staged for another, which it `replaces`, and be applied once it is
+    hydrated (`automatic`); `version` counts the definitions that a view has had, and `before` is the last but one.
     """
 
     id: GlobalId
@@ -85,6 +87,10 @@ class Item:
     reader: str | None = None
     writer: str | None = None
     source: Mapping[str, str] = field(default_factory=dict)
+    replaces: GlobalId | None = None
+    automatic: bool = False
+    version: int = 1
+    before: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Catalog:
     def _dependents(self) -> Mapping[GlobalId, list[Item]]:
         found: dict[GlobalId, list[Item]] = {}
         for item in self.items.values():
-            for each in item.depends:
+            for each in item.depends if item.replaces is None else (*item.depends, item.replaces):
                 found.setdefault(each, []).append(item)
         return found
 
@@ -119,12 +119,26 @@ class Catalog:
         """The indexes on a relation."""
         return [each for each in self.dependents(id) if each.kind == "index" and each.on == id]
 
+    def replacement_of(self, id: GlobalId) -> Item | None:
+        """The replacement that is staged for a materialized view, if there is one."""
+        return next((each for each in self.dependents(id) if each.replaces == id), None)
+
     def roots(self, id: GlobalId) -> set[GlobalId]:
         """The tables and sources from which a stored collection is made."""
         item = self.items[id]
         if item.kind in ("table", "source"):
             return {id}
         return {root for each in item.depends for root in self.roots(each)}
+
+    def check_lasting(self, name: str, ids: Iterable[GlobalId]) -> None:
+        """Raise if an object of this name would depend on a replacement, which is gone once it is applied."""
+        for each in sorted(ids):
+            item = self.items[each]
+            if item.replaces is not None:
+                target = self.items[item.replaces]
+                message = f'"{name}" cannot depend on "{item.name}", which is staged to replace "{target.name}"'
+                hint = f'let it depend on "{target.name}", and apply the replacement'
+                raise SqlError("55000", message, hint=hint)
 
     # Changed catalogs
 

@@ -44,10 +44,14 @@ class CatalogStore:
 
     def commit(self, change: Change, *commands: Command) -> list[Any]:
         """Make a change durable with these commands of storage, which give what they give."""
-        results = self._environment.commit(*commands, *(Put(key, value) for key, value in change.puts.items()))
+        results = self._environment.commit(*commands, *change.commands)
+        self.committed(change)
+        return results[: len(commands)]
+
+    def committed(self, change: Change) -> None:
+        """A change is durable, by a commit of another's that took its commands along."""
         self._events += change.count
         self.state = replace(change.state, version=self.state.version + 1)
-        return results[: len(commands)]
 
     def events(self) -> list[Event]:
         """The audit log."""
@@ -94,8 +98,15 @@ class Change:
         self.count = 0
         self._user, self._first, self._at_ms = user, first_event, at_ms
 
+    @property
+    def commands(self) -> list[Command]:
+        """What makes it durable."""
+        return [Put(key, value) for key, value in self.puts.items()]
+
     def put_item(self, item: Item, event: str, **details: str) -> None:
         """Add or replace an item."""
+        if event == "create":
+            self.state.check_lasting(item.name, item.depends)
         self.state = self.state.with_item(item)
         self.puts[_ITEM + item.id] = codec.encode(item)
         name = self.state.shown(item)

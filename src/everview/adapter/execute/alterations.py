@@ -89,9 +89,12 @@ def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
         for item in order:
             if item.kind == "source":
                 coordinator.feed(item)
+            elif item.kind == "sink":
+                coordinator.sinks.restore(item)
         raise
     for item in order:  # what depends comes first, so nothing is let go that another still follows
-        coordinator.dropped(item)
+        if (left := coordinator.dropped(item)) is not None:
+            context.session.notice(f'sink "{item.name}" was dropped, and something stays: {left}', "01000", "WARNING")
 
 
 def _goes_along(item: Item, wanted: set[str]) -> bool:
@@ -102,6 +105,8 @@ def _goes_along(item: Item, wanted: set[str]) -> bool:
 def release(context: Context, item: Item) -> list[Command]:
     """The commands that let go of what the catalog holds of an item's collection."""
     environment = context.coordinator.environment
+    if item.kind == "sink":
+        return context.coordinator.sinks.release(item)
     if item.reader is None:
         return []
     held = environment.shard(item.id).held
@@ -199,6 +204,11 @@ def rename(context: Context, statement: nodes.Rename) -> Result:
                 if each.query is not None:
                     query = qualified(each.query, lambda path: after if tuple(path) == before else None)
                     change.put_item(replace(change.state.items[each.id], query=query), "alter")
+            for each in catalog.state.items.values():  # what ROLLBACK REPLACEMENT would stage
+                if each.before is not None:
+                    query = qualified(each.before, lambda path: after if tuple(path) == before else None)
+                    if query != each.before:
+                        change.put_item(replace(change.state.items[each.id], before=query), "alter")
         catalog.commit(change)
     return done
 

@@ -82,7 +82,7 @@ def retain_ms(text: str) -> int:
 def create_table(context: Context, statement: nodes.CreateTable) -> Result:
     """CREATE TABLE."""
     coordinator, done = context.coordinator, Done("CREATE TABLE")
-    columns = _columns(context, statement.columns)
+    columns = columns_of(context, statement.columns)
     retain = retain_option(dict(statement.options))
     with coordinator.catalog.lock:
         schema = context.around.schema_for(statement.path)
@@ -101,7 +101,8 @@ def create_table(context: Context, statement: nodes.CreateTable) -> Result:
     return done
 
 
-def _columns(context: Context, definitions: Sequence[nodes.ColumnDefinition]) -> tuple[ColumnInfo, ...]:
+def columns_of(context: Context, definitions: Sequence[nodes.ColumnDefinition]) -> tuple[ColumnInfo, ...]:
+    """The columns that a statement defines."""
     if not definitions:
         raise unsupported("a table without columns")
     columns: list[ColumnInfo] = []
@@ -132,8 +133,6 @@ class _NoNames:
 def create_view(context: Context, statement: nodes.CreateView) -> Result:
     """CREATE VIEW and CREATE MATERIALIZED VIEW."""
     kind = "MATERIALIZED VIEW" if statement.materialized else "VIEW"
-    if statement.replacing is not None:
-        raise unsupported("a replacement of a materialized view")
     coordinator = context.coordinator
     with coordinator.catalog.lock:
         around = context.session.surroundings()
@@ -144,16 +143,17 @@ def create_view(context: Context, statement: nodes.CreateView) -> Result:
         if not replaces and exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
             return Done(f"CREATE {kind}")
         bound = context.bind(statement.query)
-        columns = _view_columns(statement, bound)
-        query = qualified(statement.query, lambda path: _in_full(context, path)).strip()
+        columns = view_columns(statement, bound)
         name, owner = statement.path[-1], around.user
+        around.catalog.check_lasting(name, bound.uses)
+        query = _written_out(context, statement.query)
         if replaces:
             assert taken is not None
             _replace_view(context, taken, query, columns, bound)
         elif statement.materialized:
             retain = retain_option(dict(statement.options))
-            item = Item("", "materialized view", name, schema.id, owner, columns, query, retain_ms=retain)
-            _materialize(context, item, bound)
+            item = Item("", "materialized view", name, schema.id, owner, columns, retain_ms=retain)
+            create_materialized(context, item, statement.query, bound)
         else:
             retain_option(dict(statement.options))
             change = coordinator.catalog.change(owner)
@@ -165,7 +165,8 @@ def create_view(context: Context, statement: nodes.CreateView) -> Result:
     return Done(f"CREATE {kind}")
 
 
-def _view_columns(statement: nodes.CreateView, bound: Bound) -> tuple[ColumnInfo, ...]:
+def view_columns(statement: nodes.CreateView, bound: Bound) -> tuple[ColumnInfo, ...]:
+    """The columns of a view, with the names that the statement gives them."""
     given, names = statement.columns, bound.plan.names
     if len(given) > len(names):
         raise SqlError("42601", "CREATE VIEW specifies more column names than columns")
@@ -175,6 +176,11 @@ def _view_columns(statement: nodes.CreateView, bound: Bound) -> tuple[ColumnInfo
             hint = "give one of them another name: AS …"
             raise SqlError(DUPLICATE_COLUMN, f'column "{name}" specified more than once', hint=hint)
     return tuple(ColumnInfo(name, each) for name, each in zip(chosen, bound.plan.types, strict=True))
+
+
+def _written_out(context: Context, query: str) -> str:
+    """The query with names in full, so that it means the same for everyone."""
+    return qualified(query, lambda path: _in_full(context, path)).strip()
 
 
 def _in_full(context: Context, path: Sequence[str]) -> tuple[str, ...] | None:
@@ -206,14 +212,17 @@ def _replace_view(context: Context, taken: Item, query: str, columns: tuple[Colu
     coordinator.catalog.commit(change)
 
 
-def _materialize(context: Context, item: Item, bound: Bound) -> None:
-    """Install the view, then enter it in the catalog."""
+def create_materialized(context: Context, item: Item, query: str, bound: Bound, **details: str) -> Item:
+    """Install the view, then enter it in the catalog; gives the item as it is there."""
     coordinator = context.coordinator
     refuse_unmaintainable(context, bound, "a materialized view")
     id, reader = install(context, maintained_plan(bound, len(item.columns)), bound)
     change = coordinator.catalog.change(context.around.user)
-    change.put_item(replace(item, id=id, reader=reader.token, depends=tuple(sorted(bound.uses))), "create")
+    depends = tuple(sorted(bound.uses))
+    item = replace(item, id=id, query=_written_out(context, query), reader=reader.token, depends=depends)
+    change.put_item(item, "create", **details)
     coordinator.catalog.commit(change, Follow(reader, HISTORY, lag_ms(item.retain_ms)))
+    return item
 
 
 def maintained_plan(bound: Bound, width: int) -> Relation:

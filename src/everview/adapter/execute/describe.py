@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from everview.adapter.contract import Column
 from everview.adapter.execute.queries import EXPLAINED
+from everview.adapter.execute.replacements import difference_query
 from everview.adapter.execute.showing import SHOWN_CREATE, objects_query
 from everview.adapter.results import columns_of, text_columns
 from everview.adapter.statements import nodes
@@ -80,6 +81,10 @@ def _columns(
             return SHOWN_CREATE
         case nodes.ShowObjects():
             plan, _ = planner.parameters(objects_query(node, around), around, types, change=False)
+            assert plan is not None
+            return columns_of(plan.names, plan.types)
+        case nodes.ShowReplacementDiff():
+            plan, _ = planner.parameters(difference_query(node, around), around, types, change=False)
             assert plan is not None
             return columns_of(plan.names, plan.types)
         case nodes.Fetch(cursor):

@@ -28,6 +28,7 @@ def create_index(context: Context, statement: nodes.CreateIndex) -> Result:
         on = context.around.relation(statement.on)
         if on.kind in ("index", "sink"):
             raise SqlError(WRONG_OBJECT_TYPE, f'cannot create an index on {on.kind} "{on.name}"')
+        catalog.check_lasting(statement.name or "index", [on.id])
         keys = statement.keys or tuple(map(quoted, on.names))
         schema = catalog.schemas[on.schema]
         name = statement.name or _free_name(context, on, statement.keys)

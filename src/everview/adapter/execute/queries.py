@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from everview.adapter.contract import Result, Rows
 from everview.adapter.execute.context import Context
-from everview.adapter.planner import Bound
+from everview.adapter.planner import Bound, at_time
 from everview.adapter.results import RowList, columns_of, text_columns
 from everview.adapter.statements import nodes
 from everview.adapter.timestamps import Choice
@@ -36,6 +38,10 @@ def run_explain(context: Context, statement: nodes.Explain) -> Result:
         at_least = as_of is not None and as_of.at_least
         lines = _timestamp(context, context.choose(bound, context.as_of(as_of), at_least=at_least))
         return RowList(text_columns("Timestamp"), [("\n".join(lines),)], "EXPLAIN")
+    if isinstance(statement.statement, nodes.Query) and statement.stage not in ("raw", "optimized"):
+        # What runs is the query at its time; in what is maintained, mz_now() means more than one.
+        time = context.choose(bound, context.as_of(as_of)).time
+        bound = replace(bound, plan=replace(bound.plan, relation=at_time(bound.plan.relation, time)))
     text = _plan(context, bound, statement.stage)
     return RowList(EXPLAINED, [(text,)], "EXPLAIN")
 
@@ -48,6 +54,11 @@ def _explained(context: Context, inner: nodes.Statement) -> tuple[Bound, nodes.A
             return context.bind(text), as_of
         case nodes.CreateView(query=text):
             return context.bind(text), None
+        case nodes.ShowCreate(kind, path):
+            item = context.around.relation(path)
+            if item.kind != kind or item.query is None:
+                raise SqlError("42809", f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
+            return context.bind(item.query), None
         case nodes.Modify(text):
             return context.coordinator.planner.change(text, context.around, context.host)[1], None
         case _:
@@ -98,16 +109,17 @@ def _frontier(time: int) -> str:
 
 
 def refuse_unmaintainable(context: Context, bound: Bound, what: str) -> None:
-    """Raise unless the query means the same for everyone and at each time by itself."""
-    if bound.asked - {"mz_now", "mz_logical_timestamp"}:
+    """Raise unless the query means the same for everyone and at each time by itself.
+
+    Whether what it says of `mz_now()` can be maintained is known to the view that is then made of it.
+    """
+    if bound.asked:
         name = min(bound.asked)
         hint = "temporal filters with mz_now() are the way to speak of time in maintained queries"
         raise SqlError("0A000", f"cannot materialize call to {name}()", detail=f"{what} must be definite", hint=hint)
-    if bound.needs_time:
-        raise unsupported(f"mz_now() in {what}")
     if bound.system:
         names = ", ".join(sorted(bound.system))
         raise SqlError("0A000", f"{what} cannot depend on relations of the system", detail=f"it reads {names}")
-    for scalar in all_scalars(bound.plan.relation):
+    for scalar in all_scalars(at_time(bound.plan.relation, 0)):
         if is_volatile(scalar):
             raise SqlError("0A000", f"{what} cannot call functions that look into the catalog")

@@ -12,10 +12,13 @@ from everview.adapter.contract import Done, Result
 from everview.adapter.errors import INVALID_PARAMETER_VALUE
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import exists, lag_ms, retain_option
+from everview.adapter.execute.streams import create_stream_source, stream_feeder_of
 from everview.adapter.settings import duration_ms
 from everview.adapter.statements import nodes
+from everview.adapter.stream_feeder import StreamFeeder
+from everview.adapter.stream_places import SparkWhenThere, is_stream
 from everview.adapter.tables import shard_schema
-from everview.adapter.timeline import HISTORY
+from everview.adapter.timeline import HISTORY, Timeline
 from everview.compute.sql.errors import SqlError, did_you_mean, unsupported
 from everview.sources.generator.auction import Auction
 from everview.sources.generator.contract import Generator
@@ -37,8 +40,13 @@ T = TypeVar("T")
 
 def create_source(context: Context, statement: nodes.CreateSource) -> Result:
     """CREATE SOURCE."""
+    if is_stream(statement.kind):
+        return create_stream_source(context, statement)
     if statement.kind != "load generator":
-        raise unsupported(f"a source from {statement.kind.upper()}", hint="FROM LOAD GENERATOR exists")
+        hint = "FROM LOAD GENERATOR, FROM CDC FILES and FROM CDC KAFKA exist"
+        raise unsupported(f"a source from {statement.kind.upper()}", hint=hint)
+    if statement.columns:
+        raise SqlError("42P16", "a load generator has columns of its own", hint="leave them out")
     coordinator = context.coordinator
     retain = retain_option(dict(statement.options))
     spec = {"kind": statement.kind, "argument": statement.argument, **statement.arguments}
@@ -121,9 +129,13 @@ def _option(spec: Mapping[str, str], name: str, default: str, read: Callable[[st
         raise SqlError(INVALID_PARAMETER_VALUE, message, detail=str(error)) from error
 
 
-def feeder_of(environment: Environment, now_ms: Callable[[], int], item: Item, parts: Mapping[str, Item]) -> Feeder:
+def feeder_of(
+    environment: Environment, timeline: Timeline, item: Item, parts: Mapping[str, Item], spark: SparkWhenThere
+) -> Feeder | StreamFeeder:
     """The feeder of a source; `parts` are the items of its tables by their names."""
+    if is_stream(item.source["kind"]):
+        return stream_feeder_of(environment, timeline, item, spark)
     generator, interval = generator_of(item.source)
     outputs = {name: Output(each.id, each.writer or "") for name, each in parts.items()}
     start = int(item.source["start"])
-    return Feeder(environment, generator, outputs, start_ms=start, interval_ms=interval, now_ms=now_ms)
+    return Feeder(environment, generator, outputs, start_ms=start, interval_ms=interval, now_ms=lambda: timeline.now_ms)

@@ -36,7 +36,8 @@ def run_subscribe(context: Context, statement: nodes.Subscribe) -> SubscriptionR
     data = columns_of(bound.plan.names, bound.plan.types)
     columns = output_columns(statement, data)
     at_least = statement.as_of is not None and statement.as_of.at_least
-    wanted = Wanted(bound.reads, context.transaction.isolation, as_of=context.as_of(statement.as_of), at_least=at_least)
+    as_of, isolation = context.as_of(statement.as_of), context.transaction.isolation
+    wanted = Wanted(bound.reads, isolation, bound.needs_time, as_of, at_least)
     up_to = None if statement.up_to is None else context.moment(statement.up_to)
     choice, hold = coordinator.timestamps.hold(wanted, catalog)
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import ColumnDefinition, Statement
 from everview.adapter.statements.options import object_kind, option_value, refuse_temporary, skip_cluster, with_options
+from everview.adapter.statements.replacements import parse_alter_replacement, parse_replacement, replacing
+from everview.adapter.statements.sinks import parse_alter_sink, parse_create_sink, parse_place
 from everview.adapter.statements.words import Path, Words, if_exists, if_not_exists
 from everview.compute.sql.errors import SqlError, unsupported
 
@@ -24,7 +26,7 @@ def parse_create(words: Words) -> Statement:
     if words.accept("table"):
         return _table(words)
     if words.accept("replacement", "materialized", "view"):
-        return _replacement(words)
+        return parse_replacement(words)
     if words.accept("materialized", "view"):
         return _view(words, materialized=True)
     if words.accept("default", "index"):
@@ -37,6 +39,8 @@ def parse_create(words: Words) -> Statement:
         return _index(words)
     if words.accept("source"):
         return _source(words)
+    if words.accept("sink"):
+        return parse_create_sink(words)
     if words.next.is_word("schema", "database"):
         kind: nodes.ObjectKind = "schema" if words.take().value == "schema" else "database"
         unless = if_not_exists(words)
@@ -47,7 +51,6 @@ def parse_create(words: Words) -> Statement:
         words.take()
         return _role(words)
     for kind_word in (
-        "sink",
         "cluster",
         "connection",
         "secret",
@@ -67,6 +70,10 @@ def _table(words: Words) -> Statement:
     path = words.path()
     if words.sees("as"):
         raise unsupported("CREATE TABLE AS", words.next.start + 1, hint="create the table, then INSERT … SELECT")
+    return nodes.CreateTable(path, _columns(words), unless, with_options(words))
+
+
+def _columns(words: Words) -> tuple[ColumnDefinition, ...]:
     columns: list[ColumnDefinition] = []
     words.expect_symbol("(")
     if not words.accept_symbol(")"):
@@ -77,7 +84,7 @@ def _table(words: Words) -> Statement:
         words.expect_symbol(")")
     if len(columns) > COLUMNS_MAX:
         raise SqlError("54011", f"tables can have at most {COLUMNS_MAX} columns")
-    return nodes.CreateTable(path, tuple(columns), unless, with_options(words))
+    return tuple(columns)
 
 
 def _column(words: Words) -> ColumnDefinition:
@@ -122,21 +129,12 @@ def _view(words: Words, *, or_replace: bool = False, materialized: bool = False)
     unless = if_not_exists(words)
     path = words.path()
     columns = words.names() if words.next.is_symbol("(") else ()
-    replacing = words.path() if materialized and words.accept("replacing") else None
+    if materialized and words.accept("replacing"):
+        return replacing(words, path, columns, unless=unless)
     skip_cluster(words)
     options = with_options(words)
     words.expect("as")
-    return nodes.CreateView(path, columns, words.rest(), materialized, unless, or_replace, replacing, options)
-
-
-def _replacement(words: Words) -> Statement:
-    path = words.path()
-    words.expect("for")
-    replacing = words.path()
-    skip_cluster(words)
-    options = with_options(words)
-    words.expect("as")
-    return nodes.CreateView(path, (), words.rest(), True, False, False, replacing, options)
+    return nodes.CreateView(path, columns, words.rest(), materialized, unless, or_replace, options)
 
 
 def _index(words: Words) -> Statement:
@@ -156,8 +154,12 @@ def _index(words: Words) -> Statement:
 def _source(words: Words) -> Statement:
     unless = if_not_exists(words)
     path = words.path()
+    columns = _columns(words) if words.next.is_symbol("(") else ()
     skip_cluster(words)
     words.expect("from")
+    if words.sees("cdc"):
+        place = parse_place(words)
+        return nodes.CreateSource(path, place.kind, "", place.arguments, unless, with_options(words), columns)
     arguments: dict[str, str] = {}
     if words.accept("load", "generator"):
         kind, argument = "load generator", words.name()
@@ -174,7 +176,7 @@ def _source(words: Words) -> Statement:
 
         words.listed(option)
     words.accept("for", "all", "tables")
-    return nodes.CreateSource(path, kind, argument, arguments, unless, with_options(words))
+    return nodes.CreateSource(path, kind, argument, arguments, unless, with_options(words), columns)
 
 
 def _role(words: Words) -> Statement:
@@ -219,6 +221,8 @@ def parse_alter(words: Words) -> Statement:
         words.accept("with")
         words.expect("password")
         return nodes.AlterRole(path[-1], None if words.accept("null") else words.string())
+    if kind == "sink" and (altered := parse_alter_sink(words, path, if_exists=unless)) is not None:
+        return altered
     if words.accept("rename", "to"):
         return nodes.Rename(kind, path, words.name(), None, unless)
     if words.accept("rename"):
@@ -241,8 +245,8 @@ def parse_alter(words: Words) -> Statement:
         words.expect("retain", "history")
         words.expect_symbol(")")
         return nodes.AlterRetain(kind, path, None)
-    if words.accept("apply", "replacement"):
-        raise unsupported("APPLY REPLACEMENT", words.next.start + 1)
+    if kind == "materialized view" and (about := parse_alter_replacement(words, path)) is not None:
+        return about
     if words.next.is_word("add", "drop", "alter"):
         hint = "create a new table, and copy the rows with INSERT … SELECT"
         raise unsupported(f"ALTER TABLE … {words.next.value.upper()}", words.next.start + 1, hint=hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from everview.adapter.statements.words import Path
 
@@ -81,7 +81,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW and CREATE MATERIALIZED VIEW; a replacement names the view that it is `replacing`."""
+    """CREATE VIEW and CREATE MATERIALIZED VIEW."""
 
     path: Path
     columns: tuple[str, ...]
@@ -89,8 +89,39 @@ class CreateView:
     materialized: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
-    replacing: Path | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateReplacement:
+    """CREATE MATERIALIZED VIEW … REPLACING, and CREATE REPLACEMENT MATERIALIZED VIEW … FOR."""
+
+    view: CreateView
+    target: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReplacement:
+    """ALTER MATERIALIZED VIEW … APPLY REPLACEMENT."""
+
+    target: Path
+    replacement: Path
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackReplacement:
+    """ALTER MATERIALIZED VIEW … ROLLBACK REPLACEMENT."""
+
+    target: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ShowReplacementDiff:
+    """SHOW REPLACEMENT DIFF."""
+
+    path: Path
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +144,39 @@ class CreateSource:
     arguments: Mapping[str, str]
     if_not_exists: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[ColumnDefinition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a sink delivers to or a source reads from: its kind, such as `postgres`, and what says where."""
+
+    kind: str
+    arguments: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSink:
+    """CREATE SINK."""
+
+    path: Path
+    collection: Path
+    into: Place
+    key: tuple[str, ...] = ()
+    delta_updates: bool = False
+    reductions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    if_not_exists: bool = False
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSink:
+    """ALTER SINK … PAUSE, RESUME and SET (SPLITS n)."""
+
+    path: Path
+    action: Literal["pause", "resume", "splits"]
+    splits: int = 0
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +405,14 @@ Statement: TypeAlias = (
     | Subscribe
     | CreateTable
     | CreateView
+    | CreateReplacement
+    | ApplyReplacement
+    | RollbackReplacement
+    | ShowReplacementDiff
     | CreateIndex
     | CreateSource
+    | CreateSink
+    | AlterSink
     | CreateNamespace
     | CreateRole
     | AlterRole

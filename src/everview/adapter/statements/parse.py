@@ -10,6 +10,7 @@ from everview.adapter.statements.definitions import parse_alter, parse_comment, 
 from everview.adapter.statements.lexer import blanked
 from everview.adapter.statements.nodes import Statement
 from everview.adapter.statements.options import as_of, isolation, object_kind, option_value, with_options
+from everview.adapter.statements.replacements import parse_difference
 from everview.adapter.statements.words import Path, Words
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
 
@@ -195,6 +196,8 @@ def _show(words: Words) -> Statement:
     if words.accept("create"):
         kind = object_kind(words)
         return nodes.ShowCreate(kind, words.path())
+    if words.accept("replacement", "diff"):
+        return parse_difference(words)
     if words.accept("all"):
         return nodes.Show(None)
     if words.accept("time", "zone"):
@@ -250,6 +253,8 @@ def _explain(words: Words) -> Statement:
     if words.accept("as"):
         words.name()
     words.accept("for")
+    if words.sees("view") or words.sees("materialized", "view"):  # one that exists, whose query is meant
+        return nodes.Explain(stage, nodes.ShowCreate(object_kind(words), words.path()))
     return nodes.Explain(stage, _statement(words))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from everview.adapter.catalog.items import ColumnInfo, Item
 from everview.adapter.catalog.state import Catalog
+from everview.adapter.system.places import create_sink, shown_place
 from everview.compute.sql.references import quoted
 
 
@@ -16,11 +17,16 @@ def create(catalog: Catalog, item: Item) -> str:
         case "view" | "materialized view":
             columns = ", ".join(quoted(name) for name in item.names)
             query = (item.query or "").strip()
-            return f"CREATE {item.kind.upper()} {_name(catalog, item)} ({columns}){_options(item)} AS {query}"
+            target = "" if item.replaces is None else f" REPLACING {_name(catalog, catalog.items[item.replaces])}"
+            name = f"{_name(catalog, item)} ({columns}){target}"
+            return f"CREATE {item.kind.upper()} {name}{_options(item)} AS {query}"
         case "index":
             return create_index(catalog, item)
+        case "sink":
+            return create_sink(catalog, item)
         case _:
-            return f"CREATE {item.kind.upper()} {_name(catalog, item)} FROM {_source(item)}{_options(item)}"
+            columns = f" ({', '.join(map(_column, item.columns))})" if "shown" in item.source else ""
+            return f"CREATE {item.kind.upper()} {_name(catalog, item)}{columns} FROM {_source(item)}{_options(item)}"
 
 
 def create_index(catalog: Catalog, item: Item) -> str:
@@ -41,10 +47,15 @@ def _column(column: ColumnInfo) -> str:
 
 
 def _options(item: Item) -> str:
-    return "" if item.retain_ms is None else f" WITH (RETAIN HISTORY FOR '{item.retain_ms} ms')"
+    options = [] if item.retain_ms is None else [f"RETAIN HISTORY FOR '{item.retain_ms} ms'"]
+    options += ["APPLY WHEN HYDRATED"] if item.automatic else []
+    options += [f"POLL_MS {item.source['poll_ms']}"] if "poll_ms" in item.source else []
+    return f" WITH ({', '.join(options)})" if options else ""
 
 
 def _source(item: Item) -> str:
+    if "shown" in item.source:
+        return shown_place(item)
     if item.source.get("kind") == "subsource":
         return f"SOURCE {item.source['of']} (TABLE {quoted(item.source['table'])})"
     arguments = ", ".join(

@@ -25,7 +25,7 @@ from everview.compute.functions.registry import FUNCTIONS
 from everview.compute.functions.resolve import choose
 from everview.compute.functions.spark_sql import not_on_spark
 from everview.compute.ir.scalar import Call
-from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, INT8, MZ_TIMESTAMP, TEXT, SqlType
+from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, INT8, TEXT, SqlType
 from everview.compute.sql.coerce import coerce, resolving
 from everview.compute.sql.errors import SqlError
 
@@ -259,11 +259,3 @@ for _of in ("table", "schema", "database", "column", "any_column", "function", "
     for _who in ((), (TEXT,)):
         for _what in (INT8, TEXT):
             _add(f"has_{_of}_privilege", (*_who, _what, TEXT), BOOLEAN, lambda *_: True)
-
-
-def _unsubstituted() -> Any:
-    raise Failure("55000", "mz_now() has a value only where a statement has a time")
-
-
-MZ_NOW = _add("mz_now", (), MZ_TIMESTAMP, _unsubstituted)
-del _by_name["mz_now"]  # the session's host makes these calls itself

@@ -57,7 +57,7 @@ def _views(view: View) -> Iterable[Row]:
 
 def _materialized_views(view: View) -> Iterable[Row]:
     for item in _items(view, "materialized view"):
-        yield (*_named(view, item), CLUSTER, item.query, create(view.around.catalog, item))
+        yield (*_named(view, item), CLUSTER, item.query, create(view.around.catalog, item), item.replaces)
 
 
 def _sources(view: View) -> Iterable[Row]:
@@ -134,6 +134,20 @@ def _dependencies(view: View) -> Iterable[Row]:
             yield (item.id, each)
 
 
+def _replacements(view: View) -> Iterable[Row]:
+    for item in _items(view, "materialized view"):
+        if item.replaces is None:
+            continue
+        own, target = view.live.frontiers(item.id), view.live.frontiers(item.replaces)
+        staged = view.live.staged_change(item)
+        yield (
+            *(item.id, item.replaces, item.automatic, view.live.hydrated(item)),
+            *((None, None) if own is None else (_number(own.since), _number(own.upper))),
+            None if target is None else _number(target.upper),
+            *((None, None, None) if staged is None else (staged.rows_added, staged.rows_removed, staged.bytes)),
+        )
+
+
 def _comments(view: View) -> Iterable[Row]:
     catalog = view.around.catalog
     for (id, column), text in catalog.comments.items():
@@ -198,10 +212,11 @@ RELATIONS: tuple[SystemRelation, ...] = (
     _catalog("mz_tables", f"{_FIRST}, owner_id, create_sql text", _tables),
     _catalog("mz_views", f"{_FIRST}, owner_id, definition, create_sql text", _views),
     _catalog(
-        "mz_materialized_views", f"{_FIRST}, owner_id, cluster_id, definition, create_sql text", _materialized_views
+        "mz_materialized_views",
+        f"{_FIRST}, owner_id, cluster_id, definition, create_sql, replacement_for text",
+        _materialized_views,
     ),
     _catalog("mz_sources", f"{_FIRST}, owner_id, type, cluster_id, create_sql text", _sources),
-    _catalog("mz_sinks", f"{_FIRST}, owner_id, type, cluster_id, create_sql text"),
     _catalog("mz_indexes", "id text, oid oid, name, on_id, cluster_id, owner_id text, key text[]", _indexes),
     _catalog(
         "mz_columns",
@@ -221,7 +236,12 @@ RELATIONS: tuple[SystemRelation, ...] = (
     _internal("mz_frontiers", "object_id text, read_frontier, write_frontier mz_timestamp", _frontiers),
     _internal("mz_hydration_statuses", "object_id, replica_id text, hydrated bool", _hydration),
     _internal("mz_object_dependencies", "object_id, referenced_object_id text", _dependencies),
-    _internal("mz_replacements", "id, target_id text"),
+    _internal(
+        "mz_replacements",
+        "id, target_id text, apply_when_hydrated, hydrated bool, read_frontier, write_frontier,"
+        " target_write_frontier mz_timestamp, rows_added, rows_removed, bytes int8",
+        _replacements,
+    ),
     _internal(
         "mz_subscriptions",
         "id, session_id, cluster_id text, created_at timestamptz, referenced_object_ids text[]",

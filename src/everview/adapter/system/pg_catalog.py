@@ -37,7 +37,8 @@ def visible_items(view: View) -> Iterator[Item]:
     catalog = view.around.catalog
     database = catalog.database(view.around.database)
     for item in catalog.items.values():
-        if database is not None and catalog.schemas[item.schema].database == database.id:
+        # PostgreSQL has no word for what is delivered elsewhere.
+        if item.kind != "sink" and database is not None and catalog.schemas[item.schema].database == database.id:
             yield item
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from everview.adapter.catalog.items import Event, Item
+from everview.adapter.sinks.contract import DeliveryStatus
+from everview.adapter.stream_feeder import StreamStatus
 from everview.adapter.surroundings import Surroundings
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -49,6 +51,15 @@ class SubscriptionInfo:
     objects: tuple[GlobalId, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class StagedChange:
+    """What applying a replacement would change: rows added and removed, and the bytes of both."""
+
+    rows_added: int
+    rows_removed: int
+    bytes: int
+
+
 class Live(Protocol):
     """What the running system can tell about itself."""
 
@@ -58,6 +69,10 @@ class Live(Protocol):
 
     def hydrated(self, item: Item) -> bool:
         """Whether a maintained collection has been computed for the first time."""
+        ...
+
+    def staged_change(self, item: Item) -> StagedChange | None:
+        """What applying a replacement would change, if that is known."""
         ...
 
     def events(self) -> list[Event]:
@@ -74,6 +89,14 @@ class Live(Protocol):
 
     def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
         """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
+        ...
+
+    def sink_status(self, id: GlobalId) -> DeliveryStatus | None:
+        """Where a sink stands."""
+        ...
+
+    def source_status(self, id: GlobalId) -> StreamStatus | None:
+        """Where a source that reads a change stream stands."""
         ...
 
     @property

@@ -28,9 +28,10 @@ def stage(environment: Environment, id: GlobalId, pile: Pile, schema: StreamSche
     if at is not None:
         names = [name_of(name) for name in schema.data.names]
         updates = updates.selectExpr(f"{at}L AS {TIME}", DIFF, *names)
+    stored = update_schema(environment.shard(id).spec.schema).names
     staged: list[Staged] = []
     held: pa.Table | None = None  # a table is held back until the next is known: a small last one goes with it
-    for table in _slices(updates, pile.closed_updates, schema):
+    for table in (each.rename_columns(stored) for each in _slices(updates, pile.closed_updates, schema)):
         if held is not None and table.nbytes > 2 * INLINE_BYTES_MAX:
             staged.append(environment.stage(id, held))
             held = table

@@ -58,16 +58,20 @@ class SparkWriter:
         return counts
 
     def _updates(self, selection: Selection) -> DataFrame:
-        columns = [f"{name_of(field.name)} {spark_type(field.type)}" for field in self._schema.data]
+        # The collection's columns may have other names than the stream's; their order is the same.
+        stored = selection.spec.schema.names
+        types = [spark_type(field.type) for field in self._schema.data]
+        columns = [f"{name_of(name)} {each}" for name, each in zip(stored, types, strict=True)]
         declared = ", ".join([f"{TIME} bigint", f"{DIFF} bigint", *columns])
-        names = [TIME, DIFF, *self._schema.data.names]
+        names = [TIME, DIFF, *stored]
         frames = []
         if selection.parts:
             frames.append(self._session.read.schema(declared).parquet(*selection.uris))
         if selection.inline or not frames:
             inline = selection.inline_updates().drop_columns([HASH]).select(names)
             frames.append(self._session.createDataFrame(inline, schema=_struct(declared)))  # type: ignore[call-overload]
-        return frames[0].unionAll(frames[1]) if len(frames) > 1 else frames[0]
+        found = frames[0].unionAll(frames[1]) if len(frames) > 1 else frames[0]
+        return found.toDF(TIME, DIFF, *self._schema.data.names)
 
 
 def _struct(declared: str) -> object:

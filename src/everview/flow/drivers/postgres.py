@@ -22,6 +22,7 @@ from everview.flow.drivers.contract import Driver, Guarantee, Keys, Option, Patt
 from everview.flow.drivers.sql import (
     CHECKPOINTS,
     Buffer,
+    check_empty,
     check_existing,
     columns_of,
     duplicate,
@@ -83,10 +84,23 @@ class PostgresDriver(Driver):
         with _connected(self.config["connection"], spec.name) as db:
             for binding in spec.bindings:
                 self._check_existing(db, binding)
+                if binding.key and not binding.delta_updates:
+                    check_empty(str(binding.resource["table"]), filled=self._filled(db, spec, binding))
                 constraints = key_types_checked(binding, _can_be_key)
                 path = tuple(str(binding.resource["table"]).split("."))
                 result.append(Validated(constraints, path, binding.delta_updates))
         return result
+
+    def _filled(self, db: Any, spec: Spec, binding: Binding) -> bool:
+        """Whether the table has rows of others: there is no checkpoint of ours."""
+        table = table_name(binding.resource["table"])
+        there = "SELECT to_regclass(%s) IS NOT NULL"
+        if not db.execute(there, [table]).fetchone()[0]:
+            return False
+        ours = f"SELECT EXISTS (SELECT FROM {CHECKPOINTS} WHERE materialization = %s)"
+        if db.execute(there, [CHECKPOINTS]).fetchone()[0] and db.execute(ours, [spec.name]).fetchone()[0]:
+            return False
+        return bool(db.execute(f"SELECT EXISTS (SELECT FROM {table})").fetchone()[0])
 
     def _check_existing(self, db: Any, binding: Binding) -> None:
         table = table_name(binding.resource["table"])

@@ -137,6 +137,16 @@ def duplicate(binding: Binding, detail: str) -> DuplicateKey:
     )
 
 
+def check_empty(table: str, *, filled: bool) -> None:
+    """An error if a table that is to hold one row for each key has rows that this materialization did not deliver."""
+    if filled:
+        raise InvalidMaterialization(
+            f"table {table} exists and is not empty",
+            detail="its rows may have the keys of rows to come",
+            hint="empty it, or choose another table",
+        )
+
+
 def check_existing(
     table: str,
     wanted: Sequence[tuple[str, str]],

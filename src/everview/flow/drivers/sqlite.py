@@ -22,6 +22,7 @@ from everview.flow.drivers.sql import (
     CHECKPOINTS,
     Buffer,
     Rows,
+    check_empty,
     check_existing,
     columns_of,
     duplicate,
@@ -73,7 +74,19 @@ class SqliteDriver(Driver):
             with _connected(self.config) as db:
                 for binding in spec.bindings:
                     self._check_existing(db, binding)
+                    if binding.key and not binding.delta_updates:
+                        check_empty(str(binding.resource["table"]), filled=self._filled(db, spec, binding))
         return result
+
+    def _filled(self, db: sqlite3.Connection, spec: Spec, binding: Binding) -> bool:
+        """Whether the table has rows of others: there is no checkpoint of ours."""
+        count = "SELECT count(*) FROM sqlite_master WHERE name = ?"
+        if not db.execute(count, [str(binding.resource["table"])]).fetchone()[0]:
+            return False
+        ours = f"SELECT count(*) FROM {CHECKPOINTS} WHERE materialization = ?"
+        if db.execute(count, [CHECKPOINTS]).fetchone()[0] and db.execute(ours, [spec.name]).fetchone()[0]:
+            return False
+        return db.execute(f"SELECT 1 FROM {table_name(binding.resource['table'])} LIMIT 1").fetchone() is not None
 
     def _check_existing(self, db: sqlite3.Connection, binding: Binding) -> None:
         table = str(binding.resource["table"])

@@ -1,0 +1,117 @@
+"""Moves the timeline while nobody writes: when something becomes due, and once a second for those who watch.
+
+Rows of views with temporal filters come and go at times of their own. Nobody polls for these: the next is known, and
+this sleeps until then, or until a tick has changed what is next; with nothing to come it only keeps the seconds. While
+someone watches, a change is there at its millisecond. While nobody does, those of a second share a tick, and whoever
+reads meanwhile moves the timeline itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from everview.adapter.timeline import Timeline
+from everview.storage.environment import Environment
+from everview.storage.errors import StorageError
+
+SECOND_S = 1.0  # how often the timeline moves for those who watch it while nobody writes
+WATCHED_PACE_S = 0.005  # changes that are due closer together than this share a tick
+
+
+class Dues(Protocol):
+    """What comes and goes by itself: see `maintenance.Maintenance`."""
+
+    def dues(self) -> list[int]:
+        """When something is due next, for each view in which there is such a time."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """A number that grows whenever `dues` may have changed."""
+        ...
+
+
+class Pacemaker:
+    """One thread that moves a timeline.
+
+    `watched` tells whether someone waits for changes as they happen; `ask` lets sources become complete up to the
+    present, for what they feed does not follow the timeline; `each_second` is what else is to be done so often.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        timeline: Timeline,
+        dues: Dues,
+        *,
+        watched: Callable[[], bool],
+        ask: Callable[[], None],
+        each_second: Callable[[], None],
+    ) -> None:
+        self._environment, self._timeline, self._dues = environment, timeline, dues
+        self._watched, self._ask, self._each_second = watched, ask, each_second
+        self._closed = threading.Event()
+        self._looking = False
+        self._asked_for: int | None = None
+        self._moved_at = self._second_at = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="everview-timeline", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def look(self) -> None:
+        """The wall clock has been moved, or someone begins to watch: look at it now."""
+        self._looking = True
+        self._environment.wake()
+
+    def close(self) -> None:
+        """Stop."""
+        self._closed.set()
+        self._environment.wake()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            changes = self._dues.changes
+            self._looking = False
+            try:
+                pause_s = self._beat()
+                self._environment.wait(lambda seen=changes: self._called(seen), pause_s)  # type: ignore[misc]
+            except StorageError:
+                self._closed.wait(SECOND_S)  # it may be closed already, or be able to write again later
+
+    def _called(self, seen: int) -> bool:
+        return self._closed.is_set() or self._looking or self._dues.changes != seen
+
+    def _beat(self) -> float:
+        """Do what is to be done now; gives for how long nothing is, if nothing changes."""
+        now = time.monotonic()
+        if now - self._second_at >= SECOND_S:
+            self._second_at = now
+            self._each_second()
+        return min(self._second_at + SECOND_S - now, self._move())
+
+    def _move(self) -> float:
+        """Move on to what is due; gives for how long nothing is."""
+        dues = self._dues.dues()
+        if not dues:
+            return SECOND_S
+        closed = self._timeline.upper
+        if min(dues) < closed and self._asked_for != min(dues):
+            self._asked_for = min(dues)  # it was not taken yet: perhaps it waits for a source
+            self._ask()
+        ahead = min((due for due in dues if due >= closed), default=None)
+        if ahead is None:
+            return SECOND_S
+        early_s = self._moved_at + (WATCHED_PACE_S if self._watched() else SECOND_S) - time.monotonic()
+        wait_s = max(early_s, (ahead - self._timeline.now_ms) / 1000)
+        if wait_s > 0:
+            return wait_s
+        self._moved_at = time.monotonic()
+        self._timeline.advance(self._timeline.now_ms)
+        return 0.0

@@ -1,0 +1,1 @@
+"""Sinks: collections delivered into other systems, or written down as change streams."""

@@ -1,0 +1,69 @@
+"""What a sink is while it runs, whatever it delivers into.
+
+A delivery goes on by itself once it is started. It holds what it needs of its collection's past, and goes on from its
+last commit after a restart. What fails is a value of its status, and is tried again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from everview.adapter.catalog.items import Item
+from everview.storage.contract import Command
+
+RUNNING, STALLED, PAUSED, STARTING, FENCED = "running", "stalled", "paused", "starting", "fenced off"
+STATE, PAUSED_FLAG = "state", "paused"  # of the catalog's entry
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStatus:
+    """One split: the destination is exact for every time before `frontier`; None if that is not known yet."""
+
+    name: str
+    frontier: int | None
+    lag_ms: int | None
+    transactions: int
+    rows: int
+    failures: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStatus:
+    """A sink at one instant."""
+
+    state: str
+    frontier: int | None
+    lag_ms: int | None
+    error: str | None
+    splits: tuple[SplitStatus, ...]
+
+
+class Delivery(Protocol):
+    """A sink that was opened."""
+
+    def start(self) -> None:
+        """Begin, or go on."""
+        ...
+
+    def halt(self) -> None:
+        """Stop, until it is started again: a destination that does not answer is not waited for."""
+        ...
+
+    def status(self) -> DeliveryStatus:
+        """Where it stands."""
+        ...
+
+    def let_go(self) -> list[Command]:
+        """The commands that drop it with all that it holds here; it is halted."""
+        ...
+
+    def forget(self) -> str | None:
+        """It was dropped: let the destination forget it; tells what could not be removed there."""
+        ...
+
+
+def is_paused(item: Item) -> bool:
+    """Whether a sink was paused by its user."""
+    return item.source.get(STATE) == PAUSED_FLAG

@@ -1,0 +1,104 @@
+"""All sinks of an environment: opened when it is, started, paused, looked at and dropped by their ids."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.state import Catalog
+from everview.adapter.sinks.contract import Delivery, DeliveryStatus, is_paused
+from everview.adapter.sinks.materialized import FailedDelivery, MaterializedDelivery
+from everview.adapter.sinks.streamed import StreamedDelivery
+from everview.adapter.stream_places import SparkWhenThere, is_stream
+from everview.cdc.sink import held_token
+from everview.errors import EverviewError
+from everview.flow.materialization import held_tokens
+from everview.flow.source import Readable
+from everview.storage.contract import Command, GlobalId
+from everview.storage.environment import Environment
+
+
+class Sinks:
+    """The sinks that run here."""
+
+    def __init__(self, environment: Environment, readable: Readable, spark: SparkWhenThere) -> None:
+        self._environment, self.readable, self._spark = environment, readable, spark
+        self._running: dict[GlobalId, Delivery] = {}
+        self._lock = threading.Lock()
+
+    def tokens(self, items: Iterable[Item]) -> set[str]:
+        """The tokens of the capabilities by which the sinks among these items hold their collections."""
+        found: set[str] = set()
+        for item in items:
+            if item.kind == "sink" and is_stream(item.source["kind"]):
+                held = held_token(self._environment, item.id)
+                found |= set() if held is None else {held[1]}
+            elif item.kind == "sink":
+                found |= set(held_tokens(self._environment, item.source["name"]).values())
+        return found
+
+    def resume(self, catalog: Catalog) -> None:
+        """Go on with all sinks of a catalog, but for those that were paused."""
+        for item in catalog.items.values():
+            if item.kind == "sink" and item.on is not None:
+                self.add(item, self._open(item, catalog.items[item.on]))
+
+    def stream(self, item: Item, collection: Item) -> Delivery:
+        """A sink that is a change stream."""
+        return StreamedDelivery(self._environment, item, collection, self.readable, spark=self._spark)
+
+    def _open(self, item: Item, collection: Item) -> Delivery:
+        try:
+            if is_stream(item.source["kind"]):
+                return self.stream(item, collection)
+            return MaterializedDelivery.resume(self._environment, item, collection, self.readable)
+        except EverviewError as error:  # one sink that cannot be must not keep everything else from being
+            return FailedDelivery(self._environment, item.source.get("name", item.id), error)
+
+    def add(self, item: Item, delivery: Delivery) -> None:
+        """Take a sink on, and begin unless it is paused."""
+        with self._lock:
+            self._running[item.id] = delivery
+        if not is_paused(item):
+            delivery.start()
+
+    def get(self, id: GlobalId) -> Delivery:
+        """A sink that exists."""
+        return self._running[id]
+
+    def status(self, id: GlobalId) -> DeliveryStatus | None:
+        """Where a sink stands."""
+        found = self._running.get(id)
+        return None if found is None else found.status()
+
+    def halt(self, item: Item) -> None:
+        """Stop a sink that is to be dropped; other items are none of ours."""
+        delivery = self._running.get(item.id)
+        if delivery is not None:
+            delivery.halt()
+
+    def release(self, item: Item) -> list[Command]:
+        """The commands that let go of what a halted sink holds."""
+        return self._running[item.id].let_go()
+
+    def restore(self, item: Item) -> None:
+        """Go on with a sink that was not dropped after all."""
+        if not is_paused(item):
+            self._running[item.id].start()
+
+    def dropped(self, item: Item) -> str | None:
+        """A sink was dropped; tells what could not be removed at its destination."""
+        with self._lock:
+            delivery = self._running.pop(item.id, None)
+        return None if delivery is None else delivery.forget()
+
+    def close(self) -> None:
+        """Stop all of them, at the same time."""
+        with self._lock:
+            running, self._running = list(self._running.values()), {}
+        threads = [threading.Thread(target=each.halt, daemon=True) for each in running]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()

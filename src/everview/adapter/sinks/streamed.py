@@ -1,0 +1,190 @@
+"""Sinks that are change streams: a thread writes down what changes, as far as the collection is complete.
+
+Whatever was written before a failure is written again, which a change stream is made for. While nothing changes,
+progress is told once in a while only: a file for each moment in which nothing happened would help nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from everview.adapter.catalog.items import Item
+from everview.adapter.secrets import masked
+from everview.adapter.sinks.contract import FENCED, PAUSED, RUNNING, STALLED, STARTING, DeliveryStatus, SplitStatus
+from everview.adapter.sinks.materialized import named
+from everview.adapter.stream_places import FILES, SparkWhenThere, bulk_writer_of, outlet_of, schema_of
+from everview.cdc.errors import InvalidUse, TransportFailed
+from everview.cdc.reader import START
+from everview.cdc.sink import BULK_BYTES, Sink, let_go
+from everview.cdc.times import bound_of
+from everview.errors import EverviewError
+from everview.flow.source import Readable
+from everview.storage.contract import Command
+from everview.storage.environment import Environment
+from everview.storage.errors import Canceled, Fenced, UnknownId
+from everview.storage.shard import FOREVER, from_frontier
+
+WAIT_S = 0.5
+HALT_S = 10.0
+BACKOFF_S, BACKOFF_S_MAX = 0.5, 60.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a stream is written: at most so often, and while nothing changes, so seldom."""
+
+    interval_ms: int = 0
+    heartbeat_s: float = 30.0
+
+    @classmethod
+    def parse(cls, kind: str, given: Mapping[str, str]) -> StreamOptions:
+        """From a statement or the catalog."""
+        found: dict[str, float] = {"interval_ms": 1_000 if kind == FILES else 0, "heartbeat_s": 30.0}
+        for name, text in given.items():
+            if name not in found:
+                hint = "INTERVAL_MS, HEARTBEAT_S and JOIN exist"
+                raise InvalidUse(f'a change stream has no option "{name}"', hint=hint)
+            try:
+                found[name] = float(text)
+            except ValueError:
+                found[name] = -1
+            if not 0 <= found[name] < 1 << 31:
+                raise InvalidUse(f'invalid value for {name.upper()}: "{text}"')
+        return cls(int(found["interval_ms"]), found["heartbeat_s"])
+
+
+class StreamedDelivery:
+    """A sink that is a change stream."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        item: Item,
+        collection: Item,
+        readable: Readable,
+        *,
+        spark: SparkWhenThere = lambda: None,
+        bulk_bytes: int = BULK_BYTES,
+    ) -> None:
+        self._environment, self._item, self._collection, self._readable = environment, item, collection, readable
+        self._spark, self._bulk_bytes = spark, bulk_bytes
+        self._arguments: dict[str, str] = json.loads(item.source["arguments"])
+        self._options = StreamOptions.parse(item.source["kind"], json.loads(item.source["options"]))
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._position = self._written = 0
+        self._rows = self._steps = self._failures = 0
+        self._error: str | None = None
+        self._fenced = False
+
+    def start(self) -> None:
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive() and not self._stopping.is_set():
+                return
+            self._stopping = threading.Event()
+            name = f"everview-stream-{self._item.id}"
+            self._thread = threading.Thread(target=self._run, args=(self._stopping,), name=name, daemon=True)
+            self._thread.start()
+
+    def halt(self) -> None:
+        with self._lock:
+            thread, self._thread = self._thread, None
+            self._stopping.set()
+        self._environment.wake()
+        if thread is not None and thread.is_alive():
+            thread.join(HALT_S)
+
+    def status(self) -> DeliveryStatus:
+        upper = from_frontier(self._environment.frontiers(self._collection.id).upper)
+        if self._thread is None:
+            state = PAUSED
+        elif self._error is not None:
+            state = FENCED if self._fenced else STALLED
+        else:
+            state = RUNNING if self._written else STARTING
+        frontier = self._written if 0 < self._written < FOREVER else None
+        late = max(0, upper - self._position) if self._position else None
+        split = SplitStatus("", frontier, late, self._steps, self._rows, self._failures, self._error)
+        return DeliveryStatus(state, frontier, late, self._error, (split,))
+
+    def let_go(self) -> list[Command]:
+        return let_go(self._environment, self._item.id)
+
+    def forget(self) -> str | None:
+        return None
+
+    # The thread
+
+    def _run(self, stopping: threading.Event) -> None:
+        in_a_row = 0
+        while not stopping.is_set():
+            before = self._steps
+            try:
+                self._deliver(stopping)
+                return
+            except (Canceled, UnknownId):
+                return  # the environment was closed, or the collection dropped
+            except Fenced as error:
+                self._error, self._fenced = str(error), True
+                return
+            except Exception as error:
+                self._error = self._shown(error)
+                self._failures += 1
+                if isinstance(error, TransportFailed):  # perhaps of Spark, and this process can do it as well
+                    self._spark = lambda: None
+            in_a_row = 1 if self._steps > before else in_a_row + 1
+            log.warning("change stream failed", sink=self._item.name, error=self._error)
+            stopping.wait(min(BACKOFF_S_MAX, BACKOFF_S * 2 ** min(in_a_row - 1, 20)))
+
+    def _deliver(self, stopping: threading.Event) -> None:
+        """Write until it is time to stop, or something fails."""
+        id = self._collection.id
+        schema = schema_of(self._collection.columns)
+        outlet = outlet_of(self._item.source["kind"], self._arguments, schema)
+        bulk = bulk_writer_of(self._arguments, schema, outlet, self._spark())
+        sink = Sink.resume(self._environment, self._item.id, outlet, bulk=bulk, bulk_bytes=self._bulk_bytes)
+        self._note(sink)
+        wrote_s = time.monotonic() - self._options.interval_ms / 1000
+        seen = 0
+        while not stopping.is_set():
+            self._environment.wait(lambda: stopping.is_set() or self._upper(id) > seen, WAIT_S)  # noqa: B023
+            stopping.wait(max(0.0, wrote_s + self._options.interval_ms / 1000 - time.monotonic()))
+            if stopping.is_set():
+                return
+            seen = self._upper(id)
+            if not sink.due() and time.monotonic() - wrote_s < self._options.heartbeat_s:
+                if self._written:
+                    self._position, self._error = seen, None
+                continue
+            if seen > 0:
+                self._readable(id, seen - 1)
+            if sink.step(seen):
+                self._steps += 1
+                wrote_s = time.monotonic()
+            self._note(sink)
+            self._error = None
+
+    def _upper(self, id: str) -> int:
+        """As far as the collection is complete and can be read."""
+        found = self._environment.frontiers(id)
+        upper = from_frontier(found.upper)
+        return upper if upper > from_frontier(found.since) else 0
+
+    def _note(self, sink: Sink) -> None:
+        found = sink.status
+        written = bound_of(found.frontier)
+        self._written = 0 if found.frontier == START else FOREVER if written is None else written
+        self._position, self._rows = self._written, found.updates_total
+
+    def _shown(self, error: Exception) -> str:
+        text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
+        return masked(named(text, self._collection))

@@ -1,0 +1,179 @@
+"""Feeds a source from a change stream: polls it, and makes what has closed visible on the local timeline.
+
+A poll is one commit at one local time: all updates of the stream's times that closed since the last one, how far
+the stream was read, and the collection's frontier. So a time of the stream is visible as a whole or not at all, later
+ones never before earlier ones, and a restart goes on from the last commit. Between polls, and while the stream cannot
+be reached, local time goes on over it: who reads does not wait, and nothing is skipped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from everview.adapter.catalog.items import Item
+from everview.adapter.secrets import masked
+from everview.adapter.sinks.contract import RUNNING, STALLED, STARTING
+from everview.adapter.stream_places import SparkWhenThere, inlet_of, schema_of
+from everview.cdc.errors import TransportFailed
+from everview.cdc.source import BULK_BYTES, Source, SourceStatus
+from everview.errors import EverviewError
+from everview.storage.contract import UpdateAndDowngrade, WriteCapability
+from everview.storage.environment import Environment
+from everview.storage.errors import Canceled, Fenced, UnknownId
+from everview.timely.antichain import Antichain
+
+POLL_MS = 500
+BACKOFF_S, BACKOFF_S_MAX = 0.5, 30.0
+CLOSE_S = 30.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """A source at one instant: what it does, why it cannot, and how far it has read."""
+
+    state: str
+    error: str | None
+    read: SourceStatus | None
+
+
+class StreamFeeder:
+    """Feeds one source, in a thread of its own."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        item: Item,
+        arguments: Mapping[str, str],
+        *,
+        now_ms: Callable[[], int],
+        poll_ms: int = POLL_MS,
+        spark: SparkWhenThere = lambda: None,
+        bulk_bytes: int = BULK_BYTES,
+    ) -> None:
+        self._environment, self._item, self._arguments = environment, item, arguments
+        self._now_ms, self._poll_ms = now_ms, poll_ms
+        self._spark, self._bulk_bytes = spark, bulk_bytes
+        self._source: Source | None = None
+        self._read: SourceStatus | None = None
+        self._error: str | None = None
+        self._failures = 0
+        self._step_lock = threading.Lock()
+        self._asked = threading.Event()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=f"everview-stream-{item.id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def ask(self) -> None:
+        """Someone waits for the present: let local time go on now; the stream is looked at when its time comes."""
+        self._asked.set()
+
+    def close(self) -> None:
+        """Stop."""
+        self._closed = True
+        self._asked.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=CLOSE_S)
+        source, self._source = self._source, None
+        if source is not None:
+            source.close()
+
+    def status(self) -> StreamStatus:
+        """Where it stands."""
+        read, error = self._read, self._error
+        if error is None and read is not None:
+            lasting = next((each for each in read.stalls if not each.curable), None)
+            if lasting is not None:
+                error = f"time {lasting.time} cannot close: {lasting.reason}"
+            elif read.bad_records:
+                error = f"{read.bad_records} records cannot be decoded"
+        state = STALLED if error is not None else STARTING if read is None else RUNNING
+        return StreamStatus(state, error, read)
+
+    def step(self) -> bool:
+        """Poll once, and move on to the present; whether there may be more right now."""
+        with self._step_lock:
+            at = max(self._now_ms(), self._upper())
+            try:
+                if self._source is None:
+                    self._source = self._opened()
+                self._source.use(self._spark())
+                more = self._source.poll(at)
+                self._read, self._error, self._failures = self._source.status, None, 0
+                return more
+            except (Canceled, Fenced, UnknownId):
+                raise
+            except Exception as error:
+                self._failures += 1
+                if isinstance(error, TransportFailed):  # perhaps of Spark, and this process can do it as well
+                    self._spark = lambda: None
+                text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
+                self._error = masked(text)
+                log.warning("source failed", source=self._item.name, error=self._error)
+                self._pass_over(at)
+                return False
+
+    def _opened(self) -> Source:
+        schema = schema_of(self._item.columns)
+        inlet = inlet_of(self._item.source["kind"], self._arguments, schema)
+        try:
+            return Source.resume(self._environment, self._item.id, inlet, schema, bulk_bytes=self._bulk_bytes)
+        except BaseException:
+            inlet.close()
+            raise
+
+    def move_on(self) -> None:
+        """Move on to the present without a look at the stream."""
+        with self._step_lock:
+            at = self._now_ms()
+            if at < self._upper():
+                return
+            if self._source is None or self._failures:
+                self._pass_over(at)
+            else:
+                self._source.advance(at)
+
+    def _upper(self) -> int:
+        return self._environment.frontiers(self._item.id).upper.only
+
+    def _pass_over(self, at: int) -> None:
+        """Let time go on without the stream: whoever reads the source is not to wait for what may never come."""
+        upper = self._upper()
+        if upper <= at:
+            writer = self._environment.present(self._item.id, self._item.writer or "")
+            assert isinstance(writer, WriteCapability)
+            self._environment.commit(UpdateAndDowngrade(writer, None, Antichain(at + 1)))
+
+    def _run(self) -> None:
+        due_s = time.monotonic()
+        while not self._closed:
+            self._asked.clear()
+            try:
+                if time.monotonic() >= due_s:
+                    more = self.step()
+                    due_s = time.monotonic() + (0.0 if more else self._pause_s())
+                else:
+                    self.move_on()
+            except (Canceled, Fenced, UnknownId):
+                return  # closed, taken over by another process, or dropped
+            except Exception as error:  # not even time can go on: storage fails, and is tried again
+                self._failures += 1
+                self._error = masked(str(error))
+                due_s = time.monotonic() + self._pause_s()
+                self._asked.clear()
+            self._asked.wait(max(0.0, due_s - time.monotonic()))
+
+    def _pause_s(self) -> float:
+        pause_s = self._poll_ms / 1000
+        if self._failures:
+            pause_s = max(pause_s, min(BACKOFF_S_MAX, BACKOFF_S * 2 ** min(self._failures - 1, 20)))
+        return pause_s

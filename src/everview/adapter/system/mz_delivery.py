@@ -1,0 +1,132 @@
+"""mz_sinks, and how sinks and the sources that read change streams are doing: state, progress, lag, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from everview.adapter.catalog.items import Item, oid_of
+from everview.adapter.system.places import create_sink
+from everview.adapter.system.relation import Row, SystemRelation, View, columns
+from everview.cdc.contract import Frontier
+from everview.cdc.times import bound_of
+from everview.timely.lattice import Time
+
+CLUSTER = "c1"
+
+
+def _items(view: View, kind: str) -> Iterator[Item]:
+    return (item for item in view.around.catalog.items.values() if item.kind == kind)
+
+
+def _type(item: Item) -> str:
+    return item.source.get("kind", "").replace(" ", "-")
+
+
+def _sinks(view: View) -> Iterable[Row]:
+    catalog = view.around.catalog
+    for item in _items(view, "sink"):
+        owner = catalog.role(item.owner)
+        yield (
+            *(item.id, oid_of(item.id), item.schema, item.name, None if owner is None else owner.id),
+            *(_type(item), CLUSTER, create_sink(catalog, item)),
+            *(item.on, list(item.keys), bool(item.source.get("delta"))),
+        )
+
+
+def _sink_statuses(view: View) -> Iterable[Row]:
+    for item in _items(view, "sink"):
+        found = view.live.sink_status(item.id)
+        if found is not None:
+            yield (item.id, item.name, _type(item), found.state, found.error, found.frontier, found.lag_ms)
+
+
+def _sink_statistics(view: View) -> Iterable[Row]:
+    for item in _items(view, "sink"):
+        found = view.live.sink_status(item.id)
+        for each in () if found is None else found.splits:
+            yield (
+                *(item.id, each.name, each.frontier, each.lag_ms),
+                *(each.transactions, each.rows, each.failures, each.error),
+            )
+
+
+def _source_statuses(view: View) -> Iterable[Row]:
+    for item in _items(view, "source"):
+        found = view.live.source_status(item.id)
+        if found is None:
+            yield (item.id, item.name, _type(item), "running", None, None, 0)
+        else:
+            frontier = None if found.read is None else bound_of(found.read.frontier)
+            stalls = 0 if found.read is None else len(found.read.stalls)
+            yield (item.id, item.name, _type(item), found.state, found.error, frontier, stalls)
+
+
+def _source_statistics(view: View) -> Iterable[Row]:
+    for item in _items(view, "source"):
+        found = view.live.source_status(item.id)
+        if found is None or found.read is None:
+            continue
+        read = found.read
+        yield (
+            *(item.id, bound_of(read.frontier), _bound(read.covered), read.updates_total, read.open_times),
+            *(read.open_updates, read.statements_waiting, read.bad_records, len(read.partial)),
+        )
+
+
+def _source_stalls(view: View) -> Iterable[Row]:
+    for item in _items(view, "source"):
+        found = view.live.source_status(item.id)
+        for each in () if found is None or found.read is None else found.read.stalls:
+            yield (item.id, _time(each.time), each.reason, each.expected, each.arrived, each.curable, each.detail)
+
+
+def _source_bad_records(view: View) -> Iterable[Row]:
+    for item in _items(view, "source"):
+        found = view.live.source_status(item.id)
+        for each in () if found is None or found.read is None else found.read.bad:
+            yield (item.id, each.piece, each.position, each.reason, each.raw.decode(errors="replace"))
+
+
+def _bound(frontier: Frontier) -> int | None:
+    return bound_of(frontier)
+
+
+def _time(time: Time) -> int | None:
+    return time if isinstance(time, int) else None
+
+
+def _internal(name: str, text: str, rows: object) -> SystemRelation:
+    return SystemRelation("mz_internal", name, columns(text), rows)  # type: ignore[arg-type]
+
+
+_STATUS = "id, name, type, status, error text, frontier mz_timestamp"
+RELATIONS: tuple[SystemRelation, ...] = (
+    SystemRelation(
+        "mz_catalog",
+        "mz_sinks",
+        columns(
+            "id text, oid oid, schema_id, name, owner_id, type, cluster_id, create_sql, on_id text,"
+            " key text[], delta_updates bool"
+        ),
+        _sinks,
+    ),
+    _internal("mz_sink_statuses", f"{_STATUS}, lag_ms int8", _sink_statuses),
+    _internal(
+        "mz_sink_statistics",
+        "id, split text, frontier mz_timestamp, lag_ms, transactions, rows, failures int8, error text",
+        _sink_statistics,
+    ),
+    _internal("mz_source_statuses", f"{_STATUS}, stalls int8", _source_statuses),
+    _internal(
+        "mz_source_statistics",
+        "id text, frontier, covered mz_timestamp, updates, open_times, open_updates, statements_waiting,"
+        " bad_records, partial_files int8",
+        _source_statistics,
+    ),
+    _internal(
+        "mz_source_stalls",
+        "id text, time mz_timestamp, reason text, expected, arrived int8, curable bool, detail text",
+        _source_stalls,
+    ),
+    _internal("mz_source_bad_records", "id, piece text, position int8, reason, raw text", _source_bad_records),
+)

@@ -1,0 +1,32 @@
+"""The command `everview demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    *,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="A new folder to work in, and to keep.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", envvar="DEMO_SECONDS", min=1, max=600, help="How long it takes.")
+    ] = 60,
+    seed: Annotated[int, typer.Option("--seed", help="Where all that is made up comes from.")] = 1,
+) -> None:
+    """See it work: an auction house, three views that Spark keeps over it, live, and the proof that they are exact.
+
+    **Examples**
+
+    * `everview demo`: in a temporary folder
+
+    * `everview demo --data demo-data`, then `everview serve --data demo-data`
+    """
+    from everview.demo.showing import run
+
+    if not run(data, seconds, seed):
+        raise typer.Exit(1)

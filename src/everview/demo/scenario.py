@@ -1,0 +1,66 @@
+"""What the demo shows, in SQL: an auction house that never stops, and three views over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HISTORY = "10m"  # so that the proof can look at times that are long over
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A materialized view of the demo: what it shows of views in general, and its query."""
+
+    name: str
+    shows: str
+    query: str
+
+    @property
+    def statement(self) -> str:
+        """What makes it."""
+        return f"CREATE MATERIALIZED VIEW {self.name} WITH (RETAIN HISTORY FOR '{HISTORY}') AS {self.query}"
+
+
+SCHEMA = "auction_house"
+TABLES = ("auctions", "bids")
+
+VIEWS = (
+    View(
+        "named_bids",
+        "join",
+        """
+        SELECT bids.id, auctions.item, seller.name AS seller, buyer.name AS buyer, bids.amount
+        FROM bids
+        JOIN auctions ON auctions.id = bids.auction_id
+        JOIN users AS seller ON seller.id = auctions.seller
+        JOIN users AS buyer ON buyer.id = bids.buyer
+        """,
+    ),
+    View(
+        "items",
+        "aggregate",
+        """
+        SELECT auctions.item, count(*) AS bids, sum(bids.amount) AS bid, round(avg(bids.amount), 2) AS mean
+        FROM auctions JOIN bids ON bids.auction_id = auctions.id
+        GROUP BY auctions.item
+        """,
+    ),
+    View(
+        "top_buyers",
+        "top 5",
+        """
+        SELECT users.name, users.id, sum(bids.amount) AS bid
+        FROM bids JOIN users ON users.id = bids.buyer
+        GROUP BY users.name, users.id
+        ORDER BY bid DESC, users.id LIMIT 5
+        """,
+    ),
+)
+
+
+def source(seed: int) -> str:
+    """What makes the source: an auction and 200 bids each second."""
+    return (
+        "CREATE SOURCE auction FROM LOAD GENERATOR AUCTION "
+        f"(TICK INTERVAL '1s', BIDS PER TICK 200, SEED {seed}) WITH (RETAIN HISTORY FOR '{HISTORY}')"
+    )

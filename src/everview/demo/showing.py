@@ -1,0 +1,113 @@
+"""The demo from begin to end: Spark starts, the views are made, everyone watches for a while, and all is compared."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from everview.api import Database
+from everview.console import last_lines, spark_log
+from everview.demo.display import DRAW_EVERY_S, Display, busy, print_checks
+from everview.demo.proof import Check, heard, recomputed
+from everview.demo.scenario import SCHEMA, TABLES, VIEWS, source
+from everview.demo.watching import Follower, Watch
+from everview.errors import EverviewError
+from everview.instance import Folder, Instance, check_java
+
+OPENS = "An auction house opens: an auction and 200 bids each second, and three materialized views.\n"
+FOLLOWED = ("items", "top_buyers")
+LIVE_S_MIN = 5.0  # however long Spark took to start
+WARM_S_MAX = 120.0
+TIMES = 4
+
+
+def run(data: Path | None, seconds: float, seed: int, spark: str | None = "local[*]") -> bool:
+    """Show it for so many seconds, in folder `data` or in one that does not stay; whether all checks passed."""
+    if data is not None and data.exists() and (not data.is_dir() or any(data.iterdir())):
+        raise EverviewError(f"{data} exists and is not an empty folder", hint="name a new folder for the demo's data")
+    check_java(spark)
+    console = Console(highlight=False, soft_wrap=True)
+    with tempfile.TemporaryDirectory(prefix="everview-demo-", ignore_cleanup_errors=True) as scratch:
+        path = data or Path(scratch, "data")
+        with Folder(path) as folder:
+            log = path / "spark.log"
+            with spark_log(log):
+                checks = list(_show(console, folder, log, seconds, seed, spark=spark))
+    print_checks(console, checks)
+    passed = all(check.passed for check in checks)
+    console.print("All views are exact." if passed else "Something is wrong.", style="green" if passed else "red")
+    if data is not None:
+        console.print(f"It goes on with: everview serve --data {data}")
+    return passed
+
+
+def _show(
+    console: Console, folder: Folder, log: Path, seconds: float, seed: int, *, spark: str | None
+) -> Iterator[Check]:
+    began = time.monotonic()
+    with Instance(folder, spark=spark) as instance, Database(instance, folder) as database:
+        with busy(console, "Spark is starting"):
+            _wait_for_spark(instance, log)
+        console.print(OPENS)
+        database.sql(f"CREATE SCHEMA {SCHEMA}")
+        database.sql(f"SET search_path = {SCHEMA}")
+        database.sql(source(seed))
+        for view in VIEWS:
+            database.sql(view.statement)
+        watch = Watch(instance, (*TABLES, *(view.name for view in VIEWS)))
+        with busy(console, "the views are computed for the first time"):
+            followers = [Follower(database, SCHEMA, name) for name in FOLLOWED]
+            _wait_for_views(watch, followers, log)
+        with Display(console, watch, followers) as display:
+            end = max(began + seconds, time.monotonic() + LIVE_S_MIN)
+            while time.monotonic() < end:
+                display.draw()
+                time.sleep(DRAW_EVERY_S)
+        first, last = _readable(watch)
+        usual = ", ".join(f"{view.name} {watch.usual_ms(view.name):,.0f} ms" for view in VIEWS)
+        console.print(f"\nBehind the present, in the middle of all looks: {usual}\n")
+        with busy(console, "recomputing every view from scratch at several timestamps, and comparing"):
+            for follower in followers:
+                follower.finish(last + 1)
+            times = [first + (last - first) * number // (TIMES - 1) for number in range(TIMES)]
+            yield from recomputed(database, VIEWS, times)
+            for follower in followers:
+                yield heard(database, follower)
+
+
+def _wait_for_spark(instance: Instance, log: Path) -> None:
+    if not _until(lambda: instance.spark_error is not None or instance.ready, WARM_S_MAX):
+        raise EverviewError(f"Spark has not started within {WARM_S_MAX:.0f} s", detail=last_lines(log) or None)
+    if instance.spark_error is not None:
+        raise EverviewError("Spark did not start", detail=f"{instance.spark_error}; {last_lines(log)}")
+
+
+def _wait_for_views(watch: Watch, followers: Sequence[Follower], log: Path) -> None:
+    """Until every view has been computed once, and those who follow one have its contents."""
+
+    def there() -> bool:
+        views = [each for each in watch.look() if each.name not in TABLES]
+        return all(each.ticks for each in views) and all(each.frontier or each.error for each in followers)
+
+    if not _until(there, WARM_S_MAX):
+        raise EverviewError(f"the views were not there within {WARM_S_MAX:.0f} s", detail=last_lines(log) or None)
+
+
+def _readable(watch: Watch) -> tuple[int, int]:
+    """The first and the last time at which everything can be read."""
+    standings = watch.look()
+    since = max(each.frontiers.since.only for each in standings)
+    return since, min(each.frontiers.upper.only for each in standings) - 1
+
+
+def _until(ready: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True

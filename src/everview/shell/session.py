@@ -1,0 +1,95 @@
+"""A session of the shell: runs lines of statements and its own few commands, from wherever the lines come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from everview.shell.client import Client
+from everview.shell.printing import Printer
+from everview.shell.statements import Statements, is_streaming
+
+HELP = """\
+  statement;   run a statement, over as many lines as it takes
+  SUBSCRIBE …; rows come as they change; Ctrl-C stops listening
+  \\timing      show how long statements take, or no longer
+  \\?           this help
+  \\q           leave, as Ctrl-D does
+  Tab completes words and names, the arrow keys go back in history, Ctrl-C ends what runs"""
+COPY_ENDS = "\\."
+
+
+class Lines(Protocol):
+    """Where lines come from. `begun` says whether a statement waits for more."""
+
+    def read(self, *, begun: bool, copying: bool = False) -> str | None:
+        """The next line without its end; None when there is none. KeyboardInterrupt gives up what was begun."""
+        ...
+
+
+class Leave(Exception):
+    """The user wants to leave."""
+
+
+class Session:
+    """Runs what it reads. Where nobody watches, it ends at the first statement that fails."""
+
+    def __init__(self, client: Client, printer: Printer, *, stop_at_errors: bool) -> None:
+        self._client, self._printer = client, printer
+        self._stop_at_errors = stop_at_errors
+        self.tags_changed = True  # whether names may have changed since somebody asked for them
+
+    def run(self, lines: Lines) -> bool:
+        """Run everything; whether all that was run went well."""
+        statements, well = Statements(), True
+        while True:
+            try:
+                line = lines.read(begun=statements.begun)
+            except KeyboardInterrupt:
+                statements = Statements()
+                continue
+            if line is None:
+                break
+            try:
+                well = self._line(line, statements, lines) and well
+            except Leave:
+                return well
+            if (not well and self._stop_at_errors) or self._client.lost:
+                return False
+        rest = statements.rest()
+        return (self._statement(rest, lines) if rest else True) and well
+
+    def _line(self, line: str, statements: Statements, lines: Lines) -> bool:
+        if not statements.begun and line.lstrip().startswith("\\"):
+            return self._command(line.strip())
+        for statement in statements.add(line):
+            if not self._statement(statement, lines) and self._stop_at_errors:
+                return False
+        return True
+
+    def _statement(self, statement: str, lines: Lines) -> bool:
+        streaming = is_streaming(statement)
+        events = self._client.run(statement, _copied(lines), streaming=streaming)
+        self.tags_changed = True
+        return self._printer.show(statement, events, streaming=streaming)
+
+    def _command(self, line: str) -> bool:
+        command = line.rstrip(";").split()[0]
+        match command:
+            case "\\q":
+                raise Leave
+            case "\\?" | "\\h":
+                print(HELP)
+            case "\\timing":
+                self._printer.timing = not self._printer.timing
+                print(f"timing is {'on' if self._printer.timing else 'off'}")
+            case _:
+                print(f"there is no command {command}; \\? shows those that there are")
+                return False
+        return True
+
+
+def _copied(lines: Lines) -> Iterator[str]:
+    """The data of a COPY: lines up to one that says so."""
+    while (line := lines.read(begun=False, copying=True)) is not None and line != COPY_ENDS:
+        yield line

@@ -1,0 +1,86 @@
+"""What tests of sinks and change streams share: waiting for a delivery, and looking at both of its ends."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+from everview.adapter.coordinator import Coordinator
+from everview.flow.checkpoint import Checkpoint
+from tests.adapter.scripts import SessionClient
+
+WAIT_S = 30.0
+
+
+def ok(sql: SessionClient, *statements: str) -> list[str]:
+    """Run statements that must succeed; the answer of the last."""
+    answer: list[str] = []
+    for statement in statements:
+        answer = sql(statement)
+        assert not any(line.startswith("!") for line in answer), f"{statement}: {answer}"
+    return answer
+
+
+def rows(answer: list[str]) -> list[str]:
+    """The rows of an answer, in some order."""
+    assert not answer[0].startswith("!"), answer
+    return sorted(answer[1:])
+
+
+def id_of(coordinator: Coordinator, name: str) -> str:
+    return next(item.id for item in coordinator.catalog.state.items.values() if item.name == name)
+
+
+def delivered(coordinator: Coordinator, name: str, wait_s: float = WAIT_S) -> int:
+    """Wait until a sink has delivered all that there is; the time before which it is exact."""
+    id = id_of(coordinator, name)
+    upper = coordinator.timeline.upper
+    deadline = time.monotonic() + wait_s
+    while True:
+        status = coordinator.sinks.status(id)
+        assert status is not None
+        if status.frontier is not None and status.frontier >= upper and status.lag_ms == 0:
+            return status.frontier
+        assert time.monotonic() < deadline, f"{name} is at {status}, and should be at {upper}"
+        time.sleep(0.005)
+
+
+def until_state(coordinator: Coordinator, name: str, state: str) -> str | None:
+    """Wait until a sink is in a state; gives its error."""
+    deadline = time.monotonic() + WAIT_S
+    while (status := coordinator.sinks.status(id_of(coordinator, name))) is None or status.state != state:
+        assert time.monotonic() < deadline, f"{name} is {status}, and should be {state}"
+        time.sleep(0.005)
+    return status.error
+
+
+def in_sqlite(path: Path, table: str) -> tuple[int, list[str]]:
+    """The checkpoint of the only sink of a file, and the rows of its table, at one moment."""
+    with sqlite3.connect(path) as db:
+        db.execute("BEGIN")
+        checkpoints = db.execute("SELECT checkpoint FROM everview_checkpoints").fetchall()
+        found = db.execute(f"SELECT * FROM {table}").fetchall()
+    db.close()
+    return _frontier([each for (each,) in checkpoints]), sorted(map(_text, found))
+
+
+def in_postgres(url: str, table: str) -> tuple[int, list[str]]:
+    """The same of a PostgreSQL database, of the sink whose name starts with the table's."""
+    import psycopg
+
+    with psycopg.connect(url) as db:
+        db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        like = f"{table}-%"
+        query = "SELECT checkpoint FROM everview_checkpoints WHERE materialization LIKE %s"
+        checkpoints = db.execute(query, [like]).fetchall()
+        found = db.execute(f"SELECT * FROM {table}").fetchall()  # type: ignore[arg-type]
+    return _frontier([each for (each,) in checkpoints]), sorted(map(_text, found))
+
+
+def _frontier(checkpoints: list[str]) -> int:
+    return min((Checkpoint.decode(each).lowest for each in checkpoints), default=0)
+
+
+def _text(row: tuple[object, ...]) -> str:
+    return "|".join("NULL" if value is None else str(value) for value in row)

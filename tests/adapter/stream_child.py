@@ -1,0 +1,20 @@
+"""An environment whose sinks write a change stream, in a process of its own that a test can kill.
+
+python -m tests.adapter.stream_child FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from everview.adapter.coordinator import Coordinator
+
+if __name__ == "__main__":
+    with Coordinator.open(sys.argv[1]) as opened:
+        while True:
+            for id, item in opened.catalog.state.items.items():
+                if item.kind == "sink":
+                    status = opened.sinks.status(id)
+                    print("frontier", (status and status.frontier) or 0, flush=True)
+            time.sleep(0.05)

@@ -1,0 +1,156 @@
+"""`everview sql` on a real server: tables, formats, errors, COPY, files, subscriptions, exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from everview import cli
+from everview.server.run import Running
+from everview.shell.printing import pointed
+from everview.shell.reading import TextLines
+from everview.shell.session import COPY_ENDS
+from everview.shell.statements import Statements, complete, is_streaming
+
+Shell = Callable[..., Result]
+
+
+@pytest.fixture
+def shell(served: Running) -> Shell:
+    def run(*arguments: str, stdin: str = "") -> Result:
+        return CliRunner().invoke(cli.app, ["sql", "--port", str(served.pg.port), *arguments], input=stdin)
+
+    return run
+
+
+def test_statements_end_with_semicolons() -> None:
+    statements = Statements()
+    assert statements.add("SELECT 'a;") == []
+    assert statements.begun
+    assert statements.add("b' -- c;") == []
+    assert statements.add("; SELECT $$;$$; SELECT") == ["SELECT 'a;\nb' -- c;\n;", "SELECT $$;$$;"]
+    assert statements.add(" /* ; */ 3") == []
+    assert statements.rest() == " SELECT\n /* ; */ 3"
+    assert not statements.begun
+
+
+def test_nothing_is_no_statement() -> None:
+    assert complete(";; -- x\n ;") == ([], "")
+    statements = Statements()
+    statements.add("-- nothing")
+    assert statements.rest() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "streams"), [("subscribe to t", True), ("select 1", False), ("", False), ("'", False)]
+)
+def test_what_streams(text: str, streams: bool) -> None:
+    assert is_streaming(text) is streams
+
+
+@pytest.mark.parametrize(
+    ("statement", "position", "shown"),
+    [
+        ("SELECT x", 8, "LINE 1: SELECT x\n               ^"),
+        ("SELECT\n  x\nFROM t", 10, "LINE 2:   x\n          ^"),
+        ("SELECT x", 99, "LINE 1: SELECT x\n                ^"),
+        ("", 1, "LINE 1: \n        ^"),
+    ],
+)
+def test_a_caret_shows_the_place(statement: str, position: int, shown: str) -> None:
+    assert pointed(statement, position) == shown
+
+
+def test_a_long_line_is_shown_around_the_place() -> None:
+    line, caret = pointed("SELECT " + "a, " * 100 + "x" + ", b" * 100, 308).split("\n")
+    assert line[len(caret) - 1] == "x" and len(line) < 150
+
+
+TABLE = "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'one'), (2, NULL), (3, E'two\\nlines');"
+
+
+def test_tables(shell: Shell) -> None:
+    answer = shell("--format", "table", "-c", TABLE, "-c", "SELECT a, b FROM t ORDER BY a")
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines() == [
+        "CREATE TABLE",
+        "INSERT 0 3",
+        " a   b    ",
+        "───┬───────",
+        " 1 │ one",
+        " 2 │ ·",
+        " 3 │ two",
+        "   │ lines",
+        "(3 rows)",
+        "",
+    ]
+
+
+def test_formats(shell: Shell) -> None:
+    shell("-c", TABLE)
+    query = "SELECT a, b, a > 1 AS c, a::numeric(4,2) AS d FROM t ORDER BY a"
+    assert shell("-c", query).stdout == "a\tb\tc\td\n1\tone\tf\t1.00\n2\t\\N\tt\t2.00\n3\ttwo\\nlines\tt\t3.00\n"
+    csv = shell("--format", "csv", "-c", query).stdout
+    assert csv == 'a,b,c,d\n1,one,f,1.00\n2,,t,2.00\n3,"two\nlines",t,3.00\n'
+    rows = [json.loads(line) for line in shell("--format", "json", "-c", query).stdout.splitlines()]
+    assert rows[1] == {"a": 2, "b": None, "c": True, "d": "2.00"}
+
+
+def test_an_error_ends_a_script(shell: Shell) -> None:
+    answer = shell("-c", "SELECT 1;\nSELECT *\nFROM nowhere; SELECT 2;", "-c", "SELECT 3")
+    assert answer.exit_code == 1
+    assert answer.stdout == "?column?\n1\n"
+    lines = answer.stderr.splitlines()
+    assert lines[0] == 'ERROR: relation "nowhere" does not exist (42P01)'
+    assert lines[1:3] == ["LINE 2: FROM nowhere;", "             ^"]
+
+
+def test_standard_input_with_copy(shell: Shell) -> None:
+    script = f"CREATE TABLE t (a int, b text);\nCOPY t FROM STDIN;\n1\tone\n2\t\\N\n{COPY_ENDS}\nSELECT count(*) FROM t"
+    answer = shell(stdin=script)
+    assert (answer.exit_code, answer.stdout) == (0, "count\n2\n"), answer.stderr
+    assert shell("-c", "COPY (SELECT * FROM t ORDER BY a) TO STDOUT").stdout == "1\tone\n2\t\\N\n"
+
+
+def test_files(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "one.sql").write_text("-- a comment;\nSELECT 1 AS one;\n\\timing\n")
+    answer = shell(str(tmp_path / "one.sql"), "-", stdin="SELECT 2 AS two")
+    assert answer.exit_code == 0 and "one\n1\n" in answer.stdout and "two\n2\n" in answer.stdout
+    assert "time: " in answer.stderr
+    missing = shell(str(tmp_path / "none.sql"))
+    assert missing.exit_code == 1 and "cannot read" in str(missing.exception)
+
+
+def test_a_subscription_is_shown_as_it_comes(shell: Shell) -> None:
+    shell("-c", "CREATE TABLE t (a int) WITH (RETAIN HISTORY FOR '1h'); INSERT INTO t VALUES (7)")
+    now = shell("-c", "SELECT mz_now() FROM t").stdout.splitlines()[1]
+    shell("-c", "DELETE FROM t")
+    later = shell("-c", "SELECT mz_now() AS t FROM (SELECT count(*) FROM t)").stdout.splitlines()[1]
+    answer = shell("-c", f"SUBSCRIBE TO t AS OF {now} UP TO {int(later) + 1}")
+    assert answer.exit_code == 0
+    rows = [line.split("\t") for line in answer.stdout.splitlines()]
+    assert rows[0] == ["mz_timestamp", "mz_diff", "a"]
+    assert [row[1:] for row in rows[1:]] == [["1", "7"], ["-1", "7"]]
+
+
+def test_notices_and_unknown_commands(shell: Shell) -> None:
+    answer = shell("-c", "COMMIT")
+    assert answer.exit_code == 0 and "WARNING: there is no transaction in progress" in answer.stderr
+    unknown = shell("-c", "\\nope")
+    assert unknown.exit_code == 1 and "there is no command \\nope" in unknown.stdout
+
+
+def test_without_a_server() -> None:
+    answer = CliRunner().invoke(cli.app, ["sql", "--port", "1", "-c", "SELECT 1"])
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("error: connection to server") and "everview serve" in answer.stderr
+
+
+def test_lines_of_a_text() -> None:
+    lines = TextLines(["a\r\n", "b"])
+    assert [lines.read(begun=False) for _ in range(3)] == ["a", "b", None]
