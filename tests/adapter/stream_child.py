@@ -16,5 +16,6 @@ if __name__ == "__main__":
             for id, item in opened.catalog.state.items.items():
                 if item.kind == "sink":
                     status = opened.sinks.status(id)
-                    print("frontier", (status and status.frontier) or 0, flush=True)
+                    assert status is not None
+                    print(status.frontier or 0, status.state, repr(status.error), flush=True)
             time.sleep(0.05)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COLUMNS = "(id bigint, buyer bigint, auction_id bigint, amount int, bid_time timestamptz)"
+CHILD_S = 60.0
 SPARK_WAIT_S = 120.0  # the first statement of a Spark that is busy starting takes its time
 BEST = "SELECT auction_id, count(*) AS bids, max(amount) AS best FROM {bids} GROUP BY auction_id"
 
@@ -151,11 +153,18 @@ def start(folder: Path) -> subprocess.Popen[str]:
 def run_on(child: subprocess.Popen[str], times: int) -> int:
     """Let a child go on until it has told of so many frontiers; the last of them."""
     assert child.stdout is not None
-    frontier = 0
-    while times:
-        told = int(child.stdout.readline().split()[-1])
-        times -= told > frontier
-        frontier = max(frontier, told)
+    frontier, line = 0, ""
+    watchdog = threading.Timer(CHILD_S, child.kill)  # one that tells nothing new is not waited for
+    watchdog.start()
+    try:
+        while times:
+            before, line = line, child.stdout.readline()
+            assert line, f"the process ended; it was at {before!r}"
+            told = int(line.split()[0])
+            times -= told > frontier
+            frontier = max(frontier, told)
+    finally:
+        watchdog.cancel()
     return frontier
 
 

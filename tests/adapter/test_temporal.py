@@ -143,7 +143,10 @@ def test_the_write_s_time_is_stored_in_any_column(events: SessionClient, clock: 
         ("SELECT k, mz_now() FROM e", "mz_now() can stand only in comparisons that restrict a maintained query"),
         ("SELECT k FROM e WHERE k > 1 AND mz_now() <> since", "mz_now() <> … cannot be maintained"),
         ("SELECT k FROM e WHERE k = 1 OR mz_logical_timestamp() > until", "mz_now() under OR cannot be maintained"),
-        ("SELECT k FROM e WHERE mz_now()::bigint % 2 = since", "mz_now() is inside an expression that cannot be turned around"),
+        (
+            "SELECT k FROM e WHERE mz_now()::bigint % 2 = since",
+            "mz_now() is inside an expression that cannot be turned around",
+        ),
         ("SELECT k FROM e GROUP BY k HAVING max(mz_now()) > 3", "mz_now() can stand only in comparisons that restrict"),
     ],
 )

@@ -210,6 +210,7 @@ class Coordinator:
             number = next(self._numbers)
             now = self.timeline.now_ms
             self._subscriptions[number] = SubscriptionInfo(number, session.number, now, objects)
+        self.pacemaker.look()  # from now on, what is due is waited for
         return number
 
     def unsubscribed(self, number: int) -> None:

@@ -203,7 +203,10 @@ class ScheduledDataflows:
     def settled(self, id: GlobalId, time: int) -> bool:
         """Whether nothing of the view comes or goes by itself up to and including `time`."""
         flow = self._scheduler.dataflow(id)
-        return id not in self._stopped if flow is None else flow.settled(time)
+        try:
+            return id not in self._stopped if flow is None else flow.settled(time)
+        except (StorageError, ValueError):
+            return True  # dropped a moment ago: there is no such collection, or its frontier is empty
 
     @property
     def changes(self) -> int:

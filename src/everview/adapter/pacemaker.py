@@ -13,12 +13,16 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+import structlog
+
 from everview.adapter.timeline import Timeline
 from everview.storage.environment import Environment
 from everview.storage.errors import StorageError
 
 SECOND_S = 1.0  # how often the timeline moves for those who watch it while nobody writes
 WATCHED_PACE_S = 0.005  # changes that are due closer together than this share a tick
+
+_log = structlog.get_logger()
 
 
 class Dues(Protocol):
@@ -84,6 +88,9 @@ class Pacemaker:
                 self._environment.wait(lambda seen=changes: self._called(seen), pause_s)  # type: ignore[misc]
             except StorageError:
                 self._closed.wait(SECOND_S)  # it may be closed already, or be able to write again later
+            except Exception:  # a defect of ours must not stop the time
+                _log.exception("the timeline could not be moved")
+                self._closed.wait(SECOND_S)
 
     def _called(self, seen: int) -> bool:
         return self._closed.is_set() or self._looking or self._dues.changes != seen
