@@ -17,6 +17,7 @@ from everview.compute.delta.program import (
     BEFORE,
     BUCKET_BITS,
     NEXT,
+    TICK_END,
     TIME,
     Arrangement,
     TickProgram,
@@ -32,7 +33,7 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, SqlType
-from everview.compute.tick import empty_table, ending
+from everview.compute.tick import empty_table
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
@@ -101,7 +102,7 @@ class LargeTick:
             constants = self._constants(program)
             readings = self._readings(program, open_while_read, stored)
             steps = [*steps, *constants, *readings, *program.steps]
-            steps = [(name, ending(step, self.upper)) for name, step in steps]
+            steps = [(TICK_END, ir.Constant((((self.upper,), 1),), (INT8,))), *steps]
             due = {each.arrangement: each.reading for stage in program.stages for each in stage.lookups if each.due}
             targets: dict[str, GlobalId] = {}
             for arrangement in program.arrangements:

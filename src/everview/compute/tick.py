@@ -14,16 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.compute.delta.program import BEFORE, BUCKET_BITS, Arrangement, Lookup, Source, TickProgram
+from everview.compute.delta.program import BEFORE, BUCKET_BITS, TICK_END, Arrangement, Lookup, Source, TickProgram
 from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import Engine, Steps
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.ir import relation as ir
-from everview.compute.ir.parts import map_scalars
 from everview.compute.ir.relation import Relation, types
-from everview.compute.ir.scalar import Column, Literal, Scalar, TickEnd, transform
-from everview.compute.ir.types import SqlType, arrow_type
+from everview.compute.ir.scalar import Column
+from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.timely.consolidate import DIFF
 from everview.timely.hashing import I64, hash_rows
 
@@ -65,6 +64,8 @@ class Ticker:
     def run(self, engine: Engine, deltas: Mapping[str, pa.Table], state: State, upper: int) -> TickResult:
         """The changes before `upper` that follow from those of the inputs and from what was pending."""
         tables: dict[str, pa.Table] = dict(deltas)
+        if self._pending:
+            tables[TICK_END] = rows_to_arrow({(upper,): 1}, (INT8,))
         found: dict[str, pa.Table] = {}
         statements = 0
         for number, stage in enumerate(self.program.stages):
@@ -73,7 +74,6 @@ class Ticker:
             tables |= self._readings(number, found)
             empty = frozenset(name for name, table in tables.items() if table.num_rows == 0)
             steps, nothing = self._steps(number, empty)
-            steps = [(name, ending(step, upper)) for name, step in steps] if self._pending else steps
             tables |= {name: empty_table(types(self._relations[name])) for name in nothing}
             outputs = [name for name in stage.outputs if name not in nothing]
             if outputs:
@@ -189,15 +189,6 @@ def updates_of_moments(moments: pa.Table) -> pa.Table:
     negated = pc.negate(lost.column(DIFF))
     minus = pa.table([lost.column(1), *(lost.column(i) for i in data), negated], names=names)
     return pa.concat_tables([plus, minus])
-
-
-def ending(step: Relation, upper: int) -> Relation:
-    """A step in a tick that ends at `upper`."""
-
-    def end(part: Scalar) -> Scalar | None:
-        return Literal(upper, part.type) if isinstance(part, TickEnd) else None
-
-    return map_scalars(step, lambda scalar: transform(scalar, end))
 
 
 def put_off(updates: pa.Table, come: pa.Table, upper: int) -> pa.Table:

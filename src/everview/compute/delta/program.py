@@ -10,6 +10,7 @@ A program is a list of steps, relations of the same IR as plans, over
     delta:<id>   the timed updates of input <id> in [l, u)
     <reading>    rows of X⁻ that an operator needs; any superset of the rows of the keys that changed gives the same
                  result, for steps join on the real keys
+    tick:end     the end of the tick, u
     <step>       a step before it
 
 so an engine that evaluates plans evaluates ticks. The driver finds what readings hold, by the hashes of keys that it
@@ -104,6 +105,7 @@ class TickProgram:
     failing: tuple[Failing, ...] = ()
 
 
+TICK_END = "tick:end"  # a table of one row: the end of the tick
 BUCKET_BITS = 8  # pending updates of so many milliseconds, 2 to this power, are found together
 
 

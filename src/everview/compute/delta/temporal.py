@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everview.compute.delta.program import TIME, call
+from everview.compute.delta.program import TICK_END, TIME, call
 from everview.compute.functions.temporal import FOLLOWING, MZ_NOW, Now, without_months
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import scalars_of
 from everview.compute.ir.relation import Relation, arity
-from everview.compute.ir.scalar import And, Call, Column, Literal, Or, Scalar, TickEnd, shift, walk
+from everview.compute.ir.scalar import And, Call, Column, Literal, Or, Scalar, shift, walk
 from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ
 from everview.compute.optimize.computed_columns import cast
 from everview.compute.sql.errors import FEATURE_NOT_SUPPORTED, SqlError
@@ -170,8 +170,11 @@ def delta(operator: ir.Temporal, change: Relation, build: Build) -> Relation:
         updates = ir.Union((updates, ir.Negate(ir.Project(mapped, (width + 1, *row)))))
     emitted = build.step(updates)
     come = build.pending(emitted)
-    within = ir.Filter(emitted, (call("<", TIME, TickEnd(INT8)),))
-    return ir.Union((come, within))
+    # The end comes as data, so that the statement is the same in every tick.
+    places = arity(emitted)
+    ended = ir.Join((emitted, ir.Get(TICK_END, (INT8,))))
+    within = ir.Filter(ended, (call("<", TIME, Column(places, INT8)),))
+    return ir.Union((come, ir.Project(within, tuple(range(places)))))
 
 
 def _as_time(scalar: Scalar) -> Scalar:

@@ -90,20 +90,13 @@ class FailedTable:
     type: SqlType = BOOLEAN
 
 
-@dataclass(frozen=True, slots=True)
-class TickEnd:
-    """The end of the tick that a program runs in. Only tick programs have this, and no engine sees it."""
-
-    type: SqlType
-
-
-Scalar: TypeAlias = Column | Literal | Call | And | Or | Case | Coalesce | Failed | FailedTable | TickEnd
+Scalar: TypeAlias = Column | Literal | Call | And | Or | Case | Coalesce | Failed | FailedTable
 
 
 def children(scalar: Scalar) -> tuple[Scalar, ...]:
     """The direct operands."""
     match scalar:
-        case Column() | Literal() | TickEnd():
+        case Column() | Literal():
             return ()
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
@@ -116,7 +109,7 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
 def rebuild(scalar: Scalar, operands: tuple[Scalar, ...]) -> Scalar:
     """The same expression over other operands."""
     match scalar:
-        case Column() | Literal() | TickEnd():
+        case Column() | Literal():
             return scalar
         case Case():
             pairs = tuple(zip(operands[:-1:2], operands[1:-1:2], strict=True))

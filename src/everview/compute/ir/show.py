@@ -44,7 +44,6 @@ from everview.compute.ir.scalar import (
     Literal,
     Or,
     Scalar,
-    TickEnd,
 )
 from everview.compute.ir.types import Interval
 
@@ -199,8 +198,6 @@ def show_scalar(scalar: Scalar) -> str:
             return f"failed({show_scalar(arg)})"
         case FailedTable(function, args):
             return f"failed({_call(function, args)})"
-        case TickEnd():
-            return "the end of the tick"
 
 
 def _call(function: str, args: Sequence[Scalar]) -> str:

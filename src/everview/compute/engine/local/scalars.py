@@ -23,7 +23,6 @@ from everview.compute.ir.scalar import (
     Literal,
     Or,
     Scalar,
-    TickEnd,
 )
 
 Evaluator: TypeAlias = Callable[[Row], Any]
@@ -79,8 +78,6 @@ def compile_scalar(scalar: Scalar) -> Evaluator:
             return _compile_failed(compile_scalar(arg))
         case FailedTable():
             return _compile_failed(_compile_table(scalar))
-        case TickEnd():
-            raise AssertionError("a tick puts its end in this place")
 
 
 def _read(index: int) -> Evaluator:

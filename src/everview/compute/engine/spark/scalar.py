@@ -23,7 +23,6 @@ from everview.compute.ir.scalar import (
     Literal,
     Or,
     Scalar,
-    TickEnd,
     walk,
 )
 from everview.compute.ir.types import SqlType
@@ -66,8 +65,6 @@ def render_scalar(scalar: Scalar, place: Place = column) -> str:
             return render_failed(arg, place)
         case FailedTable(function, args, added):
             return render_failed_table(function, args, added, place)
-        case TickEnd():
-            return "the_end_of_the_tick"  # as EXPLAIN shows it
 
 
 def render_guarded(scalar: Scalar, place: Place = column) -> str:

@@ -33,6 +33,8 @@ SMALL: Mapping[str, str] = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What Spark guesses of the size of a join would make it divide what is known to be small.
+    "spark.sql.maxSinglePartitionBytes": str(2**62),
 }
 BULK: Mapping[str, str] = {
     **SETTINGS,
