@@ -33,10 +33,6 @@ def spark_failures(doing: str) -> Iterator[None]:
 
 
 def register(session: SparkSession, source: type[DataSource]) -> None:
-    """Make a data source known to a session, and to the one that this thread was in last: Spark asks either."""
-    from pyspark.sql import SparkSession as Session
-
+    """Make a data source known to a session, which becomes the one of this thread: Spark asks that one."""
     session.dataSource.register(source)
-    active = Session.getActiveSession()
-    if active is not None and active is not session:
-        active.dataSource.register(source)
+    session.createDataFrame([], "nothing int")  # whoever makes a DataFrame of local rows becomes the active session
