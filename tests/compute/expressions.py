@@ -62,6 +62,7 @@ def functions_giving(kind: Kind, *, fails: bool) -> list[Function]:
         entry
         for entry in registry.FUNCTIONS.values()
         if not entry.volatile
+        and not entry.name.startswith("parameter ")  # those of prepared plans, if any are loaded
         and entry.name not in EXCLUDED_NAMES
         and entry.key not in EXCLUDED_KEYS
         and (fails or not entry.fails)

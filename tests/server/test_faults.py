@@ -24,7 +24,7 @@ from tests.server.raw import RawClient, kinds, query
 MIB = 1024 * 1024
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -526,7 +526,9 @@ def by_name() -> dict[str, list[Function]]:
     """All functions, together by name; casts by what they cast."""
     found: dict[str, list[Function]] = {}
     for function in FUNCTIONS.values():
-        if function.volatile:  # not a function of its arguments: those that look into a catalog, if that is loaded
+        if function.volatile or function.name.startswith(
+            "parameter "
+        ):  # not a function of its arguments: those that look into a catalog, if that is loaded
             continue
         title = (
             f"{function.name} {short_name(function.args[0])}" if function.name in ("cast", "assign") else function.name

@@ -168,7 +168,7 @@ class Samples:
 def test_functions(session: SparkSession) -> None:
     samples = Samples()
     for function in FUNCTIONS.values():
-        if function.volatile:
+        if function.volatile or function.name.startswith("parameter "):  # those of prepared plans, if any are loaded
             continue
         if function.name != "cast" or "[]" not in function.key or short_name(function.args[0]) in SOME_ARRAYS:
             samples.add(function)
