@@ -23,7 +23,7 @@ class Budget:
 
     def _change(self, account: Account, count: int) -> bool:
         with self._lock:
-            if count > 0 and self._bytes + count > self._bytes_max:
+            if count > 0 and (account.closed or self._bytes + count > self._bytes_max):
                 return False
             count = max(count, -account.held)
             account.held += count
@@ -37,6 +37,7 @@ class Account:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self.held = 0
+        self.closed = False
 
     def take(self, count: int) -> bool:
         """So many bytes came; False if there is no room for them."""
@@ -47,5 +48,6 @@ class Account:
         self._budget._change(self, -count)
 
     def close(self) -> None:
-        """The connection is over."""
+        """The connection is over: what still comes in is nobody's, and would never be given back."""
+        self.closed = True
         self.give_back(self.held)
