@@ -539,7 +539,7 @@ WRITE_AND_COMPACT = """
         now = WINDOW - 1
         environment.commit(AdvanceClock("tick", None, now))
         read, write = environment.create("u1", SCHEMA, at=now)
-        _, write = environment.commit(Follow(read, "tick", lag_ms=2), Follow(write, "tick"))
+        _, write = environment.commit(Follow(read, "tick", lag_ms=50), Follow(write, "tick"))
         rows = [(n, now, 1) for n in range(WINDOW * STEP)]
         print("ready", flush=True)
         while True:
