@@ -14,6 +14,7 @@ from everview.compute.dataflow import Dataflow, Held, errors_id, maintain_view, 
 from everview.compute.difference import Difference
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.explain import explain_view
 from everview.compute.handover import Handover, hand_over
 from everview.compute.ir.relation import Relation
 from everview.compute.scheduler import Scheduler
@@ -81,6 +82,10 @@ class Maintenance(Protocol):
 
     def settled(self, id: GlobalId, time: int) -> bool:
         """Whether nothing of the view comes or goes by itself up to and including `time`."""
+        ...
+
+    def explain(self, id: GlobalId) -> str | None:
+        """How a view is kept, with the sizes of what it keeps; None if nothing has to be done to keep it."""
         ...
 
     @property
@@ -207,6 +212,11 @@ class ScheduledDataflows:
             return id not in self._stopped if flow is None else flow.settled(time)
         except (StorageError, ValueError):
             return True  # dropped a moment ago: there is no such collection, or its frontier is empty
+
+    def explain(self, id: GlobalId) -> str | None:
+        """How a view is kept, with the sizes of what it keeps."""
+        flow = self._scheduler.dataflow(id)
+        return None if flow is None else explain_view(flow.view, flow.held.state or id, self._environment)
 
     @property
     def changes(self) -> int:

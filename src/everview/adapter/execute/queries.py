@@ -42,7 +42,7 @@ def run_explain(context: Context, statement: nodes.Explain) -> Result:
         # What runs is the query at its time; in what is maintained, mz_now() means more than one.
         time = context.choose(bound, context.as_of(as_of)).time
         bound = replace(bound, plan=replace(bound.plan, relation=at_time(bound.plan.relation, time)))
-    text = _plan(context, bound, statement.stage)
+    text = _installed(context, statement) or _plan(context, bound, statement.stage)
     return RowList(EXPLAINED, [(text,)], "EXPLAIN")
 
 
@@ -63,6 +63,14 @@ def _explained(context: Context, inner: nodes.Statement) -> tuple[Bound, nodes.A
             return context.coordinator.planner.change(text, context.around, context.host)[1], None
         case _:
             raise unsupported("EXPLAIN of this statement", hint="queries and changes of tables can be explained")
+
+
+def _installed(context: Context, statement: nodes.Explain) -> str | None:
+    """How a view that is there is kept."""
+    if statement.stage != "maintained" or not isinstance(statement.statement, nodes.ShowCreate):
+        return None
+    text = context.coordinator.maintenance.explain(context.around.relation(statement.statement.path).id)
+    return None if text is None else _named(context, text)
 
 
 def _plan(context: Context, bound: Bound, stage: str) -> str:

@@ -230,7 +230,7 @@ def _show_objects(words: Words, what: str) -> Statement:
 
 
 def _explain(words: Words) -> Statement:
-    stage = "optimized"
+    stage = ""
     for phrase, named in (
         (("timestamp",), "timestamp"),
         (("raw", "plan"), "raw"),
@@ -254,8 +254,10 @@ def _explain(words: Words) -> Statement:
         words.name()
     words.accept("for")
     if words.sees("view") or words.sees("materialized", "view"):  # one that exists, whose query is meant
-        return nodes.Explain(stage, nodes.ShowCreate(object_kind(words), words.path()))
-    return nodes.Explain(stage, _statement(words))
+        kind = object_kind(words)
+        kept = kind == "materialized view"  # of which people want to know how it is kept
+        return nodes.Explain(stage or ("maintained" if kept else "optimized"), nodes.ShowCreate(kind, words.path()))
+    return nodes.Explain(stage or "optimized", _statement(words))
 
 
 def _copy(words: Words) -> Statement:
