@@ -131,7 +131,7 @@ class Scheduler:
                 return  # the environment is closed, or another process has it
 
     def _due(self) -> list[_Entry]:
-        # Frontiers are asked for without our lock: whoever waits for a commit calls this with the lock of commits.
+        # Frontiers are asked for without our lock: they may have to be read, behind commits.
         return [entry for entry in list(self._entries.values()) if self._is_due(entry)]
 
     def _is_due(self, entry: _Entry) -> bool:

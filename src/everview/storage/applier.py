@@ -29,6 +29,7 @@ from everview.storage.contract import GlobalId
 from everview.storage.errors import Determinate, Fenced, Indeterminate, StorageError
 from everview.storage.faults import failpoint
 from everview.storage.shard import Shard
+from everview.storage.signal import Signal
 from everview.storage.transitions import AnyCommand, Draft, Result
 
 QUEUE_MAX = 10_000
@@ -80,7 +81,7 @@ class Applier:
         self._led = False
         self._commit_lock = threading.RLock()
         self._fenced: Fenced | None = None
-        self.changed = threading.Condition()
+        self.changed = Signal()
         self.commits = 0
         self._read_shared()
 
@@ -254,8 +255,7 @@ class Applier:
         if draft.next_id is not None:
             self._next_id, self._next_id_version = draft.next_id, self._versions
         self._published([(before[id], shard) for id, shard in draft.shards.items()])
-        with self.changed:
-            self.changed.notify_all()
+        self.changed.tell()
 
     @property
     def fenced(self) -> Fenced | None:

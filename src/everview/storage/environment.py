@@ -259,15 +259,13 @@ class Environment:
 
     def wait(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Block until `ready` holds, as seen after some commit; false when the time is over."""
-        with self._applier.changed:
-            result = self._applier.changed.wait_for(lambda: self._closed or ready(), timeout_s)
+        result = self._applier.changed.wait(lambda: self._closed or ready(), timeout_s)
         self._check_open()
         return result
 
     def wake(self) -> None:
         """Let everyone who waits look again."""
-        with self._applier.changed:
-            self._applier.changed.notify_all()
+        self._applier.changed.tell()
 
     def get(self, key: str) -> bytes | None:
         """A value kept by `Put`."""
