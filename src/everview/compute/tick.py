@@ -6,6 +6,7 @@ of the statement, and with them whatever needs them: inputs that did not change 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -25,6 +26,8 @@ from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.timely.consolidate import DIFF
 from everview.timely.hashing import I64, hash_rows
+
+_PRUNED_MAX = 256  # sets of empty tables for which it is remembered what is left to compute
 
 
 class State(Protocol):
@@ -59,7 +62,8 @@ class Ticker:
         self._relations = dict(program.steps)
         self._arrangements = {each.name: each for each in program.arrangements}
         self._pending = any(each.pending for each in program.arrangements)
-        self._pruned: dict[tuple[int, frozenset[str]], tuple[Steps, frozenset[str]]] = {}
+        self._pruned: OrderedDict[tuple[int, frozenset[str]], tuple[Steps, frozenset[str]]] = OrderedDict()
+        self._always_empty: dict[tuple[int, frozenset[str]], frozenset[str]] = {}
 
     def run(self, engine: Engine, deltas: Mapping[str, pa.Table], state: State, upper: int) -> TickResult:
         """The changes before `upper` that follow from those of the inputs and from what was pending."""
@@ -73,6 +77,8 @@ class Ticker:
                 found[lookup.name] = self._find(lookup, {**tables, **found}, state, upper)
             tables |= self._readings(number, found)
             empty = frozenset(name for name, table in tables.items() if table.num_rows == 0)
+            if not self._is_idle(number, empty):
+                empty = self._lasting(number, empty, deltas)
             steps, nothing = self._steps(number, empty)
             tables |= {name: empty_table(types(self._relations[name])) for name in nothing}
             outputs = [name for name in stage.outputs if name not in nothing]
@@ -129,11 +135,28 @@ class Ticker:
             pieces.setdefault(lookup.reading, []).append(rows if lookup.tag is None else _tagged(rows, lookup.tag))
         return {name: pa.concat_tables(each).combine_chunks() for name, each in pieces.items()}
 
+    def _is_idle(self, number: int, empty: frozenset[str]) -> bool:
+        """Whether a stage has nothing to compute."""
+        return self._steps(number, empty)[1].issuperset(self.program.stages[number].outputs)
+
+    def _lasting(self, number: int, empty: frozenset[str], deltas: Mapping[str, pa.Table]) -> frozenset[str]:
+        """Of the empty tables of a stage, those to leave out: inputs without changes, and what never was anything else.
+
+        A statement for every set of tables that happen to be empty would be one that is new again and again, and to
+        plan one costs more than to run one that finds some of its tables empty.
+        """
+        quiet = frozenset(name for name in empty if name in deltas)
+        self._always_empty[number, quiet] = lasting = self._always_empty.get((number, quiet), empty) & empty
+        if len(self._always_empty) > _PRUNED_MAX:
+            self._always_empty = {(number, quiet): lasting}
+        return lasting
+
     def _steps(self, number: int, empty: frozenset[str]) -> tuple[Steps, frozenset[str]]:
         """What is left to compute in a stage, and which of its steps are empty."""
-        known = self._pruned.get((number, empty))
-        if known is None:
-            known = self._pruned[number, empty] = self._prune(number, empty)
+        known = self._pruned.pop((number, empty), None) or self._prune(number, empty)
+        self._pruned[number, empty] = known
+        if len(self._pruned) > _PRUNED_MAX:
+            self._pruned.popitem(last=False)
         return known
 
     def _prune(self, number: int, empty: frozenset[str]) -> tuple[Steps, frozenset[str]]:
