@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks import cdc, compute, flow, replacement, storage, temporal
+from benchmarks import cdc, compute, database, flow, replacement, storage, temporal
 from benchmarks.report import Report
 
 SUITES = {
@@ -15,6 +15,7 @@ SUITES = {
     "cdc": cdc.run,
     "temporal": temporal.run,
     "replacement": replacement.run,
+    "database": database.run,
 }
 
 
