@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from typer.testing import CliRunner
 import everview
 from everview import cli
 from everview.demo import showing
-from everview.demo.proof import heard, recomputed
+from everview.demo.proof import delivered, heard, recomputed
 from everview.demo.scenario import VIEWS, source
 from everview.demo.watching import Follower
 from everview.errors import EverviewError
@@ -25,11 +27,16 @@ CLAIMS = [
     "top_buyers (top 5) is what its query says",
     "a subscription to items adds up to its contents",
     "a subscription to top_buyers adds up to its contents",
+    "named_bids in SQLite is what the view holds",
+    "items in SQLite is what the view holds",
+    "top_buyers in SQLite is what the view holds",
 ]
+
+NAMES = [view.name for view in VIEWS]
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_demo(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", "from everview.cli import main; main()", "demo", "--data", tmp_path / "data"],
@@ -45,6 +52,37 @@ def test_demo(tmp_path: Path) -> None:
     ]
     assert "ms behind" in ran.stdout and "All views are exact." in ran.stdout
     assert (tmp_path / "data" / "consensus.db").is_file(), "a folder that was named is kept"
+    with closing(sqlite3.connect(tmp_path / "data" / showing.DELIVERED)) as file:
+        assert {name: file.execute(f"SELECT count(*) > 0 FROM {name}").fetchone() for name in NAMES} == dict.fromkeys(
+            NAMES, (1,)
+        )
+
+
+DEFECTS = {
+    "a value": "UPDATE items SET bids = bids + 1 WHERE item = (SELECT min(item) FROM items)",
+    "a missing row": "DELETE FROM items WHERE item = (SELECT min(item) FROM items)",
+    "a row too many": "INSERT INTO items (item, bids, bid, mean) VALUES ('nothing', 1, 1, '1.00')",
+    "another table": "ALTER TABLE items RENAME TO others",
+}
+
+
+@pytest.mark.parametrize("defect", [None, *DEFECTS])
+def test_the_check_of_a_delivery_notices_a_defect(tmp_path: Path, defect: str | None) -> None:
+    view, file = VIEWS[1], tmp_path / "out.db"
+    with everview.open(tmp_path / "data", spark=None) as database:
+        database.sql(source(seed=3))
+        database.sql(view.statement)
+        database.sql(view.sink_statement(file))
+        now = "SELECT mz_now() AS now, n FROM (SELECT count(*) AS n FROM bids) AS counted"
+        while (last := database.sql(now)[0]).n < 200:
+            pass
+        assert delivered(database, view, file, last.now).passed
+        database.sql(f"ALTER SINK {view.sink} PAUSE")  # or it would write over what is spoiled
+        if defect is not None:
+            with closing(sqlite3.connect(file)) as spoiled, spoiled:
+                spoiled.execute(DEFECTS[defect])
+        check = delivered(database, view, file, last.now)
+    assert (check.claim, check.passed) == (CLAIMS[6], defect is None), check
 
 
 @pytest.mark.parametrize("defect", [None, "query", "subscription"])

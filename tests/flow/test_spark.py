@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from everview.compute.ir.types import INT8, TEXT
+from everview.flow import spark as flow_spark
 from everview.flow.check.harness import Endpoint, Harness
 from everview.flow.check.workload import summary
-from everview.flow.errors import DriverFailed
+from everview.flow.errors import DriverFailed, FencedOff
 from everview.flow.keyrange import WHOLE
-from everview.flow.spark import deliver
+from everview.flow.materialization import Materialization, Options, State
+from everview.flow.recovery_log import RecoveryLog
+from everview.flow.source import Source
+from everview.flow.spark import Rounds, deliver
+from tests.flow.ledger import Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +45,113 @@ def test_splits_run_as_spark_tasks(
     harness.deliver()  # a worker of this process goes on from there
     harness.verify()
     harness.close()
+
+
+def rounds_of(harness: Harness, splits: int) -> Rounds:
+    environment, spec = harness.environment, harness.spec
+    source, log = Source(environment, spec.bindings), RecoveryLog(environment, spec.name)
+    return Rounds(harness.endpoint.driver, spec, WHOLE.split(splits), source=source, log=log, stall_s=60)
+
+
+@pytest.mark.parametrize("driver", ["sqlite", "delta"])
+def test_a_round_whose_answers_are_lost_is_not_repeated(
+    spark: SparkSession,
+    driver: str,
+    endpoint: Callable[[str], Endpoint],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tasks have done their work, and committed it where the endpoint is authoritative, when their answers are lost."""
+    harness = Harness(endpoint(driver), tmp_path, name=f"spark-lost-{driver}")
+    rounds = rounds_of(harness, 2)
+    answers = flow_spark._answers
+
+    def lost(*args: Any) -> Any:
+        answers(*args)
+        raise ConnectionError("Spark is gone")
+
+    for broken in (False, True, True, False):
+        harness.write(2)
+        monkeypatch.setattr(flow_spark, "_answers", lost if broken else answers)
+        if broken:
+            with pytest.raises(ConnectionError):
+                rounds.run(spark, harness.workload.time)
+        else:
+            assert rounds.run(spark, harness.workload.time).frontier == harness.workload.time
+            harness.verify()
+    harness.close()
+
+
+def test_who_takes_over_is_left_alone(spark: SparkSession, endpoint: Callable[[str], Endpoint], tmp_path: Path) -> None:
+    harness = Harness(endpoint("sqlite"), tmp_path, name="spark-takes-over")
+    first, second = rounds_of(harness, 2), rounds_of(harness, 3)
+    harness.write(2)
+    first.run(spark, harness.workload.time)
+    second.open()
+    harness.write(2)
+    with pytest.raises(FencedOff):
+        first.run(spark, harness.workload.time)
+    second.run(spark, harness.workload.time)
+    harness.verify()
+    harness.close()
+
+
+def test_a_materialization_with_its_splits_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, ("id", INT8), ("name", TEXT), ("n", INT8))
+    binding = ledger.binding(["name"], resource={"table": "sink"}, reductions={"n": "sum", "id": "maximize"})
+    config = {"path": str(tmp_path / "sink.db")}
+    options = Options(splits=3, spark=True, interval_ms=0, heartbeat_s=3600, backoff_s=0.05, backoff_s_max=0.2)
+    there: list[SparkSession] = []
+    sink = Materialization.create(
+        ledger.environment,
+        "m",
+        "sqlite",
+        config,
+        [binding],
+        options=options,
+        spark=lambda: there[0] if there else None,
+    )
+    totals: Counter[str] = Counter()
+
+    def write(*numbers: int) -> None:
+        for number in numbers:
+            totals[f"name {number % 7}"] += number
+        ledger.write(*((1, (number, f"name {number % 7}", number)) for number in numbers))
+
+    def check() -> None:
+        assert sink.wait(ledger.upper, 240), sink.status()
+        with closing(sqlite3.connect(tmp_path / "sink.db")) as db:
+            assert Counter(dict(db.execute("SELECT name, n FROM sink").fetchall())) == totals
+
+    write(*range(1, 30))
+    sink.start()
+    deadline = time.monotonic() + 60
+    while sink.status().state is not State.STALLED:  # Spark has not started yet
+        assert time.monotonic() < deadline, sink.status()
+        time.sleep(0.01)
+    assert "Spark is not there" in (sink.status().error or "")
+    there.append(spark)
+    check()
+    assert sink.status().state is State.RUNNING and sink.status().stored == len(totals)
+    write(*range(30, 40))
+    check()
+    assert [each.transactions for each in sink.status().splits] == [2, 2, 2]
+    ledger.write()  # time goes on, and nothing happens
+    check()
+    assert [each.transactions for each in sink.status().splits] == [2, 2, 2]
+    sink.pause()
+    write(40, 41)
+    sink.split(2)
+    sink.start()
+    check()
+    assert len(sink.status().splits) == 2
+    sink.close()
+    write(42)
+    sink = Materialization.resume(ledger.environment, "m", "sqlite", config, [binding])  # threads go on from there
+    sink.start()
+    check()
+    sink.close()
+    ledger.close()
 
 
 def test_a_task_that_fails_says_why(

@@ -1,16 +1,26 @@
-"""The proof: what was maintained, change by change, is what the queries say from scratch, at the same timestamps."""
+"""The proof: what was maintained, change by change, is what the queries say from scratch, at the same timestamps.
+
+So is what was delivered on the way, into a file that SQLite itself is asked about.
+"""
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from everview.api import Database
 from everview.demo.scenario import View
 from everview.demo.watching import Follower
 from everview.errors import EverviewError
+
+DELIVERY_S_MAX = 60.0
+LOOK_EVERY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +38,11 @@ def recomputed(database: Database, views: Sequence[View], times: Sequence[int]) 
         claim = f"{view.name} ({view.shows}) is what its query says"
         rows, wrong = 0, []
         try:
-            for time in times:
-                maintained = contents(database, f"SELECT * FROM {view.name}", time)
+            for at in times:
+                maintained = contents(database, f"SELECT * FROM {view.name}", at)
                 rows += maintained.total()
-                if maintained != contents(database, view.query, time):
-                    wrong.append(time)
+                if maintained != contents(database, view.query, at):
+                    wrong.append(at)
         except EverviewError as error:
             yield Check(claim, False, str(error))
             continue
@@ -50,6 +60,50 @@ def heard(database: Database, follower: Follower) -> Check:
     return Check(claim, passed, f"{follower.updates:,} changes make {follower.contents.total():,} rows")
 
 
-def contents(database: Database, query: str, time: int) -> Counter[tuple[Any, ...]]:
+def delivered(database: Database, view: View, file: Path, past: int) -> Check:
+    """The rows of a view's table in a SQLite file beside the view at the time that the sink has come to.
+
+    That is a time after `past`, and the sink is paused meanwhile, for the view goes on.
+    """
+    claim = f"{view.name} in SQLite is what the view holds"
+    try:
+        frontier, state = _reached(database, view, past)
+        if frontier <= past:
+            return Check(claim, False, f"not delivered within {DELIVERY_S_MAX:.0f} s: {state}")
+        database.sql(f"ALTER SINK {view.sink} PAUSE")
+        try:
+            frontier, _ = _sink(database, view)
+            with closing(sqlite3.connect(file)) as connection:
+                found = connection.execute(f'SELECT * FROM "{view.name}"').fetchall()
+            columns = ", ".join(f'"{name}"::text' for name in database.sql(f"SELECT * FROM {view.name} LIMIT 0").names)
+            expected = contents(database, f"SELECT {columns} FROM {view.name}", frontier - 1)
+        finally:
+            database.sql(f"ALTER SINK {view.sink} RESUME")
+    except (EverviewError, sqlite3.Error) as error:
+        return Check(claim, False, str(error))
+    rows = Counter(tuple(None if value is None else str(value) for value in row) for row in found)
+    if rows == expected:
+        return Check(claim, True, f"{rows.total():,} rows at {frontier - 1}, compared one by one")
+    missing, surplus = (expected - rows).total(), (rows - expected).total()
+    return Check(claim, False, f"{missing:,} rows are missing and {surplus:,} are too many at {frontier - 1}")
+
+
+def _reached(database: Database, view: View, past: int) -> tuple[int, str]:
+    """Where the sink is, once that is after `past` or has taken too long."""
+    end = time.monotonic() + DELIVERY_S_MAX
+    while (standing := _sink(database, view))[0] <= past and time.monotonic() < end:
+        time.sleep(LOOK_EVERY_S)
+    return standing
+
+
+def _sink(database: Database, view: View) -> tuple[int, str]:
+    """The time before which the file is exact, and how the sink is."""
+    query = f"SELECT frontier, status, error FROM mz_internal.mz_sink_statuses WHERE name = '{view.sink}'"
+    for frontier, status, error in database.sql(query):
+        return int(frontier or 0), f"{status}: {error}" if error else str(status)
+    return 0, "there is no such sink"
+
+
+def contents(database: Database, query: str, at: int) -> Counter[tuple[Any, ...]]:
     """What a query gives at a time: rows, and how often each occurs."""
-    return Counter(tuple(row) for row in database.sql(f"{query.strip()} AS OF {time}"))
+    return Counter(tuple(row) for row in database.sql(f"{query.strip()} AS OF {at}"))

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 HISTORY = "10m"  # so that the proof can look at times that are long over
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A materialized view of the demo: what it shows of views in general, and its query."""
+    """A materialized view of the demo: what it shows of views in general, which column is its key, and its query."""
 
     name: str
     shows: str
+    key: str
     query: str
 
     @property
     def statement(self) -> str:
         """What makes it."""
         return f"CREATE MATERIALIZED VIEW {self.name} WITH (RETAIN HISTORY FOR '{HISTORY}') AS {self.query}"
+
+    @property
+    def sink(self) -> str:
+        """The name of what delivers it."""
+        return f"{self.name}_delivered"
+
+    def sink_statement(self, file: Path) -> str:
+        """What delivers it into a SQLite file."""
+        path = str(file).replace("'", "''")
+        return (
+            f"CREATE SINK {self.sink} FROM {self.name} "
+            f"INTO SQLITE (PATH '{path}', TABLE '{self.name}') KEY ({self.key})"
+        )
 
 
 SCHEMA = "auction_house"
@@ -28,6 +43,7 @@ VIEWS = (
     View(
         "named_bids",
         "join",
+        "id",
         """
         SELECT bids.id, auctions.item, seller.name AS seller, buyer.name AS buyer, bids.amount
         FROM bids
@@ -39,6 +55,7 @@ VIEWS = (
     View(
         "items",
         "aggregate",
+        "item",
         """
         SELECT auctions.item, count(*) AS bids, sum(bids.amount) AS bid, round(avg(bids.amount), 2) AS mean
         FROM auctions JOIN bids ON bids.auction_id = auctions.id
@@ -48,6 +65,7 @@ VIEWS = (
     View(
         "top_buyers",
         "top 5",
+        "id",
         """
         SELECT users.name, users.id, sum(bids.amount) AS bid
         FROM bids JOIN users ON users.id = bids.buyer

@@ -12,13 +12,14 @@ from rich.console import Console
 from everview.api import Database
 from everview.console import last_lines, spark_log
 from everview.demo.display import DRAW_EVERY_S, Display, busy, print_checks
-from everview.demo.proof import Check, heard, recomputed
+from everview.demo.proof import Check, delivered, heard, recomputed
 from everview.demo.scenario import SCHEMA, TABLES, VIEWS, source
 from everview.demo.watching import Follower, Watch
 from everview.errors import EverviewError
 from everview.instance import Folder, Instance, check_java
 
 OPENS = "An auction house opens: an auction and 200 bids each second, and three materialized views.\n"
+DELIVERED = "delivered.db"  # the SQLite file, beside the data
 FOLLOWED = ("items", "top_buyers")
 LIVE_S_MIN = 5.0  # however long Spark took to start
 WARM_S_MAX = 120.0
@@ -58,10 +59,13 @@ def _show(
         database.sql(source(seed))
         for view in VIEWS:
             database.sql(view.statement)
+        file = folder.path.resolve() / DELIVERED
         watch = Watch(instance, (*TABLES, *(view.name for view in VIEWS)))
         with busy(console, "the views are computed for the first time"):
             followers = [Follower(database, SCHEMA, name) for name in FOLLOWED]
             _wait_for_views(watch, followers, log)
+            for view in VIEWS:
+                database.sql(view.sink_statement(file))
         with Display(console, watch, followers) as display:
             end = max(began + seconds, time.monotonic() + LIVE_S_MIN)
             while time.monotonic() < end:
@@ -77,6 +81,8 @@ def _show(
             yield from recomputed(database, VIEWS, times)
             for follower in followers:
                 yield heard(database, follower)
+            for view in VIEWS:
+                yield delivered(database, view, file, last)
 
 
 def _wait_for_spark(instance: Instance, log: Path) -> None:

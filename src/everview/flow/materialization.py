@@ -2,9 +2,9 @@
 
 `create` checks everything before anything is written, takes a read capability on each collection and remembers it with
 the ranges; `resume` picks all of that up again after a restart. Each range has a worker, a thread that opens a task
-and makes transactions as the collections move on. Whatever fails is told as a value, and tried again with back-off
-from the last commit: a worker gives up only when it is fenced off. How far the past is needed follows the worst
-acknowledged checkpoint, and moves with the next commit of the recovery log.
+and makes transactions as the collections move on; or one worker has all of them run as Spark tasks. Whatever fails is
+told as a value, and tried again with back-off from the last commit: a worker gives up only when it is fenced off. How
+far the past is needed follows the worst acknowledged checkpoint, and moves with the next commit of the recovery log.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from everview.flow.recovery_log import RecoveryLog
 from everview.flow.reduction import LAST_WRITE_WINS, Reduction
 from everview.flow.runtime import Limits
 from everview.flow.source import Readable, Source
+from everview.flow.spark_worker import SparkWhenThere, SparkWorker
 from everview.flow.validation import check_data, check_endpoint, check_spec
-from everview.flow.worker import STOP_S, Worker, WorkerStatus
+from everview.flow.worker import STOP_S, Runner, Worker, WorkerStatus
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.shard import FOREVER
 from everview.timely.antichain import Antichain
 
+ROUND_MS = 1_000  # the least time between rounds on Spark, where nothing else is said
 HALT_S = 10.0  # how long an endpoint that is left for good is waited for
 
 
@@ -48,6 +50,7 @@ class Options:
     heartbeat_s: float = 30.0
     backoff_s: float = 0.5
     backoff_s_max: float = 60.0
+    spark: bool = False  # whether splits are tasks of Spark, in rounds, instead of threads of this process
 
 
 class State(Enum):
@@ -110,15 +113,18 @@ class Materialization:
         driver: Driver,
         spec: Spec,
         options: Options,
+        *,
         readable: Readable | None = None,
+        spark: SparkWhenThere = lambda: None,
     ) -> None:
         """Use `create`, `found` or `resume`."""
+        self._spark = spark
         self._environment, self._driver, self._spec, self._options = environment, driver, spec, options
         self.name = spec.name
         self._source = Source(environment, spec.bindings, readable=readable)
         self._log = RecoveryLog(environment, spec.name)
         self._lock = threading.RLock()
-        self._workers: dict[KeyRange, Worker] = {}
+        self._runners: list[Runner] = []
         self._acknowledged: dict[KeyRange, int] = {}
         self._state = State.PAUSED
         note = json.loads(environment.get(_note(spec.name)) or b"{}")
@@ -152,6 +158,7 @@ class Materialization:
         *,
         options: Options | None = None,
         also: Sequence[Command] = (),
+        spark: SparkWhenThere = lambda: None,
     ) -> Materialization:
         """Check, make what the endpoint needs, and remember the materialization; `start` sets it going.
 
@@ -163,7 +170,7 @@ class Materialization:
         WHOLE.split(options.splits)  # raises if there cannot be so many
         opened, spec = cls.validate(environment, name, driver, config, bindings)
         cls.prepare(opened, spec)
-        return cls.found(environment, opened, spec, options=options, also=also)
+        return cls.found(environment, opened, spec, options=options, also=also, spark=spark)
 
     @staticmethod
     def prepare(driver: Driver, spec: Spec) -> None:
@@ -183,6 +190,7 @@ class Materialization:
         options: Options,
         readable: Readable | None = None,
         also: Sequence[Command] = (),
+        spark: SparkWhenThere = lambda: None,
     ) -> Materialization:
         """Remember a materialization that was validated and prepared, which may take long; this does not."""
         if environment.get(_note(spec.name)) is not None:
@@ -191,7 +199,7 @@ class Materialization:
         collections = dict.fromkeys(each.collection for each in spec.bindings)
         note = _noted({id: _reader(environment, id).token for id in collections}, ranges)
         environment.commit(Put(_note(spec.name), note), *also)
-        return cls(environment, driver, spec, options, readable)
+        return cls(environment, driver, spec, options, readable=readable, spark=spark)
 
     @classmethod
     def resume(
@@ -204,13 +212,14 @@ class Materialization:
         *,
         options: Options | None = None,
         readable: Readable | None = None,
+        spark: SparkWhenThere = lambda: None,
     ) -> Materialization:
         """A materialization that was created before, to go on from its last commit."""
         if environment.get(_note(name)) is None:
             raise InvalidMaterialization(f"materialization {name} does not exist")
         opened = open_driver(driver, config)
         spec = check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config))
-        return cls(environment, opened, spec, options or Options(), readable)
+        return cls(environment, opened, spec, options or Options(), readable=readable, spark=spark)
 
     # Running
 
@@ -221,10 +230,10 @@ class Materialization:
                 raise InvalidMaterialization(f"materialization {self.name} was dropped")
             self._state = State.RUNNING
             self._source.readers = len(self.ranges)
-            for range in self.ranges:
-                if range not in self._workers:
-                    self._workers[range] = self._worker(range)
-                    self._workers[range].start()
+            if not self._runners:
+                self._runners = self._made()
+                for runner in self._runners:
+                    runner.start()
 
     def pause(self) -> None:
         """Stop all workers after the transaction that is under way, if any."""
@@ -302,7 +311,7 @@ class Materialization:
     def status(self) -> Status:
         """Where it stands."""
         # Without the lock, which is held while an endpoint is waited for.
-        splits = tuple(worker.status() for worker in list(self._workers.values()))
+        splits = tuple(status for runner in list(self._runners) for status in runner.statuses())
         state = self._state
         if state is State.RUNNING:
             if any(each.fenced for each in splits):
@@ -324,29 +333,32 @@ class Materialization:
 
     # Inside
 
-    def _worker(self, range: KeyRange) -> Worker:
+    def _made(self) -> list[Runner]:
+        """Who delivers: a worker for each range, or one for all that has Spark do the work."""
         options = self._options
-        interval_ms = self._driver.interval_ms if options.interval_ms is None else options.interval_ms
-        return Worker(
-            self._driver,
-            self._spec,
-            range,
-            source=self._source,
-            log=self._log,
-            limits=Limits(options.stall_s, interval_ms / 1000, options.heartbeat_s),
-            backoff_s=(options.backoff_s, options.backoff_s_max),
-            acknowledged=self._note_acknowledged,
-            also=self._downgrades,
-        )
+        interval_ms = options.interval_ms
+        if interval_ms is None:
+            interval_ms = max(self._driver.interval_ms, ROUND_MS if options.spark else 0)
+        common: dict[str, Any] = {
+            "source": self._source,
+            "log": self._log,
+            "limits": Limits(options.stall_s, interval_ms / 1000, options.heartbeat_s),
+            "backoff_s": (options.backoff_s, options.backoff_s_max),
+            "acknowledged": self._note_acknowledged,
+            "also": self._downgrades,
+        }
+        if options.spark:
+            return [SparkWorker(self._driver, self._spec, self.ranges, self._spark, **common)]
+        return [Worker(self._driver, self._spec, range, **common) for range in self.ranges]
 
     def _stop(self, wait_s: float = STOP_S) -> None:
-        workers, self._workers = list(self._workers.values()), {}
-        for worker in workers:
-            worker.stop()
+        runners, self._runners = self._runners, []
+        for runner in runners:
+            runner.stop()
         self._environment.wake()
         deadline = time.monotonic() + wait_s
-        for worker in workers:
-            worker.join(max(0.0, deadline - time.monotonic()))
+        for runner in runners:
+            runner.join(max(0.0, deadline - time.monotonic()))
 
     def _note_acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:
         self._acknowledged[range] = checkpoint.lowest

@@ -42,9 +42,11 @@ class RecoveryLog:
         found = self._environment.scan(self._prefix)
         return sorted((_decoded(value) for value in found.values()), key=lambda row: row.range)
 
-    def open(self, range: KeyRange) -> Row:
-        """Take a range over, fencing off whoever had any of it."""
+    def open(self, range: KeyRange, held: Row | None = None) -> Row:
+        """Take a range over, fencing off whoever had any of it; if it was `held`, only if it still is."""
         with self._lock:
+            if held is not None:
+                self.check(held)
             carved = carve(self.rows(), range)
             gone = set(carved.removed) - {row.range for row in carved.written}
             puts = [Put(self._key(each), None) for each in sorted(gone)]

@@ -73,6 +73,7 @@ class Task:
         log: RecoveryLog,
         connect: Connect,
         keys: Keys,
+        held: Row | None = None,
         repeatable: bool = False,
         limits: Limits | None = None,
         acknowledged: Callable[[KeyRange, Checkpoint], None] = lambda range, checkpoint: None,
@@ -83,7 +84,7 @@ class Task:
         self.counters = Counters()
         self._source, self._log, self._connect, self._keys = source, log, connect, keys
         self._limits, self._on_acknowledged, self._also, self._clock = limits or Limits(), acknowledged, also, clock
-        self._repeatable = repeatable
+        self._held, self._repeatable = held, repeatable
         self.authoritative = False  # whether the endpoint's checkpoint is the one that counts
         self._conversation = Conversation()
         self._channel: Channel | None = None
@@ -102,9 +103,14 @@ class Task:
         """Whether the endpoint has the last commit."""
         return self._conversation.acknowledged
 
+    @property
+    def row(self) -> Row:
+        """What says that the range is ours, in the recovery log."""
+        return self._row
+
     def open(self) -> None:
         """Take the range over, on both sides, and begin."""
-        self._row = self._log.open(self.range)
+        self._row = self._log.open(self.range, self._held)
         request = Open(self.spec, self.range, self._row.state)
         self._conversation.observe(request)
         self._channel = self._connect(request)

@@ -65,6 +65,10 @@ class Source:
             end = max(floor, lowest + (end - lowest) // 2)
         return end
 
+    def changed(self, checkpoint: Checkpoint, end: int) -> bool:
+        """Whether something may have changed since."""
+        return checkpoint.lowest == START or self._stored_bytes(checkpoint.lowest, end) > 0
+
     def _stored_bytes(self, lower: int, end: int) -> int:
         total = 0
         for each in self._bindings:
@@ -121,7 +125,8 @@ class Source:
 
     def _ours(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint, updates: pa.Table) -> pa.Table:
         """The updates that are in the checkpoint's places, not before their frontiers there, and before their ends."""
-        names = [name for name in updates.column_names if name not in (HASH, TIME, DIFF)]
+        # The collection may have more columns than there were when the sink was made.
+        names = [name for name in updates.column_names if name not in (HASH, TIME, DIFF)][: len(binding.names)]
         updates = updates.select([*names, TIME, DIFF]).rename_columns([*binding.names, TIME, DIFF])
         times = int_column(updates, TIME)
         if checkpoint.simple and end.simple:
@@ -137,10 +142,11 @@ class Source:
 
 
 def check_columns(environment: Environment, binding: Binding) -> None:
-    """An error unless the binding's fields are the collection's columns, type by type."""
-    columns = environment.shard(binding.collection).spec.schema
+    """An error unless the binding's fields are the collection's columns, or the first of them, type by type."""
+    spec = environment.shard(binding.collection).spec
+    columns = spec.schema
     wanted = [field.type for field in binding.schema]
-    if wanted != list(columns.types):
+    if len(wanted) < spec.created or wanted != list(columns.types)[: len(wanted)]:
         raise InvalidMaterialization(
             f"the fields of the sink are not the columns of collection {binding.collection}",
             detail=f"fields {', '.join(map(str, wanted))}; columns {', '.join(map(str, columns.types))}",

@@ -9,7 +9,7 @@ Executors need `everview`, the connector's library and a way to the endpoint.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from everview.flow.protocol import StateUpdate
 from everview.flow.recovery_log import RecoveryLog
 from everview.flow.runtime import Limits, Task
 from everview.flow.source import Source
+from everview.storage.contract import Command
 from everview.storage.environment import Environment
 
 if TYPE_CHECKING:
@@ -37,10 +38,15 @@ _INPUT = pa.schema([("split", pa.int32()), ("payloads", pa.list_(pa.binary()))])
 
 @dataclass(frozen=True)
 class Round:
-    """What a round has done: the time that all ranges have reached, and how many documents were stored."""
+    """What a round has done: the time that all ranges have reached, and how many documents each stored."""
 
     frontier: int
-    stored: int
+    stored_by: Mapping[KeyRange, int]
+
+    @property
+    def stored(self) -> int:
+        """How many documents were stored."""
+        return sum(self.stored_by.values())
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class _CapturingLog:
         self._row = row
         self.taken: tuple[Checkpoint, StateUpdate | None] | None = None
 
-    def open(self, range: KeyRange) -> Row:
+    def open(self, range: KeyRange, held: Row | None = None) -> Row:
         return self._row
 
     def intend(self, row: Row, intent: Checkpoint) -> Row:
@@ -101,6 +107,95 @@ class _Given:
         yield self.read(binding, checkpoint, end)
 
 
+class Rounds:
+    """The ranges of a materialization, taken from time to time together, each by a task of a Spark job.
+
+    After a round the ranges are opened here, for what was committed to be applied; its tasks have opened them, too. But
+    that is done only while nobody else has opened them, so that whoever takes over is left alone.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        spec: Spec,
+        ranges: Sequence[KeyRange],
+        *,
+        source: Source,
+        log: RecoveryLog,
+        stall_s: float = 300.0,
+        acknowledged: Callable[[KeyRange, Checkpoint], None] = lambda range, checkpoint: None,
+        also: Callable[[], Sequence[Command]] = lambda: (),
+    ) -> None:
+        self.ranges = check_partition(ranges)
+        self._driver, self._spec, self._source, self._log = driver, spec, source, log
+        self._stall_s, self._on_acknowledged, self._also = stall_s, acknowledged, also
+        self._rows: dict[KeyRange, Row] = {}
+        self._at: dict[KeyRange, Checkpoint] = {}  # of ranges that are settled, where they are
+
+    def open(self) -> Checkpoint:
+        """Take all ranges over, with what was committed and not yet applied; gives where they are."""
+        self._at = {range: self._settled(range) for range in self.ranges}
+        return Checkpoint.merged(self._at.values())
+
+    def run(self, spark: SparkSession, end: int) -> Round:
+        """Bring all ranges to a time, each in one transaction of a Spark task; FencedOff if they are no longer ours."""
+        repeatable = self._driver.guarantee is Guarantee.AT_LEAST_ONCE
+        jobs, payloads = [], []
+        for number, range in enumerate(self.ranges):
+            position = self._at.pop(range, None) or self._settled(range)
+            row = self._rows[range]
+            target = Checkpoint.at(range, max(end, position.highest))
+            if repeatable and row.intent is not None:
+                target = row.intent
+            if repeatable:
+                row = self._log.intend(row, target)
+            self._log.check(row)
+            jobs.append(_Job(self._spec, row, position, target, self._stall_s))
+            updates = [_payload(self._source.read(binding, position, target)) for binding in self._spec.bindings]
+            payloads.append({"split": number, "payloads": updates})
+        stored, failures = self._committed(jobs, _answers(spark, self._driver, jobs, payloads))
+        self.open()
+        if failures:
+            raise DriverFailed(f"{len(failures)} of {len(jobs)} splits failed", detail="; ".join(failures))
+        return Round(min(job.end.lowest for job in jobs), stored)
+
+    def _committed(self, jobs: list[_Job], answers: list[dict[str, Any]]) -> tuple[dict[KeyRange, int], list[str]]:
+        """Commit what the tasks have done to the log: how much each range stored, and what failed."""
+        stored: dict[KeyRange, int] = {}
+        failures = []
+        for each in answers:
+            job = jobs[each["split"]]
+            if each["error"] is not None:
+                failures.append(f"{job.row.range}: {self._driver.hide(each['error'])}")
+                continue
+            update = None if each["state"] is None else StateUpdate(*each["state"])
+            self._log.commit(job.row, Checkpoint.decode(each["checkpoint"]), update, self._also)
+            stored[job.row.range] = each["stored"]
+        return stored, failures
+
+    def _settled(self, range: KeyRange) -> Checkpoint:
+        """Open a range and wait until its last transaction is applied; gives where it is."""
+        driver = self._driver
+        task = Task(
+            self._spec,
+            range,
+            source=self._source,
+            log=self._log,
+            connect=driver.connect,
+            keys=driver.keys,
+            held=self._rows.get(range),
+            limits=Limits(stall_s=self._stall_s),
+            acknowledged=self._on_acknowledged,
+        )
+        try:
+            task.open()
+            task.settle()
+            self._rows[range] = task.row
+            return task.committed
+        finally:
+            task.close(orderly=True)
+
+
 def deliver(
     spark: SparkSession,
     environment: Environment,
@@ -111,56 +206,21 @@ def deliver(
     stall_s: float = 300.0,
 ) -> Round:
     """Bring all ranges to the collections' upper, each in one transaction of a Spark task."""
+    source, log = Source(environment, spec.bindings), RecoveryLog(environment, spec.name)
+    return Rounds(driver, spec, ranges, source=source, log=log, stall_s=stall_s).run(spark, source.upper)
+
+
+def _answers(
+    spark: SparkSession, driver: Driver, jobs: list[_Job], payloads: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What the tasks of a round answer, one for each range."""
     from pyspark.sql.functions import udf
     from pyspark.sql.types import StringType
 
-    log, source = RecoveryLog(environment, spec.name), Source(environment, spec.bindings)
-    end = source.upper
-    repeatable = driver.guarantee is Guarantee.AT_LEAST_ONCE
-    jobs, payloads = [], []
-    for number, range in enumerate(check_partition(ranges)):
-        position = _settled(driver, spec, range, log=log, source=source, stall_s=stall_s)
-        row = log.open(range)
-        target = (
-            row.intent if repeatable and row.intent is not None else Checkpoint.at(range, max(end, position.highest))
-        )
-        if repeatable:
-            row = log.intend(row, target)
-        jobs.append(_Job(spec, row, position, target, stall_s))
-        updates = [_payload(source.read(binding, position, target)) for binding in spec.bindings]
-        payloads.append({"split": number, "payloads": updates})
     # A plain function, not one over Arrow batches: those want pandas. It gets a row for each split.
     run = udf(_runner(driver.name, dict(driver.config), jobs), StringType(), useArrow=False).asNondeterministic()
     frame = spark.createDataFrame(pa.Table.from_pylist(payloads, schema=_INPUT)).repartition(len(jobs))
-    results = [json.loads(each["answer"]) for each in frame.select(run("split", "payloads").alias("answer")).collect()]
-    stored, failures = 0, []
-    for each in results:
-        if each["error"] is not None:
-            failures.append(f"{jobs[each['split']].row.range}: {driver.hide(each['error'])}")
-            continue
-        update = None if each["state"] is None else StateUpdate(*each["state"])
-        log.commit(jobs[each["split"]].row, Checkpoint.decode(each["checkpoint"]), update)
-        stored += each["stored"]
-    for job in jobs:
-        _settled(driver, spec, job.row.range, log=log, source=source, stall_s=stall_s)
-    if failures:
-        raise DriverFailed(f"{len(failures)} of {len(jobs)} splits failed", detail="; ".join(failures))
-    return Round(min(job.end.lowest for job in jobs), stored)
-
-
-def _settled(
-    driver: Driver, spec: Spec, range: KeyRange, *, log: RecoveryLog, source: Source, stall_s: float
-) -> Checkpoint:
-    """Open a range and wait until its last transaction is applied; gives where it is."""
-    task = Task(
-        spec, range, source=source, log=log, connect=driver.connect, keys=driver.keys, limits=Limits(stall_s=stall_s)
-    )
-    try:
-        task.open()
-        task.settle()
-        return task.committed
-    finally:
-        task.close(orderly=True)
+    return [json.loads(each["answer"]) for each in frame.select(run("split", "payloads").alias("answer")).collect()]
 
 
 def _payload(updates: pa.Table) -> bytes:
@@ -203,7 +263,7 @@ def _converse(
         connect=driver.connect,
         keys=driver.keys,
         repeatable=driver.guarantee is Guarantee.AT_LEAST_ONCE,
-        limits=Limits(stall_s=job.stall_s, heartbeat_s=float("inf")),
+        limits=Limits(stall_s=job.stall_s, heartbeat_s=0.0),  # whether or not something changed here
     )
     try:
         task.open()

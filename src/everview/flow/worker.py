@@ -1,9 +1,10 @@
-"""A worker: the thread that keeps one range of a materialization going, whatever fails."""
+"""Workers: threads that keep a materialization going, whatever fails. `Worker` has one range, in this process."""
 
 from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,68 @@ class WorkerStatus:
     fenced: bool
 
 
-class Worker:
+class Runner(ABC):
+    """A thread that delivers until it is stopped or fenced off: what fails is told, and tried again with back-off."""
+
+    def __init__(self, driver: Driver, name: str, label: str, backoff_s: tuple[float, float]) -> None:
+        self._driver, self._name, self._label, self._backoff_s = driver, name, label, backoff_s
+        self._stopping = threading.Event()
+        self._failures = 0
+        self._error: str | None = None
+        self._fenced = False
+        self._thread = threading.Thread(target=self._run, name=f"flow {name} {label}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to stop; `join` waits."""
+        self._stopping.set()
+
+    def join(self, timeout_s: float = STOP_S) -> None:
+        """Wait until it has stopped."""
+        self._thread.join(timeout_s)
+
+    @abstractmethod
+    def statuses(self) -> tuple[WorkerStatus, ...]:
+        """Where its ranges stand."""
+
+    @property
+    @abstractmethod
+    def _done(self) -> int:
+        """How many transactions were made: it gets on, as long as that grows."""
+
+    @abstractmethod
+    def _converse(self) -> None:
+        """Deliver, until it fails or is to stop."""
+
+    def _run(self) -> None:
+        in_a_row = 0
+        while not self._stopping.is_set():
+            before = self._done
+            try:
+                self._converse()
+                return
+            except (FencedOff, Fenced) as error:
+                self._error, self._fenced = self._shown(error), True
+                return
+            except Canceled:
+                return  # the environment was closed
+            except Exception as error:
+                self._error = self._shown(error)
+                self._failures += 1
+            in_a_row = 1 if self._done > before else in_a_row + 1
+            log.warning("materialization failed", name=self._name, range=self._label, error=self._error)
+            first_s, most_s = self._backoff_s
+            self._stopping.wait(min(most_s, first_s * 2 ** min(in_a_row - 1, 20)))
+
+    def _shown(self, error: Exception) -> str:
+        text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
+        return self._driver.hide(text)
+
+
+class Worker(Runner):
     """One range."""
 
     def __init__(
@@ -56,53 +118,23 @@ class Worker:
         acknowledged: Callable[[KeyRange, Checkpoint], None],
         also: Callable[[], Sequence[Command]],
     ) -> None:
-        self._driver, self._spec, self._range = driver, spec, range
-        self._source, self._log, self._limits, self._backoff_s = source, log, limits, backoff_s
+        super().__init__(driver, spec.name, str(range), backoff_s)
+        self._spec, self._range = spec, range
+        self._source, self._log, self._limits = source, log, limits
         self._on_acknowledged, self._also = acknowledged, also
-        self._stopping = threading.Event()
         self._frontier = START
-        self._transactions = self._stored = self._failures = 0
-        self._error: str | None = None
-        self._fenced = False
-        self._thread = threading.Thread(target=self._run, name=f"flow {spec.name} {range}", daemon=True)
+        self._transactions = self._stored = 0
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ask it to stop; `join` waits."""
-        self._stopping.set()
-
-    def join(self, timeout_s: float = STOP_S) -> None:
-        """Wait until it has stopped."""
-        self._thread.join(timeout_s)
-
-    def status(self) -> WorkerStatus:
-        """Where it stands."""
-        return WorkerStatus(
-            self._range, self._frontier, self._transactions, self._stored, self._error, self._failures, self._fenced
+    def statuses(self) -> tuple[WorkerStatus, ...]:
+        return (
+            WorkerStatus(
+                self._range, self._frontier, self._transactions, self._stored, self._error, self._failures, self._fenced
+            ),
         )
 
-    def _run(self) -> None:
-        in_a_row = 0
-        while not self._stopping.is_set():
-            before = self._transactions
-            try:
-                self._converse()
-                return
-            except (FencedOff, Fenced) as error:
-                self._error, self._fenced = self._shown(error), True
-                return
-            except Canceled:
-                return  # the environment was closed
-            except Exception as error:
-                self._error = self._shown(error)
-                self._failures += 1
-            in_a_row = 1 if self._transactions > before else in_a_row + 1
-            log.warning("materialization failed", name=self._spec.name, range=str(self._range), error=self._error)
-            first_s, most_s = self._backoff_s
-            self._stopping.wait(min(most_s, first_s * 2 ** min(in_a_row - 1, 20)))
+    @property
+    def _done(self) -> int:
+        return self._transactions
 
     def _converse(self) -> None:
         """One conversation, until it fails or the worker is to stop."""
@@ -139,7 +171,3 @@ class Worker:
     def _acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:
         self._frontier = checkpoint.lowest
         self._on_acknowledged(range, checkpoint)
-
-    def _shown(self, error: Exception) -> str:
-        text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
-        return self._driver.hide(text)

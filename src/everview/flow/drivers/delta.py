@@ -40,6 +40,7 @@ from everview.flow.libraries import library
 from everview.flow.protocol import State, StateUpdate
 
 STAGED = "_everview"  # readers of a table pass over folders that start so
+GROUP_ROWS, GROUP_BYTES = 1 << 19, 64 << 20  # of a row group, whichever comes first
 LOOKUP_KEYS = 5000  # keys in one query
 COMMITS_MAX = 20  # tries against others who write the table at the same time
 
@@ -133,6 +134,7 @@ class _Staging:
         self._table, self._range = table, range
         self._files = table.files()
         self._open: dict[str, tuple[str, pq.ParquetWriter]] = {}
+        self._held: dict[str, list[pa.Table]] = {}
         self._rows = {"add": 0, "merge": 0}
 
     def write(self, documents: pa.Table) -> None:
@@ -158,6 +160,15 @@ class _Staging:
                 self._append(kind, chosen)
 
     def _append(self, kind: str, rows: pa.Table) -> None:
+        """Rows are held until they make a large row group: those take less to write, and to read."""
+        held = self._held.setdefault(kind, [])
+        held.append(rows)
+        self._rows[kind] += rows.num_rows
+        if sum(each.num_rows for each in held) >= GROUP_ROWS or sum(each.nbytes for each in held) >= GROUP_BYTES:
+            self._write(kind)
+
+    def _write(self, kind: str) -> None:
+        rows = pa.concat_tables(self._held.pop(kind))
         if kind not in self._open:
             name = f"{self._range}-{uuid.uuid4().hex}.parquet"
             path = f"part-{name}" if kind == "add" else f"{STAGED}/{name}"
@@ -166,11 +177,12 @@ class _Staging:
                 path, rows.schema, filesystem=self._files, compression="snappy", use_dictionary=texts or False
             )
             self._open[kind] = path, writer
-        self._open[kind][1].write_table(rows)
-        self._rows[kind] += rows.num_rows
+        self._open[kind][1].write_table(rows, row_group_size=GROUP_ROWS)
 
     def finish(self) -> dict[str, Any]:
         """Make the files durable; gives what there is to apply."""
+        for kind in list(self._held):
+            self._write(kind)
         found = {}
         for kind, (path, writer) in self._open.items():
             writer.close()
