@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from everview.compute.dataflow import maintain_view
 from everview.compute.engine.contract import RunFailed
@@ -53,13 +54,14 @@ def test_views_on_views_follow(environment: Environment) -> None:
 class Breaking(LocalEngine):
     """Fails for a while."""
 
-    def __init__(self, failures: int) -> None:
+    def __init__(self, failures: int, error: Exception | None = None) -> None:
         self.failures = failures
+        self._error = error or RunFailed("executor lost")
 
     def run_steps(self, *args: Any, **options: Any) -> Any:
         if self.failures:
             self.failures -= 1
-            raise RunFailed("executor lost")
+            raise self._error
         return super().run_steps(*args, **options)
 
 
@@ -85,6 +87,27 @@ def test_a_tick_that_fails_is_tried_again_and_holds_up_nobody(environment: Envir
         assert rows(environment, broken, 0) == [(1,)]
     finally:
         scheduler.close()
+
+
+def test_a_log_that_cannot_be_written_stops_no_view(environment: Environment) -> None:
+    class Closed:
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+        def flush(self) -> None: ...
+
+    table = Table(environment)
+    flow, _ = maintain_view(environment, "v", relation("SELECT a FROM t"), [table.reader], Breaking(1, ValueError()))
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(Closed()))  # type: ignore[arg-type]
+    scheduler = Scheduler(environment)
+    try:
+        scheduler.add(flow)
+        table.change((1, 0, "", 1))
+        assert scheduler.wait("v", 1, WAIT_S)
+        assert rows(environment, flow, 0) == [(1,)]
+    finally:
+        scheduler.close()
+        structlog.reset_defaults()
 
 
 def test_removing_waits_for_the_tick_and_ends_waits(environment: Environment) -> None:
@@ -138,5 +161,34 @@ def test_many_views_at_once(environment: Environment) -> None:
         for place, flow in enumerate(flows):
             assert len(rows(environment, flow, 9)) == 10
             assert rows(environment, flow, 0) == [(place,)]
+    finally:
+        scheduler.close()
+
+
+def test_what_is_idle_advances_in_one_commit_and_arrangements_stay(environment: Environment) -> None:
+    table = Table(environment)
+    flows = []
+    for number in range(20):
+        query = f"SELECT b, max(s), sum(a) + {number} FROM t GROUP BY b"
+        flows.append(maintain_view(environment, f"v{number}", relation(query), [table.reader], LocalEngine())[0])
+    table.change((1, 2, "x", 1))
+    for flow in flows:
+        flow.tick()
+    uppers = [environment.frontiers(id).upper for id in environment.ids() if ".s" in id]
+    assert len(uppers) >= len(flows)
+    scheduler = Scheduler(environment)
+    try:
+        for flow in flows:
+            scheduler.add(flow)
+        before = environment.commits
+        table.change()  # time goes on, and nothing else
+        for flow in flows:
+            assert scheduler.wait(flow.id, 2, WAIT_S)
+        assert environment.commits - before < len(flows)
+        assert [environment.frontiers(id).upper for id in environment.ids() if ".s" in id] == uppers
+        table.change((3, 2, "y", 1))
+        for number, flow in enumerate(flows):
+            assert scheduler.wait(flow.id, 3, WAIT_S)
+            assert rows(environment, flow, 2) == [(2, "y", 4 + number)]
     finally:
         scheduler.close()

@@ -17,6 +17,7 @@ class Collection:
     updates: list[Update] = field(default_factory=list)
     held: dict[str, int | tuple[str, int, int]] = field(default_factory=dict)
     floors: dict[str, int] = field(default_factory=dict)
+    width: int = 2  # columns that it has by now
 
     def frontier(self, kind: str, clocks: dict[str, int]) -> int:
         held = [at(h, clocks) for token, h in self.held.items() if token[0] == kind]

@@ -353,3 +353,19 @@ def test_closing_wakes_those_who_wait(tmp_path: Path) -> None:
     assert not thread.is_alive() and failures
     with pytest.raises(Canceled):
         environment.create("u2", SCHEMA)
+
+
+def test_an_id_that_is_not_in_use_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every read asks for the errors of what it reads, and most relations cannot have any."""
+    consensus = MemoryConsensus()
+    scans: list[object] = []
+    scan = consensus.scan
+    monkeypatch.setattr(consensus, "scan", lambda *ranges: (scans.append(ranges), scan(*ranges))[1])
+    with Environment(consensus, MemoryBlob(), tmp_path, background=False) as environment:
+        for _ in range(3):
+            scans.clear()
+            with pytest.raises(UnknownId):
+                environment.frontiers("u1")
+        assert not scans
+        environment.create("u1", SCHEMA)
+        assert environment.frontiers("u1").upper.only == 0

@@ -151,6 +151,8 @@ class Dataflow:
         self._held = held
         self._errors = errors_id(id) if errors_id(id) in held.outputs else None
         self._state = held.state or id
+        # A collection may get more columns than there were when this plan was made: it goes on without them.
+        self._widths = {each: len(schema) for each, schema in inputs_of(view.plan).items()}
         self._pending = Pending(environment, self._state, view.program.arrangements)
         self.limit: int | None = None  # it goes no further than this, while another is to catch up
         self._ticking = False
@@ -271,6 +273,13 @@ class Dataflow:
             commit_s=time.perf_counter() - computed,
         )
 
+    def idle_step(self) -> tuple[Ticked, list[Command]] | None:
+        """What to commit to advance as far as the inputs allow, if nothing has changed; else None."""
+        lower, upper = self.upper, self.ready
+        if upper <= lower or lower == self._start or self._pending.any_due(upper) or self._rows_max(lower, upper):
+            return None
+        return Ticked(lower, upper), self._commands(None, {}, [], upper)
+
     def _rows_max(self, lower: int, upper: int) -> int:
         """No more rows than this have changed."""
         rows, environment = 0, self._environment
@@ -302,7 +311,7 @@ class Dataflow:
         theirs = {id: self._input(id, lower, upper, first=first) for id in self._followed() if is_errors_id(id)}
         staged = changes.staged
         errors = [changes.errors, *map(_as_errors, theirs.values())]
-        self._commit_staged(staged.get(self.id), staged, errors, lower, upper)
+        self._environment.commit(*self._commands(staged.get(self.id), staged, errors, upper))
         self._pending.changed(None, upper)
         rows = {id: _rows_of(each) for id, each in staged.items()}
         return Ticked(
@@ -340,18 +349,18 @@ class Dataflow:
         tables = []
         if first:
             with self._environment.contents(id, lower) as selection:
-                contents = selection.contents()
+                contents = selection.contents(selection.first_columns(self._widths.get(id, 0)))
             tables.append(_timed(contents, np.full(contents.num_rows, lower)))
         if not first or lower + 1 < upper:
             with self._environment.changes(id, lower + 1 if first else lower, upper) as selection:
-                updates = selection.changes()
+                updates = selection.changes(selection.first_columns(self._widths.get(id, 0)))
             tables.append(_timed(updates, updates.column(TIME).to_numpy()))
         return pa.concat_tables(tables)
 
     def _commit(self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
         """The changes of a small tick; gives how many of the output there are."""
         if changes is None:
-            self._commit_staged(None, {}, [], lower, upper)
+            self._environment.commit(*self._commands(None, {}, [], upper))
             return 0
         output = _updates(changes.output)
         states = {
@@ -359,26 +368,25 @@ class Dataflow:
             for each in self.view.program.arrangements
         }
         theirs = [_as_errors(table) for id, table in deltas.items() if is_errors_id(id)]
-        self._commit_staged(output, states, [changes.errors, *theirs], lower, upper)
+        self._environment.commit(*self._commands(output, states, [changes.errors, *theirs], upper))
         return 0 if output is None else output.num_rows
 
-    def _commit_staged(
-        self,
-        output: Updates,
-        states: Mapping[GlobalId, Updates],
-        errors: Sequence[pa.Table],
-        lower: int,
-        upper: int,
-    ) -> None:
-        """All changes of the tick, and what is no longer needed of the past, in one atomic step."""
+    def _commands(
+        self, output: Updates, states: Mapping[GlobalId, Updates], errors: Sequence[pa.Table], upper: int
+    ) -> list[Command]:
+        """All changes of the tick, and what is no longer needed of the past, for one atomic step.
+
+        Arrangements in which nothing changes stay where they are: what they held then, they hold now.
+        """
         environment, to = self._environment, Antichain(upper)
         since = environment.frontiers(self.id).since
         needed = Antichain(upper - 1 if since.empty else min(upper - 1, since.only))
         commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), output, to)]
         for each in self.view.program.arrangements:
             id = state_id(self._state, each)
-            commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), to))
-            commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
+            if states.get(id) is not None or not self.hydrated:
+                commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), to))
+                commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
         found = _updates(pa.concat_tables(errors)) if errors else None
         followed = self._followed()
         if self._errors is not None and self._may_fail(followed):
@@ -390,7 +398,7 @@ class Dataflow:
             capability = environment.present(id, self._held.inputs[id])
             assert isinstance(capability, ReadCapability)
             commands += self._downgraded(capability, needed)
-        environment.commit(*commands)
+        return commands
 
     def _may_fail(self, followed: Sequence[GlobalId]) -> bool:
         """Whether the errors are kept: they can come from the plan or from an input, or could before."""

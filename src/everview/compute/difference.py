@@ -1,7 +1,8 @@
-"""How one collection differs from another with the same columns, at a time: what it has more, and what it has less.
+"""How one collection differs from another, at a time: what it has more, and what it has less.
 
     contents(one, t) - contents(other, t), per row
 
+One may have more columns at the end than the other, in which the rows of the other are NULL.
 At first both are read, in hash order and in pieces, so memory holds what differs and not what is the same. Later times
 are reached by the changes of both since then.
 """
@@ -15,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.storage.batch import as_declared
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import NotReadable
 from everview.storage.merge import LOWEST, merge
 from everview.storage.reading import Selection
+from everview.storage.shard import Spec
 from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, data_names, int_column, with_column
 from everview.timely.lattice import TIME_MAX
 
@@ -69,14 +72,16 @@ class Difference:
             changes = [_rows(one.updates()), *negated(iter([_rows(other.updates())]))]
         if not any(each.num_rows for each in changes):
             return table
+        changes = [as_declared(each, table.schema) for each in changes]
         return _rows(consolidate(at_time(pa.concat_tables([table, *changes]), 0)))
 
 
 def subtracted(one: Selection, other: Selection) -> pa.Table:
     """The sum of the updates selected of one collection minus that of another's, whatever their times."""
-    runs = [one.chunks(TIME_MAX), negated(other.chunks(TIME_MAX))]
-    pieces = [_rows(piece) for piece in merge(runs, [LOWEST, LOWEST], one.spec, TIME_MAX)]
-    return pa.concat_tables(pieces) if pieces else _empty(one)
+    spec = max(one.spec, other.spec, key=lambda each: len(each.schema))
+    runs = [_widened(one.chunks(TIME_MAX), spec), _widened(negated(other.chunks(TIME_MAX)), spec)]
+    pieces = [_rows(piece) for piece in merge(runs, [LOWEST, LOWEST], spec, TIME_MAX)]
+    return pa.concat_tables(pieces) if pieces else _empty(spec)
 
 
 def counts(table: pa.Table) -> tuple[int, int]:
@@ -104,6 +109,10 @@ def _rows(table: pa.Table) -> pa.Table:
     return table.select([*data_names(table), DIFF])
 
 
-def _empty(selection: Selection) -> pa.Table:
-    whole = selection.spec.in_parts
-    return _rows(pa.schema([field for field in whole if field.name != HASH]).empty_table())
+def _widened(tables: Iterator[pa.Table], spec: Spec) -> Iterator[pa.Table]:
+    """In all columns of a spec: NULLs do not enter the hash, so the order is right with them too."""
+    return (as_declared(table, spec.in_parts) for table in tables)
+
+
+def _empty(spec: Spec) -> pa.Table:
+    return _rows(pa.schema([field for field in spec.in_parts if field.name != HASH]).empty_table())

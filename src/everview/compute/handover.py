@@ -5,11 +5,13 @@ from the time at = max(u, s), in one step
 
     the output gets, at time `at`, contents(new, at) - contents(old, u - 1), and from there to w the changes of new;
     its upper goes from u to w, and the same is done with the errors;
+    if new has columns at the end that the output has not, the output has them from now on;
     old lets go of its inputs and arrangements, and new of its own output and errors;
     the note of the output's dataflow says from now on what new lives by.
 
 So at every time before u the collection is what the old definition says, from `at` on it is what the new one says, and
-who reads it sees ordinary changes. Tokens of all capabilities exist before, which is why it can be one step.
+who reads it sees ordinary changes, in the columns that it knows. Where the output has columns that new has not, because
+an earlier definition had them, they are NULL. Tokens of all capabilities exist before, which is why it can be one step.
 
 Usually s <= u, and the two eras meet. Where they do not, the collection says of the times between that it fails: that
 takes an explicit wish, unless nobody can read these times anyway.
@@ -24,7 +26,8 @@ import pyarrow as pa
 
 from everview.compute.dataflow import Dataflow, Held, errors_id, is_awake, note_of
 from everview.compute.difference import Difference, at_time, counts, negated, subtracted
-from everview.storage.contract import Command, Drop, GlobalId, Put, UpdateAndDowngrade, WriteCapability
+from everview.storage.batch import as_declared
+from everview.storage.contract import Command, Drop, Extend, GlobalId, Put, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, TIME, consolidate, data_names
@@ -65,7 +68,9 @@ def hand_over(environment: Environment, old: Dataflow, new: Dataflow, difference
     upper = new.upper
     assert old.upper <= at < upper, "the new dataflow is ahead"
     output, added, removed = _output(environment, old, new, difference, at)
-    commands: list[Command] = [UpdateAndDowngrade(_writer(environment, old, old.id), output, Antichain(upper))]
+    writer = _writer(environment, old, old.id)
+    commands: list[Command] = _extension(environment, writer, new)
+    commands.append(UpdateAndDowngrade(writer, output, Antichain(upper)))
     commands += _errors(environment, old, new, at)
     kept = {id: pair for id, pair in old.held.outputs.items() if id in (old.id, errors_id(old.id))}
     state = {id: pair for id, pair in new.held.outputs.items() if id not in (new.id, errors_id(new.id))}
@@ -76,6 +81,13 @@ def hand_over(environment: Environment, old: Dataflow, new: Dataflow, difference
     commands += [Put(note_of(new.id), None), Put(note_of(old.id), held.encoded())]
     dataflow = Dataflow(environment, old.id, new.view, held, new.engine)
     return Handover(tuple(commands), dataflow, at, upper, added, removed)
+
+
+def _extension(environment: Environment, writer: WriteCapability, new: Dataflow) -> list[Command]:
+    """What gives the output the columns of the new definition, if it lacks some."""
+    wanted = environment.shard(new.id).spec.schema
+    has = len(environment.shard(writer.id).spec.schema)
+    return [Extend(writer, wanted)] if has < len(wanted) else []
 
 
 def _output(
@@ -129,7 +141,8 @@ def _together(pieces: list[pa.Table]) -> pa.Table | None:
     tables = [each.select([TIME, DIFF, *data_names(each)]) for each in pieces if each.num_rows]
     if not tables:
         return None
-    table = consolidate(pa.concat_tables([each.cast(tables[0].schema) for each in tables]))
+    schema = max((each.schema for each in tables), key=len)
+    table = consolidate(pa.concat_tables([as_declared(each, schema) for each in tables]))
     return table.select([TIME, DIFF, *data_names(table)]) if table.num_rows else None
 
 

@@ -33,6 +33,7 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, SqlType
+from everview.compute.state import time_before
 from everview.compute.tick import empty_table
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
@@ -166,7 +167,8 @@ class LargeTick:
             arrangement = arrangements[lookup.arrangement]
             name = f"state:{arrangement.name}"
             if name not in stored:
-                contents = self.environment.contents(self.states[arrangement.name], self.lower - 1)
+                id = self.states[arrangement.name]
+                contents = self.environment.contents(id, time_before(self.environment, id, self.lower))
                 stored[name] = self._open(stack, contents, arrangement.schema)
             rows: Relation = ir.Get(name, arrangement.schema)
             if lookup.due:

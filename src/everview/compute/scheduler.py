@@ -15,11 +15,12 @@ import structlog
 
 from everview.compute.dataflow import Dataflow, Ticked
 from everview.errors import EverviewError
-from everview.storage.contract import GlobalId
+from everview.storage.contract import Command, GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Fenced
 
 PAUSE_S_FIRST, PAUSE_S_MAX = 0.2, 30.0
+_IDLE_MAX = 256  # dataflows that are advanced in one commit
 _SLEEP_S = 5.0  # at most: a clock that others advance is looked at so often
 
 _log = structlog.get_logger()
@@ -119,16 +120,45 @@ class Scheduler:
 
     def _run(self) -> None:
         while not self._stopping:
-            for entry in self._due():
-                with self._lock:
-                    entry.status.running_since = time.monotonic()
-                self._pool.submit(self._tick, entry)
+            self._start(self._due())
             try:
                 # A failure that is recorded while we go to sleep may want an earlier end of it.
                 self._failed = False
                 self._environment.wait(lambda: self._stopping or self._failed or bool(self._due()), self._sleep_s())
             except (Canceled, Fenced):
                 return  # the environment is closed, or another process has it
+
+    def _start(self, due: list[_Entry]) -> None:
+        """Let those tick of which an input has changed, and advance the others all at once."""
+        began, idle, commands = time.monotonic(), [], []
+        for entry in due:
+            with self._lock:
+                if entry.removed:
+                    continue
+                entry.status.running_since = began
+            step = _idle_step(entry.dataflow)
+            if step is None:
+                self._pool.submit(self._tick, entry)
+                continue
+            idle.append((entry, step[0]))
+            commands += step[1]
+            if len(idle) == _IDLE_MAX:
+                self._advance(idle, commands, began)
+                idle, commands = [], []
+        if idle:
+            self._advance(idle, commands, began)
+
+    def _advance(self, idle: list[tuple[_Entry, Ticked]], commands: list[Command], began: float) -> None:
+        try:
+            self._environment.commit(*commands)
+        except EverviewError:  # of one of them, perhaps: each by itself finds out
+            for entry, _ in idle:
+                self._pool.submit(self._tick, entry)
+            return
+        took_s = (time.monotonic() - began) / len(idle)
+        for entry, ticked in idle:
+            self._note(entry, took_s, ticked, None)
+        self._environment.wake()
 
     def _due(self) -> list[_Entry]:
         # Frontiers are asked for without our lock: they may have to be read, behind commits.
@@ -151,20 +181,30 @@ class Scheduler:
         began = time.monotonic()
         ticked: Ticked | None = None
         error: EverviewError | None = None
+        defect: BaseException | None = None
         try:
             if not entry.removed:
                 ticked = entry.dataflow.tick()
         except EverviewError as failure:
             error = failure
         except BaseException as failure:  # a defect of ours in one view must not end the others
-            error = EverviewError(f"internal error: {type(failure).__name__}: {failure}")
-            _log.exception("tick failed", dataflow=entry.dataflow.id)
-        self._ended(entry, began, ticked, error)
+            error, defect = EverviewError(f"internal error: {type(failure).__name__}: {failure}"), failure
+        self._note(entry, time.monotonic() - began, ticked, error)
+        self._environment.wake()
+        # Last, for a log may be closed, or full: the view is tried again whatever becomes of these lines.
+        if error is not None:
+            _log.warning(
+                "tick failed",
+                dataflow=entry.dataflow.id,
+                error=str(error),
+                tries=entry.status.failures,
+                exc_info=defect,
+            )
 
-    def _ended(self, entry: _Entry, began: float, ticked: Ticked | None, error: EverviewError | None) -> None:
+    def _note(self, entry: _Entry, took_s: float, ticked: Ticked | None, error: EverviewError | None) -> None:
         status = entry.status
         with self._changed:
-            status.busy_s += time.monotonic() - began
+            status.busy_s += took_s
             status.running_since = None
             status.error = error
             self.changes += 1
@@ -177,9 +217,14 @@ class Scheduler:
                 status.failures += 1
                 pause = min(PAUSE_S_MAX, PAUSE_S_FIRST * 2 ** (status.failures - 1))
                 status.retry_at = time.monotonic() + pause
-                _log.warning("tick failed", dataflow=entry.dataflow.id, error=str(error), retry_s=pause)
             self._changed.notify_all()
-        self._environment.wake()
+
+
+def _idle_step(dataflow: Dataflow) -> tuple[Ticked, list[Command]] | None:
+    try:
+        return dataflow.idle_step()
+    except EverviewError:  # a tick will fail of it too, and tell
+        return None
 
 
 def _count(status: Status, ticked: Ticked) -> None:

@@ -32,7 +32,8 @@ class StoredState:
         if self._first:
             return empty_table(arrangement.schema)
         began = time.perf_counter()
-        with self._environment.contents(state_id(self._id, arrangement), self._lower - 1, hashes) as selection:
+        id = state_id(self._id, arrangement)
+        with self._environment.contents(id, time_before(self._environment, id, self._lower), hashes) as selection:
             found = selection.contents()
         self.looking_s += time.perf_counter() - began
         return found.select([*(f"c{index}" for index in range(len(arrangement.schema))), DIFF])
@@ -45,3 +46,8 @@ class StoredState:
         found = self.look_up(arrangement, hash_rows([pa.chunked_array([pa.array(buckets)])], len(buckets)))
         come = found.filter(pc.less(found.column("c1"), upper)).drop_columns(["c0"])
         return come.rename_columns([*(f"c{index}" for index in range(come.num_columns - 1)), DIFF])
+
+
+def time_before(environment: Environment, id: GlobalId, lower: int) -> int:
+    """The time at which to read an arrangement as it was before `lower`: it may not have changed for long."""
+    return min(lower, environment.frontiers(id).upper.only) - 1

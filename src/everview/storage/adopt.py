@@ -15,10 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from everview.storage.batch import INLINE_BYTES_MAX, Batch, Part, inline_batch, one_record_batch, part_batch
+from everview.storage.batch import (
+    INLINE_BYTES_MAX,
+    Batch,
+    Part,
+    as_declared,
+    inline_batch,
+    one_record_batch,
+    part_batch,
+)
 from everview.storage.blob.contract import Blob
 from everview.storage.errors import Determinate, InvalidUsage, SchemaMismatch
-from everview.storage.parts import PART_ROWS_MAX, ROW_GROUP_ROWS, as_declared, checksum_of
+from everview.storage.parts import PART_ROWS_MAX, ROW_GROUP_ROWS, checksum_of
 from everview.storage.shard import Shard, Spec
 from everview.storage.stage import Staged
 from everview.timely.consolidate import DIFF, HASH, TIME, int_column

@@ -34,6 +34,7 @@ from everview.storage.transitions import AnyCommand, Draft, Result
 
 QUEUE_MAX = 10_000
 GROUP_MAX = 256  # commits in one durable write
+ABSENT_MAX = 100_000  # ids that are known not to be in use
 
 Published = Callable[[list[tuple[Shard | None, Shard]]], None]
 
@@ -76,6 +77,7 @@ class Applier:
         self._new_token = new_token
         self._published = published
         self._shards: dict[GlobalId, tuple[Shard, int]] = {}
+        self._absent: set[GlobalId] = set()  # ids that are not in use; only this process could begin to use them
         self._queue: deque[_Request] = deque()
         self._queue_lock = threading.Lock()
         self._led = False
@@ -103,7 +105,7 @@ class Applier:
     def shard(self, id: GlobalId) -> Shard | None:
         """The shard as last committed; None if the id was never used."""
         found = self._shards.get(id)
-        if found is None:
+        if found is None and id not in self._absent:
             with self._commit_lock:
                 found = self._shards.get(id) or self._load(id)
         return None if found is None else found[0]
@@ -117,6 +119,9 @@ class Applier:
         entries = self._consensus.scan(*shard_prefixes(id))
         shard = decode_shard(id, entries)
         if shard is None:
+            if len(self._absent) >= ABSENT_MAX:
+                self._absent.clear()
+            self._absent.add(id)
             return None
         version = next(entry.version for key, entry in entries if key == state_key(id))
         self._shards[id] = (shard, version)
@@ -245,10 +250,12 @@ class Applier:
         self._known = False
         for id in ids:
             self._shards.pop(id, None)
+            self._absent.discard(id)
 
     def _publish(self, draft: Draft, before: Mapping[GlobalId, Shard | None]) -> None:
         for id, shard in draft.shards.items():
             self._shards[id] = (shard, self._versions)
+            self._absent.discard(id)
         if draft.clocks:
             self.clocks = {**self.clocks, **draft.clocks}
             self._clock_versions.update(dict.fromkeys(draft.clocks, self._versions))

@@ -54,6 +54,7 @@ class Batch:
     retractions: int
     parts: tuple[Part, ...] = ()
     payload: bytes | None = None
+    columns: int = 0  # data columns in the payload; 0: as many as its shard was created with
 
     @property
     def inline(self) -> bool:
@@ -80,7 +81,8 @@ def inline_batch(updates: pa.RecordBatch, lower: int, upper: int, since: int) ->
     else:
         time_column, diff_column = updates.column(0).to_numpy(), updates.column(1).to_numpy()
         bounds = int(time_column.min()), int(time_column.max()), int(np.count_nonzero(diff_column < 0))
-    return Batch(-1, lower, upper, since, updates.num_rows, len(payload), *bounds, (), payload)
+    columns = updates.num_columns - 2
+    return Batch(-1, lower, upper, since, updates.num_rows, len(payload), *bounds, (), payload, columns)
 
 
 def part_batch(parts: tuple[Part, ...], lower: int, upper: int, since: int) -> Batch:
@@ -109,13 +111,39 @@ def one_record_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
     return table.combine_chunks().to_batches()[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
 
 
-def decode_inline(batch: Batch, schema: pa.Schema, where: str) -> pa.Table:
-    """The updates of an inline batch."""
+def decode_inline(batch: Batch, schema: pa.Schema, created: int, where: str) -> pa.Table:
+    """The updates of an inline batch, in the columns of `schema`.
+
+    It may have been written when there were fewer of them; `created` is how many data columns there were at first.
+    """
+    width = 2 + (batch.columns or created)
+    written = schema if width == len(schema) else pa.schema([schema.field(index) for index in range(width)])
     try:
-        record_batch = pa.ipc.read_record_batch(pa.py_buffer(batch.payload), schema)
+        record_batch = pa.ipc.read_record_batch(pa.py_buffer(batch.payload), written)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Corruption(f"{where}, batch {batch.number} does not decode", detail=str(error)) from error
-    return pa.Table.from_batches([record_batch])
+    return as_declared(pa.Table.from_batches([record_batch]), schema)
+
+
+def as_declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with exactly these columns.
+
+    Columns that came to be after it was written are NULL. And writers other than ours declare more columns free of
+    NULLs than we do.
+    """
+    if table.schema.equals(schema):
+        return table
+    given = set(table.column_names)
+    columns = []
+    for field in schema:
+        if field.name in given:
+            column = table.column(field.name)
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        elif field.nullable:
+            columns.append(pa.nulls(table.num_rows, field.type))
+        else:
+            raise pa.ArrowInvalid(f"there is no column {field.name}")
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def encode_batch(batch: Batch) -> bytes:
@@ -127,7 +155,7 @@ def encode_batch(batch: Batch) -> bytes:
         [p.key, p.rows, p.size_bytes, p.checksum, p.hash_min, p.hash_max, p.time_min, p.time_max, p.retractions]
         for p in batch.parts
     ]
-    head = json.dumps([numbers, parts], separators=(",", ":")).encode()
+    head = json.dumps([numbers, parts, batch.columns], separators=(",", ":")).encode()
     body = _LENGTH.pack(len(head)) + head + payload
     return xxhash.xxh3_64_digest(body) + body
 
@@ -138,7 +166,7 @@ def decode_batch(number: int, value: bytes, where: str) -> Batch:
     if len(body) < _LENGTH.size or xxhash.xxh3_64_digest(body) != checksum:
         raise Corruption(f"{where}, batch {number} is damaged", detail="its checksum does not match its bytes")
     (length,) = _LENGTH.unpack_from(body)
-    numbers, parts = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+    numbers, parts, *columns = json.loads(body[_LENGTH.size : _LENGTH.size + length])
     payload = None if parts else body[_LENGTH.size + length :]
-    fields = (number, *numbers, tuple(Part(*part) for part in parts), payload)
+    fields = (number, *numbers, tuple(Part(*part) for part in parts), payload, *columns)
     return Batch(*fields)

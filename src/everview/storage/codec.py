@@ -1,6 +1,6 @@
 """How shards are written down in consensus: keys, specs and states.
 
-spec/<id>/             what the shard was created as
+spec/<id>/             the columns of the shard, and what it was created as
 state/<id>/            frontiers and capabilities; stays when the shard is gone, so that its id is not used again
 inline/<id>/<number>   a batch with its updates
 run/<id>/<number>      a batch of parts
@@ -60,7 +60,7 @@ def shard_prefixes(id: GlobalId) -> tuple[str, ...]:
 
 def encode_spec(spec: Spec) -> bytes:
     """A spec as a value."""
-    head = json.dumps({"key": spec.key, "initial": spec.initial}).encode()
+    head = json.dumps({"key": spec.key, "initial": spec.initial, "created": spec.created}).encode()
     return len(head).to_bytes(4, "little") + head + bytes(spec.schema.serialize())
 
 
@@ -69,7 +69,7 @@ def decode_spec(value: bytes) -> Spec:
     length = int.from_bytes(value[:4], "little")
     head = json.loads(value[4 : 4 + length])
     schema = pa.ipc.read_schema(pa.py_buffer(value[4 + length :]))
-    return Spec(schema, tuple(head["key"]), head["initial"])
+    return Spec(schema, tuple(head["key"]), head["initial"], head.get("created", 0))
 
 
 def encode_state(shard: Shard) -> bytes:
@@ -120,7 +120,7 @@ def writes_between(before: Shard | None, after: Shard) -> dict[str, bytes | None
     """What to write so that what is stored becomes `after`."""
     writes: dict[str, bytes | None] = {state_key(after.id): encode_state(after)}
     old = before.batches if before is not None else {}
-    if before is None:
+    if before is None or before.spec is not after.spec:
         writes[spec_key(after.id)] = encode_spec(after.spec)
     if after.gone:
         writes[spec_key(after.id)] = None

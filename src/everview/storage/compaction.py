@@ -103,7 +103,7 @@ def compact(work: Compaction, stager: Stager, reader: PartReader) -> Batch | Non
     inputs = [shard.batches[number] for number in work.inputs]
     where = f"collection {shard.id}"
     schema = spec.at_rest
-    inline = [decode_inline(batch, schema, where) for batch in inputs if batch.inline]
+    inline = [decode_inline(batch, schema, spec.created, where) for batch in inputs if batch.inline]
     runs: list[Iterator[pa.Table]] = []
     starts: list[int] = []
     if inline:

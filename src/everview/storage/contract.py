@@ -71,6 +71,18 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
+class Extend:
+    """Give the collection of the capability more columns: `schema` is what it has, and behind it columns with NULLs.
+
+    Updates so far have NULL there, and so have updates that leave these columns out. Who reads by the names of columns
+    goes on as before. In the same commit, later commands know the new columns.
+    """
+
+    capability: WriteCapability
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateAndDowngrade:
     """Append updates at times in `[frontier, to)` and downgrade the capability to `to`; gives the new one.
 
@@ -155,7 +167,18 @@ class Put:
 
 
 Command: TypeAlias = (
-    Create | UpdateAndDowngrade | Downgrade | Clone | Renew | Drop | Acquire | Follow | AdvanceClock | AllocateId | Put
+    Create
+    | Extend
+    | UpdateAndDowngrade
+    | Downgrade
+    | Clone
+    | Renew
+    | Drop
+    | Acquire
+    | Follow
+    | AdvanceClock
+    | AllocateId
+    | Put
 )
 
 

@@ -31,6 +31,7 @@ from everview.storage.contract import (
     Create,
     Downgrade,
     Drop,
+    Extend,
     Frontier,
     Frontiers,
     GlobalId,
@@ -50,8 +51,8 @@ from everview.storage.reading import (
     check_contents_readable,
     check_not_gone,
 )
-from everview.storage.shard import FOREVER, Shard, lookup, present, to_frontier
-from everview.storage.stage import Staged, Stager
+from everview.storage.shard import FOREVER, Shard, Spec, lookup, present, to_frontier
+from everview.storage.stage import Staged, Stager, extended_spec
 from everview.storage.subscribe import Subscription
 from everview.timely.hashing import I64, hash_rows
 
@@ -136,11 +137,17 @@ class Environment:
     def _commit_staging(self, commands: tuple[Command, ...]) -> list[Any]:
         """Commit with tables among the commands: stage them first, and take them back if the commit fails."""
         staged: list[Staged] = []
+        extended: dict[GlobalId, Spec] = {}  # as they will be when what follows in the commit is done
         try:
             ready: list[Command] = []
             for command in commands:
+                if isinstance(command, Extend):
+                    id = command.capability.id
+                    extended[id] = extended_spec(id, extended.get(id) or self._shard(id).spec, command.schema)
                 if isinstance(command, UpdateAndDowngrade) and not isinstance(command.updates, Staged):
-                    staged.append(self.stage(command.capability.id, command.updates))
+                    id = command.capability.id
+                    spec = extended.get(id) or self._shard(id).spec
+                    staged.append(self._stager.stage(id, spec, command.updates))
                     ready.append(UpdateAndDowngrade(command.capability, staged[-1], command.to))
                 else:
                     ready.append(command)

@@ -169,6 +169,8 @@ class Reading:
         self._lower = lower
         self._tries = 0
         self._open(upper)
+        # What is looked at again may have got more columns; at the times that are read nothing is in them.
+        self._columns = list(self._view.shard.spec.schema.names)
 
     @property
     def view(self) -> View:
@@ -183,7 +185,7 @@ class Reading:
     @property
     def names(self) -> list[str]:
         """The columns of a piece."""
-        return [*([] if self._lower is None else [TIME]), DIFF, *self._view.shard.spec.schema.names]
+        return [*([] if self._lower is None else [TIME]), DIFF, *self._columns]
 
     @property
     def rows_max(self) -> int:

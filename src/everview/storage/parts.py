@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from everview.storage.batch import Part, part_schema
+from everview.storage.batch import Part, as_declared, part_schema
 from everview.storage.blob.contract import Blob
 from everview.storage.disk import write_failure
 from everview.storage.errors import BlobMissing, Corruption, StorageError
@@ -190,7 +190,7 @@ class PartReader:
             raise Corruption(f"{where}, part {part.key} does not decode", detail=str(error)) from error
 
     def row_groups(self, part: Part, where: str, schema: pa.Schema) -> Iterator[pa.Table]:
-        """The row groups of a part, with these of its columns, in hash order, one in memory at a time."""
+        """The row groups of a part, in these columns, in hash order, one in memory at a time; what it lacks is NULL."""
         file = self.open(part, where)
         try:
             for index in range(file.metadata.num_row_groups):
@@ -240,15 +240,6 @@ class PartReader:
             return as_declared(file.read_row_groups(groups, columns=schema.names, use_threads=threads), schema)
         except (pa.ArrowException, OSError) as error:
             raise Corruption(f"{where}, part {part.key} does not decode", detail=str(error)) from error
-
-
-def as_declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with exactly these columns: writers other than ours declare more columns free of NULLs than we do."""
-    if table.schema.equals(schema):
-        return table
-    columns = [table.column(field.name) for field in schema]
-    fits = zip(columns, schema, strict=True)
-    return pa.Table.from_arrays([c if c.type == f.type else c.cast(f.type) for c, f in fits], schema=schema)
 
 
 def _may_hold(group: pq.RowGroupMetaData, hash_range: tuple[int, int]) -> bool:

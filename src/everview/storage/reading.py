@@ -30,6 +30,7 @@ from everview.timely.hashing import I64
 # A look-up of at most this many hashes goes through hot copies; more, and reading row groups is cheaper.
 LOOKUP_HASHES_MAX = 20_000
 _THREADS = 2
+PASS_BYTES = 64 << 20  # stored; so much at most is sorted anew at once
 
 
 class Tails:
@@ -45,12 +46,14 @@ class Tails:
         numbers = frozenset(batch.number for batch in batches)
         with self._lock:
             known, table = self._tables.get(id, (frozenset(), None))
+        schema = spec.at_rest
+        if table is not None and table.num_columns != len(schema) + 1:
+            table = None  # of before the shard had all these columns, or of after
         if known == numbers and table is not None:
             return table
         grown = table is not None and known < numbers
-        schema = spec.at_rest
         fresh = [b for b in batches if not grown or b.number not in known]
-        tables = [decode_inline(b, schema, f"collection {id}") for b in fresh]
+        tables = [decode_inline(b, schema, spec.created, f"collection {id}") for b in fresh]
         added = with_hash(pa.concat_tables(tables or [schema.empty_table()]), spec.key)
         table = pa.concat_tables([table, added] if grown else [added]).combine_chunks()
         with self._lock:
@@ -102,6 +105,11 @@ class Selection:
         """No more stored bytes than this need reading."""
         return sum(b.size_bytes for b in self.inline) + sum(p.size_bytes for p in self.parts)
 
+    def first_columns(self, width: int) -> list[str] | None:
+        """The first so many columns, for who knows of no more; None if these are all that there are."""
+        names = self.spec.schema.names
+        return list(names[:width]) if 0 < width < len(names) else None
+
     def inline_updates(self) -> pa.Table:
         """The selected updates that are not in parts, with their hashes."""
         return self._restricted(self._tails.get(self.id, self.spec, self.inline))
@@ -131,11 +139,15 @@ class Selection:
         times = np.zeros(updates.num_rows, dtype=np.int64)
         return self._consolidated(with_column(updates, TIME, times), columns).drop_columns([HASH, TIME])
 
-    def chunks(self, since: int = 0) -> Iterator[pa.Table]:
+    def chunks(self, since: int = 0, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The selected updates, consolidated, in hash order and in pieces: memory stays bounded however many there are.
 
         Times are advanced to `since`: with the last time of the range, the pieces are of the contents at that time.
+        With some of the `columns` only, rows that differ in others are one row, and the hash is of these columns.
         """
+        if columns is not None and list(columns) != self.spec.schema.names:
+            yield from self._narrowed(since, list(columns))
+            return
         runs: list[Iterator[pa.Table]] = [iter([self.inline_updates()])] if self.inline else []
         starts = [-(2**63)] if self.inline else []
         schema = self.spec.in_parts
@@ -143,6 +155,22 @@ class Selection:
             runs.append(self._restricted(group) for group in self._reader.row_groups(part, self._where, schema))
             starts.append(part.hash_min)
         yield from merge(runs, starts, self.spec, since)
+
+    def _narrowed(self, since: int, columns: list[str]) -> Iterator[pa.Table]:
+        """Pieces in the order of another hash than that of what is stored: each takes a pass over all of it."""
+        passes = max(1, -(-self.bytes_max // PASS_BYTES))
+        span = 2**64 // passes
+        for number in range(passes):
+            low, high = -(2**63) + number * span, -(2**63) + (number + 1) * span - 1
+            high = 2**63 - 1 if number + 1 == passes else high
+            pieces = []
+            for chunk in self.chunks(since):
+                table = with_hash(chunk.select([TIME, DIFF, *columns]), columns)
+                hashes = int_column(table, HASH)
+                inside = (hashes >= low) & (hashes <= high)
+                pieces.append(table if inside.all() else table.filter(pa.array(inside)))
+            if pieces and (found := consolidate(pa.concat_tables(pieces).combine_chunks())).num_rows:
+                yield found
 
     def _consolidated(self, updates: pa.Table, columns: Sequence[str] | None) -> pa.Table:
         if columns is None or list(columns) == self.spec.schema.names:

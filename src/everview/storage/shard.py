@@ -42,17 +42,19 @@ def from_frontier(frontier: Frontier) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a shard was created as; never changes."""
+    """What a shard holds. It changes in one way only: columns come to be behind those that there are."""
 
     schema: pa.Schema  # of the data columns
     key: tuple[str, ...]
     initial: int
+    created: int = 0  # how many columns there were at first, of which every update has all; 0: these
     at_rest: pa.Schema = field(init=False, compare=False)  # of updates in inline batches
     in_parts: pa.Schema = field(init=False, compare=False)  # of updates in parts
     required: tuple[int, ...] = field(init=False, compare=False)  # those of its columns that have no NULLs
 
     def __post_init__(self) -> None:
         at_rest = update_schema(self.schema)
+        object.__setattr__(self, "created", self.created or len(self.schema))
         object.__setattr__(self, "at_rest", at_rest)
         object.__setattr__(self, "in_parts", part_schema(self.schema))
         object.__setattr__(self, "required", tuple(i for i, column in enumerate(at_rest) if not column.nullable))
@@ -61,6 +63,10 @@ class Spec:
     def keyed(self) -> bool:
         """Whether rows are ordered by the hash of only some of their columns."""
         return self.key != tuple(self.schema.names)
+
+    def extended(self, schema: pa.Schema) -> Spec:
+        """With more columns. NULLs do not enter a hash, so where all columns are the key, rows keep their hashes."""
+        return Spec(schema, self.key if self.keyed else tuple(schema.names), self.initial, self.created)
 
 
 @dataclass(frozen=True, slots=True)

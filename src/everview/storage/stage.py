@@ -136,19 +136,46 @@ def checked_schema(schema: pa.Schema, key: tuple[str, ...]) -> None:
         raise SchemaMismatch(f"key column {unknown[0]} is not a column", detail=f"columns: {', '.join(names)}")
 
 
+def extended_spec(id: GlobalId, spec: Spec, schema: pa.Schema) -> Spec:
+    """What a shard holds once it has these columns; the same if it has them, or `SchemaMismatch`."""
+    schema = schema.remove_metadata()
+    had = len(spec.schema)
+    lines = [
+        f"column {number + 1} is {old.name} {old.type}, and would be {new.name} {new.type}"
+        for number, (old, new) in enumerate(zip(spec.schema, schema, strict=False))
+        if (old.name, old.type, old.nullable) != (new.name, new.type, new.nullable)
+    ]
+    lines += [f"column {name} is missing" for name in spec.schema.names[len(schema) :]]
+    lines += [f"column {new.name} is new, and could not be NULL" for new in list(schema)[had:] if not new.nullable]
+    if lines:
+        raise SchemaMismatch(
+            f"these are not the columns of {id} and more",
+            detail="\n".join(lines),
+            hint="columns that can be NULL may be added at the end",
+        )
+    if len(schema) == had:
+        return spec
+    extended = spec.extended(schema)
+    checked_schema(schema, extended.key)
+    return extended
+
+
 def conformed(updates: pa.Table | pa.RecordBatch, spec: Spec) -> pa.Table | pa.RecordBatch:
-    """The updates with exactly the columns at rest, or `SchemaMismatch`."""
+    """The updates with exactly the columns at rest, or `SchemaMismatch`; columns added later may be left out."""
     wanted = spec.at_rest
     if not updates.schema.equals(wanted):
         names = [name for name in updates.schema.names if name != HASH]
-        if set(names) != set(wanted.names) or len(names) != len(wanted.names):
+        needed = wanted.names[: 2 + spec.created]
+        if len(set(names)) != len(names) or not set(needed) <= set(names) <= set(wanted.names):
             detail = f"given {', '.join(names)}; wanted {', '.join(wanted.names)}"
             raise SchemaMismatch("updates do not have the collection's columns", detail=detail)
-        updates = updates.select(wanted.names)
-        for given, column in zip(updates.schema, wanted, strict=True):
+        columns = []
+        for column in wanted:
+            given = updates.column(column.name) if column.name in names else pa.nulls(updates.num_rows, column.type)
             if given.type != column.type:
                 raise SchemaMismatch(f"column {column.name} is {given.type}, and should be {column.type}")
-        updates = type(updates).from_arrays(updates.columns, schema=wanted)
+            columns.append(given)
+        updates = type(updates).from_arrays(columns, schema=wanted)
     for index in spec.required:
         if updates.column(index).null_count:
             raise SchemaMismatch(f"column {wanted.field(index).name} has NULLs and must not")

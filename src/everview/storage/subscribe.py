@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from everview.storage.contract import Frontiers, Progress, ReadCapability, Updates
 from everview.storage.errors import Canceled, StorageError
 from everview.storage.reading import Selection, filtered
-from everview.storage.shard import FOREVER, from_frontier, to_frontier
+from everview.storage.shard import FOREVER, Shard, from_frontier, to_frontier
 from everview.timely.consolidate import HASH, TIME, consolidate, with_column
 
 SMALL_BYTES = 8 << 20  # up to here an interval is read at once, beyond it chunk by chunk
@@ -31,6 +31,8 @@ class Source(Protocol):
     def check_held(self, id: str, token: str) -> None: ...
 
     def frontiers(self, id: str) -> Frontiers: ...
+
+    def shard(self, id: str) -> Shard: ...
 
     def contents(self, id: str, as_of: int) -> Selection: ...
 
@@ -64,6 +66,7 @@ class Subscription:
         self._start = from_frontier(capability.frontier)
         self._where = where
         self._columns = columns
+        self._all = list(source.shard(capability.id).spec.schema.names)  # more may come to be: they were not asked for
         self._next = self._start if snapshot else self._start + 1
         self._snapshot_due = snapshot
         self._canceled: StorageError | None = None
@@ -147,7 +150,10 @@ class Subscription:
         if len(times) and times.min() < self._start:
             chunk = with_column(chunk, TIME, np.maximum(times, self._start))
             chunk = consolidate(chunk, selection.spec.key)
-        table = filtered(chunk, self._where, self._columns)
-        if self._columns is not None:
+        columns = self._columns
+        if columns is None and selection.spec.schema.names != self._all:
+            columns = self._all
+        table = filtered(chunk, self._where, columns)
+        if columns is not None:
             table = consolidate(table).drop_columns([HASH])
         return table

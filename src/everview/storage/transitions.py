@@ -24,6 +24,7 @@ from everview.storage.contract import (
     Create,
     Downgrade,
     Drop,
+    Extend,
     Follow,
     GlobalId,
     Put,
@@ -34,7 +35,7 @@ from everview.storage.contract import (
 )
 from everview.storage.errors import IdReused, InvalidUsage, TimesOutOfRange, UnknownId, UpperMismatch
 from everview.storage.shard import FOREVER, READ, WRITE, Held, Shard, Spec, from_frontier, present, to_frontier
-from everview.storage.stage import Staged, checked_schema
+from everview.storage.stage import Staged, checked_schema, extended_spec
 from everview.timely.lattice import TIME_MAX
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}\Z")
@@ -174,6 +175,13 @@ def _find(draft: Draft, capability: Capability) -> tuple[Shard, Held]:
     return shard, transition.lookup(shard, capability, draft.now_clocks, draft.now_ms)
 
 
+def _extend(draft: Draft, command: Extend) -> None:
+    shard, _ = _find(draft, command.capability)
+    spec = extended_spec(shard.id, shard.spec, command.schema)
+    if spec is not shard.spec:
+        draft.shards[shard.id] = replace(shard, spec=spec)
+
+
 def _update(draft: Draft, command: UpdateAndDowngrade) -> WriteCapability:
     token = command.capability.token
     shard, held = _find(draft, command.capability)
@@ -274,6 +282,7 @@ def _substitute(draft: Draft, command: Substitute) -> bool:
 _RUN: dict[type, Callable[[Draft, Any], Result]] = {
     Create: _create,
     Acquire: _acquire,
+    Extend: _extend,
     UpdateAndDowngrade: _update,
     Downgrade: _downgrade,
     Clone: _clone,

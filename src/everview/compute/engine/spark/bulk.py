@@ -2,7 +2,7 @@
 
 What is read is a storage `Selection`, exactly its updates; it must stay open until Spark has run. What is written is
 the result of one query, in one job: hashed, consolidated, sorted as parts are, and cut into a few files that are
-staged for a commit. Sessions should have the profile `BULK`: how many files there are is for adaptive execution to say.
+staged for a commit.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 FILE_ROWS_MAX = 1 << 22  # of a file, however little room its rows take: copies of its columns are made in one piece
 BROADCAST_HASHES_MAX = 1 << 20
+PART_ROWS, PARTS_MAX = 1 << 19, 1 << 12
 
 WRITE_OPTIONS = {
     "compression": "zstd",
@@ -82,10 +83,11 @@ def read_contents(session: SparkSession, selection: Selection, columns: Sequence
     return read_updates(session, selection, columns).drop(TIME)
 
 
-def write_updates(session: SparkSession, query: DataFrame | str, landing: Landing) -> Staged:
+def write_updates(session: SparkSession, query: DataFrame | str, landing: Landing, rows_about: int = 0) -> Staged:
     """Run the query, whose columns are `_time`, those of the landing's collection and `_diff`, and stage its result.
 
-    Its rows need not be consolidated. Whatever fails, the landing is empty afterwards and nothing has happened.
+    Its rows need not be consolidated. How many there are about, at the most, says how many files are made. Whatever
+    fails, the landing is empty afterwards and nothing has happened.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -94,7 +96,8 @@ def write_updates(session: SparkSession, query: DataFrame | str, landing: Landin
         with _errors(f"write updates of {landing.id}"):
             frame = _typed(session.sql(query) if isinstance(query, str) else query, landing)
             written = Observation()
-            counted = _arranged(frame, landing.spec).observe(written, f.count(f.lit(1)).alias("rows"))
+            parts = min(PARTS_MAX, 1 + rows_about // PART_ROWS)
+            counted = _arranged(frame, landing.spec, parts).observe(written, f.count(f.lit(1)).alias("rows"))
             counted.write.options(**WRITE_OPTIONS).parquet(landing.uri)
             rows = int(written.get["rows"])
         return landing.staged(rows)
@@ -104,28 +107,46 @@ def write_updates(session: SparkSession, query: DataFrame | str, landing: Landin
         raise
 
 
-def _arranged(frame: DataFrame, spec: Spec) -> DataFrame:
+def _arranged(frame: DataFrame, spec: Spec, parts: int) -> DataFrame:
     """The updates with their hashes, consolidated, in parts that follow one another, each in the order of a part.
 
-    One shuffle serves all of this. It divides by the whole order, so no key is too large for a task: equal updates have
-    equal hashes and meet in one task, while the rows of one key may be spread over several.
+    One shuffle serves all of this. It divides by ranges of the hash, which are known beforehand because hashes are
+    even: to look for ranges of equal size would compute everything twice. Equal updates have equal hashes and meet in
+    one task; one with a key of very many rows sorts them on its disk.
     """
     from pyspark.sql import functions as f
 
     data = [_quoted(name) for name in spec.schema.names]
     hashed = frame.withColumn(HASH, _hash(spec.key))
     order = [HASH, TIME]
+    dividing = HASH
     if spec.keyed:
         # Rows of one key are in the order of the hash of all their columns, as wherever parts are merged.
-        row = "_row"
-        while row in spec.schema.names:
-            row += "_"
+        row = _unused("_row", spec)
         hashed = hashed.withColumn(row, _hash(spec.schema.names))
         order = [HASH, row, TIME]
+        dividing = HASH if spec.key else row
+    place = _unused("_place", spec)
+    divided = hashed.withColumn(place, _place(dividing, parts)).repartitionById(parts, place)
     # A sum of what is there is not NULL, which Spark cannot know and would write down.
     total = f.coalesce(f.sum(DIFF), f.lit(0).cast("bigint")).alias(DIFF)
-    summed = hashed.repartitionByRange(*order).groupBy(*order, *data).agg(total).where(f"{DIFF} <> 0")
+    # Grouped by the place too, though the hash says it: so Spark sees that the groups are together already.
+    summed = divided.groupBy(place, *order, *data).agg(total).where(f"{DIFF} <> 0")
     return summed.sortWithinPartitions(*order).select(HASH, TIME, DIFF, *data)
+
+
+def _place(hash: str, parts: int) -> Column:
+    """Which of so many equal ranges of hashes one is in, from below."""
+    from pyspark.sql import functions as f
+
+    from_zero = f.shiftright(f.col(hash), 32) + f.lit(1 << 31)
+    return f.shiftright(from_zero * f.lit(parts), 32).cast("int")
+
+
+def _unused(name: str, spec: Spec) -> str:
+    while name in spec.schema.names:
+        name += "_"
+    return name
 
 
 def _hash(names: Sequence[str]) -> Column:
@@ -173,8 +194,12 @@ def _typed(frame: DataFrame, landing: Landing) -> DataFrame:
     from pyspark.sql import functions as f
 
     given = {field.name: field.dataType for field in frame.schema}
+    later = landing.spec.schema.names[landing.spec.created :]
     items = []
     for field in _schema(landing.spec.at_rest):
+        if field.name not in given and field.name in later:  # of another definition than this one
+            items.append(f.lit(None).cast(field.dataType).alias(field.name))
+            continue
         if field.name not in given:
             detail = f"it has {', '.join(given)}"
             raise PlanRefused(f"internal error: updates of {landing.id} have no column {field.name}", detail=detail)

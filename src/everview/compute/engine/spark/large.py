@@ -23,6 +23,7 @@ from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import arity, types, walk
 from everview.storage.adopt import Landing
+from everview.storage.batch import as_declared
 from everview.storage.stage import Staged
 from everview.timely.consolidate import DIFF, TIME
 
@@ -67,6 +68,7 @@ class _Run:
         self._session, self._steps, self._guarded = session, steps, guarded
         self._relations = dict(steps)
         self._views: dict[str, str] = {}
+        self._rows: dict[str, int] = {}
         self._kept: list[DataFrame] = []
         self._heavy = _heavy(steps)
         self._shared = _shared(steps, self._heavy)
@@ -85,6 +87,7 @@ class _Run:
     def read(self, inputs: Mapping[str, Stored]) -> None:
         """The inputs as views."""
         for name, stored in inputs.items():
+            self._rows[name] = stored.selection.rows_max
             read = read_updates if stored.timed else read_contents
             frame = read(self._session, stored.selection)
             width = len(stored.selection.spec.schema.names) if stored.width is None else stored.width
@@ -112,15 +115,21 @@ class _Run:
         and then its size is known, and a few rows are not worth a job.
         """
         if name not in self._heavy:
-            return write_updates(self._session, self.updates(name), landing)
+            return write_updates(self._session, self.updates(name), landing, self._rows_about(name))
         kept = self.updates(name).persist()
         try:
-            if kept.count() > SMALL_ROWS_MAX:
-                return write_updates(self._session, kept, landing)
-            return kept.toArrow().select(landing.spec.at_rest.names).cast(landing.spec.at_rest)
+            if (rows := kept.count()) > SMALL_ROWS_MAX:
+                return write_updates(self._session, kept, landing, rows)
+            return as_declared(kept.toArrow(), landing.spec.at_rest)
         finally:
             with suppress(Exception):
                 kept.unpersist()
+
+    def _rows_about(self, name: str) -> int:
+        """How many rows a step has that is a pass over rows, if it keeps them all."""
+        if name not in self._relations:
+            return self._rows.get(name, 0)
+        return sum(self._rows_about(get.id) for get in walk(self._relations[name]) if isinstance(get, ir.Get))
 
     def updates(self, name: str) -> DataFrame:
         """A timed step in the columns of updates."""
