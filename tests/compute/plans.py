@@ -38,11 +38,23 @@ from everview.compute.ir.relation import (
     arity,
     types,
 )
-from everview.compute.ir.scalar import Column, Literal, Scalar, columns_of, shift
+from everview.compute.ir.scalar import Call, Column, Literal, Scalar, columns_of, shift
 from everview.compute.ir.show import show
-from everview.compute.ir.types import FLOAT8, INT4, INT8, Kind, SqlType
+from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, INT8, Kind, SqlType
+from everview.compute.sql import hir
+from everview.compute.sql.lower import UNIT, Context, Lowering
+from tests.compute import temporal as times
 from tests.compute.choosing import Choose, Drawn, flip
-from tests.compute.expressions import KINDS, TYPES, Expressions, aggregates_over, result_type, schema_of, value_of
+from tests.compute.expressions import (
+    KINDS,
+    TYPES,
+    Expressions,
+    aggregates_over,
+    comparison,
+    result_type,
+    schema_of,
+    value_of,
+)
 from tests.compute.sizes import PRODUCT_MAX, ROWS_MAX, rows_max
 
 RANKS = {
@@ -52,8 +64,9 @@ RANKS = {
 # Filters and joins are what most passes are about.
 OPERATORS = (
     *("filter", "filter", "join", "join", "project", "map", "reduce", "union", "flat_map"),
-    *("topk", "window", "threshold", "let", "negate"),
+    *("topk", "window", "threshold", "let", "negate", "outer_join", "exists"),
 )
+TEMPORAL = ("temporal",) * 8  # only where a plan is looked at with a time
 TABLES_MAX, JOIN_INPUTS_MAX = 3, 3
 
 
@@ -77,13 +90,19 @@ def collection(choose: Choose, schema: Sequence[SqlType], *, signed: bool = Fals
     return rows_of(pairs, schema)
 
 
-def sample(choose: Choose, depth: int = 4, *, fails: bool = True, favour: Sequence[str] = ()) -> Sample:
+def sample(
+    choose: Choose, depth: int = 4, *, fails: bool = True, favour: Sequence[str] = (), temporal: bool = False
+) -> Sample:
     """A plan over up to three stored collections.
 
-    With `fails`, it may hold functions that can fail; most of its operators are of those to `favour`, if any.
+    With `fails`, it may hold functions that can fail; most of its operators are of those to `favour`, if any. With
+    `temporal`, it has comparisons with `mz_now()`, and more columns that can be a time.
     """
-    tables = {f"t{index}": schema_of(choose) for index in range(choose.integer(1, TABLES_MAX))}
-    plan = Plans(choose, tables, fails=fails, favour=favour).relation(choose.integer(1, depth), signed=False)
+    extra = (INT4, INT8) if temporal else ()
+    tables = {f"t{index}": schema_of(choose) + extra for index in range(choose.integer(1, TABLES_MAX))}
+    operators = OPERATORS + TEMPORAL if temporal else OPERATORS
+    plans = Plans(choose, tables, fails=fails, favour=favour, operators=operators)
+    plan = plans.relation(choose.integer(1, depth), signed=False)
     return Sample(plan, {name: collection(choose, schema) for name, schema in tables.items()})
 
 
@@ -97,17 +116,24 @@ class Plans:
     """Draws relations over the collections in scope."""
 
     def __init__(
-        self, choose: Choose, scope: dict[str, tuple[SqlType, ...]], *, fails: bool, favour: Sequence[str] = ()
+        self,
+        choose: Choose,
+        scope: dict[str, tuple[SqlType, ...]],
+        *,
+        fails: bool,
+        favour: Sequence[str] = (),
+        operators: Sequence[str] = OPERATORS,
     ) -> None:
-        self.choose, self.scope, self.fails, self.favour = choose, scope, fails, favour
+        self.choose, self.scope, self.fails, self.favour, self.operators = choose, scope, fails, favour, operators
         self.signed_names: set[str] = set()
         self.lets = 0
+        self.lowering = Lowering()  # one for the whole plan: all names differ
 
     def relation(self, depth: int, *, signed: bool) -> Relation:
         """A relation no deeper than this; only a `signed` one may hold rows with negative multiplicities."""
         if depth == 0:
             return self.source(signed=signed)
-        names = self.favour if self.favour and self.choose.integer(0, 3) < 3 else OPERATORS
+        names = self.favour if self.favour and self.choose.integer(0, 3) < 3 else self.operators
         name = self.choose.pick([each for each in names if signed or each != "negate"])
         made: Relation = getattr(self, name)(depth - 1, signed=signed)
         return made
@@ -144,6 +170,14 @@ class Plans:
         below = self.relation(depth, signed=signed)
         expressions = self.expressions(below, signed=signed)
         return Filter(below, tuple(expressions.predicate() for _ in range(self.choose.integer(1, 2))))
+
+    def temporal(self, depth: int, *, signed: bool) -> Relation:
+        below = self.relation(depth, signed=signed)
+        expressions = self.expressions(below, signed=signed)
+        predicates = [times.comparison(self.choose, expressions) for _ in range(self.choose.integer(1, 3))]
+        if self.choose.integer(0, 3) == 0:
+            predicates.insert(self.choose.integer(0, len(predicates)), expressions.predicate(1))
+        return Filter(below, tuple(predicates))
 
     def flat_map(self, depth: int, *, signed: bool) -> Relation:
         entries = [
@@ -194,6 +228,44 @@ class Plans:
             start += arity(each)
         return tuple(members)
 
+    def outer_join(self, depth: int, *, signed: bool) -> Relation:
+        """As the binder says it and `lower` takes it apart, over two plain multisets."""
+        left, right = self.relation(depth, signed=False), self.relation(min(depth, 1), signed=False)
+        if rows_max(left) * rows_max(right) > PRODUCT_MAX:
+            return left
+        expressions = self.expressions(Join((left, right)), signed=False)
+        on = (expressions.equality() or expressions.predicate(1),)
+        kind = self.choose.pick(("left", "full"))
+        return self.lowered(left, right, lambda one, other: hir.OuterJoin(one, other, on, kind))
+
+    def exists(self, depth: int, *, signed: bool) -> Relation:
+        """A subquery that refers to the rows around it, or to none of their columns; or its opposite."""
+        left, right = self.relation(depth, signed=False), self.relation(min(depth, 2), signed=False)
+        if rows_max(left) * rows_max(right) > PRODUCT_MAX:
+            return left
+        pairs = [(a, b) for a, one in enumerate(types(left)) for b, other in enumerate(types(right)) if one == other]
+        conditions: tuple[Scalar, ...] = ()
+        if pairs and self.choose.integer(0, 4):
+            place, own = self.choose.pick(pairs)
+            sql_type = types(left)[place]
+            outer: Any = hir.Outer(1, place, sql_type)
+            entry = comparison(self.choose.pick(("eq", "eq", "is_not_distinct_from", "lt")), sql_type)
+            conditions = (Call(entry.key, (outer, Column(own, sql_type)), BOOLEAN),)
+        negated = flip(self.choose)
+
+        def query(one: Relation, other: Relation) -> Any:
+            found: Any = hir.Subquery("exists", Filter(other, conditions))
+            return Filter(one, (Call("not(bool)", (found,), BOOLEAN) if negated else found,))
+
+        return self.lowered(left, right, query)
+
+    def lowered(self, left: Relation, right: Relation, query: Callable[[Relation, Relation], Any]) -> Relation:
+        """A query over two relations, which it knows by names that no lowering gives."""
+        number, self.lets = self.lets, self.lets + 2
+        names = [f"x{number}", f"x{number + 1}"]
+        body = self.lowering.lower(query(Get(names[0], types(left)), Get(names[1], types(right))), Context(UNIT, {}))
+        return Let(names[0], left, Let(names[1], right, body))
+
     def union(self, depth: int, *, signed: bool) -> Relation:
         first = self.relation(depth, signed=signed)
         return Union((first, self.conform(self.relation(min(depth, 2), signed=signed), types(first))))
@@ -219,7 +291,7 @@ class Plans:
 
     def let(self, depth: int, *, signed: bool) -> Relation:
         value = self.relation(depth, signed=signed)
-        name = f"l{self.lets}"
+        name = f"w{self.lets}"
         self.lets += 1
         self.scope[name] = types(value)
         if signed:

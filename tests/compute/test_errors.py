@@ -147,6 +147,27 @@ def test_spark_and_local_fail_alike(tmp_path: Path, query: str, spark: SparkSess
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT sum(a / b) FILTER (WHERE b <> 0) FROM t",
+        "SELECT sum(a / b) FILTER (WHERE sound) FROM (SELECT a, b, b <> 0 AS sound FROM t) AS u",
+        "SELECT sum(a / b) FILTER (WHERE b <> 0) OVER () FROM t",
+        "SELECT sum(a / b) FILTER (WHERE sound) OVER () FROM (SELECT a, b, b <> 0 AS sound FROM t) AS u",
+    ],
+)
+def test_what_a_filter_leaves_out_is_not_evaluated(tmp_path: Path, query: str) -> None:
+    relation = optimize(plan(query, Names()).relation)
+    with Environment.open(tmp_path, background=False) as environment:
+        table = Table(environment)
+        flow, _ = maintain_view(environment, "v", relation, [table.reader], LocalEngine())
+        table.change((10, 2, "1", 1), (4, 0, None, 1))
+        while flow.tick():
+            pass
+        assert not is_awake(environment, errors_id("v")) or not errors(environment, flow, 0)
+        assert set(rows(environment, flow, 0)) == {(5,)}
+
+
 def test_errors_survive_a_restart(tmp_path: Path) -> None:
     relation = optimize(plan("SELECT a / b FROM t", Names()).relation)
     with Environment.open(tmp_path, background=False) as environment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,8 @@ from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.functions.temporal import MZ_NOW
-from everview.compute.ir.parts import map_scalars
 from everview.compute.ir.relation import Relation, types
-from everview.compute.ir.scalar import Call, Literal, Scalar, transform
-from everview.compute.ir.types import INT8, MZ_TIMESTAMP, TEXT, TIMESTAMP, SqlType
+from everview.compute.ir.types import INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, SqlType
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.query import plan
@@ -29,6 +27,7 @@ from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import TIME
 from tests.compute.delta.history import Maintained, Updates, contents, timed
+from tests.compute.temporal import at_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,13 +70,6 @@ class Names:
 
     def names(self) -> list[str]:
         return list(SCHEMAS)
-
-
-def at_time(relation: Relation, time: int) -> Relation:
-    def look(part: Scalar) -> Scalar | None:
-        return Literal(time, MZ_TIMESTAMP) if isinstance(part, Call) and part.function == MZ_NOW else None
-
-    return map_scalars(relation, lambda scalar: transform(scalar, look))
 
 
 def histories(rng: random.Random) -> dict[str, Updates]:
@@ -188,6 +180,48 @@ def test_other_uses_are_refused(query: str, message: str) -> None:
     assert raised.value.sqlstate == "0A000" and raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("condition", "row"),
+    [
+        ("mz_now() <= until", (1, 0, 2**63 - 1)),
+        ("mz_now() - 3 < until", (1, 0, 2**63 - 1)),
+        ("2 + mz_now() < until AND mz_now() - 2 <= until", (1, 0, 2**63 - 1)),
+        ("mz_now()::bigint >= since", (1, -5, 0)),
+        ("mz_now()::bigint - 4 > since", (1, -(2**63), 0)),
+        ("mz_now()::bigint + 4 > since", (1, -(2**63), 0)),
+    ],
+)
+def test_bounds_beyond_all_times_bound_nothing(condition: str, row: tuple[int, ...]) -> None:
+    relation = plan(f"SELECT k FROM events WHERE {condition}", Names()).relation
+    view = Maintained(optimize(relation))
+    history: dict[str, Updates] = {"events": [(row, 2, 1), (row, 5, -1)], "names": []}
+    for lower, upper in pairwise((0, 4, 8)):
+        view.tick(history, lower, upper)
+    assert not view.errors
+    for time in range(8):
+        assert contents(view.output, time) == expected(relation, history, time) == ({(1,): 1} if 2 <= time < 5 else {})
+
+
+@pytest.mark.parametrize("operator", ["<", "<=", "=", ">=", ">"])
+@pytest.mark.parametrize("now", ["mz_now() - INTERVAL '1500 microseconds'", "mz_now()::timestamptz"])
+def test_moments_within_a_millisecond(now: str, operator: str) -> None:
+    class Events:
+        def find(self, path: list[str]) -> Collection:
+            return Collection("e", ("ts",), (TIMESTAMPTZ,))
+
+        def names(self) -> list[str]:
+            return ["e"]
+
+    moments = [datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=500 * number) for number in range(-6, 20)]
+    relation = plan(f"SELECT ts FROM e WHERE {now} {operator} ts", Events()).relation
+    history: dict[str, Updates] = {"e": [((moment,), 0, 1) for moment in moments]}
+    view = Maintained(optimize(relation))
+    for lower, upper in pairwise((0, 4, 5, 12)):
+        view.tick(history, lower, upper)
+    for time in range(12):
+        assert contents(view.output, time) == expected(relation, history, time), time
+
+
 def test_intervals_on_either_side() -> None:
     schema = {"e": {"ts": TIMESTAMP}}
 
@@ -203,8 +237,6 @@ def test_intervals_on_either_side() -> None:
         "SELECT ts FROM e WHERE mz_now() - INTERVAL '5 seconds' <= ts",
     ):
         relation = plan(query, Events()).relation
-        from datetime import datetime
-
         history: dict[str, Updates] = {
             "e": [((datetime(1970, 1, 1, 0, 0, 2),), 0, 1), ((datetime(1969, 12, 31),), 0, 1)]
         }

@@ -172,6 +172,7 @@ OWN: dict[str, Sequence[Texts]] = {
     ],
     "strpos": [("hello", "l"), ("hello", ""), ("", "x"), ("", ""), ("ünï", "ï"), (None, ""), ("a", None)],
     "btrim": [("  a ",), ("",), (None,), ("xxaxyx", "xy"), ("abc", ""), ("abc", "abc"), ("]a]", "]")],
+    "quote_ident": [("select",), ("values",), ("name",), ("Name",), ('a"b',), ("",), ("x$1",), ("1x",), (None,)],
     "repeat": [("ab", "3"), ("ab", "0"), ("ab", "-1"), ("", "5"), (None, "1")],
     "translate": [("12345", "143", "ax"), ("abc", "", "x"), ("aab", "aa", "xy"), ("", "a", "b")],
     "replace": [("abcabc", "b", "XX"), ("abc", "", "x"), ("", "a", "b"), ("abc", "abc", "")],

@@ -11,10 +11,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from everview.compute.functions import internal
+from everview.compute.functions import bounds, internal
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.keywords import KEYWORDS
 from everview.compute.functions.output import to_text
 from everview.compute.functions.registry import AGGREGATES, TABLES
+from everview.compute.functions.text import quote_identifier
 from everview.compute.ir.types import Kind, SqlType
 from tests.compute.functions.samples import Case, by_name, call, cases
 from tests.compute.functions.sets import groups, table_calls
@@ -53,6 +55,10 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         opened.execute("SET intervalstyle = 'postgres'")
         opened.execute(ATTEMPT)
         yield opened
+
+
+# What plans use and SQL has no name for.
+NAMELESS = {each.name for family in (internal, bounds) for each in family.FUNCTIONS}
 
 
 def differs(case: Case, ours: Any, theirs: list[str]) -> bool:
@@ -100,7 +106,7 @@ def beyond(sql_type: SqlType, failure: Failure, theirs: list[str]) -> bool:
     return failure.sqlstate == "22008" and bool(re.search(r"BC|^[0-9]{5}|infinity", theirs[1]))
 
 
-@pytest.mark.parametrize("name", sorted(by_name().keys() - {each.name for each in internal.FUNCTIONS}))
+@pytest.mark.parametrize("name", sorted(by_name().keys() - NAMELESS))
 def test_function(name: str, connection: psycopg.Connection[Any]) -> None:
     tried = [(case, sql) for function in by_name()[name] for case in cases(function) if (sql := call(case)) is not None]
     wrong = []
@@ -159,3 +165,9 @@ def test_table_function(name: str, connection: psycopg.Connection[Any]) -> None:
         if not right:
             wrong.append(f"{made.function.key} {made.texts}: {ours!r}, PostgreSQL {theirs}")
     assert not wrong, f"{len(wrong)} of {len(calls)}\n" + "\n".join(wrong[:20])
+
+
+def test_words_that_need_quotes(connection: psycopg.Connection[Any]) -> None:
+    found = connection.execute("SELECT word, quote_ident(word) FROM pg_get_keywords()").fetchall()
+    assert {word for word, shown in found if shown != word} == KEYWORDS
+    assert all(quote_identifier(word) == shown for word, shown in found)

@@ -263,6 +263,8 @@ def test_aggregates(session: SparkSession) -> None:
 def test_table_functions(session: SparkSession) -> None:
     wrong, columns, frames = [], [], []
     for function in TABLES.values():
+        if function.volatile:  # those that look into a catalog, if any are loaded
+            continue
         for made in table_calls(function):
             literal = range(1, len(made.types)) if function.name.startswith("regexp") else ()
             place = len(columns)

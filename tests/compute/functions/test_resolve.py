@@ -219,7 +219,7 @@ def test_errors_help() -> None:
     assert unknown.value.message == "function lenght(text) does not exist"
     with pytest.raises(ResolutionError) as mismatch:
         resolve("+", (BOOLEAN, INT4))
-    assert mismatch.value.message == "operator boolean + integer does not exist"
+    assert mismatch.value.message == "operator does not exist: boolean + integer"
     with pytest.raises(ResolutionError) as untyped:
         resolve("+", (UNKNOWN, UNKNOWN))
     assert untyped.value.sqlstate == "42725"

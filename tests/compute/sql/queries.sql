@@ -232,3 +232,31 @@ SELECT (SELECT x FROM empty) IS NULL, (SELECT sum(x) FROM empty)
 SELECT t.id, u.id FROM t LEFT JOIN u ON t.k = u.k AND EXISTS (SELECT 1 FROM empty)
 
 SELECT k, count(*) FROM t WHERE id > 0 GROUP BY k ORDER BY count(*) DESC, k LIMIT 2
+
+-- A comma binds looser than JOIN.
+
+SELECT e.x, a.id, b.id AS other FROM empty AS e, t AS a RIGHT JOIN u AS b ON a.id = b.id
+
+SELECT e.id, a.name, b.label, c.y FROM u AS e, t AS a FULL JOIN u AS b ON a.k = b.k, empty AS c
+
+SELECT x.id, a.id AS left_id, b.label FROM t AS x, t AS a LEFT JOIN u AS b ON a.id = b.id WHERE x.id = a.k
+
+SELECT count(*) FROM t AS x, t AS a JOIN u AS b USING (k)
+
+SELECT x.id, g, b.label FROM t AS x, generate_series(1, x.qty) AS g LEFT JOIN u AS b ON b.id = g
+
+SELECT pg_catalog.generate_series(1, 3) AS n
+
+SELECT (pg_catalog.jsonb_each('{"a": 1, "b": 2}')).key
+
+SELECT (jsonb_each('{"a": 1, "b": 2}')).value AS v, (jsonb_each('{"a": 1, "b": 2}')).key AS k
+
+SELECT (jsonb_each('{"a": 1, "b": 2}')).*
+
+SELECT q.id, (q.pair).key FROM (SELECT id, jsonb_each('{"a": 1}') AS pair FROM t) AS q WHERE (q.pair).key = 'a'
+
+SELECT unnest(ARRAY[1, 2, 3]) AS a, unnest(ARRAY['x', 'y']) AS b, generate_subscripts(ARRAY[5, 6], 1) AS c
+
+SELECT id, unnest(ARRAY[id, k]) AS a, generate_subscripts(ARRAY[id, k], 1) AS n FROM t
+
+SELECT unnest('{}'::int[]) AS a, unnest(NULL::text[]) AS b

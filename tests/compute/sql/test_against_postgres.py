@@ -16,6 +16,8 @@ from tests.compute.sql.against import compare, create_and_load
 from tests.compute.sql.tables import TABLES, Tables
 
 BLOCKS = Path(__file__).with_name("queries.sql").read_text().split("\n\n")
+# Apart from the others because only the local engine computes them.
+RECURSIVE = [block.strip() for block in Path(__file__).with_name("recursive.sql").read_text().split("\n\n")]
 QUERIES = [block.strip() for block in BLOCKS if not block.startswith("--")]
 
 
@@ -47,7 +49,7 @@ def test_the_same_rows_as_postgres(postgres_url: str, seed: int) -> None:
     wrong = []
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         create_and_load(connection, "queries", TABLES, data)
-        for query in QUERIES:
+        for query in [*QUERIES, *RECURSIVE]:
             try:
                 compare(connection, query, Tables(), inputs)
             except Exception as error:

@@ -8,6 +8,7 @@ from everview.compute.sql.errors import SqlError
 from everview.compute.sql.query import plan
 from tests.compute.sql.tables import Tables
 
+RECURSIVE = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL"
 CASES = [
     ("SELECT * FROM tt", "42P01", 'relation "tt" does not exist', "t", 15),
     ("SELECT nam FROM t", "42703", 'column "nam" does not exist', "name", 8),
@@ -16,7 +17,7 @@ CASES = [
     ("SELECT id FROM t, u", "42702", 'column reference "id" is ambiguous', None, 8),
     ("SELECT * FROM t, t", "42712", 'table name "t" specified more than once', "alias", None),
     ("SELECT uper(name) FROM t", "42883", "function uper(text) does not exist", "upper", 8),
-    ("SELECT name + 1 FROM t", "42883", "operator text + integer does not exist", "cast", 8),
+    ("SELECT name + 1 FROM t", "42883", "operator does not exist: text + integer", "cast", 8),
     ("SELECT k FROM t GROUP BY flag", "42803", "must appear in the GROUP BY clause", None, None),
     ("SELECT count(*) FROM t WHERE count(*) > 1", "42803", "not allowed in WHERE", None, None),
     ("SELECT id FROM t WHERE id", "42804", "argument of WHERE must be type boolean", None, 24),
@@ -29,9 +30,21 @@ CASES = [
     ("SELECT id FROM t ORDER BY 3", "42P10", "position 3 is not in select list", None, None),
     ("SELECT DISTINCT id FROM t ORDER BY k", "42P10", "must appear in select list", None, None),
     ("SELECT id FROM t LIMIT -1", "2201W", "LIMIT must not be negative", None, None),
-    ("SELECT row_number() FROM t", "42P20", "requires an OVER clause", None, None),
+    ("SELECT row_number() FROM t", "42809", "requires an OVER clause", None, None),
+    ("SELECT 1 FROM (SELECT '1' AS x) AS q WHERE x = 1", "42883", "text = integer", "cast", None),
     ("SELECT FROM WHERE", "42601", "syntax error", None, None),
-    ("WITH RECURSIVE r AS (SELECT 1) SELECT * FROM r", "0A000", "WITH RECURSIVE is not supported", None, None),
+    ("WITH RECURSIVE r AS (SELECT * FROM r) SELECT * FROM r", "42P19", "does not have the form", None, None),
+    (f"{RECURSIVE} SELECT r.i FROM r, r AS s) SELECT 1", "42P19", "must not appear more than once", None, None),
+    (f"{RECURSIVE} SELECT count(*)::int FROM r) SELECT 1", "42P19", "aggregate functions are not allowed", None, None),
+    (f"{RECURSIVE} SELECT t.id FROM t LEFT JOIN r ON true) SELECT 1", "42P19", "within an outer join", None, None),
+    (f"{RECURSIVE} SELECT id FROM t WHERE id IN (SELECT i FROM r)) SELECT 1", "42P19", "within a subquery", None, None),
+    (f"{RECURSIVE} SELECT i + 1.5 FROM r) SELECT 1", "42804", "column 1 has type integer in", "cast", None),
+    (f"{RECURSIVE} SELECT 1 FROM r LIMIT 3) SELECT 1", "0A000", "LIMIT in a recursive query", None, None),
+    (f"{RECURSIVE} SELECT i, i FROM r) SELECT 1", "42601", "the same number of columns", None, None),
+    (
+        "WITH RECURSIVE r AS (SELECT i FROM r UNION ALL SELECT 1) SELECT 1",
+        *("42P19", "must not appear within its non-recursive term", None, None),
+    ),
 ]
 
 

@@ -126,7 +126,7 @@ class Build:
                 return Change(temporal.delta(plan, self._change(plan.input), self))
             case ir.Union(inputs):
                 return Change(ir.Union(tuple(self.updates(each) for each in inputs)))
-            case ir.Let() | ir.Accumulate() | ir.Occurring():
+            case ir.Let() | ir.Accumulate() | ir.Occurring() | ir.Recursive():
                 raise AssertionError("not in a plan, or seen to already")
             case _:
                 change = self.delta(plan.input)

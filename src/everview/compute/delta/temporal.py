@@ -5,6 +5,9 @@
     mz_now() >= e   from e        mz_now() < e    before e        mz_now() = e   both
     mz_now() >  e   from e + 1    mz_now() <= e   before e + 1
 
+where an e that lies within a millisecond, as a timestamptz may, counts as the next one on the first line, and on the
+second as the one that it is in.
+
 An update of a row at t becomes one at the latest of t and its lower bounds, and the opposite one at the earliest of its
 upper bounds, if that is later; a NULL bound leaves no time at all. What falls beyond the end of the tick waits in a
 *pending* arrangement, found by its time, and is an update of its own when its time has come.
@@ -15,7 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everview.compute.delta.program import TICK_END, TIME, call
-from everview.compute.functions.temporal import FOLLOWING, MZ_NOW, Now, without_months
+from everview.compute.functions.bounds import first_time_from, following, moved
+from everview.compute.functions.temporal import MZ_NOW, Now, without_months
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import scalars_of
 from everview.compute.ir.relation import Relation, arity
@@ -87,19 +91,15 @@ def _bound(predicate: Scalar, lowers: list[Scalar], uppers: list[Scalar]) -> Non
         raise _refused("mz_now() is compared with an expression of itself", predicate)
     if _speaks_of_now(right):
         left, right, name = right, left, _TURNED[name]
-    bound = _time(_isolated(left, right))
-    match name:
-        case "lt":
-            uppers.append(bound)
-        case "le":
-            uppers.append(_following(bound))
-        case "ge":
-            lowers.append(bound)
-        case "gt":
-            lowers.append(_following(bound))
-        case _:
-            lowers.append(bound)
-            uppers.append(_following(bound))
+    bound = _isolated(left, right)
+    if name in ("ge", "eq"):
+        lowers.append(_time_from(bound))
+    if name in ("le", "eq"):
+        uppers.append(following(_time(bound)))
+    if name == "gt":
+        lowers.append(following(_time(bound)))
+    if name == "lt":
+        uppers.append(_time_from(bound))
 
 
 def _isolated(left: Scalar, right: Scalar) -> Scalar:
@@ -112,25 +112,29 @@ def _isolated(left: Scalar, right: Scalar) -> Scalar:
     if name == "cast" and left.type in (TIMESTAMPTZ, INT8) and len(left.args) == 1:
         return _isolated(left.args[0], right)
     if name in ("add", "sub") and len(left.args) == 2:
-        inside, moved = left.args if _speaks_of_now(left.args[0]) else left.args[::-1]
-        if _speaks_of_now(moved) or (name == "sub" and inside is left.args[1]):
+        inside, by = left.args if _speaks_of_now(left.args[0]) else left.args[::-1]
+        if _speaks_of_now(by) or (name == "sub" and inside is left.args[1]):
             raise _refused("mz_now() is inside an expression that cannot be turned around", left)
-        if moved.type == INTERVAL and not (isinstance(moved, Literal) and moved.value and without_months(moved.value)):
+        if by.type == INTERVAL and not (isinstance(by, Literal) and by.value and without_months(by.value)):
             raise _refused(
                 "mz_now() can be moved only by a constant interval without months or years",
                 left,
                 "months differ in length: add the interval to the other side of the comparison",
             )
-        return _isolated(inside, call("-" if name == "add" else "+", right, moved))
+        if right.type in (MZ_TIMESTAMP, INT8) and by.type == INT8:
+            return _isolated(inside, moved(right, by, back=name == "add"))
+        return _isolated(inside, call("-" if name == "add" else "+", right, by))
     raise _refused("mz_now() is inside an expression that cannot be turned around", left)
 
 
-def _time(scalar: Scalar) -> Scalar:
-    return scalar if scalar.type == MZ_TIMESTAMP else cast(scalar, MZ_TIMESTAMP)
+def _time(bound: Scalar) -> Scalar:
+    """The last time that is not beyond a bound. Numbers are taken as they are: one may be below all times."""
+    return bound if bound.type in (MZ_TIMESTAMP, INT8) else cast(bound, MZ_TIMESTAMP)
 
 
-def _following(scalar: Scalar) -> Scalar:
-    return Call(FOLLOWING, (scalar,), MZ_TIMESTAMP)
+def _time_from(bound: Scalar) -> Scalar:
+    """The first time that is not before a bound."""
+    return first_time_from(bound) if bound.type == TIMESTAMPTZ else _time(bound)
 
 
 def _is_now(scalar: Scalar) -> bool:

@@ -51,8 +51,8 @@ def trace(
             return trace(input, key, steps, leaf)
         case ir.Join():
             return _join(relation, key, steps, leaf)
-        case ir.Let():
-            raise AssertionError("steps have no Let")
+        case ir.Let() | ir.Recursive():
+            raise AssertionError("steps have no Let, and no view is recursive")
 
 
 def _within(key: Sequence[Scalar], width: int) -> bool:

@@ -277,7 +277,7 @@ def split_sql(args: Sequence[str], *_: Any) -> str:
     """The same in Spark."""
     parts = (
         "CASE WHEN s.a IS NULL THEN NULL WHEN s.a = '' THEN cast(array() as array<string>) WHEN s.b IS NULL THEN"
-        " split(s.a, '') WHEN s.b = '' THEN array(s.a)"
+        " slice(split(s.a, ''), 1, length(s.a)) WHEN s.b = '' THEN array(s.a)"
         " ELSE split(s.a, concat('\\\\Q', replace(s.b, '\\\\E', '\\\\E\\\\\\\\E\\\\Q'), '\\\\E')) END"
     )
     whole = let(parts, *args[:2], name="s")

@@ -48,6 +48,8 @@ _UNITS = {
     "millennium": (12000, 0, 0),
 }
 _AMOUNT = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]+)")
+_YEARS = re.compile(r"\s*([+-]?)(\d+)-(\d{1,2})(?=\s|$)")  # years and months, as the standard writes them
+_DAYS = re.compile(r"\s*([+-]?\d+)(?=\s+[+-]?\d+:)")  # a number before a time is days
 _CLOCK = re.compile(r"\s*([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?")
 _ISO = re.compile(
     r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?"
@@ -146,6 +148,13 @@ def read_interval(text: str) -> Interval:
             amount = int(clock[2]) * HOUR + int(clock[3]) * MINUTE + Decimal(clock[4] or 0) * SECOND
             micros += -amount if clock[1] == "-" else amount
             position = clock.end()
+        elif years := _YEARS.match(rest, position):
+            both = int(years[2]) * 12 + int(years[3])
+            months += -both if years[1] == "-" else both
+            position = years.end()
+        elif before := _DAYS.match(rest, position):
+            days += int(before[1])
+            position = before.end()
         elif match := _AMOUNT.match(rest, position):
             name = match[3].lower()
             unit = _UNITS.get(name) or _UNITS.get(name.removesuffix("s"))

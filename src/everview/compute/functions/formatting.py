@@ -64,6 +64,7 @@ _PATTERNS: dict[str, _Piece] = {
     "W": (1, lambda v: (v.day - 1) // 7 + 1, "(day(x.a) - 1) div 7 + 1"),
     "Q": (1, lambda v: (v.month + 2) // 3, "quarter(x.a)"),
     "CC": (2, lambda v: (v.year + 99) // 100, "(year(x.a) + 99) div 100"),
+    "J": (0, lambda v: v.toordinal() + 1_721_425, "unix_date(cast(x.a as date)) + 2440588"),
 }
 _NAMES: dict[str, tuple[int, Callable[[datetime], str], str]] = {
     "MONTH": (9, lambda v: _MONTHS[v.month - 1], _MONTH_SQL),
@@ -74,7 +75,22 @@ _NAMES: dict[str, tuple[int, Callable[[datetime], str], str]] = {
     "PM": (2, lambda v: "AM" if v.hour < 12 else "PM", "CASE WHEN hour(x.a) < 12 THEN 'AM' ELSE 'PM' END"),
 }
 _WORDS = sorted({*_PATTERNS, *_NAMES}, key=len, reverse=True)
-_TOKEN = re.compile(rf'(FM)?({"|".join(_WORDS)})|"([^"]*)"|(.)', re.IGNORECASE | re.DOTALL)
+_TOKEN = re.compile(rf'(FM)?({"|".join(_WORDS)})(TH)?|"([^"]*)"|(.)', re.IGNORECASE | re.DOTALL)
+_ENDINGS = ("th", "st", "nd", "rd", *("th",) * 6)
+
+
+def _ending(number: int) -> str:
+    """What makes an ordinal of a number: 1st, 2nd, 11th."""
+    return "th" if number // 10 % 10 == 1 else _ENDINGS[number % 10]
+
+
+def _ending_sql(number: str) -> str:
+    tenth = f"element_at(array({', '.join(map(quoted, _ENDINGS))}), cast(({number}) % 10 as int) + 1)"
+    return f"CASE WHEN ({number}) div 10 % 10 = 1 THEN 'th' ELSE {tenth} END"
+
+
+def _as_written(text: str, like: str) -> str:
+    return text.upper() if like.isupper() else text
 
 
 def _case(word: str) -> str:
@@ -87,11 +103,13 @@ def _case(word: str) -> str:
 def _to_char(value: datetime, pattern: str) -> str:
     def piece(match: re.Match[str]) -> str:
         if match[2] is None:
-            return str(match[3] if match[3] is not None else match[4])
+            return str(match[4] if match[4] is not None else match[5])
         word, bare = match[2].upper(), bool(match[1])
         if word in _PATTERNS:
             width, of, _ = _PATTERNS[word]
-            return str(of(value)) if bare else str(of(value)).zfill(width)
+            number = of(value)
+            ending = _as_written(_ending(number), match[3]) if match[3] else ""
+            return (str(number) if bare else str(number).zfill(width)) + ending
         width, name, _ = _NAMES[word]
         text = str(getattr(str, _case(match[2]))(name(value)))
         return text if bare else text.ljust(width)
@@ -106,12 +124,15 @@ def _to_char_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     pieces = []
     for match in _TOKEN.finditer(pattern):
         if match[2] is None:
-            pieces.append(quoted(match[3] if match[3] is not None else match[4]))
+            pieces.append(quoted(match[4] if match[4] is not None else match[5]))
             continue
         word, bare = match[2].upper(), bool(match[1])
         if word in _PATTERNS:
             width, _, sql = _PATTERNS[word]
-            pieces.append(f"cast({sql} as string)" if bare else f"lpad({sql}, {width}, '0')")
+            pieces.append(f"cast({sql} as string)" if bare or not width else f"lpad({sql}, {width}, '0')")
+            if match[3]:
+                ending = _ending_sql(sql)
+                pieces.append(f"upper({ending})" if match[3].isupper() else ending)
             continue
         width, _, sql = _NAMES[word]
         named = sql if _case(match[2]) == "title" else f"{_case(match[2])}({sql})"

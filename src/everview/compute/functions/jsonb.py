@@ -328,7 +328,7 @@ def _builders() -> None:
     for of in (*ELEMENTS, CHAR, *ARRAYS):
         _add("to_jsonb", (of,), JSONB, lambda a, of=of: jsonb_of(a, of), lambda a, t, r: to_jsonb_sql(a[0], t[0]))
         _add("text_of", (of,), TEXT, lambda a, of=of: untyped_text(a, of), lambda a, t, r: text_sql(a[0], t[0]))
-    _add("jsonb_build_object", (ANY,), JSONB, _build_object, _build_object_sql, strict=False, variadic=True)
+    _add("jsonb_build_object", (ANY,), JSONB, _build_object, _build_object_sql, strict=False, variadic=True, fails=True)
     _add(
         "jsonb_build_array",
         (ANY,),

@@ -22,6 +22,9 @@ AGGREGATES: list[AggregateFunction] = []
 Rows = list[tuple[Any, ...]]
 Finish = Callable[[str, Sequence[SqlType]], str]
 
+# Whose values show the order of the rows.
+NAMES = ("string_agg", "array_agg", "jsonb_agg", "jsonb_object_agg")
+
 # By key: from an array of structs a, b, ... and the argument types to the result.
 FINISH: dict[str, Finish] = {}
 

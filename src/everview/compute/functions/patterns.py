@@ -216,8 +216,15 @@ def split(text: str, pattern: str) -> list[str]:
     return [*parts, text[start:]]
 
 
+def split_sql(text: str, pattern: str) -> str:
+    """The same in Spark, which also splits at an empty match at the end."""
+    at_end = "v.a <> '' AND v.a RLIKE concat('\\\\z(?:', v.b, ')')"
+    body = f"CASE WHEN {at_end} THEN slice(v.c, 1, size(v.c) - 1) ELSE v.c END"
+    return let(body, text, java_pattern(pattern), f"split({text}, {java_pattern(pattern)})")
+
+
 _likes()
 _matches()
 _add("regexp_replace", (TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql)
 _add("regexp_replace", (TEXT, TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql)
-_add("regexp_split_to_array", (TEXT, TEXT), TEXT_ARRAY, split, lambda a, t, r: f"split({a[0]}, {java_pattern(a[1])})")
+_add("regexp_split_to_array", (TEXT, TEXT), TEXT_ARRAY, split, lambda a, t, r: split_sql(*a))

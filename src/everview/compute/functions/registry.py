@@ -8,6 +8,7 @@ from everview.compute.functions import (
     aggregates,
     arithmetic,
     arrays,
+    bounds,
     casts,
     comparison,
     dates,
@@ -43,6 +44,7 @@ _FAMILIES = (
     casts,
     internal,
     temporal,
+    bounds,
 )
 
 

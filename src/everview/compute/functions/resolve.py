@@ -106,10 +106,10 @@ def resolve_aggregate(
 
 
 def resolve_table(
-    name: str, arg_types: Sequence[SqlType]
+    name: str, arg_types: Sequence[SqlType], more: Sequence[TableFunction] = ()
 ) -> tuple[TableFunction, tuple[SqlType, ...], tuple[SqlType, ...]]:
-    """The table function, the types of its arguments and of its columns."""
-    chosen, args = choose(name, arg_types, registry.tables_by_name(name))
+    """The table function, the types of its arguments and of its columns; `more` are overloads beside the registry's."""
+    chosen, args = choose(name, arg_types, [*registry.tables_by_name(name), *more])
     return chosen, args, chosen.columns_of(args)
 
 
@@ -245,7 +245,7 @@ def _signature(name: str, arg_types: Sequence[SqlType]) -> str:
     shown = [display_name(each) for each in arg_types]
     if name.isidentifier():
         return f"function {name}({', '.join(shown)})"
-    return f"operator {shown[0]} {name} {shown[1]}" if len(shown) == 2 else f"operator {name} {', '.join(shown)}"
+    return f"{shown[0]} {name} {shown[1]}" if len(shown) == 2 else f"{name} {', '.join(shown)}"
 
 
 def _missing(name: str, arg_types: Sequence[SqlType]) -> ResolutionError:
@@ -255,13 +255,16 @@ def _missing(name: str, arg_types: Sequence[SqlType]) -> ResolutionError:
         hint = f"did you mean {close[0]}?"
     elif name in known or not name.isidentifier():
         hint = "no overload takes these argument types, you might need to add explicit type casts"
-    return ResolutionError("42883", f"{_signature(name, arg_types)} does not exist", hint)
+    signature = _signature(name, arg_types)
+    message = f"{signature} does not exist" if name.isidentifier() else f"operator does not exist: {signature}"
+    return ResolutionError("42883", message, hint)
 
 
 def _ambiguous(name: str, arg_types: Sequence[SqlType]) -> ResolutionError:
     hint = "could not choose a best candidate, you might need to add explicit type casts"
     title = _signature(name, arg_types)
-    return ResolutionError("42725", f"{title} is not unique", hint)
+    message = f"{title} is not unique" if name.isidentifier() else f"operator is not unique: {title}"
+    return ResolutionError("42725", message, hint)
 
 
 def common_type(types: Sequence[SqlType], context: str = "CASE") -> SqlType:

@@ -55,6 +55,7 @@ class TableFunction:
     names: tuple[str, ...] = ()
     strict: bool = True
     fails: bool = False
+    volatile: bool = False  # it looks into a catalog, and means something only in a session
 
     def columns_of(self, args: Sequence[SqlType]) -> tuple[SqlType, ...]:
         """The types of the columns for arguments of these types."""
@@ -310,7 +311,7 @@ def _regular() -> None:
         (TEXT, TEXT),
         (TEXT,),
         lambda _, a, p: [(each,) for each in patterns.split(a, p)],
-        lambda a, t, c: _rows(f"split({a[0]}, {patterns.java_pattern(a[1])})"),
+        lambda a, t, c: _rows(patterns.split_sql(*a)),
     )
 
 

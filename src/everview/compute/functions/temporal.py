@@ -21,8 +21,7 @@ from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ,
 FUNCTIONS = Family()
 
 MZ_NOW = key_of("mz_now", ())
-FOLLOWING = key_of("the time after", (MZ_TIMESTAMP,))
-TIME_MAX = 2**63 - 1
+TIME_MIN, TIME_MAX = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def _unknown() -> Any:
 
 
 def _time(value: int) -> int:
-    if not -(2**63) <= value <= TIME_MAX:
+    if not TIME_MIN <= value <= TIME_MAX:
         raise Failure("22003", "mz_timestamp out of range")
     return value
 
@@ -58,14 +57,6 @@ def _moved_sql(sign: int) -> Any:
 
 
 FUNCTIONS.add("mz_now", (), MZ_TIMESTAMP, _unknown, not_on_spark("mz_now()"), volatile=True)
-FUNCTIONS.add(
-    "the time after",
-    (MZ_TIMESTAMP,),
-    MZ_TIMESTAMP,
-    lambda time: _time(time + 1),
-    "try_add({0}, 1L)",
-    fails=True,
-)
 FUNCTIONS.add(
     "+", (MZ_TIMESTAMP, INT8), MZ_TIMESTAMP, lambda a, b: _time(a + b), "try_add({0}, {1})", word="add", fails=True
 )

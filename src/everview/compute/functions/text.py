@@ -9,6 +9,7 @@ from typing import Any
 from everview.compute.functions.cast_spark import cast_sql
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
+from everview.compute.functions.keywords import KEYWORDS
 from everview.compute.functions.naming import ANY, ELEMENTS
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.spark_sql import let, not_on_spark
@@ -237,8 +238,10 @@ def _codes() -> None:
     _add("sha256", (BYTEA,), BYTEA, lambda a: hashlib.sha256(a).digest(), "unhex(sha2({0}, 256))")
     _add("to_hex", (INT4,), TEXT, _hex(32), "lower(hex({0} & 4294967295L))")
     _add("to_hex", (INT8,), TEXT, _hex(64), "lower(hex({0}))")
+    keywords = ", ".join(f"'{word}'" for word in sorted(KEYWORDS))
     identifier = (
-        "CASE WHEN {0} RLIKE '^[a-z_][a-z0-9_$]*$' THEN {0} ELSE concat('\"', replace({0}, '\"', '\"\"'), '\"') END"
+        f"CASE WHEN {{0}} RLIKE '^[a-z_][a-z0-9_]*$' AND {{0}} NOT IN ({keywords})"
+        " THEN {0} ELSE concat('\"', replace({0}, '\"', '\"\"'), '\"') END"
     )
     _add("quote_ident", (TEXT,), TEXT, quote_identifier, identifier)
     _add(
@@ -253,7 +256,8 @@ def _codes() -> None:
 
 def quote_identifier(name: str) -> str:
     """In quotes, unless it reads as the same without them."""
-    return name if re.fullmatch(r"[a-z_][a-z0-9_$]*", name, re.ASCII) else '"' + name.replace('"', '""') + '"'
+    plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.ASCII) and name not in KEYWORDS
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def quote_literal(text: str) -> str:

@@ -21,6 +21,10 @@ class Constant:
     rows: tuple[tuple[tuple[Any, ...], int], ...]
     schema: tuple[SqlType, ...]
 
+    def __hash__(self) -> int:  # arrays are lists, and those have none
+        rows = (tuple(tuple(v) if isinstance(v, list) else v for v in row) for row, _ in self.rows)
+        return hash((tuple(rows), self.schema))
+
 
 @dataclass(frozen=True, slots=True)
 class Get:
@@ -217,6 +221,20 @@ class Let:
     body: Relation
 
 
+@dataclass(frozen=True, slots=True)
+class Recursive:
+    """`base`, and what `step` makes of it, of that, and so on, until that is nothing.
+
+    In `step`, `Get(id)` means the rows of the round before. With `distinct` a row counts once and is new only once.
+    No view is maintained with this: it is in queries that are read once, and the local engine computes it.
+    """
+
+    id: str
+    base: Relation
+    step: Relation
+    distinct: bool
+
+
 Relation: TypeAlias = (
     Constant
     | Get
@@ -235,6 +253,7 @@ Relation: TypeAlias = (
     | Occurring
     | Accumulate
     | Let
+    | Recursive
 )
 
 
@@ -260,6 +279,8 @@ def types(relation: Relation) -> tuple[SqlType, ...]:
             return types(inputs[0])
         case Let(body=body):
             return types(body)
+        case Recursive(base=base):
+            return types(base)
         case Accumulate(input):
             time, *others = types(input)
             return (time, time, *others)
@@ -281,6 +302,8 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
             return inputs
         case Let(_, value, body):
             return (value, body)
+        case Recursive(_, base, step):
+            return (base, step)
         case _:
             return (relation.input,)
 
@@ -294,6 +317,8 @@ def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
             return replace(relation, inputs=inputs)
         case Let():
             return replace(relation, value=inputs[0], body=inputs[1])
+        case Recursive():
+            return replace(relation, base=inputs[0], step=inputs[1])
         case _:
             return replace(relation, input=inputs[0])
 

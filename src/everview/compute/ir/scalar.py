@@ -29,6 +29,9 @@ class Literal:
     value: Any
     type: SqlType
 
+    def __hash__(self) -> int:
+        return hash((tuple(self.value) if isinstance(self.value, list) else self.value, self.type))
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

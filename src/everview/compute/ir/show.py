@@ -24,6 +24,7 @@ from everview.compute.ir.relation import (
     Map,
     Order,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Temporal,
@@ -107,6 +108,8 @@ def _details(plan: Relation) -> str:
         case Temporal(_, lowers, uppers):
             limits = [f"from {show_scalar(each)}" for each in lowers]
             return " and ".join([*limits, *(f"before {show_scalar(each)}" for each in uppers)])
+        case Recursive(id, distinct=distinct):
+            return f"{id} until nothing {'new ' if distinct else ''}comes"
         case Accumulate(_, keys):
             return f"by {_columns(range(1, keys + 1))} over time #0"
         case _:

@@ -24,7 +24,7 @@ and on the way to and from Spark. Equal values have equal representations: hashi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -75,6 +75,7 @@ class SqlType:
     length: int | None = None
     element: SqlType | None = None
     constrained: bool = True
+    alias: str | None = field(default=None, compare=False, repr=False)  # PostgreSQL's name for it, where clients care
 
     def __str__(self) -> str:
         if self.kind is Kind.ARRAY:
@@ -90,7 +91,7 @@ class SqlType:
         """The type without modifiers, as function resolution sees it."""
         if self.kind is Kind.ARRAY:
             return self
-        return numeric() if self.kind is Kind.NUMERIC else SqlType(self.kind)
+        return numeric() if self.kind is Kind.NUMERIC else SqlType(self.kind, alias=self.alias)
 
 
 UNKNOWN = SqlType(Kind.UNKNOWN)
@@ -101,6 +102,8 @@ TEXT, BYTEA, UUID, JSONB = SqlType(Kind.TEXT), SqlType(Kind.BYTEA), SqlType(Kind
 DATE, TIME, INTERVAL = SqlType(Kind.DATE), SqlType(Kind.TIME), SqlType(Kind.INTERVAL)
 TIMESTAMP, TIMESTAMPTZ = SqlType(Kind.TIMESTAMP), SqlType(Kind.TIMESTAMPTZ)
 MZ_TIMESTAMP = SqlType(Kind.MZ_TIMESTAMP)
+# Of PostgreSQL's catalogs, and text and numbers like any other but for drivers, which look for these very types.
+PG_CHAR, PG_OID = SqlType(Kind.TEXT, alias="char"), SqlType(Kind.INT8, alias="oid")
 
 
 def numeric(precision: int | None = None, scale: int | None = None) -> SqlType:
@@ -113,6 +116,12 @@ def numeric(precision: int | None = None, scale: int | None = None) -> SqlType:
 def array_of(element: SqlType) -> SqlType:
     """`element[]`."""
     return SqlType(Kind.ARRAY, element=element)
+
+
+# In PostgreSQL's catalogs these are types of their own, whose text is the numbers with blanks between.
+INT2_VECTOR = SqlType(Kind.ARRAY, element=INT2, alias="int2vector")
+OID_VECTOR = SqlType(Kind.ARRAY, element=INT8, alias="oidvector")
+VECTORS = (INT2_VECTOR.alias, OID_VECTOR.alias)
 
 
 class Interval(NamedTuple):

@@ -6,6 +6,7 @@ operator is keyed by is a column that it can be looked up by. The columns of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from everview.compute.functions.casts import cast_between
@@ -24,6 +25,7 @@ from everview.compute.ir.relation import (
     Temporal,
     TopK,
     Window,
+    WindowFunction,
     arity,
     transform,
 )
@@ -180,24 +182,30 @@ def cast(scalar: Scalar, to: SqlType) -> Scalar:
 
 
 def _aggregate(aggregate: Aggregate, columns: _Columns) -> Aggregate:
-    """Where a filter does not pass, arguments are not evaluated."""
-    condition = aggregate.filter
-    if condition is None or isinstance(condition, (Column, Literal)):
-        return change_aggregate(aggregate, columns.add)
+    changed = change_aggregate(replace(aggregate, filter=None), _taken(aggregate.filter, columns))
+    return changed if aggregate.filter is None else replace(changed, filter=columns.add(aggregate.filter))
 
-    def guarded(scalar: Scalar) -> Scalar:
-        if isinstance(scalar, (Column, Literal)):
-            return scalar
-        return Case(((condition, scalar),), Literal(None, scalar.type), scalar.type)
 
-    changed = change_aggregate(replace(aggregate, filter=None), lambda scalar: columns.add(guarded(scalar)))
-    return replace(changed, filter=columns.add(condition))
+def _taken(condition: Scalar | None, columns: _Columns) -> Callable[[Scalar], Scalar]:
+    """What a function takes of a row, as columns; where its filter does not pass, nothing is evaluated."""
+
+    def take(scalar: Scalar) -> Scalar:
+        if condition is None or isinstance(scalar, (Column, Literal)):
+            return columns.add(scalar)
+        return columns.add(Case(((condition, scalar),), Literal(None, scalar.type), scalar.type))
+
+    return take
 
 
 def _window(window: Window) -> Relation:
     columns = _Columns(window.input)
     partition = tuple(columns.add(each) for each in window.partition)
     order = change_order(window.order, columns.add)
-    functions = tuple(change_window_function(each, columns.add) for each in window.functions)
+    functions = tuple(_window_function(each, columns) for each in window.functions)
     plain = Window(columns.relation, partition, order, functions)
     return columns.without(plain, len(functions))
+
+
+def _window_function(function: WindowFunction, columns: _Columns) -> WindowFunction:
+    changed = change_window_function(replace(function, filter=None), _taken(function.filter, columns))
+    return changed if function.filter is None else replace(changed, filter=columns.add(function.filter))

@@ -28,6 +28,7 @@ from everview.compute.ir.relation import (
     Negate,
     Occurring,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Temporal,
@@ -50,6 +51,13 @@ def demand(plan: Relation) -> Relation:
     survey = _Demand()
     survey.exact(plan, columns)  # only to learn what is read of each collection that a Let binds
     return _Demand(survey.read, settled=True).exact(plan, columns)
+
+
+def columns_read(plan: Relation, id: str) -> set[int]:
+    """The columns of a collection that the plan needs."""
+    survey = _Demand()
+    survey.exact(plan, range(arity(plan)))
+    return survey.read.get(id, set())
 
 
 def _read(scalars: Iterable[Scalar]) -> set[int]:
@@ -105,6 +113,9 @@ class _Demand:
                 return self._topk(relation, needed)
             case Window():
                 return self._window(relation, needed)
+            case Recursive(_, base, step):
+                everything = range(arity(base))
+                return _same(replace(relation, base=self.exact(base, everything), step=self.exact(step, everything)))
             case Accumulate() | Occurring() | Temporal():
                 return _same(relation)
 

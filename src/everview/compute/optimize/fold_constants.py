@@ -10,7 +10,17 @@ from math import prod
 from everview.compute.engine.local.collection import NegativeMultiplicity, plain
 from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.ir.parts import scalars_of, with_scalars
-from everview.compute.ir.relation import Constant, Filter, FlatMap, Let, Relation, inputs_of, transform, types
+from everview.compute.ir.relation import (
+    Constant,
+    Filter,
+    FlatMap,
+    Let,
+    Recursive,
+    Relation,
+    inputs_of,
+    transform,
+    types,
+)
 from everview.compute.ir.scalar import Scalar
 from everview.compute.optimize.failing import any_can_fail, is_volatile
 from everview.compute.optimize.simplify import FALSE, is_literal, simplify
@@ -45,7 +55,11 @@ def _predicates(predicates: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
 def _evaluated(relation: Relation) -> Relation:
     """The rows of an operator over constants. Table functions are left: they may make many rows out of one."""
     below = inputs_of(relation)
-    if not below or isinstance(relation, FlatMap | Let) or not all(isinstance(each, Constant) for each in below):
+    if (
+        not below
+        or isinstance(relation, FlatMap | Let | Recursive)
+        or not all(isinstance(each, Constant) for each in below)
+    ):
         return relation
     if prod(len(each.rows) for each in below if isinstance(each, Constant)) > ROWS_MAX:
         return relation

@@ -5,7 +5,17 @@ What is never read goes, and its errors with it: they were nobody's.
 
 from __future__ import annotations
 
-from everview.compute.ir.relation import Constant, Get, Let, Relation, inputs_of, transform, walk, with_inputs
+from everview.compute.ir.relation import (
+    Constant,
+    Get,
+    Let,
+    Recursive,
+    Relation,
+    inputs_of,
+    transform,
+    walk,
+    with_inputs,
+)
 
 
 def inline_lets(plan: Relation) -> Relation:
@@ -22,7 +32,7 @@ def _inline(relation: Relation) -> Relation:
     if uses > 1 and not small:
         return relation
     free = {each.id for each in walk(value) if isinstance(each, Get)}
-    bound = {each.id for each in walk(body) if isinstance(each, Let)}
+    bound = {each.id for each in walk(body) if isinstance(each, Let | Recursive)}
     # An inner Let of a name that the value reads would capture it.
     return relation if free & bound else _replaced(body, name, value)
 
@@ -34,6 +44,8 @@ def count_uses(body: Relation, name: str) -> int:
             return int(id == name)
         case Let(id, value, inner):
             return count_uses(value, name) + (0 if id == name else count_uses(inner, name))
+        case Recursive(_, base, step):  # the step is evaluated in every round
+            return count_uses(base, name) + 2 * count_uses(step, name)
         case _:
             return sum(count_uses(each, name) for each in inputs_of(body))
 

@@ -12,6 +12,7 @@ from everview.compute.ir.relation import (
     Join,
     Let,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Union,
@@ -24,7 +25,7 @@ from everview.compute.optimize.sides import sides_of
 def known(relation: Relation) -> list[Scalar]:
     """Predicates that cannot fail and are true for every row."""
     match relation:
-        case Constant() | Get():
+        case Constant() | Get() | Recursive():
             return []
         case Filter(input, predicates):
             return known(input) + [each for each in predicates if not can_fail(each)]

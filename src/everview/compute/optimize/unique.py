@@ -16,6 +16,7 @@ from everview.compute.ir.relation import (
     Negate,
     Occurring,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Temporal,
@@ -63,11 +64,11 @@ def is_non_negative(relation: Relation, bound: Mapping[str, bool]) -> bool:
             return bound.get(id, True)
         case Constant(rows):
             return all(multiplicity > 0 for _, multiplicity in rows)
-        case Reduce() | TopK() | Window() | Threshold() | Accumulate() | Occurring() | Temporal():
+        case Reduce() | TopK() | Window() | Threshold() | Accumulate() | Occurring():
             return True
         case Negate():
             return False
         case Let(id, value, body):
             return is_non_negative(body, {**bound, id: is_non_negative(value, bound)})
-        case Project() | Map() | Filter() | FlatMap() | Join() | Union():
+        case Project() | Map() | Filter() | FlatMap() | Join() | Union() | Temporal() | Recursive():
             return all(is_non_negative(each, bound) for each in inputs_of(relation))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everview.compute.functions.registry import AGGREGATES, WINDOWS
 from everview.compute.ir.relation import Aggregate
-from everview.compute.ir.scalar import Scalar
+from everview.compute.ir.scalar import Scalar, transform
 from everview.compute.ir.types import SqlType
 from everview.compute.sql import hir
 
@@ -23,6 +24,18 @@ class Placeholder:
     index: int
     type: SqlType
     args: tuple[Scalar, ...] = ()
+
+
+def fill(scalar: hir.HScalar, value: Callable[[Placeholder], hir.HScalar | None], depth: int = 0) -> hir.HScalar:
+    """The scalar with values for placeholders, also for those in queries inside, which are compared with them."""
+
+    def look(part: hir.HScalar) -> hir.HScalar | None:
+        if isinstance(part, hir.Subquery):
+            return replace(part, query=hir.map_scalars(part.query, lambda each, at: fill(each, value, at), depth + 1))
+        found = value(part) if isinstance(part, Placeholder) else None
+        return found if found is None or depth == 0 else hir.deepened(found, depth)
+
+    return transform(scalar, look)
 
 
 @dataclass

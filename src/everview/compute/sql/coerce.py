@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from everview.compute.functions.casts import Context, cast_between
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.dates import zone
+from everview.compute.functions.regex import compiled
 from everview.compute.functions.registry import FUNCTIONS
 from everview.compute.functions.resolve import ResolutionError, common_type, resolve
 from everview.compute.ir.scalar import Call, Literal
@@ -61,6 +64,24 @@ def _cast_literal(key: str, literal: Literal, to: SqlType, position: int | None)
         raise SqlError(failure.sqlstate, failure.message, position=position) from failure
 
 
+# Arguments that must be of some form, and which they are. Written down, they are checked before any row is seen.
+_PATTERNS = ("~", "~*", "!~", "!~*", "substring", "regexp_like", "regexp_count", "regexp_match", "regexp_replace")
+_CHECKS: dict[str, tuple[int, Callable[[str], Any]]] = {
+    "timezone": (0, zone),
+    **dict.fromkeys((*_PATTERNS, "regexp_split_to_array"), (1, compiled)),
+}
+
+
+def _check_constant(name: str, args: Sequence[hir.HScalar], position: int | None) -> None:
+    place, check = _CHECKS.get(name, (0, None))
+    given = args[place] if place < len(args) else None  # `~` is an operator of one number as well
+    if check is not None and isinstance(given, Literal) and isinstance(given.value, str):
+        try:
+            check(given.value)
+        except Failure as failure:
+            raise SqlError(failure.sqlstate, failure.message, position=position) from failure
+
+
 def call(name: str, args: Sequence[hir.HScalar], position: int | None = None) -> hir.HScalar:
     """A function or operator by its SQL name, resolved as PostgreSQL would."""
     values = [arg.value if isinstance(arg, Literal) else None for arg in args]
@@ -71,6 +92,7 @@ def call(name: str, args: Sequence[hir.HScalar], position: int | None = None) ->
     for arg, to, function in zip(args, found.args, through, strict=True):
         value = coerce(arg, to, "implicit", position)
         coerced.append(value if function is None else Call(function, (value,), FUNCTIONS[function].result))  # type: ignore[arg-type]
+    _check_constant(name, coerced, position)
     return Call(found.function.key, tuple(coerced), found.result)
 
 

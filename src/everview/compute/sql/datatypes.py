@@ -48,10 +48,12 @@ _NAMED = {
     "timestamptz": t.TIMESTAMPTZ,
     "timestamp": t.TIMESTAMP,
     "date": t.DATE,
-    '"char"': t.TEXT,  # one byte in PostgreSQL; only its catalogs use it
-    "oid": t.INT8,
+    '"char"': t.PG_CHAR,
+    "oid": t.PG_OID,
     "regclass": t.INT8,
     "regtype": t.INT8,
+    "regnamespace": t.INT8,
+    "regrole": t.INT8,
     "regproc": t.TEXT,
 }
 
@@ -63,8 +65,6 @@ def bind_type(tree: Tree) -> SqlType:
     """The type that the syntax tree of a type name means."""
     if isinstance(tree, exp.Interval):
         return t.INTERVAL
-    if isinstance(tree, exp.ObjectIdentifier):
-        return _NAMED.get(str(tree.this).lower(), t.INT8)
     kind = tree.this
     if kind == _D.ARRAY:
         return t.array_of(bind_type(tree.expressions[0]))
@@ -77,10 +77,28 @@ def bind_type(tree: Tree) -> SqlType:
         return SqlType(Kind.VARCHAR, length=parameters[0] if parameters else None)
     if kind in (_D.CHAR, _D.NCHAR):
         return SqlType(Kind.CHAR, length=parameters[0] if parameters else 1)
-    name = str(tree.args.get("kind") or tree.sql("postgres")).lower().removeprefix("pg_catalog.")
+    name = type_name(tree)
     if name in _NAMED:
         return _NAMED[name]
     raise SqlError(UNDEFINED_OBJECT, f'type "{name}" does not exist', hint=did_you_mean(name, _KNOWN))
+
+
+def type_name(tree: exp.DataType) -> str:
+    """The name of a type that the parser does not know, without the schema of the system; `char` is that in quotes."""
+    kind = tree.args.get("kind") or tree.sql("postgres").lower()
+    if isinstance(kind, exp.Dot) and kind.this.name.lower() == "pg_catalog":
+        kind = kind.expression
+    if not isinstance(kind, exp.Identifier):
+        return str(kind).lower()
+    name = kind.name if kind.quoted else kind.name.lower()
+    return f'"{name}"' if name == "char" else name
+
+
+def fraction_digits(tree: Tree) -> int | None:
+    """How many digits of a second a type's name asks for, as in `timestamp(3)`."""
+    if not isinstance(tree, exp.DataType) or _SIMPLE.get(tree.this) not in (t.TIMESTAMP, t.TIMESTAMPTZ):
+        return None
+    return int(tree.expressions[0].name) if tree.expressions else None
 
 
 def _numeric(parameters: list[int]) -> SqlType:

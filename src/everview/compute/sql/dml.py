@@ -146,7 +146,7 @@ class _Binder:
             name, to = target.names[place], target.types[place]
             if values[place] is not None:
                 raise SqlError(
-                    DUPLICATE_COLUMN, f'multiple assignments to same column "{name}"', position=position_of(value)
+                    SYNTAX_ERROR, f'multiple assignments to same column "{name}"', position=position_of(value)
                 )
             if _is_default(value):
                 values[place] = self._default(target, place)

@@ -13,12 +13,12 @@ from sqlglot import exp
 from everview.compute.functions.resolve import resolve_aggregate
 from everview.compute.ir.relation import Aggregate, Filter, Map, Order, Project
 from everview.compute.ir.scalar import And, Case, Column, Literal
-from everview.compute.ir.types import BOOLEAN, INT4, INT8, Kind, SqlType
+from everview.compute.ir.types import BOOLEAN, INT4, INT8, TEXT, Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.calls import Calls, Placeholder
 from everview.compute.sql.coerce import call, coerce, resolving, settled
 from everview.compute.sql.errors import DATATYPE_MISMATCH, GROUPING_ERROR, SYNTAX_ERROR, SqlError, unsupported
-from everview.compute.sql.forms import BINARY, HANDLERS
+from everview.compute.sql.forms import BINARY, HANDLERS, queried
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.scope import Scope
 
@@ -36,7 +36,7 @@ class Expressions:
         self.scope = scope
         self._bind_query = bind_query
         self.calls = calls or Calls()
-        self._clause = clause
+        self.clause = clause
 
     def bind(self, tree: Tree) -> hir.HScalar:
         """The scalar that the tree means."""
@@ -59,7 +59,7 @@ class Expressions:
         """A scalar that must be boolean."""
         scalar = self.bind(tree)
         if scalar.type.kind not in (Kind.BOOLEAN, Kind.UNKNOWN):
-            message = f"argument of {self._clause} must be type boolean, not type {scalar.type}"
+            message = f"argument of {self.clause} must be type boolean, not type {scalar.type}"
             raise SqlError(DATATYPE_MISMATCH, message, position=position_of(tree))
         return coerce(scalar, BOOLEAN, "implicit", position_of(tree))
 
@@ -69,9 +69,9 @@ class Expressions:
             return self.conjuncts(tree.this)
         if isinstance(tree, exp.And):
             return self.conjuncts(tree.this) + self.conjuncts(tree.expression)
-        if isinstance(tree, exp.In) and tree.args.get("query") is not None:
+        if isinstance(tree, exp.In) and queried(tree) is not None:
             return [self._semijoin(tree, negated=bool(tree.args.get("negate")))]
-        if isinstance(tree, exp.Not) and isinstance(tree.this, exp.In) and tree.this.args.get("query") is not None:
+        if isinstance(tree, exp.Not) and isinstance(tree.this, exp.In) and queried(tree.this) is not None:
             return [self._semijoin(tree.this, negated=True)]
         return [self.condition(tree)]
 
@@ -92,7 +92,7 @@ class Expressions:
         return call("not", [hir.Subquery("exists", _filtered(query, maybe))])
 
     def _compared(self, tree: exp.In, operator: str) -> tuple[hir.Query, hir.HScalar]:
-        return self.compared(tree.this, operator, tree.args["query"])
+        return self.compared(tree.this, operator, queried(tree))
 
     def compared(self, left: Tree, operator: str, right: Tree) -> tuple[hir.Query, hir.HScalar]:
         """The query on the right, and the comparison of the value on the left with its columns."""
@@ -126,7 +126,7 @@ class Expressions:
         """An aggregate: listed, and a placeholder in its place."""
         name = tree.name.lower()
         if self.calls.aggregates is None:
-            message = f"aggregate functions are not allowed in {self._clause}"
+            message = f"aggregate functions are not allowed in {self.clause}"
             raise SqlError(GROUPING_ERROR, message, position=position_of(tree))
         inside = Expressions(self.scope, self._bind_query, Calls(), "an aggregate's argument")
         aggregate = inside.aggregate_call(name, tree.expressions, condition, position_of(tree))
@@ -135,7 +135,7 @@ class Expressions:
     def grouping(self, keys: tuple[hir.HScalar, ...], position: int | None) -> hir.HScalar:
         """`grouping(...)`: a bit for each key, set where the row's grouping set lacks it."""
         if self.calls.aggregates is None:
-            message = f"grouping operations are not allowed in {self._clause}"
+            message = f"grouping operations are not allowed in {self.clause}"
             raise SqlError(GROUPING_ERROR, message, position=position)
         if keys not in self.calls.groupings:
             self.calls.groupings.append(keys)
@@ -162,7 +162,11 @@ class Expressions:
             else:
                 trees.append(each)
         star = len(trees) == 1 and isinstance(trees[0], exp.Star)
+        if star and distinct:
+            raise SqlError(SYNTAX_ERROR, 'syntax error at or near "*"', position=position)
         args = [] if star else [self.bind(tree) for tree in trees]
+        if name == "jsonb_object_agg" and args:  # keys of any type are written as text
+            args[0] = coerce(settled(args[0]), TEXT, "explicit", position)
         with resolving(position):
             function, wanted, result = resolve_aggregate(name, [arg.type for arg in args])
         coerced = [coerce(arg, to, "implicit", position) for arg, to in zip(args, wanted, strict=True)]

@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from everview.compute.ir.scalar import And, Case, Coalesce, Literal, Or
-from everview.compute.ir.types import BOOLEAN, INT4, INT8, INTERVAL, TEXT, UNKNOWN, Kind, array_of, numeric
+from everview.compute.ir.types import (
+    BOOLEAN,
+    INT4,
+    INT8,
+    INTERVAL,
+    TEXT,
+    UNKNOWN,
+    VECTORS,
+    Interval,
+    Kind,
+    array_of,
+    numeric,
+)
 from everview.compute.sql import hir
 from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
-from everview.compute.sql.datatypes import bind_type
-from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.datatypes import bind_type, fraction_digits
+from everview.compute.sql.errors import GROUPING_ERROR, SYNTAX_ERROR, WINDOWING_ERROR, SqlError, unsupported
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
@@ -83,7 +95,26 @@ def _cast(binder: Expressions, tree: exp.Cast) -> hir.HScalar:
     kind = object_cast(tree.to)
     if kind is not None:
         return host().object_id(binder.bind(tree.this), kind, position_of(tree))
-    return coerce(settled_unless_literal(binder.bind(tree.this)), bind_type(tree.to), "explicit", position_of(tree))
+    to = bind_type(tree.to)
+    if isinstance(tree.this, exp.Array) and not tree.this.expressions and to.kind is Kind.ARRAY:
+        return coerce(Literal("{}", UNKNOWN), to, "explicit", position_of(tree))
+    value = coerce(settled_unless_literal(binder.bind(tree.this)), to, "explicit", position_of(tree))
+    return _rounded(value, fraction_digits(tree.to))
+
+
+def _rounded(moment: hir.HScalar, digits: int | None) -> hir.HScalar:
+    """A timestamp with so many digits of its seconds, halves rounded away from the year 2000 as PostgreSQL does."""
+    if digits is None or digits >= 6 or moment.type.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        return moment
+    step = 10 ** (6 - digits)
+    turn = coerce(Literal("2000-01-01 00:00:00+00", UNKNOWN), moment.type)
+
+    def binned(added_us: int) -> hir.HScalar:
+        later = call("+", [moment, Literal(Interval(0, 0, added_us), INTERVAL)])
+        return call("date_bin", [Literal(Interval(0, 0, step), INTERVAL), later, turn])
+
+    after = call(">=", [moment, turn])
+    return Case(((after, binned(step // 2)),), binned(step // 2 - 1), moment.type)
 
 
 def settled_unless_literal(scalar: hir.HScalar) -> hir.HScalar:
@@ -106,7 +137,13 @@ def _not(binder: Expressions, tree: exp.Not) -> hir.HScalar:
 
 
 def _is(binder: Expressions, tree: exp.Is, negated: bool = False) -> hir.HScalar:
-    value, what = binder.bind(tree.this), tree.expression
+    what = tree.expression
+    if isinstance(what, exp.Null) and _is_row(tree.this):
+        # A row IS NOT NULL if no field is, which is more than that it is not the case that all are.
+        test = "is not null" if tree.args.get("negate") else "is null"
+        fields = And(tuple(call(test, [settled(binder.bind(each))]) for each in _row(tree.this)))
+        return call("not", [fields]) if negated else fields
+    value = binder.bind(tree.this)
     negated = negated != bool(tree.args.get("negate"))
     name = {exp.Null: "null", exp.Boolean: "true" if what.this else "false"}.get(type(what))
     if name is None:
@@ -123,13 +160,28 @@ def _negative(binder: Expressions, tree: exp.Neg) -> hir.HScalar:
         and value.value is not None
         and value.type.kind in (Kind.INT4, Kind.INT8, Kind.NUMERIC)
     ):
-        return Literal(-value.value, value.type)
+        return _negated(value, written=isinstance(tree.this, exp.Literal))
     return call("-", [value], position_of(tree))
 
 
+def _negated(value: Literal, *, written: bool) -> Literal:
+    """A number with its sign; as it is written, the type is that of both together: -2147483648 is an integer."""
+    number = -value.value
+    if written and number == -(2**31):
+        return Literal(int(number), INT4)
+    if written and number == -(2**63):
+        return Literal(int(number), INT8)
+    return Literal(number, value.type)
+
+
+def _complement(binder: Expressions, tree: exp.BitwiseNot) -> hir.HScalar:
+    return call("~", [binder.bind(tree.this)], position_of(tree))
+
+
 def _in(binder: Expressions, tree: exp.In) -> hir.HScalar:
-    if tree.args.get("query") is not None:
-        return binder.quantified(tree.this, "=", tree.args["query"], every=False)
+    query = queried(tree)
+    if query is not None:
+        return binder.quantified(tree.this, "=", query, every=False)
     options = tree.expressions
     if isinstance(tree.this, exp.Tuple):
         return Or(tuple(_rows_equal(binder, tree.this, each) for each in options))
@@ -137,12 +189,31 @@ def _in(binder: Expressions, tree: exp.In) -> hir.HScalar:
     return Or(tuple(call("=", [left, right]) for right in rights))
 
 
+def queried(tree: exp.In) -> Tree | None:
+    """The query that an IN looks into, if it is one; VALUES is."""
+    only = tree.expressions[0] if len(tree.expressions) == 1 else None
+    return tree.args.get("query") or (only if isinstance(only, exp.Values) else None)
+
+
 def _rows_equal(binder: Expressions, left: Tree, right: Tree) -> hir.HScalar:
+    return And(tuple(call("=", list(pair), position_of(left)) for pair in _pairs(binder, left, right)))
+
+
+def _pairs(binder: Expressions, left: Tree, right: Tree) -> list[tuple[hir.HScalar, hir.HScalar]]:
     lefts, rights = _row(left), _row(right)
     if len(lefts) != len(rights):
         raise SqlError(SYNTAX_ERROR, "unequal number of entries in row expressions", position=position_of(left))
-    pairs = zip(lefts, rights, strict=True)
-    return And(tuple(call("=", [binder.bind(a), binder.bind(b)], position_of(a)) for a, b in pairs))
+    return [(binder.bind(a), binder.bind(b)) for a, b in zip(lefts, rights, strict=True)]
+
+
+def _rows_ordered(binder: Expressions, left: Tree, operator: str, right: Tree) -> hir.HScalar:
+    """The first pair that is not equal decides; none is known to be unequal behind one that is NULL."""
+    *leading, (last_left, last_right) = _pairs(binder, left, right)
+    result = call(operator, [last_left, last_right], position_of(left))
+    for a, b in reversed(leading):
+        decided, equal = (call(name, [a, b], position_of(left)) for name in (operator[0], "="))
+        result = Or((decided, And((equal, result))))
+    return result
 
 
 def _row(tree: Tree) -> list[Tree]:
@@ -155,44 +226,63 @@ def _is_row(tree: Tree) -> bool:
 
 def _comparison(binder: Expressions, tree: Tree) -> hir.HScalar:
     operator, right = _COMPARISON[type(tree)], tree.expression
-    if isinstance(right, (exp.Any, exp.All)):
-        return _quantified(binder, tree.this, operator, right)
+    quantifier = _quantifier(right)
+    if quantifier is not None:
+        return _quantified(binder, tree.this, operator, right, every=quantifier == "all")
     if _is_row(tree.this) and _is_row(right):
         if operator not in ("=", "<>"):
-            raise unsupported("ordering of row expressions", position_of(tree))
+            return _rows_ordered(binder, tree.this, operator, right)
         equal = _rows_equal(binder, tree.this, right)
         return equal if operator == "=" else call("not", [equal])
     return call(operator, [binder.bind(tree.this), binder.bind(right)], position_of(tree))
 
 
-def _quantified(binder: Expressions, left: Tree, operator: str, right: Tree) -> hir.HScalar:
-    inside, every = right.this, isinstance(right, exp.All)
+def _quantifier(tree: Tree) -> str | None:
+    """Whether an operand is ANY or ALL of something; before an array the parser takes them for functions."""
+    if isinstance(tree, (exp.Any, exp.All)):
+        return "all" if isinstance(tree, exp.All) else "any"
+    name = tree.name.lower() if isinstance(tree, exp.Anonymous) and len(tree.expressions) == 1 else ""
+    return {"any": "any", "some": "any", "all": "all"}.get(name)
+
+
+def _quantified(binder: Expressions, left: Tree, operator: str, right: Tree, *, every: bool) -> hir.HScalar:
+    inside = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this
     while isinstance(inside, exp.Paren):
         inside = inside.this
     if isinstance(inside, (exp.Subquery, exp.Query)):
         return binder.quantified(left, operator, inside, every=every)
     value = binder.bind(left)
-    if isinstance(inside, exp.Array):
+    if isinstance(inside, exp.Array) and inside.expressions:
         items = [call(operator, [value, binder.bind(each)], position_of(left)) for each in inside.expressions]
         return And(tuple(items)) if every else Or(tuple(items))
     array = binder.bind(inside)
     if array.type.kind is Kind.UNKNOWN:
         array = coerce(array, array_of(settled(value).type), "implicit", position_of(inside))
     name = {("=", False): "any_eq", ("<>", True): "all_ne"}.get((operator, every))
-    if name is None:
-        hint = "compare with a subquery: (SELECT unnest(…))"
-        raise unsupported(f"{operator} {'ALL' if every else 'ANY'} over an array", position_of(left), hint)
-    return call(name, [value, array], position_of(left))
+    if name is not None:
+        return call(name, [value, array], position_of(left))
+    elements = exp.Select(expressions=[exp.Anonymous(this="unnest", expressions=[inside.copy()])])
+    answer = binder.quantified(left, operator, elements, every=every)
+    missing = call("is null", [array], position_of(inside))
+    return Case(((missing, Literal(None, BOOLEAN)),), answer, BOOLEAN)
 
 
 def _between(binder: Expressions, tree: exp.Between) -> hir.HScalar:
     value, low, high = (binder.bind(each) for each in (tree.this, tree.args["low"], tree.args["high"]))
     position = position_of(tree)
-    return And((call(">=", [value, low], position), call("<=", [value, high], position)))
+    inside = And((call(">=", [value, low], position), call("<=", [value, high], position)))
+    if not tree.args.get("symmetric"):
+        return inside
+    return Or((inside, And((call(">=", [value, high], position), call("<=", [value, low], position)))))
 
 
 def _distinct_from(binder: Expressions, tree: Tree) -> hir.HScalar:
-    name = "is distinct from" if isinstance(tree, exp.NullSafeNEQ) else "is not distinct from"
+    differs = isinstance(tree, exp.NullSafeNEQ)
+    name = "is distinct from" if differs else "is not distinct from"
+    if _is_row(tree.this) and _is_row(tree.expression):
+        pairs = _pairs(binder, tree.this, tree.expression)
+        each = tuple(call(name, list(pair), position_of(tree)) for pair in pairs)
+        return Or(each) if differs else And(each)
     return call(name, [binder.bind(tree.this), binder.bind(tree.expression)], position_of(tree))
 
 
@@ -249,10 +339,14 @@ def _subscript(binder: Expressions, tree: exp.Bracket) -> hir.HScalar:
     value = binder.bind(tree.this)
     for index in tree.expressions:
         if isinstance(index, exp.Slice):
-            bounds = [Literal(None, INT4) if b is None else binder.bind(b) for b in (index.this, index.expression)]
-            value = call("slice", [value, *bounds], position_of(tree))
+            first = Literal(1, INT4) if index.this is None else binder.bind(index.this)
+            last = call("cardinality", [value]) if index.expression is None else binder.bind(index.expression)
+            value = call("slice", [value, first, last], position_of(tree))
         else:
-            value = call("subscript", [value, binder.bind(index)], position_of(tree))
+            place = binder.bind(index)
+            if value.type.alias in VECTORS:  # those of PostgreSQL's catalogs are counted from 0
+                place = call("+", [place, Literal(1, INT4)], position_of(index))
+            value = call("subscript", [value, place], position_of(tree))
     return value
 
 
@@ -298,9 +392,16 @@ def _collate(binder: Expressions, tree: exp.Collate) -> hir.HScalar:
 
 
 def _placeholder(binder: Expressions, tree: exp.Placeholder) -> hir.HScalar:
-    assert binder.calls.windows is not None
+    if binder.calls.windows is None:
+        message = "aggregate function calls cannot contain window function calls"
+        raise SqlError(GROUPING_ERROR, message, position=position_of(tree))
     index = int(tree.name)
     return Placeholder("window", index, binder.calls.windows[index].type)
+
+
+def _window(binder: Expressions, tree: exp.Window) -> hir.HScalar:
+    message = f"window functions are not allowed in {binder.clause}"
+    raise SqlError(WINDOWING_ERROR, message, position=position_of(tree))
 
 
 def _filtered_aggregate(binder: Expressions, tree: exp.Filter) -> hir.HScalar:
@@ -313,11 +414,13 @@ def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
         return binder.aggregate(tree)
     if name in WINDOW_NAMES:
         message = f"window function {name} requires an OVER clause"
-        raise SqlError("42P20", message, position=position_of(tree))
+        raise SqlError("42809", message, position=position_of(tree))
     if name == "array" and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Query):
         query, _ = binder.subquery(tree.expressions[0])
         return hir.Subquery("array", query, array_of(hir.types(query)[0]))
     args = [binder.bind(each) for each in tree.expressions]
+    if name == "array_lower" and args and args[0].type.alias in VECTORS:
+        return Literal(0, INT4)
     if name == "grouping":
         return binder.grouping(tuple(args), position_of(tree))
     special = _SPECIAL.get(name)
@@ -372,6 +475,10 @@ BINARY: dict[type, str] = {
     exp.ArrayContainedBy: "<@",
     exp.ArrayOverlaps: "&&",
     exp.JSONBContains: "?",
+    exp.JSONBContainsTopKey: "?",
+    exp.JSONBContainsAnyTopKeys: "?|",
+    exp.JSONBContainsAllTopKeys: "?&",
+    exp.StartsWith: "^@",
 }
 HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Literal: _literal,
@@ -389,6 +496,7 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Not: _not,
     exp.Is: _is,
     exp.Neg: _negative,
+    exp.BitwiseNot: _complement,
     exp.In: _in,
     exp.Between: _between,
     exp.NullSafeEQ: _distinct_from,
@@ -410,6 +518,7 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.AtTimeZone: _at_time_zone,
     exp.Collate: _collate,
     exp.Filter: _filtered_aggregate,
+    exp.Window: _window,
     exp.Placeholder: _placeholder,
     exp.Anonymous: _function,
     **SESSION_FORMS,

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from everview.compute.functions.resolve import resolve_table
 from everview.compute.ir import relation as ir
-from everview.compute.ir.scalar import Coalesce, Column
+from everview.compute.ir.scalar import Coalesce, Column, Literal
+from everview.compute.ir.types import INT8
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import call, coerce, resolving, unified
 from everview.compute.sql.errors import (
@@ -23,11 +24,13 @@ from everview.compute.sql.errors import (
 )
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
+from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.scope import Catalog, Named, Scope
 
 BindQuery = Callable[[Tree, Scope], tuple[hir.Query, list[str]]]
 UNIT = ir.Constant((((), 1),), ())
+_OID = "tableoid"
 
 
 class From:
@@ -37,16 +40,41 @@ class From:
         self._scope = scope
         self._catalog = catalog
         self._bind_query = bind_query
+        self._speaks_of_oids = False
 
     def bind(self, tree: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
         """The rows that a SELECT starts from; without a FROM, one row without columns."""
         source = tree.args.get("from_")
+        # Tools join on the number of the catalog that a row is in; no one else needs a column more.
+        self._speaks_of_oids = any(column.name == _OID for column in tree.find_all(exp.Column))
         if source is None:
             return UNIT, ()
         query, named = self.item(source.this, (), UNIT)
-        for join in [*(source.this.args.get("joins") or []), *(tree.args.get("joins") or [])]:
-            query, named = self._join(query, named, join)
+        joins = [*(source.this.args.get("joins") or []), *(tree.args.get("joins") or [])]
+        for group in _groups(joins):
+            query, named = self._listed(query, named, group)
         return query, named
+
+    def _listed(
+        self, left: hir.Query, left_named: tuple[Named, ...], group: list[exp.Join]
+    ) -> tuple[hir.Query, tuple[Named, ...]]:
+        """What follows a comma, with the joins up to the next: JOIN binds tighter, as `a, (b RIGHT JOIN c ON …)`."""
+        sides = {(join.args.get("side") or "").upper() for join in group}
+        lateral = any(isinstance(join.this, exp.Lateral) or _is_function(join.this) for join in group)
+        if lateral and len(group) > 1 and _is_comma(group[0]) and sides & {"RIGHT", "FULL"}:
+            hint = "put the function into a subquery"
+            raise unsupported("a RIGHT or FULL JOIN after a comma beside a table function", position_of(group[0]), hint)
+        if lateral or len(group) == 1 or not _is_comma(group[0]):  # one by one is the same where rows of the left stay
+            query, named = left, left_named
+            for join in group:
+                query, named = self._join(query, named, join)
+            return query, named
+        first = group[0].this
+        right, right_named = self.item(first, (), UNIT)
+        for join in [*(first.args.get("joins") or []), *group[1:]]:
+            right, right_named = self._join(right, right_named, join)
+        self._check_names(left_named, right_named, group[0])
+        return ir.Join((left, right)), left_named + right_named
 
     def item(self, tree: Tree, left: tuple[Named, ...], left_query: hir.Query) -> tuple[hir.Query, tuple[Named, ...]]:
         """One item of FROM by itself. A table function may refer to what stands left of it, and then is lateral."""
@@ -63,6 +91,9 @@ class From:
                 query, named = self.item(tree.this, (), UNIT)
                 for join in tree.this.args.get("joins") or []:
                     query, named = self._join(query, named, join)
+                if tree.args.get("alias") is not None:  # under one name, what USING made one is all there is of it
+                    shown = tuple(index for index, column in enumerate(named) if not column.hidden)
+                    query, named = ir.Project(query, shown), tuple(named[index] for index in shown)
                 return query, self._aliased(tree, named, position_of(tree))
             case exp.Subquery() | exp.Values():
                 inner = tree.this if isinstance(tree, exp.Subquery) else tree
@@ -86,6 +117,9 @@ class From:
                 raise SqlError(UNDEFINED_TABLE, message, hint=hint, position=position_of(tree))
             columns = tuple(Named(path[-1], n, t) for n, t in zip(found.names, found.types, strict=True))
             query = ir.Get(found.id, found.types)
+            if found.oid is not None and self._speaks_of_oids:
+                query = ir.Map(query, (Literal(found.oid, INT8),))
+                columns = (*columns, Named(path[-1], _OID, INT8, hidden=True))
         return query, self._aliased(tree, columns, position_of(tree))
 
     def _aliased(self, tree: Tree, columns: tuple[Named, ...], position: int | None) -> tuple[Named, ...]:
@@ -109,7 +143,7 @@ class From:
         name = tree.name.lower()
         args = [expressions.bind(each) for each in tree.expressions]
         with resolving(position_of(item)):
-            function, wanted, types = resolve_table(name, [arg.type for arg in args])
+            function, wanted, types = resolve_table(name, [arg.type for arg in args], host().table_functions(name))
         coerced = tuple(coerce(arg, to) for arg, to in zip(args, wanted, strict=True))
         query: hir.Query = ir.FlatMap(UNIT, function.key, coerced, types)
         names = list(function.names) if len(function.names) == len(types) else [name] * len(types)
@@ -206,6 +240,20 @@ class From:
         if again:
             message = f'table name "{min(again)}" specified more than once'
             raise SqlError(DUPLICATE_ALIAS, message, hint="give one of them an alias", position=position_of(tree))
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not any(join.args.get(each) for each in ("side", "kind", "method", "on", "using"))
+
+
+def _groups(joins: list[exp.Join]) -> list[list[exp.Join]]:
+    """The joins of a FROM clause, a new list from each comma on."""
+    groups: list[list[exp.Join]] = [[]]
+    for join in joins:
+        if _is_comma(join):
+            groups.append([])
+        groups[-1].append(join)
+    return [group for group in groups if group]
 
 
 def _is_function(item: Tree) -> bool:

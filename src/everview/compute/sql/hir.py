@@ -7,7 +7,7 @@ says and the IR does not. Everything is made of the IR's own classes otherwise; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,6 +84,8 @@ def types(query: Query) -> tuple[SqlType, ...]:
             return tuple(column for each in inputs for column in types(each))
         case ir.Let(body=body):
             return types(body)
+        case ir.Recursive(base=base):
+            return types(base)
         case ir.Project(input, columns):
             below = types(input)
             return tuple(below[index] for index in columns)
@@ -108,6 +110,13 @@ def inputs(query: Query) -> tuple[Query, ...]:
             return (input,)
         case _:
             return ir.inputs_of(query)
+
+
+def walk_queries(query: Query) -> Iterator[Query]:
+    """The query and everything below it, subqueries in its expressions left out."""
+    yield query
+    for each in inputs(query):
+        yield from walk_queries(each)
 
 
 def scalars(query: Query) -> tuple[HScalar, ...]:
@@ -196,21 +205,27 @@ def map_references(scalar: HScalar, change: Change, depth: int = 0) -> HScalar:
 
 def map_query(query: Query, change: Change, depth: int) -> Query:
     """The same in all scalars of a query `depth` levels inside."""
+    return map_scalars(query, lambda scalar, level: map_references(scalar, change, level), depth)
+
+
+def map_scalars(query: Query, change: Callable[[HScalar, int], HScalar], depth: int) -> Query:
+    """Change all scalars of a query that is `depth` levels inside; `change` is told how deep each of them is."""
 
     def changed(scalar: HScalar) -> HScalar:
-        return map_references(scalar, change, depth)
+        return change(scalar, depth)
 
     match query:
         case OuterJoin(left, right, on, kind):
-            return OuterJoin(map_query(left, change, depth), map_query(right, change, depth), _all(on, changed), kind)
+            first, second = (map_scalars(each, change, depth) for each in (left, right))
+            return OuterJoin(first, second, _all(on, changed), kind)
         case Lateral(left, right, on, kind):
-            inner = map_query(right, change, depth + 1)
-            return Lateral(map_query(left, change, depth), inner, _all(on, changed), kind)
+            inner = map_scalars(right, change, depth + 1)
+            return Lateral(map_scalars(left, change, depth), inner, _all(on, changed), kind)
         case GlobalReduce(input, aggregates, empty):
             reduced = tuple(change_aggregate(each, changed) for each in aggregates)
-            return GlobalReduce(map_query(input, change, depth), reduced, empty)
+            return GlobalReduce(map_scalars(input, change, depth), reduced, empty)
         case _:
-            below = tuple(map_query(each, change, depth) for each in ir.inputs_of(query))
+            below = tuple(map_scalars(each, change, depth) for each in ir.inputs_of(query))
             return ir.with_inputs(with_scalars(query, changed), below)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from everview.compute.functions.naming import base
+from everview.compute.functions.table import TableFunction
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import UNKNOWN, SqlType
 from everview.compute.sql.errors import SqlError
@@ -27,6 +28,10 @@ class Host(Protocol):
 
     def function(self, name: str, args: Sequence[Any], position: int | None) -> Any | None:
         """The scalar that a call of the host's own functions means; None if the name is none of theirs."""
+        ...
+
+    def table_functions(self, name: str) -> Sequence[TableFunction]:
+        """The overloads of a table function of the host's own; empty if the name is none of theirs."""
         ...
 
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:
@@ -44,6 +49,10 @@ class NoHost:
     def function(self, name: str, args: Sequence[Any], position: int | None) -> Any | None:
         """None are known."""
         return None
+
+    def table_functions(self, name: str) -> Sequence[TableFunction]:
+        """None are known."""
+        return ()
 
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:
         """There is no catalog to look into."""

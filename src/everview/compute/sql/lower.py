@@ -49,15 +49,31 @@ class Lowering:
 
     def __init__(self) -> None:
         self._names = itertools.count()
+        self._recursive: dict[str, Context] = {}  # those whose step is being lowered
+
+    def _recurs(self, query: hir.Query) -> bool:
+        """Whether a query is about the rows of the round before, which have the rows around in front of them."""
+        return bool(self._recursive) and any(
+            isinstance(each, ir.Get) and each.id in self._recursive for each in hir.walk_queries(query)
+        )
 
     def lower(self, query: hir.Query, context: Context) -> Relation:
         """The rows of `query` for each row of `context.outer`, those in front."""
-        if context.width and not hir.free(query):
+        if context.width and not hir.free(query) and not self._recurs(query):
             return ir.Join((context.outer, self.lower(query, Context(UNIT, {}))))
         width = context.width
         match query:
+            case ir.Get(id, schema) if id in self._recursive:
+                assert self._recursive[id] == context, "the binder refuses it inside a subquery"
+                return ir.Get(id, ir.types(context.outer) + schema)
             case ir.Constant() | ir.Get():
                 return query
+            case ir.Recursive(id, base, step, distinct):
+                lowered = self.lower(base, context)
+                self._recursive[id] = context
+                rounds = self.lower(step, context)
+                del self._recursive[id]
+                return ir.Recursive(id, lowered, rounds, distinct)
             case ir.Project(input, columns):
                 kept = (*range(width), *(width + index for index in columns))
                 return ir.Project(self.lower(input, context), kept)

@@ -23,6 +23,9 @@ Tree: TypeAlias = Any  # a node of sqlglot's, whose classes are many and loosely
 _KEYWORD_SYNTAX = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY")
 
 
+_ARROWS = (TokenType.ARROW, TokenType.DARROW, TokenType.HASH_ARROW, TokenType.DHASH_ARROW)
+
+
 def _operator(name: str) -> Any:
     return lambda parser, left, right: exp.Anonymous(this=name, expressions=[left, right])
 
@@ -46,6 +49,33 @@ def _plain_strings(text: str) -> str:
     return _DOLLARS.sub(replaced, text) if "$" in text else text
 
 
+# Numbers as PostgreSQL lets one write them and sqlglot does not: with underscores, or in other bases.
+_NUMBERS = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
+    | (?<![\w$.])(?P<number>0[xX](?:_?[0-9a-fA-F])+ | 0[oO](?:_?[0-7])+ | 0[bB](?:_?[01])+
+        | \d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?(?:[eE][-+]?\d+)?)(?P<junk>[A-Za-z_]\w*)?""",
+    re.VERBOSE | re.DOTALL,
+)
+_UNUSUAL = re.compile(r"\d[A-Za-z_]")
+
+
+def _plain_numbers(text: str) -> str:
+    """The text with numbers in plain digits, as far as possible of the same length."""
+
+    def replaced(match: re.Match[str]) -> str:
+        number, junk = match["number"], match["junk"]
+        if number is None:
+            return match[0]
+        if junk is not None:
+            message = f'trailing junk after numeric literal at or near "{match[0]}"'
+            raise SqlError(SYNTAX_ERROR, message, position=match.start() + 1)
+        digits = number.replace("_", "")
+        plain = str(int(digits, 0)) if digits[:2].lower() in ("0x", "0o", "0b") else digits
+        return plain.ljust(len(number))
+
+    return _NUMBERS.sub(replaced, text) if _UNUSUAL.search(text) else text
+
+
 class EverviewSql(Postgres):
     """PostgreSQL's syntax, uninterpreted."""
 
@@ -55,6 +85,10 @@ class EverviewSql(Postgres):
         """The tokenizer of the dialect. Left to it, `$1,$2` would be the start of a dollar-quoted string."""
 
         HEREDOC_STRINGS: ClassVar[list[Any]] = []
+        # Left to it, `oid` would be a type of which there are no arrays.
+        KEYWORDS: ClassVar[dict[str, Any]] = {
+            word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if kind is not TokenType.OBJECT_IDENTIFIER
+        }
         SINGLE_TOKENS: ClassVar[dict[str, Any]] = {**Postgres.Tokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}
 
     class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]
@@ -71,12 +105,35 @@ class EverviewSql(Postgres):
             TokenType.HASH_ARROW: _operator("#>"),
             TokenType.DHASH_ARROW: _operator("#>>"),
         }
+        # `->` between arguments of a function is an operator as anywhere, and no lambda.
+        LAMBDAS = {  # noqa: RUF012
+            token: parser for token, parser in Postgres.Parser.LAMBDAS.items() if token is not TokenType.ARROW
+        }
+
+        def _parse_interval(self, *args: Any, **options: Any) -> Any:
+            """An interval with its text as it is written, of which the parser would keep one number and its unit."""
+            text = self._next.text if self._next and self._next.token_type is TokenType.STRING else ""
+            interval = super()._parse_interval(*args, **options)
+            if isinstance(interval, exp.Interval) and any(map(str.isalpha, text)):
+                interval.set("this", exp.Literal.string(text))
+                interval.set("unit", None)
+            return interval
+
+        def _parse_column_reference(self) -> Any:
+            behind_arrow = self._prev is not None and self._prev.token_type in _ARROWS
+            operand = super()._parse_column_reference()
+            if behind_arrow and isinstance(operand, exp.Column) and operand.name.upper() == "ARRAY":
+                operand = self._parse_bracket(operand)
+            # A function behind an arrow would be taken for a method of what stands before it.
+            return exp.Paren(this=operand) if behind_arrow and isinstance(operand, exp.Func) else operand
 
 
 def parse_query(text: str) -> Tree:
     """The syntax tree of a single query."""
     try:
-        statements = [tree for tree in sqlglot.parse(_plain_strings(text), read=EverviewSql) if tree is not None]
+        statements = [
+            tree for tree in sqlglot.parse(_plain_numbers(_plain_strings(text)), read=EverviewSql) if tree is not None
+        ]
     except ParseError as error:
         found = error.errors[0] if error.errors else {}
         raise SqlError(

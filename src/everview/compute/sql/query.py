@@ -28,6 +28,7 @@ from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.lower import lower
 from everview.compute.sql.parse import Tree, parse_query, position_of
+from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
 from everview.compute.sql.scope import Catalog, Cte, Scope
 from everview.compute.sql.select import Select
 from everview.compute.sql.set_returning import without_set_returning
@@ -85,7 +86,7 @@ class Queries:
         """Columns whose type nothing decided are text."""
         columns = hir.types(bound.query)
         values = [settled(Column(index, each)) for index, each in enumerate(columns)]
-        if all(isinstance(value, Column) for value in values):
+        if all(value.type == each for value, each in zip(values, columns, strict=True)):
             return bound
         count = len(columns)
         return Ordered(
@@ -118,21 +119,44 @@ class Queries:
         clause = tree.args.get("with_")
         if clause is None:
             return scope
-        if clause.args.get("recursive"):
-            raise unsupported("WITH RECURSIVE", position_of(clause))
         for each in clause.expressions:
-            query, names = self.bind(each.this, Scope((), scope.around, scope.ctes))
-            given = [identifier(name) for name in each.args["alias"].args.get("columns") or []]
-            if len(given) > len(names):
-                message = f'WITH query "{each.alias}" has {len(names)} columns available but {len(given)} specified'
-                raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(each))
+            own = identifier(each.args["alias"].this)
+            if clause.args.get("recursive") and refers_to_itself(each.this, own):
+                query, names = self._recursive(each, own, scope)
+            else:
+                query, names = self.bind(each.this, Scope((), scope.around, scope.ctes))
+            given = self._given(each, names)
             if not hir.free(query):
                 name = f"w{next(self._names)}"
                 wrappers.append((name, query))
                 query = ir.Get(name, hir.types(query))
             cte = Cte(query, (*given, *names[len(given) :]))
-            scope = Scope(scope.columns, scope.around, {**scope.ctes, identifier(each.args["alias"].this): cte})
+            scope = Scope(scope.columns, scope.around, {**scope.ctes, own: cte})
         return scope
+
+    def _given(self, tree: exp.CTE, names: Sequence[str]) -> list[str]:
+        """The names that a WITH query gives to its first columns."""
+        given = [identifier(name) for name in tree.args["alias"].args.get("columns") or []]
+        if len(given) > len(names):
+            message = f'WITH query "{tree.alias}" has {len(names)} columns available but {len(given)} specified'
+            raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))
+        return given
+
+    def _recursive(self, tree: exp.CTE, name: str, scope: Scope) -> tuple[hir.Query, list[str]]:
+        """A WITH query that reads itself: the rows of its base, and of its step over those of the round before."""
+        check_form(tree.this, name)
+        base, names = self.bind(tree.this.this, Scope((), scope.around, scope.ctes))
+        given, id, schema = self._given(tree, names), f"w{next(self._names)}", hir.types(base)
+        own = Cte(ir.Get(id, schema), (*given, *names[len(given) :]))
+        step, _ = self.bind_open(tree.this.expression, Scope((), scope.around, {**scope.ctes, name: own}))
+        values = [open_column(step, Column(index, each)) for index, each in enumerate(hir.types(step))]
+        step = of_types(step, schema, values, name)
+        distinct = bool(tree.this.args.get("distinct"))
+        if check_step(step, id, name):
+            return ir.Recursive(id, base, step, distinct), names
+        both = ir.Union((base, step))  # what it reads under its name is another's
+        columns = tuple(Column(index, each) for index, each in enumerate(schema))
+        return ir.Reduce(both, columns) if distinct else both, names
 
     # The kinds of queries
 
@@ -206,6 +230,8 @@ class Queries:
         if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
             raise unsupported("FETCH … WITH TIES or PERCENT", position_of(limit))
         count = None if limit is None else limit.args.get("count") or limit.args.get("expression")
+        if count is None and isinstance(limit, exp.Fetch):
+            count = exp.Literal.number(1)  # FETCH FIRST ROW ONLY
         most = None if count is None else self._constant(count, scope, "LIMIT")
         skipped = 0 if offset is None else self._constant(offset.expression, scope, "OFFSET") or 0
         if most is None and not skipped:

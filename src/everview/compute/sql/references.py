@@ -6,6 +6,7 @@ can be given another name later without touching the rest of the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -16,26 +17,58 @@ from everview.compute.sql.parse import Tree, parse_query
 
 Rename = Callable[[Sequence[str]], Sequence[str] | None]
 
+# TABLE as a query, right before the name.
+_TABLE = re.compile(r"\bTABLE(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*\Z", re.IGNORECASE)
+
+# To PostgreSQL these are names, and to the parser they are not.
+_WORDS_OF_THE_PARSER = frozenset(
+    ("alter", "drop", "glob", "insert", "partitioned_by", "qualify", "regexp", "revoke", "rlike", "rollback", "uncache")
+) | {"xor"}
 _quote = next(function for function in _TEXT_FUNCTIONS if function.name == "quote_ident").evaluate
 
 
 def quoted(name: str) -> str:
     """The name as an identifier, in quotes where it needs them."""
-    return str(_quote(name))
+    return f'"{name}"' if name in _WORDS_OF_THE_PARSER else str(_quote(name))
 
 
 def qualified(text: str, rename: Rename) -> str:
     """The query with each name for which `rename` gives another replaced by it."""
+
+    def written(path: Sequence[str]) -> str | None:
+        full = rename(path)
+        return None if full is None else ".".join(map(quoted, full))
+
+    return _edited(text, written)
+
+
+def narrowed(text: str, columns: Callable[[Sequence[str]], Sequence[str] | None]) -> str:
+    """The query with each relation for which `columns` gives names having these columns only."""
+
+    def written(path: Sequence[str]) -> str | None:
+        names = columns(path)
+        if names is None:
+            return None
+        return f"(SELECT {', '.join(map(quoted, names))} FROM {'.'.join(map(quoted, path))})"
+
+    return _edited(text, written)
+
+
+def _edited(text: str, written: Callable[[Sequence[str]], str | None]) -> str:
+    """The query with other text in place of names of relations, each of which gets an alias if it has none."""
     edits: list[tuple[int, int, str]] = []
     for table in _tables(parse_query(text)):
         path = [identifier(part) for part in table.parts]
-        full = rename(path)
-        if full is None:
+        replacement = written(path)
+        if replacement is None:
             continue
         start = min(part.meta["start"] for part in table.parts)
         end = max(part.meta["end"] for part in table.parts) + 1
         alias = "" if table.args.get("alias") is not None else f" AS {quoted(path[-1])}"
-        edits.append((start, end, ".".join(map(quoted, full)) + alias))
+        command = _TABLE.search(text, 0, start)
+        if command is not None:  # TABLE takes a bare name
+            start, replacement = command.start(), f"SELECT * FROM {replacement}"
+        edits.append((start, end, replacement + alias))
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text

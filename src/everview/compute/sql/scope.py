@@ -19,6 +19,7 @@ class Collection:
     id: str
     names: tuple[str, ...]
     types: tuple[SqlType, ...]
+    oid: int | None = None  # what `tableoid` says
 
 
 class Catalog(Protocol):
@@ -78,6 +79,10 @@ class Scope:
             if scope.around is None:
                 raise self._unknown(table, name, position)
             level, scope = level + 1, scope.around
+
+    def has(self, table: str | None, name: str) -> bool:
+        """Whether the rows at hand have a column of that name."""
+        return self._index(table, name, None) is not None
 
     def _index(self, table: str | None, name: str, position: int | None) -> int | None:
         places = [

@@ -13,15 +13,15 @@ from everview.compute.ir.relation import Aggregate, Order
 from everview.compute.ir.scalar import Case, Column, Literal, transform
 from everview.compute.ir.types import INT4
 from everview.compute.sql import hir
-from everview.compute.sql.calls import Calls, Placeholder
+from everview.compute.sql.calls import Calls, Placeholder, fill
 from everview.compute.sql.coerce import call, settled
 from everview.compute.sql.errors import GROUPING_ERROR, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError, unsupported
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.from_clause import BindQuery, From
+from everview.compute.sql.names import output_name
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.scope import Catalog, Scope
-from everview.compute.sql.session_forms import WORDS, object_cast
 from everview.compute.sql.windows import WindowCall, bind_window, window_columns
 
 GROUPING_SETS_MAX = 256
@@ -137,7 +137,7 @@ class Select:
             self._query = hir.GlobalReduce(self._query, tuple(aggregates), empty)
             return self._over_groups([])
         keys = list(dict.fromkeys(key for each in sets for key in each))
-        if len(sets) == 1:
+        if len(sets) == 1 and keys:
             self._query = ir.Reduce(self._query, tuple(keys), tuple(aggregates))
         else:
             self._query = self._grouping_union(sets, keys, aggregates)
@@ -224,15 +224,14 @@ class Select:
 
         def rewrite(scalar: hir.HScalar) -> hir.HScalar:
             def look(part: hir.HScalar) -> hir.HScalar | None:
-                if part in keys:
-                    return Placeholder("key", keys.index(part), part.type)
-                if isinstance(part, Placeholder) and part.kind == "aggregate":
-                    return Placeholder("key", len(keys) + part.index, part.type)
-                if isinstance(part, Placeholder) and part.kind == "grouping":
-                    return self._grouping_value(part, keys, sets)
-                return None
+                return Placeholder("key", keys.index(part), part.type) if part in keys else None
 
-            return _columns(hir.map_references(transform(scalar, look), self._only_keys(keys)))
+            def value(part: Placeholder) -> hir.HScalar | None:
+                if part.kind == "aggregate":
+                    return Placeholder("key", len(keys) + part.index, part.type)
+                return self._grouping_value(part, keys, sets) if part.kind == "grouping" else None
+
+            return _columns(hir.map_references(fill(transform(scalar, look), value), self._only_keys(keys)))
 
         return rewrite
 
@@ -275,12 +274,10 @@ class Select:
         self._query, places = window_columns(self._query, windows, rewrite)
 
         def with_windows(scalar: hir.HScalar) -> hir.HScalar:
-            def look(part: hir.HScalar) -> hir.HScalar | None:
-                if isinstance(part, Placeholder) and part.kind == "window":
-                    return Placeholder("key", places[part.index], part.type)
-                return None
+            def value(part: Placeholder) -> hir.HScalar | None:
+                return Placeholder("key", places[part.index], part.type) if part.kind == "window" else None
 
-            return _columns(transform(rewrite(scalar), look))
+            return _columns(fill(rewrite(scalar), value))
 
         return with_windows
 
@@ -353,66 +350,9 @@ class _WithWindows:
 
 def _columns(scalar: hir.HScalar) -> hir.HScalar:
     """Placeholders for columns become these columns."""
-    return transform(
-        scalar,
-        lambda part: Column(part.index, part.type) if isinstance(part, Placeholder) and part.kind == "key" else None,
-    )
+    return fill(scalar, lambda part: Column(part.index, part.type) if part.kind == "key" else None)
 
 
 def settled_open(scalar: hir.HScalar) -> hir.HScalar:
     """Literals of undecided type stay so: the query around may decide. Everything else is decided."""
     return scalar if isinstance(scalar, Literal) else settled(scalar)
-
-
-def output_name(tree: Tree) -> str:
-    """The name of an output that was given none, as PostgreSQL chooses it."""
-    match tree:
-        case exp.Column():
-            return identifier(tree.this)
-        case exp.Paren() | exp.Bracket():
-            return output_name(tree.this)
-        case exp.Dot():
-            return output_name(tree.expression)
-        case exp.Filter() | exp.Window():
-            return output_name(tree.this)
-        case exp.Anonymous():
-            return tree.name.lower() if tree.name[:1].isalpha() or tree.name[:1] == "_" else "?column?"
-        case exp.Cast():
-            inner = output_name(tree.this)
-            return inner if inner != "?column?" else _type_name(tree)
-        case exp.Case():
-            return "case"
-        case exp.Exists():
-            return "exists"
-        case exp.Extract():
-            return "extract"
-        case exp.Substring():
-            return "substring"
-        case exp.Trim():
-            return "btrim"
-        case exp.StrPosition():
-            return "position"
-        case exp.Array():
-            return "array"
-        case exp.Boolean():
-            return "bool"
-        case exp.Interval():
-            return "interval"
-        case exp.Subquery():
-            inner_select = tree.this
-            first = inner_select.expressions[0] if isinstance(inner_select, exp.Select) else None
-            if first is None:
-                return "?column?"
-            return identifier(first.args["alias"]) if isinstance(first, exp.Alias) else output_name(first)
-        case _:
-            return WORDS.get(type(tree), "?column?")
-
-
-def _type_name(tree: exp.Cast) -> str:
-    from everview.compute.functions.naming import short_name
-    from everview.compute.sql.datatypes import bind_type
-
-    kind = object_cast(tree.to)
-    if kind is not None:
-        return kind
-    return short_name(bind_type(tree.to))

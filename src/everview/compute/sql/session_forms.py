@@ -9,16 +9,28 @@ from sqlglot import exp
 
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import call
+from everview.compute.sql.datatypes import type_name
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_FUNCTION, SqlError, unsupported
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.set_returning import field_name
 
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
 
 # Schemas whose functions are the same as those without a schema.
 FUNCTION_SCHEMAS = ("pg_catalog", "information_schema", "mz_catalog", "mz_internal", "mz_unsafe")
-OBJECT_IDS = ("oid", "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper")
+OBJECT_IDS = (
+    "oid",
+    "regclass",
+    "regtype",
+    "regproc",
+    "regprocedure",
+    "regnamespace",
+    "regrole",
+    "regoper",
+    "regoperator",
+)
 
 # Words that are functions without parentheses, as sqlglot names them.
 WORDS: dict[type, str] = {
@@ -56,12 +68,18 @@ def session_function(name: str, position: int | None) -> hir.HScalar:
 
 
 def _qualified(binder: Expressions, tree: exp.Dot) -> hir.HScalar:
-    """A function with its schema."""
+    """A function with its schema, or a field of what a table function gave in a query inside."""
     if isinstance(tree.expression, exp.Anonymous) and isinstance(tree.this, exp.Identifier):
         if tree.this.name.lower() in FUNCTION_SCHEMAS:
             return binder.bind(tree.expression)
         shown = f"{tree.this.name}.{tree.expression.name}"
         raise SqlError(UNDEFINED_FUNCTION, f"function {shown} does not exist", position=position_of(tree))
+    if isinstance(tree.this, exp.Paren) and isinstance(tree.this.this, exp.Column):
+        composite = tree.this.this
+        table = composite.args.get("table")
+        name = field_name(composite.name, tree.expression.name)
+        if binder.scope.has(None if table is None else table.name, name):
+            return binder.scope.find(None if table is None else table.name, name, position_of(tree))
     raise unsupported("selecting a field of a composite value", position_of(tree))
 
 
@@ -78,12 +96,9 @@ def _operator(binder: Expressions, tree: exp.Operator) -> hir.HScalar:
 
 def object_cast(tree: Tree) -> str | None:
     """The kind of object whose identifier a cast asks for, if it does."""
-    if isinstance(tree, exp.ObjectIdentifier):
-        name = str(tree.this).lower()
-    elif isinstance(tree, exp.DataType):
-        name = str(tree.args.get("kind") or "").lower().removeprefix("pg_catalog.")
-    else:
+    if not isinstance(tree, exp.DataType):
         return None
+    name = type_name(tree)
     return name if name in OBJECT_IDS else None
 
 

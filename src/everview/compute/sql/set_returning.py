@@ -1,7 +1,10 @@
 """Table functions in a select list: `SELECT unnest(a) FROM t` is `SELECT f.v FROM t, LATERAL unnest(a) AS f (v)`.
 
-Several of them side by side go in step. That is done where they are of one array: `unnest(a)` and
-`generate_subscripts(a, 1)` then are the element and the place of one walk through it, which is how tools use them.
+Several of them side by side go in step. That is done where they are the same call, and where they are of arrays:
+`unnest(a)` and `generate_subscripts(b, 1)` then are the element and the place of one walk through them, which is how
+tools use them. A function of several columns gives a composite value: a field of it is that column, `(f(x)).n`. There
+are no composite values otherwise, so in a query inside another `f(x) AS k` is a column for each field, and `(q.k).n` is
+one of them.
 """
 
 from __future__ import annotations
@@ -11,38 +14,40 @@ from sqlglot import exp
 from everview.compute.functions.registry import tables_by_name
 from everview.compute.sql.calls import AGGREGATE_NAMES
 from everview.compute.sql.errors import unsupported
+from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 
 _NAME, _COLUMN = "set_returned", "v"
 _STEPWISE = ("unnest", "generate_subscripts")
 
 
+def field_name(composite: str, field: str) -> str:
+    """The name of the column that stands for a field of a composite value."""
+    return f"{composite}.{field}"
+
+
 def without_set_returning(tree: exp.Select) -> exp.Select:
     """The query with table functions of its select list moved to its FROM clause."""
-    calls = [call for item in tree.expressions for call in _calls(item)]
-    if not calls:
+    if not any(_calls(item) for item in tree.expressions):
         return tree
+    inside = tree.parent is not None
     tree = tree.copy()
     calls = [call for item in tree.expressions for call in _calls(item)]
-    source = calls[0]
-    if len(calls) > 1:
-        arrays = {call.expressions[0].sql() for call in calls}
-        if len(arrays) > 1 or any(call.name.lower() not in _STEPWISE for call in calls):
-            hint = "call them in FROM"
-            raise unsupported("several set-returning functions in a select list", position_of(calls[1]), hint)
-        source = exp.Anonymous(
-            this="generate_subscripts", expressions=[calls[0].expressions[0].copy(), exp.Literal.number(1)]
-        )
-    place = exp.column(exp.to_identifier(_COLUMN), table=exp.to_identifier(_NAME))
+    source, fields = calls[0], _fields(calls[0])
+    # Whether places count from 1 is for the array to say, so they are not taken as they come.
+    same = len({call.sql() for call in calls}) == 1 and calls[0].name.lower() != "generate_subscripts"
+    if not same:
+        source = _in_step(calls)
+    columns = [] if len(fields) > 1 else [exp.to_identifier(_COLUMN)]
     lateral = exp.Lateral(
-        this=source.copy(),
-        alias=exp.TableAlias(this=exp.to_identifier(_NAME), columns=[exp.to_identifier(_COLUMN)]),
+        this=source.copy(), alias=exp.TableAlias(this=exp.to_identifier(_NAME), columns=columns or None)
     )
     for call in calls:
-        value: Tree = place.copy()
-        if len(calls) > 1 and call.name.lower() == "unnest":
-            value = exp.Bracket(this=call.expressions[0].copy(), expressions=[value])
-        _replace(tree, call, value)
+        if len(fields) > 1:
+            _replace_composite(tree, call, fields, inside=inside)
+            continue
+        value = _column(_COLUMN) if same else _at_step(call)
+        _replace(tree, _place(call), value, call.name.lower())
     if tree.args.get("from_") is None:
         unit = exp.Subquery(
             this=exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "one")]),
@@ -53,11 +58,81 @@ def without_set_returning(tree: exp.Select) -> exp.Select:
     return tree
 
 
-def _replace(tree: exp.Select, call: Tree, value: Tree) -> None:
+def _in_step(calls: list[Tree]) -> Tree:
+    """The places of the longest of the arrays."""
+    for call in calls:
+        if call.name.lower() not in _STEPWISE or not call.expressions:
+            hint = "call them in FROM"
+            raise unsupported("several set-returning functions in a select list", position_of(call), hint)
+    longest = _call("greatest", *(_length(call) for call in calls))
+    return _call("generate_series", exp.Literal.number(1), longest)
+
+
+def _at_step(call: Tree) -> Tree:
+    """What a call gives at a place: NULL where its array has ended."""
+    first = _call("array_lower", call.expressions[0].copy(), exp.Literal.number(1))
+    place = exp.Sub(this=exp.Add(this=_column(_COLUMN), expression=first), expression=exp.Literal.number(1))
+    if call.name.lower() == "unnest":
+        return exp.Bracket(this=call.expressions[0].copy(), expressions=[place])
+    inside = exp.LTE(this=_column(_COLUMN), expression=_length(call))
+    return exp.Case(ifs=[exp.If(this=inside, true=place)])
+
+
+def _length(call: Tree) -> Tree:
+    return _call("array_length", call.expressions[0].copy(), exp.Literal.number(1))
+
+
+def _call(name: str, *args: Tree) -> Tree:
+    return exp.Anonymous(this=name, expressions=list(args))
+
+
+def _column(name: str) -> Tree:
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(_NAME))
+
+
+def _place(call: Tree) -> Tree:
+    """The call with its schema, if it has one."""
+    parent = call.parent
+    return parent if isinstance(parent, exp.Dot) and parent.expression is call else call
+
+
+def _replace(tree: exp.Select, place: Tree, value: Tree, name: str) -> None:
     """Put a value in the place of a call; an item of the select list keeps the call's name."""
-    if call.parent is tree:
-        value = exp.alias_(value, call.name.lower())
-    call.replace(value)
+    if place.parent is tree:
+        value = exp.alias_(value, name, quoted=True)
+    place.replace(value)
+
+
+def _replace_composite(tree: exp.Select, call: Tree, fields: tuple[str, ...], *, inside: bool) -> None:
+    place = _place(call)
+    around = place.parent
+    if isinstance(around, exp.Paren) and isinstance(around.parent, exp.Dot) and around.parent.this is around:
+        access = around.parent
+        if isinstance(access.expression, exp.Star):
+            _spread(tree, access, {name: name for name in fields})
+            return
+        name = access.expression.name
+        if name not in fields:
+            raise unsupported(f'the field "{name}"', position_of(call), hint=f"there is {' and '.join(fields)}")
+        _replace(tree, access, _column(name), name)
+        return
+    item = around if isinstance(around, exp.Alias) else place
+    if item.parent is not tree or not inside:
+        hint = f"select a field, ({call.name}(…)).{fields[0]}, or call it in FROM"
+        raise unsupported("a composite value", position_of(call), hint)
+    alias = around.alias if isinstance(around, exp.Alias) else call.name.lower()
+    _spread(tree, item, {field_name(alias, name): name for name in fields})
+
+
+def _spread(tree: exp.Select, item: Tree, columns: dict[str, str]) -> None:
+    """Put a column for each field in the place of an item of the select list."""
+    found: list[Tree] = []
+    for each in tree.expressions:
+        if each is item:
+            found += [exp.alias_(_column(field), shown, quoted=True) for shown, field in columns.items()]
+        else:
+            found.append(each)
+    tree.set("expressions", found)
 
 
 def _calls(item: Tree) -> list[Tree]:
@@ -70,4 +145,10 @@ def _calls(item: Tree) -> list[Tree]:
 
 
 def _is_table_function(name: str) -> bool:
-    return bool(tables_by_name(name)) and name not in AGGREGATE_NAMES
+    return bool(tables_by_name(name) or host().table_functions(name)) and name not in AGGREGATE_NAMES
+
+
+def _fields(call: Tree) -> tuple[str, ...]:
+    """The names of the columns that a function gives."""
+    name = call.name.lower()
+    return max((each.names for each in (*tables_by_name(name), *host().table_functions(name))), key=len)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from everview.compute.ir.relation import Frame, Order, WindowFunction
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import INT8, Interval, SqlType
 from everview.compute.sql import hir
-from everview.compute.sql.coerce import coerce, resolving, settled
+from everview.compute.sql.coerce import coerce, resolving, settled, unified
 from everview.compute.sql.errors import WINDOWING_ERROR, SqlError, unsupported
 from everview.compute.sql.parse import Tree, position_of
 
@@ -56,12 +56,22 @@ def bind_window(binder: Expressions, tree: exp.Window, named: Mapping[str, Tree]
     if any(isinstance(each, (exp.Distinct, exp.Order)) for each in call.expressions):
         raise unsupported("DISTINCT or ORDER BY in a window function's arguments", position_of(tree))
     args = [] if star else [binder.bind(each) for each in call.expressions]
+    if name in ("lag", "lead") and len(args) == 3:  # the value and what stands for it have one type
+        args[0], args[2] = unified([args[0], args[2]], name, position_of(tree))
     given = [arg.type for arg in args]
     with resolving(position_of(tree)):
         function, wanted, result = (resolve_window if windows_by_name(name) else resolve_aggregate)(name, given)
     coerced = tuple(coerce(arg, to, "implicit", position_of(tree)) for arg, to in zip(args, wanted, strict=True))
+    _check_count(name, coerced, position_of(tree))
     filtered = None if condition is None else binder.condition(condition)
     return WindowCall(WindowFunction(function.key, coerced, result, frame, filtered), partition, order)
+
+
+def _check_count(name: str, args: Sequence[hir.HScalar], position: int | None) -> None:
+    """A number of buckets or of a row that is written down must be one; Spark would refuse the whole statement."""
+    state = {"ntile": "22014", "nth_value": "22016"}.get(name)
+    if state is not None and isinstance(args[-1], Literal) and args[-1].value is not None and args[-1].value < 1:
+        raise SqlError(state, f"argument of {name} must be greater than zero", position=position)
 
 
 def _window(tree: Tree, named: Mapping[str, Tree]) -> Tree:
@@ -71,9 +81,24 @@ def _window(tree: Tree, named: Mapping[str, Tree]) -> Tree:
     found = named.get(alias.name.lower())
     if found is None:
         raise SqlError("42704", f'window "{alias.name}" does not exist', position=position_of(tree))
-    if tree.args.get("partition_by") or tree.args.get("order") or tree.args.get("spec"):
-        raise unsupported("a window that extends another", position_of(tree))
-    return found
+    base = _window(found, named)
+    if not any(tree.args.get(part) for part in ("partition_by", "order", "spec")):
+        return base
+    return _extended(alias.name, base, tree)
+
+
+def _extended(name: str, base: Tree, tree: Tree) -> Tree:
+    """The window that begins with another one's partitions, and its order if that has one."""
+    for part, clause in (("partition_by", "PARTITION BY"), ("order", "ORDER BY")):
+        if tree.args.get(part) and (part == "partition_by" or base.args.get(part)):
+            raise SqlError(
+                WINDOWING_ERROR, f'cannot override {clause} clause of window "{name}"', position=position_of(tree)
+            )
+    if base.args.get("spec"):
+        message = f'cannot copy window "{name}" because it has a frame clause'
+        raise SqlError(WINDOWING_ERROR, message, position=position_of(tree))
+    order = tree.args.get("order") or base.args.get("order")
+    return exp.Window(partition_by=base.args.get("partition_by"), order=order, spec=tree.args.get("spec"))
 
 
 def _frame(binder: Expressions, tree: Tree | None, order: tuple[Order, ...]) -> Frame:

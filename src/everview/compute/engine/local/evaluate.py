@@ -23,6 +23,7 @@ from everview.compute.engine.local.collection import (
     rows_of,
 )
 from everview.compute.engine.local.join import evaluate_join
+from everview.compute.engine.local.recursion import evaluate_recursive
 from everview.compute.engine.local.reduce import evaluate_reduce
 from everview.compute.engine.local.scalars import compile_columns, compile_scalar, compile_value
 from everview.compute.engine.local.topk import evaluate_topk
@@ -40,6 +41,7 @@ from everview.compute.ir.relation import (
     Negate,
     Occurring,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Temporal,
@@ -72,6 +74,8 @@ def _evaluate(plan: Relation, scope: Mapping[str, Result]) -> Result:
             return _get(id, scope)
         case Let(id, value, body):
             return _evaluate(body, {**scope, id: _evaluate(value, scope)})
+        case Recursive():
+            return evaluate_recursive(plan, lambda part, more: _evaluate(part, {**scope, **more}))
         case Join(inputs):
             return evaluate_join(plan, [_evaluate(each, scope) for each in inputs])
         case Union(inputs):

@@ -24,6 +24,7 @@ from everview.compute.engine.local.ordering import row_order_key
 from everview.compute.engine.local.scalars import compile_row, compile_scalar
 from everview.compute.engine.local.sorting import compile_order, sort_by
 from everview.compute.functions.contract import AggregateFunction, Failure
+from everview.compute.functions.listing import NAMES as LISTING
 from everview.compute.ir.relation import Aggregate, Order, Reduce
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import Kind, SqlType
@@ -81,14 +82,23 @@ def compile_taker(
 
 
 def compile_finisher(
-    key: str, args: Sequence[Scalar], result: SqlType, *, distinct: bool = False, order: Sequence[Order] = ()
+    key: str,
+    args: Sequence[Scalar],
+    result: SqlType,
+    *,
+    distinct: bool = False,
+    order: Sequence[Order] = (),
+    as_given: bool = False,
 ) -> Callable[[Sequence[tuple[Taken, int]]], Any]:
-    """The value of an aggregate over what it took of the rows of a group, with their multiplicities."""
+    """The value of an aggregate over what it took of the rows of a group, with their multiplicities.
+
+    `as_given`: what lists its rows takes them in the order in which they come.
+    """
     entry = library.aggregate(key)
     argument_key = row_order_key([arg.type for arg in args])
     thaws = [(index, thaw) for index, arg in enumerate(args) if (thaw := plain(arg.type))]
     settle = canonical(result)
-    ordered = _is_ordered(entry, result) or bool(order)
+    ordered = (_is_ordered(entry, result) or bool(order)) and not (as_given and entry.name in LISTING)
 
     def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
         items = [each for each in taken if each[0] is not None and (entry.takes_nulls or None not in each[0][1])]

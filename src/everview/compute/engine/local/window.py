@@ -67,7 +67,7 @@ def _compile(each: WindowFunction, partition: Partition, taken: Sequence[Taken])
     if proper is not None:
         return _compile_proper(each, proper, partition, taken)
     frame = compile_frame(each.frame, partition)
-    finish = compile_finisher(each.function, each.args, each.type)
+    finish = compile_finisher(each.function, each.args, each.type, as_given=True)
     last: list[tuple[Sequence[int], Any]] = []
 
     def value(position: int) -> Any:

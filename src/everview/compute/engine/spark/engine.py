@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.compute.engine.cancel import cancellation
 from everview.compute.engine.contract import (
     Batch,
     EngineError,
@@ -73,7 +74,7 @@ class SparkEngine:
         views = {name: f"everview_{next(_numbers)}" for name in read}
         statement = statement_of(plan, views, guarded=True)
         batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
-        with _errors(statement), self._views(batches) as session:
+        with _errors(statement), self._views(batches) as session, _interruptible(session):
             return with_types(session.sql(statement).toArrow(), types(plan))
 
     def run_steps(
@@ -204,6 +205,41 @@ def _read(relations: Sequence[Relation], inputs: Mapping[str, Batch]) -> dict[st
     """The inputs that the relations read, and their schemas."""
     gets = (each for relation in relations for each in walk(relation) if isinstance(each, Get))
     return {each.id: each.schema for each in gets if each.id in inputs}
+
+
+@contextmanager
+def _interruptible(session: SparkSession) -> Iterator[None]:
+    """While inside, the jobs of this thread end if whoever asked for them does not want them any more."""
+    wish = cancellation()
+    if wish is None:
+        yield
+        return
+    tag = f"everview_{next(_numbers)}"
+    add, remove, interrupt = _tagging(session)
+    add(tag)
+    try:
+        with wish.running(lambda: _asked(interrupt, tag)):
+            yield
+    finally:
+        with suppress(Exception):  # of a Spark that died; the first error tells more
+            remove(tag)
+
+
+def _tagging(session: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None], Callable[[str], object]]:
+    """How to tag what this thread runs, and to end what is tagged.
+
+    A session's tags are not those of the thread in which Java collects a result; those of the context are, and over
+    Spark Connect, where there is no context, the session's are as good.
+    """
+    if "connect" in type(session).__module__:
+        return session.addTag, session.removeTag, session.interruptTag
+    context = session.sparkContext
+    return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
+
+
+def _asked(interrupt: Callable[[str], object], tag: str) -> None:
+    with suppress(Exception):  # a Spark that does not listen runs nothing any more, or is asked again
+        interrupt(tag)
 
 
 @contextmanager

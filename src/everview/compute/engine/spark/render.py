@@ -23,7 +23,7 @@ from everview.compute.engine.spark.rows import consolidated, is_consolidated, oc
 from everview.compute.engine.spark.scalar import FAILED, column, columns, render_guarded, render_scalar
 from everview.compute.engine.spark.topk import render_topk
 from everview.compute.engine.spark.window import render_window
-from everview.compute.functions.spark_sql import spark_type
+from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.ir.relation import (
     Accumulate,
     Constant,
@@ -36,6 +36,7 @@ from everview.compute.ir.relation import (
     Negate,
     Occurring,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Temporal,
@@ -155,6 +156,8 @@ class _Renderer:
                 return render_topk(plan, self._plain(input, tables))
             case Window(input):
                 return render_window(plan, self._plain(input, tables), once=occurs_once(input))
+            case Recursive():
+                raise NotOnSpark("WITH RECURSIVE")
             case Temporal():
                 raise AssertionError("only a tick program knows times: see delta.temporal")
             case Occurring(input):

@@ -1,7 +1,8 @@
 """Scalars in Spark SQL: the renderings of the registry, put together, and whether their evaluation fails.
 
-No rendering fails by itself: a call that fails is NULL though none of its arguments is. `render_failed` says so in SQL,
-and `render_guarded` is an expression that ends the job instead, for those who expect that nothing fails.
+No rendering fails by itself: a call that fails is NULL though none of its arguments is, or, if it is not strict and so
+takes NULLs, just NULL, for there is no other reason then. `render_failed` says so in SQL, and `render_guarded` is an
+expression that ends the job instead, for those who expect that nothing fails.
 """
 
 from __future__ import annotations
@@ -96,8 +97,9 @@ def render_failed(scalar: Scalar, place: Place = column) -> str:
     match scalar:
         case Call(function, args):
             inside = [render_failed(arg, place) for arg in args if can_fail(arg)]
-            if library.function(function).fails:
-                present = [f"{each} IS NOT NULL" for each in _each(args, place)]
+            entry = library.function(function)
+            if entry.fails:
+                present = [f"{each} IS NOT NULL" for each in _each(args, place)] if entry.strict else []
                 inside.append(f"({' AND '.join([*present, f'{render_scalar(scalar, place)} IS NULL'])})")
             return f"({' OR '.join(inside)})"
         case And(args):

@@ -17,6 +17,7 @@ from typing import TypeVar
 import pyarrow as pa
 import structlog
 
+from everview.compute.engine.cancel import cancellation
 from everview.compute.engine.contract import Batch, RunFailed, Steps, Stored
 from everview.compute.engine.spark.bulk import said
 from everview.compute.engine.spark.engine import SparkEngine
@@ -109,7 +110,8 @@ class SparkService:
             try:
                 return run(engine)
             except RunFailed as error:
-                if attempt == ATTEMPTS_MAX or self._closed:
+                wish = cancellation()
+                if attempt == ATTEMPTS_MAX or self._closed or (wish is not None and wish.asked):
                     raise
                 dead = not is_alive(self.spark())
                 _log.warning("spark failed", attempt=attempt, dead=dead, detail=(error.detail or "").partition("\n")[0])

@@ -8,7 +8,7 @@ with offsets is over the sort key itself.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from everview.compute.engine.local.window_functions import window_function
@@ -18,9 +18,10 @@ from everview.compute.engine.spark.ordering import direction, order_by, order_by
 from everview.compute.engine.spark.reduce import Columns
 from everview.compute.engine.spark.rows import unfolded
 from everview.compute.engine.spark.scalar import column, columns, render_scalar
+from everview.compute.functions.listing import NAMES as LISTING
 from everview.compute.functions.spark_sql import NotOnSpark, micros_of
-from everview.compute.ir.relation import Frame, Window, WindowFunction, types
-from everview.compute.ir.scalar import Literal, Scalar
+from everview.compute.ir.relation import Frame, Order, Window, WindowFunction, types
+from everview.compute.ir.scalar import Column, Literal, Scalar
 from everview.compute.ir.types import INT8, Interval, Kind
 
 # Spark's aggregates that renderings are made of.
@@ -43,7 +44,7 @@ def render_window(window: Window, source: str, *, once: bool) -> str:
     keys = [values.add(render_scalar(each.scalar)) for each in window.order]
     spec = _Spec(window, by, keys)
     functions = [_function(each, spec, values) for each in window.functions]
-    read = f"(\nSELECT {', '.join([*names, *values.items])} FROM {copies}\n)"
+    read = f"(\nSELECT {', '.join([*names, *values.items]) or '1L AS one'} FROM {copies}\n)"
     terms = order_by(window.order, keys)
     total = ", ".join([*terms, *order_by_row(row, names)]) or "1L"
     peers = f"dense_rank() OVER ({spec.by}ORDER BY {', '.join(terms)})" if terms else "1"
@@ -134,6 +135,8 @@ def _function(each: WindowFunction, spec: _Spec, values: Columns) -> str:
         return _proper(each, args, spec)
     takes = None if condition is None else values.add(f"({condition}) IS TRUE")
     use = Use(each.function, tuple(args), tuple(arg.type for arg in each.args), each.type, takes=takes)
+    if use.name in LISTING:  # they list the rows as the window has them
+        use = replace(use, order=(Order(Column(0, INT8)),), keys=("place",))
     return attach(over_copies(use), spec.over(each.frame))
 
 
