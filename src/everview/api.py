@@ -253,8 +253,8 @@ def _frame(session: SparkSession, selection: Selection, names: Sequence[str]) ->
     """The rows, each as often as it occurs, under the names that SQL knows them by."""
     from pyspark.sql import functions as f
 
-    stored = list(selection.spec.schema.names)
-    found = read_contents(session, selection)
+    stored = list(selection.spec.schema.names)[: len(names)]
+    found = read_contents(session, selection, stored)
     counted = found.groupBy(*stored).agg(f.sum(DIFF).alias(DIFF)).where(f"{DIFF} <> 0")
     # The multiplicity is a sequence to go through: 1 is by far the most frequent.
     each = counted.withColumn(DIFF, f.explode(f.sequence(f.lit(1).cast("bigint"), f.col(DIFF))))

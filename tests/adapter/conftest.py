@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.serving import ServedIndex
 from tests.adapter.scripts import SessionClient
 
 
@@ -36,3 +37,17 @@ def coordinator(tmp_path: Path, clock: Clock) -> Iterator[Coordinator]:
 @pytest.fixture
 def sql(coordinator: Coordinator) -> SessionClient:
     return SessionClient(coordinator)
+
+
+@pytest.fixture
+def lookups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many look-ups there were."""
+    counted: list[int] = []
+    original = ServedIndex.lookup
+
+    def lookup(self: ServedIndex, keys, time):  # type: ignore[no-untyped-def]
+        counted.append(1)
+        return original(self, keys, time)
+
+    monkeypatch.setattr(ServedIndex, "lookup", lookup)
+    return counted

@@ -10,8 +10,9 @@
     > SELECT 1 / 0                  one that fails
     ! 22012 division by zero        SQLSTATE and message; further lines for detail and hint are not compared
 
-A line `@name` before a statement says which session runs it. `?` in place of the answer takes any. Sessions are made
-by whoever runs the script, so the same text can go to the adapter or over the wire.
+A line `@name` before a statement says which session runs it. `?` in place of the answer takes any. A line `% words`
+before a statement marks it, for whoever runs the script to heed; one that stands by itself marks all that follow.
+Sessions are made by whoever runs the script, so the same text can go to the adapter or over the wire.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Step:
     session: str
     statement: str
     expected: tuple[str, ...]
+    marks: frozenset[str] = frozenset()
 
 
 class Client(Protocol):
@@ -48,12 +50,18 @@ def parse(text: str) -> list[Step]:
     """The steps of a script."""
     steps: list[Step] = []
     session, statement, expected, first = "main", [], [], 0
+    always: set[str] = set()
+    marks: set[str] = set()
 
     def finish() -> None:
         if statement:
-            steps.append(Step(first, session, "\n".join(statement), tuple(expected)))
+            step = Step(first, session, "\n".join(statement), tuple(expected), frozenset(always | marks))
+            steps.append(step)
             statement.clear()
             expected.clear()
+        elif marks:
+            always.update(marks)
+        marks.clear()
 
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -61,9 +69,13 @@ def parse(text: str) -> list[Step]:
         elif line.startswith("@"):
             finish()
             session = line[1:].strip()
+        elif line.startswith("%"):
+            finish()
+            marks.update(line[1:].split())
         elif line.startswith(("> ", "  ")) and not expected:
             if line.startswith("> "):
-                finish()
+                if statement:
+                    finish()
                 first = number
             statement.append(line[2:])
         else:
@@ -94,8 +106,8 @@ def _comparable(step: Step, lines: list[str]) -> list[str]:
 class SessionClient:
     """A session of an adapter in this process."""
 
-    def __init__(self, adapter: Adapter) -> None:
-        self.session: Session = adapter.connect("everview", "everview", {})
+    def __init__(self, adapter: Adapter, user: str = "everview") -> None:
+        self.session: Session = adapter.connect(user, "everview", {})
 
     def __call__(self, statement: str) -> list[str]:
         try:

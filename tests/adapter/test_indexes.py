@@ -7,22 +7,7 @@ import random
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.serving import ServedIndex
 from tests.adapter.scripts import SessionClient
-
-
-@pytest.fixture
-def lookups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many look-ups there were."""
-    counted: list[int] = []
-    original = ServedIndex.lookup
-
-    def lookup(self: ServedIndex, keys, time):  # type: ignore[no-untyped-def]
-        counted.append(1)
-        return original(self, keys, time)
-
-    monkeypatch.setattr(ServedIndex, "lookup", lookup)
-    return counted
 
 
 def test_point_lookups(coordinator: Coordinator, sql: SessionClient, lookups: list[int]) -> None:
@@ -91,3 +76,16 @@ def test_names_and_errors(sql: SessionClient) -> None:
     assert sql("SELECT * FROM t_a_idx")[0].startswith("! 42809")
     assert sql("DROP TABLE t") == ["DROP TABLE"]
     assert sql("SHOW INDEXES") == ["name|on|key"]
+
+
+@pytest.mark.parametrize("kind", ["MATERIALIZED VIEW", "VIEW"])
+def test_a_view_that_fails_cannot_be_read_by_its_index_either(sql: SessionClient, kind: str) -> None:
+    sql("CREATE TABLE t (a int, b int)")
+    sql(f"CREATE {kind} q AS SELECT a, a / b AS q FROM t")
+    sql("CREATE INDEX i ON q (a)")
+    sql("INSERT INTO t VALUES (10, 2)")
+    assert sql("SELECT q FROM q WHERE a = 10") == ["q", "5"]
+    sql("INSERT INTO t VALUES (1, 0)")
+    assert sql("SELECT q FROM q WHERE a = 10") == ["! 22012 division by zero"]
+    sql("DELETE FROM t WHERE b = 0")
+    assert sql("SELECT q FROM q WHERE a = 10") == ["q", "5"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.compute.engine.spark.session import Spark, profiles
 from tests.adapter.scripts import SessionClient
 
@@ -34,6 +37,32 @@ def coordinator(tmp_path: Path, spark: SparkSession) -> Iterator[Coordinator]:
     with Coordinator.open(tmp_path, spark=started) as opened:
         assert opened.ready()
         yield opened
+
+
+def test_a_read_that_is_not_wanted_any_more_ends_its_jobs(coordinator: Coordinator, spark: SparkSession) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE t (a int)")
+    sql("INSERT INTO t SELECT g FROM generate_series(1, 3000) g")
+    sql(f"SET {PEEK_ENGINE} = {SPARK}")
+    assert sql("SELECT count(*) FROM t") == ["count", "3000"]
+    endless = "SELECT count(*) FROM t x, t y, t z WHERE x.a * y.a % 7 + z.a % 5 = 3"  # 27 billion rows
+    jobs = spark.sparkContext.statusTracker()
+
+    def cancel() -> None:
+        while not jobs.getActiveJobsIds():
+            time.sleep(0.05)
+        sql.session.cancel()
+
+    canceling = threading.Thread(target=cancel)
+    canceling.start()
+    assert sql(endless) == ["! 57014 canceling statement due to user request"]
+    canceling.join()
+    sql("SET statement_timeout = '3s'")
+    assert sql(endless) == ["! 57014 canceling statement due to statement timeout"]
+    while jobs.getActiveJobsIds():  # what is being canceled takes a moment to be gone
+        time.sleep(0.05)
+    sql("SET statement_timeout = 0")
+    assert sql("SELECT sum(a) FROM t") == ["sum", "4501500"]
 
 
 def test_answers_are_equal(coordinator: Coordinator) -> None:

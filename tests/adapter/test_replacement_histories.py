@@ -32,6 +32,22 @@ DEFINITIONS = (
     "SELECT a.k, count(b.w) AS n FROM a LEFT JOIN b ON a.k = b.k GROUP BY a.k",
     "SELECT k, (12 / v)::bigint AS n FROM a WHERE v <> 0",
 )
+# Columns that a definition may have more, in this order, and their names.
+MORE = ("nullif(k + n, 3) AS x", "CASE WHEN n > 2 THEN 'much' END AS y")
+NAMES = ("k", "n", "x", "y")
+
+
+def with_more(definition: str, width: int) -> str:
+    """The definition with so many columns in all."""
+    if width == 2:
+        return definition
+    return f"SELECT k, n, {', '.join(MORE[: width - 2])} FROM ({definition}) AS q"
+
+
+def seen_as(definition: str, has: int, width: int) -> str:
+    """The rows of a definition that has so many columns, for who sees so many: NULL where there is nothing."""
+    columns = [*NAMES[: min(has, width)], *("NULL" for _ in range(has, width))]
+    return f"SELECT {', '.join(columns)} FROM ({definition}) AS q"
 
 
 def rows(client: SessionClient, query: str) -> list[str]:
@@ -59,6 +75,7 @@ def made(sql: SessionClient, definition: str) -> None:
     keep = "WITH (RETAIN HISTORY FOR '1h')"
     sql(f"CREATE MATERIALIZED VIEW mv {keep} AS {definition}")
     sql(f"CREATE MATERIALIZED VIEW above {keep} AS SELECT count(*) AS c, sum(n) AS s FROM mv")
+    sql(f"CREATE MATERIALIZED VIEW everything {keep} AS SELECT * FROM mv")
     sql("SELECT * FROM above")
 
 
@@ -69,29 +86,32 @@ def test_every_time_is_of_one_definition(tmp_path: Path, long_forms: bool, rng: 
 
 
 def one_history(path: Path, rng: random.Random) -> None:
+    """Definitions come and go, with the same columns, with more, or with those of before again."""
     clock = Clock()
     definition = rng.choice(DEFINITIONS)
     coordinator = open_at(path, clock)
     sql = SessionClient(coordinator)
     made(sql, definition)
     first = coordinator.timeline.upper - 1
-    eras: list[tuple[int, str]] = [(first, definition)]
+    eras: list[tuple[int, str, int]] = [(first, definition, 2)]
     times: list[int] = []
-    subscriber, total = Subscriber(coordinator, "SUBSCRIBE TO mv"), Counter[tuple[Any, ...]]()
-    staged: str | None = None
+    subscriber, seen = Subscriber(coordinator, "SUBSCRIBE TO mv"), 2
+    staged: tuple[str, int] | None = None
     for _ in range(rng.randrange(12, 25)):
         action = rng.random()
         if action < 0.55:
             change(sql, rng)
         elif action < 0.75 and staged is None:
-            staged = rng.choice(DEFINITIONS)
-            answer = sql(f"CREATE MATERIALIZED VIEW r REPLACING mv AS {staged}")
+            had = {width for _, _, width in eras}
+            width = rng.choice([each for each in (2, 2, 3, 4) if each >= eras[-1][2] or each in had])
+            staged = with_more(rng.choice(DEFINITIONS), width), width
+            answer = sql(f"CREATE MATERIALIZED VIEW r REPLACING mv AS {staged[0]}")
             assert answer == ["CREATE MATERIALIZED VIEW"], answer
         elif action < 0.9 and staged is not None:
             answer = sql("ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r")
             assert answer == ["ALTER MATERIALIZED VIEW"], answer
-            eras.append((int(coordinator.catalog.events()[-1].details["applied_at"]), staged))
-            assert rows(sql, "SELECT * FROM mv") == rows(sql, staged)  # at once
+            eras.append((int(coordinator.catalog.events()[-1].details["applied_at"]), *staged))
+            assert rows(sql, "SELECT * FROM mv") == rows(sql, staged[0])  # at once
             staged = None
         elif action < 0.95 and staged is not None:
             assert sql("DROP MATERIALIZED VIEW r") == ["DROP MATERIALIZED VIEW"]
@@ -100,24 +120,32 @@ def one_history(path: Path, rng: random.Random) -> None:
             coordinator.close()
             coordinator = open_at(path, clock)
             sql = SessionClient(coordinator)
-            subscriber, total = Subscriber(coordinator, "SUBSCRIBE TO mv"), Counter()
+            subscriber, seen = Subscriber(coordinator, "SUBSCRIBE TO mv"), eras[-1][2]
         times.append(coordinator.timeline.upper - 1)
     sql("SELECT * FROM mv")
-    for row in subscriber.take():
-        total[tuple(map(str, row[2:]))] += row[1]
-    summed = sorted("|".join(row) for row, count in total.items() for _ in range(count))
-    assert summed == rows(sql, "SELECT * FROM mv"), eras
-    assert min(total.values(), default=0) >= 0
-    around = [at + step for at, _ in eras[1:] for step in (-1, 0, 1)]
+    now, width = eras[-1][1:]
+    assert summed(subscriber) == rows(sql, seen_as(now, width, seen)), eras
+    around = [at + step for at, _, _ in eras[1:] for step in (-1, 0, 1)]
     for time in sorted({*times, *around}):
         if not first <= time < coordinator.timeline.upper:
             continue
-        now = [each for at, each in eras if at <= time][-1]
-        wanted = rows(sql, f"SELECT * FROM ({now}) AS q AS OF {time}")
+        then, has = [era[1:] for era in eras if era[0] <= time][-1]
+        wanted = rows(sql, f"{seen_as(then, has, width)} AS OF {time}")
         assert rows(sql, f"SELECT * FROM mv AS OF {time}") == wanted, (time, eras)
-        wanted = rows(sql, f"SELECT count(*), sum(n) FROM ({now}) AS q AS OF {time}")
+        wanted = rows(sql, f"SELECT k, n FROM ({then}) AS q AS OF {time}")
+        assert rows(sql, f"SELECT * FROM everything AS OF {time}") == wanted, (time, eras)
+        wanted = rows(sql, f"SELECT count(*), sum(n) FROM ({then}) AS q AS OF {time}")
         assert rows(sql, f"SELECT * FROM above AS OF {time}") == wanted, (time, eras)
     coordinator.close()
+
+
+def summed(subscriber: Subscriber) -> list[str]:
+    """What all that a subscription has said comes to, as rows."""
+    total = Counter[tuple[Any, ...]]()
+    for row in subscriber.take():
+        total[tuple("NULL" if each is None else str(each) for each in row[2:])] += row[1]
+    assert min(total.values(), default=0) >= 0
+    return sorted("|".join(row) for row, count in total.items() for _ in range(count))
 
 
 # Crashes
@@ -134,6 +162,14 @@ STATEMENTS = (
     "ALTER MATERIALIZED VIEW mv ROLLBACK REPLACEMENT",
     "ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT mv_rollback",
     "INSERT INTO a VALUES (2, 2)",
+    f"CREATE MATERIALIZED VIEW r REPLACING mv AS {with_more(DEFINITIONS[1], 4)}",
+    "ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r",
+    "INSERT INTO a VALUES (2, 3)",
+    "CREATE MATERIALIZED VIEW wide AS SELECT * FROM mv WHERE y IS NOT NULL",
+    "DROP MATERIALIZED VIEW wide",
+    "ALTER MATERIALIZED VIEW mv ROLLBACK REPLACEMENT",
+    "ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT mv_rollback",
+    "INSERT INTO a VALUES (0, 1)",
 )
 
 
@@ -146,7 +182,9 @@ def dies(name: str) -> None:
 def state(coordinator: Coordinator) -> list[str]:
     sql = SessionClient(coordinator)
     found = sorted(sql("SELECT name, create_sql FROM mz_materialized_views"))
-    for name in ("a", "b", "mv", "above", "r", "mv_rollback"):
+    versions = "SELECT name, version, current, columns FROM mz_internal.mz_materialized_view_versions"
+    found += sorted(sql(f"{versions} AS v JOIN mz_materialized_views AS m ON m.id = v.id"))
+    for name in ("a", "b", "mv", "above", "everything", "r", "wide", "mv_rollback"):
         found += [f"{name}: {line}" for line in sorted(sql(f"SELECT * FROM {name}"))]
     return found
 
@@ -171,7 +209,7 @@ def test_a_crash_at_any_commit(
     tmp_path: Path, point: str, long_forms: bool, seen_states: list[list[str]], rng: random.Random
 ) -> None:
     """The process dies at some commit, of a statement or of a tick: all is as before the statement, or as after."""
-    for hit in range(1, 80) if long_forms else sorted(rng.sample(range(1, 60), 6)):
+    for hit in range(1, 100) if long_forms else sorted(rng.sample(range(1, 85), 6)):
         path = tmp_path / f"crash {hit}"
         coordinator = open_at(path, Clock())
         sql = SessionClient(coordinator)
@@ -202,16 +240,22 @@ def test_a_crash_at_any_commit(
             assert rows(again, f"SELECT * FROM {name}") == rows(again, query or "")
 
 
-def test_under_load_nobody_notices_anything_but_new_rows(coordinator: Coordinator, sql: SessionClient) -> None:
-    """Ten views above, three subscriptions, an index, writers and readers: the view is replaced over and over."""
+def test_under_load_nobody_notices_anything_but_new_rows(
+    coordinator: Coordinator, sql: SessionClient, tmp_path: Path
+) -> None:
+    """Ten views above, three subscriptions, an index, a sink, writers and readers: the view is replaced over and over.
+
+    In between it gets a column more, and has it no longer in the end.
+    """
     sql("CREATE TABLE t (k int, v int)")
     sql("INSERT INTO t VALUES (0, 1), (1, 1)")
     sql("CREATE MATERIALIZED VIEW mv AS SELECT k, sum(v) AS n FROM t GROUP BY k")
     sql("CREATE INDEX i ON mv (k)")
     for number in range(10):
         sql(f"CREATE MATERIALIZED VIEW d{number} AS SELECT k, n + {number} AS n FROM mv WHERE k % 2 = {number % 2}")
+    file = tmp_path / "out.db"
+    assert sql(f"CREATE SINK delivering FROM mv INTO SQLITE (PATH '{file}', TABLE 'out') KEY (k)") == ["CREATE SINK"]
     subscribers = [Subscriber(coordinator, "SUBSCRIBE TO mv") for _ in range(3)]
-    totals = [Counter[tuple[Any, ...]]() for _ in subscribers]
     stop, problems = threading.Event(), []
 
     def write() -> None:
@@ -233,13 +277,14 @@ def test_under_load_nobody_notices_anything_but_new_rows(coordinator: Coordinato
     for thread in threads:
         thread.start()
     try:
-        for factor in range(2, 7):
-            sql(f"CREATE MATERIALIZED VIEW r REPLACING mv AS SELECT k, sum(v * {factor}) AS n FROM t GROUP BY k")
+        for factor in range(2, 8):
+            definition = f"SELECT k, sum(v * {factor}) AS n{', count(*) AS c' * (3 < factor < 7)} FROM t GROUP BY k"
+            sql(f"CREATE MATERIALIZED VIEW r REPLACING mv AS {definition}")
             assert sql("ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r WITH (TIMEOUT '30s')") == [
                 "ALTER MATERIALIZED VIEW"
             ]
             sql("BEGIN")
-            assert rows(sql, "SELECT * FROM mv") == rows(sql, f"SELECT k, sum(v * {factor}) AS n FROM t GROUP BY k")
+            assert rows(sql, "SELECT * FROM mv") == rows(sql, definition)
             sql("COMMIT")
     finally:
         stop.set()
@@ -247,10 +292,9 @@ def test_under_load_nobody_notices_anything_but_new_rows(coordinator: Coordinato
             thread.join()
     assert not problems, problems[:3]
     final = rows(sql, "SELECT * FROM mv")
-    for subscriber, total in zip(subscribers, totals, strict=True):
-        for row in subscriber.take():
-            total[tuple(map(str, row[2:]))] += row[1]
-        assert sorted("|".join(row) for row, count in total.items() for _ in range(count)) == final
+    assert all(summed(subscriber) == final for subscriber in subscribers)
+    delivered(coordinator, "delivering")
+    assert in_sqlite(file, "out")[1] == final
     for number in range(10):
         wanted = rows(sql, f"SELECT k, n + {number} AS n FROM mv WHERE k % 2 = {number % 2}")
         assert rows(sql, f"SELECT * FROM d{number}") == wanted
@@ -269,7 +313,8 @@ def test_a_sink_ends_equal(
         sql = SessionClient(coordinator)
         made(sql, by_key[0])
         assert sql(f"CREATE SINK {table} FROM mv INTO {into} KEY (k)") == ["CREATE SINK"]
-        for definition in (*by_key, by_key[0]):
+        more = [with_more(each, width) for each, width in zip(by_key, (3, 4, 4), strict=False)]
+        for definition in (*by_key, *more, by_key[0]):
             sql(f"CREATE MATERIALIZED VIEW r REPLACING mv AS {definition}")
             for _ in range(3):
                 change(sql, rng)
@@ -277,4 +322,4 @@ def test_a_sink_ends_equal(
             change(sql, rng)
             delivered(coordinator, table)
             found = in_postgres(url, table)[1] if url else in_sqlite(file, table)[1]
-            assert found == rows(sql, "SELECT * FROM mv"), definition
+            assert found == rows(sql, "SELECT k, n FROM mv"), definition

@@ -11,7 +11,12 @@ import pytest
 
 from everview.adapter.coordinator import Coordinator
 from everview.compute import dataflow
+from everview.compute.engine.contract import LargeEngine
+from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark, profiles
+from everview.compute.large_tick import LargeChanges, LargeTick
+from everview.storage import adopt, compaction, stage
+from tests.adapter.delivery import id_of, ok
 from tests.adapter.scripts import SessionClient
 
 if TYPE_CHECKING:
@@ -25,11 +30,27 @@ NEW = "SELECT k, sum(v * 2) AS s, max(v) AS m FROM t WHERE k > 1 GROUP BY k"
 def coordinator(tmp_path: Path, spark: SparkSession) -> Iterator[Coordinator]:
     started: Future[Spark] = Future()
     started.set_result(profiles(spark))
-    with Coordinator.open(tmp_path, spark=started) as opened:
+    with Coordinator.open(tmp_path, spark=started, engine=SparkEngine.of(profiles(spark))) as opened:
         yield opened
 
 
-def test_it_goes_on_in_large_ticks_and_small_ones(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The collections that were written by large ticks."""
+    seen: list[str] = []
+    run = LargeTick.run
+
+    def counted(tick: LargeTick, engine: LargeEngine) -> LargeChanges:
+        seen.append(tick.output)
+        return run(tick, engine)
+
+    monkeypatch.setattr(LargeTick, "run", counted)
+    return seen
+
+
+def test_it_goes_on_in_large_ticks_and_small_ones(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, large: list[str]
+) -> None:
     sql = SessionClient(coordinator)
     sql("CREATE TABLE t (k int, v int)")
     sql("INSERT INTO t SELECT g % 50, g FROM generate_series(1, 2000) g")
@@ -45,3 +66,33 @@ def test_it_goes_on_in_large_ticks_and_small_ones(coordinator: Coordinator, monk
         assert not found[0].startswith("!"), found
         assert found == sql(f"{NEW} ORDER BY k")
         assert sql("SELECT * FROM above") == sql(f"SELECT count(*) AS n, sum(s) AS s FROM ({NEW}) AS q")
+    assert id_of(coordinator, "mv") in large
+
+
+def test_more_columns_and_fewer_again_in_large_ticks_and_small_ones(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, large: list[str]
+) -> None:
+    """Executors read parts of before, which lack columns, and write parts of a definition that has fewer."""
+    for module in (stage, adopt, compaction):
+        monkeypatch.setattr(module, "INLINE_BYTES_MAX", 0)
+    sql = SessionClient(coordinator)
+    old = "SELECT k, sum(v) AS s FROM t GROUP BY k"
+    wide = "SELECT k, sum(v) AS s, nullif(count(*), 40) AS c, min(v)::text AS m FROM t GROUP BY k"
+    ok(sql, "CREATE TABLE t (k int, v int)", "INSERT INTO t SELECT g % 50, g FROM generate_series(1, 2000) g")
+    ok(sql, f"CREATE MATERIALIZED VIEW mv AS {old}", "CREATE MATERIALIZED VIEW above AS SELECT * FROM mv WHERE k > 1")
+    ok(sql, "SELECT * FROM above")
+    for definition, columns in ((wide, "k, s, c, m"), (old, "k, s")):
+        ok(sql, f"CREATE MATERIALIZED VIEW r REPLACING mv AS {definition}")
+        ok(sql, "ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r")
+        large.clear()
+        for rows_min in (dataflow.LARGE_ROWS_MIN, 10):
+            with monkeypatch.context() as patched:
+                patched.setattr(dataflow, "LARGE_ROWS_MIN", rows_min)
+                ok(sql, "INSERT INTO t SELECT g % 60, g FROM generate_series(1, 300) g")
+                for engine in ("local", "spark")[: 1 + (rows_min == 10)]:
+                    ok(sql, f"SET everview_peek_engine = {engine}")
+                    found = ok(sql, "SELECT * FROM mv ORDER BY k")
+                    assert found == ok(sql, f"SELECT {columns} FROM ({definition}) AS q ORDER BY k")
+                    wanted = ok(sql, f"SELECT k, s FROM ({definition}) AS q WHERE k > 1 ORDER BY k")
+                    assert ok(sql, "SELECT * FROM above ORDER BY k") == wanted
+        assert {id_of(coordinator, name) for name in ("mv", "above")} <= set(large)

@@ -9,12 +9,15 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import scramp
 
 from everview.adapter.contract import CopyOut, Done
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.passwords import parse_verifier
 from everview.adapter.session import CoordinatorSession
 from everview.compute.ir.types import INT4, INT8, TEXT, TIMESTAMPTZ, SqlType, array_of
 from everview.compute.sql.errors import SqlError
+from everview.server.pgwire.scram import ScramServer
 from tests.adapter.scripts import SessionClient
 
 
@@ -216,6 +219,18 @@ def test_passwords(coordinator: Coordinator, sql: SessionClient) -> None:
     sql("CREATE ROLE ann PASSWORD 'secret'")
     verifier = coordinator.secret("ann")
     assert verifier is not None and verifier.startswith("SCRAM-SHA-256$4096:") and "secret" not in verifier
+    sql(f"ALTER ROLE ann PASSWORD '{verifier}'")  # as a dump of another server would have it
+    assert coordinator.secret("ann") == verifier
+
+
+def test_passwords_are_prepared_as_clients_prepare_them(coordinator: Coordinator, sql: SessionClient) -> None:
+    sql("CREATE ROLE ann PASSWORD 'pass\u00a0w\u00adord\u2168'")  # a blank of its own, a soft hyphen, a Roman nine
+    verifier = parse_verifier(coordinator.secret("ann") or "")
+    assert verifier is not None
+    client = scramp.ScramClient(["SCRAM-SHA-256"], "ann", "pass wordIX")
+    server = ScramServer(verifier)
+    client.set_server_first(server.first(client.get_client_first().encode()).decode())
+    client.set_server_final(server.final(client.get_client_final().encode()).decode())
 
 
 def test_positions(session: CoordinatorSession) -> None:

@@ -138,6 +138,7 @@ REFUSED = [
     ("FROM t INTO SQLITE (PATH '{file}', TABLE 'o') KEY (id) REDUCE (a BY added)", "22023", "unknown reduction", ""),
     ("FROM t INTO SQLITE (PATH '{file}', TABLE 'o') KEY (id) REDUCE (s BY sum)", "22023", 'field "s" of type text', ""),
     ("FROM t INTO SQLITE (PATH '{file}', TABLE 'o') KEY (id) WITH (SPLITS 0)", "22023", "invalid value for SPLITS", ""),
+    ("FROM t INTO SQLITE (PATH '{file}', TABLE 'o') KEY (id) WITH (SPARK 2)", "22023", "option SPARK requires a", ""),
     ("FROM t INTO SQLITE (PATH '{file}', TABLE 'o') KEYS (id)", "42601", 'syntax error at or near "KEYS"', ""),
     ("FROM t INTO POSTGRES (CONNECTION 'postgresql://u:hunter2@127.0.0.1:1/d', TABLE 'o') KEY (id)", "08006", "", ""),
 ]

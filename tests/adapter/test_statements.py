@@ -58,7 +58,7 @@ def test_any_statement_is_parsed_or_refused(text: str) -> None:
     [
         ("select 1 as of 5", nodes.Query("select 1", nodes.AsOf(" " * 15 + "5"))),
         ("begin isolation level serializable read only", nodes.Begin("serializable", True)),
-        ("START TRANSACTION", nodes.Begin()),
+        ("START TRANSACTION", nodes.Begin(tag="START TRANSACTION")),
         ("end", nodes.End(True)),
         ("abort", nodes.End(False)),
         ("set a.b = 'x'", nodes.Set("a.b", "x")),
@@ -132,3 +132,14 @@ def test_errors_say_where(text: str, near: str | None) -> None:
     else:
         assert caught.value.message == f'syntax error at or near "{near}"'
         assert caught.value.position == text.rindex(near) + 1
+
+
+@pytest.mark.parametrize("text", ["BEGIN;", " COMMIT ; ", "SHOW x -- ;\n;", "SELECT 1;", ";", ""])
+def test_a_semicolon_may_end_a_statement(text: str) -> None:
+    assert parse(text) == parse(text.rstrip().removesuffix(";"))
+
+
+def test_one_statement_at_a_time() -> None:
+    assert parse("SET application_name = ';'") == nodes.Set("application_name", ";")
+    with pytest.raises(SqlError, match="multiple commands"):
+        parse("BEGIN; COMMIT")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -132,6 +134,65 @@ def test_concurrent_writes_share_durable_steps(coordinator: Coordinator, sql: Se
     assert not errors
     assert sql("SELECT count(*), count(DISTINCT a) FROM t") == ["count|count", f"{writers * rounds}|{writers * rounds}"]
     assert coordinator.environment.commits - before <= writers * rounds
+
+
+def wait_for(ready: Callable[[], bool]) -> None:
+    late = time.monotonic() + 60
+    while not ready():
+        assert time.monotonic() < late
+        time.sleep(0.002)
+
+
+def test_all_who_wait_share_one_durable_step(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    one = pa.table({"c0": [1], "_diff": pa.array([1], pa.int64())})
+    times: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: times.append(world.timeline.write({"u1": one}, {"u1": world.writer})))
+        for _ in range(12)
+    ]
+    with world.timeline.exclusive():
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: len(world.timeline._queue) == len(threads))
+        before = world.environment.commits
+    for thread in threads:
+        thread.join()
+    assert len(times) == len(threads) and len(set(times)) == 1
+    assert world.environment.commits == before + 1
+
+
+@pytest.mark.parametrize("canceled", [0, 1])
+def test_who_no_longer_waits_writes_nothing_and_holds_up_nobody(tmp_path: Path, canceled: int) -> None:
+    """Whether it would have led the others or not."""
+    world = World(tmp_path)
+    one = pa.table({"c0": [1], "_diff": pa.array([1], pa.int64())})
+    results: dict[int, object] = {}
+    late = threading.Event()
+
+    def write(number: int) -> None:
+        def interrupt() -> None:
+            if number == canceled and late.is_set():
+                raise TimeoutError
+
+        try:
+            results[number] = world.timeline.write({"u1": one}, {"u1": world.writer}, interrupt)
+        except TimeoutError as error:
+            results[number] = error
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    with world.timeline.exclusive():
+        for number, thread in enumerate(threads):
+            thread.start()
+            wait_for(lambda count=number + 1: len(world.timeline._queue) == count)  # type: ignore[misc]
+        late.set()
+        wait_for(lambda: canceled in results)
+    for thread in threads:
+        thread.join(60)
+    assert isinstance(results.pop(canceled), TimeoutError)
+    assert len(results) == 2 and all(isinstance(each, int) for each in results.values())
+    assert world.read()[1] == 2
+    assert isinstance(world.timeline.write({"u1": one}, {"u1": world.writer}), int)
 
 
 def test_an_invalid_write_fails_alone(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from everview.cdc.codec.contract import codec_for
@@ -15,9 +16,11 @@ from everview.cdc.contract import GAP, MISSING, Progress, Updates
 from everview.cdc.errors import InvalidUse
 from everview.cdc.files import Folder, FolderInlet, FolderOutlet
 from everview.cdc.mangle import mangle
+from everview.cdc.rows import table_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import Sink, covered_by
 from everview.cdc.source import Source
+from everview.storage.contract import Extend, UpdateAndDowngrade
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
 from tests.cdc.shards import COLUMNS, Writing, contents, expected
@@ -84,6 +87,38 @@ def test_a_sink_that_starts_later_writes_a_snapshot(writing: Writing, reading: E
     drain(source)
     assert contents(reading, "copy", 11) == Counter()
     check_copy(reading, 20, start=12)
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_a_stream_keeps_the_columns_that_it_began_with(
+    writing: Writing, reading: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: bool
+) -> None:
+    """The shard gets one more, and rows that change only there: the stream says each thing once, or not at all."""
+    monkeypatch.setattr("everview.storage.reading.PASS_BYTES", 100)  # many passes
+    sink = Sink.create(writing.environment, "out", writing.reader, outlet(tmp_path / "stream"))
+    writing.advance(10)
+    if not snapshot:  # else the first that is written is written when the column is there
+        sink.step()
+    wider = pa.schema([*COLUMNS, ("more", pa.int32())])
+    more = []
+    for row, count in expected(9).items():
+        more += [((*row, None), 10, -count), ((*row, 1), 10, 1), *([((*row, 2), 10, count - 1)] if count > 1 else [])]
+    more += [((-7, "new", 1), 10, 1), ((-7, "new", 2), 10, 1)]
+    extended = Extend(writing.writer, wider)
+    _, writing.writer = writing.environment.commit(
+        extended, UpdateAndDowngrade(writing.writer, table_of(more, wider), Antichain(11))
+    )
+    before = sink.status.updates_total
+    sink = Sink.resume(writing.environment, "out", outlet(tmp_path / "stream"))
+    sink.step()
+    if not snapshot:
+        assert sink.status.updates_total == before + 1
+    source, _ = Source.create(reading, "in", "copy", inlet(tmp_path / "stream"), SCHEMA)
+    drain(source)
+    for as_of in range(10):
+        assert contents(reading, "copy", as_of) == expected(as_of), as_of
+    assert contents(reading, "copy", 10) == expected(9) + Counter({(-7, "new"): 2})
+    assert (source.status.open_updates, source.status.stalls) == (0, ())
 
 
 def test_the_end_of_a_shard_is_the_end_of_the_stream(writing: Writing, reading: Environment, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from everview.cdc.rows import rows_of, table_of, updates_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import Sink
 from everview.cdc.source import Source
+from everview.storage.contract import Extend, UpdateAndDowngrade
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
 from tests.cdc import values
@@ -142,6 +143,17 @@ def test_a_shard_goes_through_executors_and_comes_back(
             assert contents(reading, "copy", as_of) == contents(writing, "view", as_of)
         with reading.contents("copy", 6) as selection:
             assert len(rows_of(selection.contents())) == 5_001
+        # The shard gets a column more, and rows that change only there: of that the stream says nothing.
+        same = [row for row, _, _ in rows[15_000:16_000]]
+        more = [((*row, None), 7, -1) for row in same] + [((*row, 1), 7, 1) for row in same] + [((-5, "new", 2), 7, 1)]
+        wider = pa.schema([*COLUMNS, ("more", pa.int32())])
+        writing.commit(Extend(write, wider), UpdateAndDowngrade(write, table_of(more, wider), Antichain(8)))
+        before = sink.status.updates_total
+        sink.step()
+        assert sink.status.updates_total == before + 1
+        while source.poll():
+            pass
+        assert contents(reading, "copy", 7) == contents(reading, "copy", 6) + Counter({(-5, "new"): 1})
 
 
 def test_what_is_open_after_a_pile_is_read_again(spark: SparkSession, tmp_path: Path) -> None:

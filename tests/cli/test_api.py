@@ -126,6 +126,10 @@ def test_frames(tmp_path: Path, spark: SparkSession) -> None:
         assert db.frame("t", as_of=then).count() == 3
         assert [tuple(row) for row in db.frame("m").collect()] == [(None, 1)]
         assert {row.v for row in db.sql("SELECT v FROM m")} == {None}
+        for more, rows in ((", 7 AS x", [(None, 1, 7)]), ("", [(None, 1)])):  # a column more, and not any longer
+            db.sql(f"CREATE MATERIALIZED VIEW r REPLACING m AS SELECT v, count(*) AS n{more} FROM t GROUP BY v")
+            db.sql("ALTER MATERIALIZED VIEW m APPLY REPLACEMENT r")
+            assert [tuple(row) for row in db.frame("m").collect()] == rows
         db.sql("CREATE VIEW w AS SELECT 1")
         for name, message in (("nope", "does not exist"), ("w", "nothing is stored"), ("t.", "is no name")):
             with pytest.raises(everview.SqlError, match=message):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from everview.adapter.catalog.items import Item
 from everview.adapter.errors import OBJECT_NOT_READY, UNDEFINED_OBJECT, sql_error
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.versions import history
 from everview.compute.handover import Handover, handover_time
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Command, Drop
@@ -121,6 +122,7 @@ class Applying:
         coordinator, old, new = self._coordinator, self._target.id, self._item.id
         items = coordinator.catalog.state.items
         target, item = items[old], items[new]
+        coordinator.replacements.check_columns(target, item.name, item.columns)  # who uses which may have changed
         coordinator.maintenance.stop(old)
         coordinator.maintenance.stop(new)
         applied: list[int] = []
@@ -133,9 +135,11 @@ class Applying:
                 target,
                 query=item.query,
                 depends=item.depends,
+                pins=item.pins,
                 columns=item.columns,
                 version=version,
-                before=target.query,
+                current=new,
+                history=history(coordinator.catalog.state, target),
             )
             details = {"rows_added": str(handover.rows_added), "rows_removed": str(handover.rows_removed)}
             details |= {"replacement": item.name, "replacement_id": new, "version": str(version)}
@@ -155,6 +159,8 @@ class Applying:
         if not applied:
             return None
         coordinator.replacements.gone(new)
+        if item.types != target.types:
+            coordinator.serve_again(coordinator.catalog.state.items[old])
         self._environment.wake()
         return applied[0]
 

@@ -39,6 +39,7 @@ from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.spark.session import Spark, start_in_background
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Scalar
+from everview.compute.ir.types import SqlType
 from everview.compute.sql.errors import SqlError
 from everview.sources.generator.feeder import Feeder
 from everview.storage.contract import Command, Drop, Frontiers, GlobalId
@@ -223,6 +224,18 @@ class Coordinator:
         collection = item.id if item.reader is not None else on.id
         self.indexes.add(item.id, ServedIndex(self.environment, collection, keys, on.types))
 
+    def serve_again(self, on: Item) -> None:
+        """The columns of a view have changed: its indexes are to have them too."""
+        catalog, around = self.catalog.state, self.stored_surroundings()
+        for item in catalog.indexes_on(on.id):
+            keys = self.planner.keys(catalog, on, item.keys, around)
+            self.indexes.remove(item.id)
+            self.serve(item, on, keys)
+
+    def stored_surroundings(self) -> Surroundings:
+        """What stored queries are surrounded by, in which all names are in full."""
+        return Surroundings(self.catalog.state, "everview", "everview", ("public",))
+
     def feed(self, item: Item) -> None:
         """Begin to feed a source."""
         if item.source.get("kind") == "subsource":
@@ -323,6 +336,15 @@ class Coordinator:
         """Who is subscribed to what."""
         return list(self._subscriptions.values())
 
+    def key_types(self, item: Item) -> tuple[SqlType, ...]:
+        """The types of an index's keys."""
+        return self.indexes.key_types(item.id)
+
+    def stored_bytes(self, id: GlobalId) -> int:
+        """The bytes that are stored for an item: its collection, and what it is maintained with."""
+        served = [each for each in self.environment.ids() if each == id or each.startswith(f"{id}.")]
+        return sum(batch.size_bytes for each in served for batch in self.environment.shard(each).batches.values())
+
     def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
         """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
         keepers = self.maintenance.keepers()
@@ -341,18 +363,15 @@ class Coordinator:
 
     def _resume(self) -> None:
         """Put everything back as the last process left it."""
-        catalog = self.catalog.state
-        around = Surroundings(catalog, "everview", "everview", ("public",))
+        catalog, around = self.catalog.state, self.stored_surroundings()
         for item in catalog.items.values():
             if item.kind == "materialized view":
-                assert item.query is not None
-                self.maintenance.resume(item.id, self.planner.maintained(item.query, len(item.columns), around))
+                self.maintenance.resume(item.id, self.planner.maintained(item, around))
             elif item.kind == "index":
                 assert item.on is not None
                 on = catalog.items[item.on]
                 if item.reader is not None:
-                    assert on.query is not None
-                    self.maintenance.resume(item.id, self.planner.maintained(on.query, len(on.columns), around))
+                    self.maintenance.resume(item.id, self.planner.maintained(on, around))
                 self.serve(item, on, self.planner.keys(catalog, on, item.keys, around))
         self._remove_leftovers()
         for item in catalog.items.values():

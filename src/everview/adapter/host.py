@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system import functions as system
+from everview.adapter.system.table_functions import table_functions
+from everview.compute.functions.table import TableFunction
 from everview.compute.functions.temporal import now
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import (
@@ -16,6 +18,7 @@ from everview.compute.ir.types import (
     DATE,
     INT4,
     INT8,
+    PG_OID,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -70,12 +73,16 @@ class SessionHost:
             return own(self._surroundings, [settled(arg) for arg in args], position)
         return system.call(name, args, position)
 
+    def table_functions(self, name: str) -> Sequence[TableFunction]:
+        """The overloads of a table function of the system."""
+        return table_functions(name)
+
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:
         """A cast to a kind of object: text is the object's name, a number is its id."""
         if isinstance(value, Literal) and value.type.kind in (Kind.UNKNOWN, Kind.TEXT) and kind != "regproc":
             return self._named(value, kind, position)
         if kind == "oid":
-            return coerce(value, INT8, "explicit", position)
+            return coerce(value, PG_OID, "explicit", position)
         if settled(value).type.kind in (Kind.TEXT, Kind.VARCHAR):
             found = system.call(f"to_{kind}", [value], position)
         else:
@@ -138,8 +145,8 @@ def _time_of_day(around: Surroundings) -> int:
 
 
 def _setting(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
-    if not args or not isinstance(args[0], Literal):
-        raise SqlError("0A000", "current_setting needs a literal name", position=position)
+    if not args or not isinstance(args[0], Literal) or args[0].value is None:  # a parameter, while it has no value
+        return system.call("current_setting", args, position)
     name = str(args[0].value).lower()
     value = around.settings.get(name)
     if value is None and not (len(args) > 1 and isinstance(args[1], Literal) and args[1].value):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from everview.adapter.errors import ADMIN_SHUTDOWN, canceled
 from everview.compute.sql.errors import SqlError
+from everview.errors import EverviewError
 from everview.storage.environment import Environment
 
+CANCEL_AGAIN_S = 0.2
 POLL_S = 0.5  # a backstop: every change that anyone waits for wakes those who wait
 
 
@@ -68,6 +71,31 @@ class Interrupts:
             raise canceled()
         if self._late:
             raise canceled("statement timeout")
+
+    @contextmanager
+    def watching(self, cancel: Callable[[], None]) -> Iterator[None]:
+        """While inside, `cancel` is called once the statement is to end, and again until it has; then raises."""
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.is_set():
+                left = POLL_S if self._deadline is None else min(POLL_S, self._deadline - time.monotonic())
+                self._environment.wait(lambda: self.due or over.is_set(), max(left, 0))
+                if self.due and not over.is_set():
+                    cancel()
+                    over.wait(CANCEL_AGAIN_S)
+
+        watcher = threading.Thread(target=watch, name="everview-cancel", daemon=True)
+        watcher.start()
+        try:
+            yield
+        except EverviewError:
+            self.check()  # it is over because it was to end
+            raise
+        finally:
+            over.set()
+            self._environment.wake()
+            watcher.join()
 
     def wait(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """Block until `ready` holds; raise if the statement is to end before; false when the time is over."""

@@ -1,13 +1,13 @@
 """Peeks: a plan evaluated at one time over stored collections and relations of the system, in the order asked for.
 
-Small inputs are evaluated in this process, large ones on Spark: the size decides, and the answer is the same. Rows of a
-look-up that an index serves are taken from the index, whatever the size of its relation.
+Small inputs are evaluated in this process, large ones on Spark: the size decides, or the session's setting, and the
+answer is the same. Rows of a look-up that an index serves are taken from the index, whatever the size of its relation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,11 +15,13 @@ import pyarrow as pa
 
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.planner import Bound, at_time, system_relation
+from everview.adapter.settings import AUTO, LOCAL, PEEK_ENGINE, SPARK
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.functions import looking_into
 from everview.adapter.system.relation import Live, View
 from everview.adapter.system.relations import BY_ID
 from everview.compute.dataflow import errors_id, is_awake
+from everview.compute.engine.cancel import Cancellation, cancelable
 from everview.compute.engine.contract import Batch, Engine, EvaluationFailed, NotSupported, Parts
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Row, Rows, plain, rows_of
@@ -41,6 +43,7 @@ from everview.timely.consolidate import DIFF, data_names
 # Up to so many updates in all inputs together a plan is evaluated here; beyond, a Spark job pays.
 LOCAL_UPDATES_MAX = 50_000
 RESULT_ROWS_MAX = 5_000_000
+_HINT = f"SET {PEEK_ENGINE} = {AUTO}"
 
 
 class Lookups(Protocol):
@@ -93,29 +96,48 @@ class Peeks:
         with as_sql_errors(), looking_into(around), ExitStack() as stack:
             plan = at_time(relation, time)
             plan = plan if optimized else optimize(plan)
-            plan, found = self._lookups.rewrite(plan, time)
-            gets = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
-            selections = {
-                id: stack.enter_context(self._environment.contents(id, time))
-                for id in gets
-                if id not in BY_ID and id not in found and not _is_bound(plan, id)
-            }
-            for id in selections:
+            gets = _read_by(plan)
+            for id in gets - BY_ID.keys():  # those that an index serves too: what it has are the rows without errors
                 self.check_errors(id, time)
+            plan, found = self._lookups.rewrite(plan, time)
+            if found:
+                gets = _read_by(plan) - found.keys()
+            selections = {
+                id: stack.enter_context(self._environment.contents(id, time)) for id in gets if id not in BY_ID
+            }
             system = {id: self._system_rows(id, around) for id in gets if id in BY_ID}
             small = {**found, **system}
-            if sum(each.rows_max for each in selections.values()) > self._local_updates_max:
-                engine = self._spark()
-                if engine is not None:
-                    try:
-                        return _on_spark(engine, plan, selections, small)
-                    except EvaluationFailed as failed:
-                        if failed.sqlstate is not None:
-                            raise SqlError(failed.sqlstate, failed.message) from failed
-                        # Which row failed, and how, only an evaluation here can tell.
-                    except NotSupported:
-                        pass  # some function has no rendering in Spark SQL: it takes longer here, and is answered
-            return _locally(plan, selections, small)
+            engine = self._engine_for(selections.values(), around)
+            if engine is None:
+                return _locally(plan, selections, small)
+            forced = around.settings.get(PEEK_ENGINE) == SPARK
+            try:
+                with _ended_with_the_statement(around):
+                    return _on_spark(engine, plan, selections, small)
+            except EvaluationFailed as failed:
+                if failed.sqlstate is not None:
+                    raise SqlError(failed.sqlstate, failed.message) from failed
+                # Which row failed, and how, only an evaluation here can tell.
+                rows = _locally(plan, selections, small)
+                if forced:
+                    raise SqlError("XX000", "internal error: only Spark fails at this query", hint=_HINT) from failed
+                return rows
+            except NotSupported as error:
+                if forced:
+                    raise SqlError("0A000", "Spark cannot compute this query", detail=str(error), hint=_HINT) from error
+                # Some function has no rendering in Spark SQL: it takes longer here, and is answered.
+                return _locally(plan, selections, small)
+
+    def _engine_for(self, inputs: Iterable[Selection], around: Surroundings) -> Engine | None:
+        """Spark, if the session asks for it or the inputs are large; None is to compute it here."""
+        wanted = around.settings.get(PEEK_ENGINE, AUTO)
+        small = sum(each.rows_max for each in inputs) <= self._local_updates_max
+        if wanted == LOCAL or (wanted == AUTO and small):
+            return None
+        engine = self._spark()
+        if engine is None and wanted == SPARK:
+            raise SqlError("55000", "this environment is open without Spark", hint=_HINT)
+        return engine
 
     def check_errors(self, id: GlobalId, time: int, upper: int | None = None) -> None:
         """Raise if the view cannot be read at a time, or up to `upper`: some row of it could not be computed."""
@@ -139,18 +161,35 @@ class Peeks:
         return rows_of(((row, 1) for row in rows), relation.types)
 
 
-def _is_bound(plan: Relation, id: str) -> bool:
-    return any(isinstance(each, ir.Let) and each.id == id for each in ir.walk(plan))
+def _read_by(plan: Relation) -> set[str]:
+    """The relations that a plan reads, without those that it defines itself."""
+    parts = list(ir.walk(plan))
+    gets = {each.id for each in parts if isinstance(each, ir.Get)}
+    return gets - {each.id for each in parts if isinstance(each, ir.Let | ir.Recursive)}
 
 
 def _locally(plan: Relation, selections: Mapping[GlobalId, Selection], small: Mapping[str, Rows]) -> Rows:
     schemas = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
-    stored = {id: rows_from_arrow(each.contents(), schemas[id]) for id, each in selections.items()}
+    stored = {}
+    for id, each in selections.items():
+        contents = each.contents(each.first_columns(len(schemas[id])))
+        stored[id] = rows_from_arrow(contents, schemas[id])
     result = evaluate(plan, {**stored, **small})
     if result.errors:
         state, message = min(result.errors)
         raise SqlError(state, message)
     return result.rows
+
+
+@contextmanager
+def _ended_with_the_statement(around: Surroundings) -> Iterator[None]:
+    """While inside, jobs of Spark end when the statement is canceled or takes too long."""
+    if around.watching is None:
+        yield
+        return
+    wish = Cancellation()
+    with around.watching(wish.ask), cancelable(wish):
+        yield
 
 
 def _on_spark(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Item, oid_of
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import WRONG_OBJECT_TYPE
 from everview.adapter.host import SessionHost
 from everview.adapter.surroundings import Surroundings
-from everview.adapter.system.functions import looking_into
+from everview.adapter.system.functions import looking_into, system_oid
 from everview.adapter.system.relation import SystemRelation
 from everview.adapter.system.relations import BY_ID, RELATIONS
 from everview.adapter.templates import TemplateHost, Templates, filled
@@ -22,8 +23,9 @@ from everview.compute.functions.temporal import MZ_NOW
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import all_scalars, map_scalars
 from everview.compute.ir.relation import Relation
-from everview.compute.ir.scalar import Call, Literal, Scalar, substitute, transform, walk
+from everview.compute.ir.scalar import Call, Literal, Scalar, columns_of, substitute, transform, walk
 from everview.compute.ir.types import MZ_TIMESTAMP
+from everview.compute.optimize.demand import columns_read
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql import query as sql
 from everview.compute.sql.dml import Change, Target, bind_change
@@ -33,6 +35,8 @@ from everview.compute.sql.query import Plan
 from everview.compute.sql.references import quoted
 from everview.compute.sql.scope import Collection
 from everview.storage.contract import GlobalId
+
+Pins: TypeAlias = Mapping[GlobalId, GlobalId]
 
 VIEWS_CACHED_MAX = 1_000
 VIEW_DEPTH_MAX = 64
@@ -50,6 +54,11 @@ class Bound:
     optimized: bool = False
 
     @property
+    def recursive(self) -> bool:
+        """Whether it cannot be maintained because it refers to itself."""
+        return any(isinstance(each, ir.Recursive) for each in ir.walk(self.plan.relation))
+
+    @property
     def needs_time(self) -> bool:
         """Whether it speaks of its own time."""
         return speaks_of_time(self.plan.relation)
@@ -61,6 +70,7 @@ class Names:
 
     around: Surroundings
     used: set[GlobalId] = field(default_factory=set)
+    pins: Pins | None = None  # of a stored query; others see views as they are now
 
     def find(self, path: Sequence[str]) -> Collection | None:
         """The relation that a name means; on the search path, the system's come first."""
@@ -68,7 +78,7 @@ class Names:
         first = next((name for name in places if self._in(name, path[-1])), "")
         system = RELATIONS.get((first, path[-1]))
         if system is not None:
-            return Collection(system.id, system.names, system.types)
+            return Collection(system.id, system.names, system.types, system_oid(first, path[-1]))
         item = self.around.find(path)
         if item is None:
             return None
@@ -79,7 +89,9 @@ class Names:
             hint = "read the tables of the source: SHOW SOURCES lists them"
             raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" has no rows of its own', hint=hint)
         self.used.add(item.id)
-        return Collection(item.id, item.names, item.types)
+        if self.pins is not None:
+            item = item.at_version(self.pins.get(item.id, item.id))
+        return Collection(item.id, item.names, item.types, oid_of(item.id))
 
     def _in(self, schema: str, name: str) -> bool:
         return (schema, name) in RELATIONS or self.around.find([schema, name]) is not None
@@ -100,11 +112,17 @@ class Planner:
         self._changes: Templates[tuple[Change, Bound]] = Templates()
 
     def query(
-        self, text: str, around: Surroundings, host: SessionHost | None = None, *, indexed: bool = False
+        self,
+        text: str,
+        around: Surroundings,
+        host: SessionHost | None = None,
+        *,
+        indexed: bool = False,
+        pins: Pins | None = None,
     ) -> Bound:
-        """A query; `indexed` lets it read views from their indexes."""
+        """A query; `indexed` lets it read views from their indexes, and `pins` are those of a query that is stored."""
         host = host or SessionHost(around)
-        names = Names(around)
+        names = Names(around, pins=pins)
         with _binding(host, around):
             plan = sql.plan(text, names)
         if indexed:
@@ -140,12 +158,7 @@ class Planner:
         key = self._changes.key(text, around, values)
         known, template = self._changes.get(key)
         if not known and key is not None:
-            try:
-                template = self.change(text, around, TemplateHost(around, [value.type for value in values]))
-            except SqlError:
-                template = None
-            if template is not None and template[1].asked:
-                template = None
+            template = self._change_template(text, around, values)
             self._changes.put(key, template)
         if template is None:
             return self.change(text, around, SessionHost(around, values=values))
@@ -156,6 +169,20 @@ class Planner:
             returning = replace(returning, relation=filled(returning.relation, values))
         change = replace(change, relation=relation, returning=returning)
         return change, replace(bound, plan=replace(bound.plan, relation=relation))
+
+    def _change_template(
+        self, text: str, around: Surroundings, values: Sequence[Literal]
+    ) -> tuple[Change, Bound] | None:
+        try:
+            change, bound = self.change(text, around, TemplateHost(around, [value.type for value in values]))
+        except SqlError:
+            return None
+        if bound.asked:
+            return None
+        with looking_into(around):
+            relation = optimize(change.relation)
+        bound = replace(bound, plan=replace(bound.plan, relation=relation), optimized=True)
+        return replace(change, relation=relation), bound
 
     def change(self, text: str, around: Surroundings, host: SessionHost | None = None) -> tuple[Change, Bound]:
         """An INSERT, UPDATE or DELETE: what it changes, and what it reads."""
@@ -180,10 +207,22 @@ class Planner:
                 return bound.returning, given
             return sql.plan(text, names), given
 
-    def maintained(self, query: str, width: int, around: Surroundings) -> Relation:
-        """The plan that is maintained for a stored query; indexes play no part in it."""
-        bound = self.query(query, around)
-        return optimize(ir.Project(bound.plan.relation, tuple(range(width))))
+    def maintained(self, item: Item, around: Surroundings) -> Relation:
+        """The plan that is maintained for the query of an item; indexes play no part in it."""
+        assert item.query is not None
+        bound = self.query(item.query, around, pins=item.pins)
+        return optimize(ir.Project(bound.plan.relation, tuple(range(len(item.columns)))))
+
+    def columns_read(self, item: Item, of: Item, around: Surroundings) -> set[int]:
+        """The columns of a view that an item, which names it, needs."""
+        seen = of.at_version(item.pins.get(of.id, of.id))
+        if item.kind == "index":
+            return set().union(*map(columns_of, self.keys(around.catalog, of, item.keys, around)))
+        if item.query is None:
+            return set(range(len(seen.columns)))
+        with _binding(SessionHost(around, stored=True), around):
+            plan = sql.plan(item.query, Names(around, pins=item.pins))
+        return columns_read(ir.Project(plan.relation, tuple(range(len(item.columns)))), of.id)
 
     def keys(self, catalog: Catalog, on: Item, texts: Sequence[str], around: Surroundings) -> tuple[Scalar, ...]:
         """The key expressions of an index, over the columns of its relation."""
@@ -199,7 +238,7 @@ class Planner:
 
     def _bound(self, plan: Plan, names: Names, host: SessionHost, depth: int = 0) -> Bound:
         asked = set(host.asked)
-        relation = self._inlined(plan.relation, names.around, asked, depth)
+        relation = _one_width(self._inlined(plan.relation, names.around, asked, depth))
         gets = {each.id for each in ir.walk(relation) if isinstance(each, ir.Get)}
         system = frozenset(id for id in gets if id in BY_ID)
         stored = frozenset(id for id in gets if id in names.around.catalog.items)
@@ -230,7 +269,7 @@ class Planner:
                 return self._views[key]
         assert item.query is not None
         host = SessionHost(around, stored=True)
-        names = Names(around)
+        names = Names(around, pins=item.pins)
         with _binding(host, around):
             plan = sql.plan(item.query, names)
         bound = self._bound(plan, names, host, depth)
@@ -254,6 +293,23 @@ class Planner:
             return replace(part, id=new[part.id]) if isinstance(part, ir.Let) else part
 
         return ir.transform(relation, look)
+
+
+def _one_width(relation: Relation) -> Relation:
+    """The plan with one schema for each collection: views that it names may know fewer columns than it does itself."""
+    bound = {each.id for each in ir.walk(relation) if isinstance(each, ir.Let)}
+    widest: dict[str, ir.Get] = {}
+    for each in ir.walk(relation):
+        if isinstance(each, ir.Get) and each.id not in bound:
+            other = widest.setdefault(each.id, each)
+            widest[each.id] = max(other, each, key=lambda get: len(get.schema))
+
+    def look(part: Relation) -> Relation:
+        if not isinstance(part, ir.Get) or part.id not in widest or part.schema == widest[part.id].schema:
+            return part
+        return ir.Project(widest[part.id], tuple(range(len(part.schema))))
+
+    return ir.transform(relation, look)
 
 
 @contextmanager

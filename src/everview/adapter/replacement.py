@@ -7,15 +7,17 @@ target; `applying.py` is how it takes the target's place.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import structlog
 
 from everview.adapter.applying import Applying
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import ColumnInfo, Item
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.system.relation import StagedChange
+from everview.adapter.versions import check_columns
 from everview.compute.difference import Difference, counts
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
@@ -62,6 +64,15 @@ class Replacements:
         except StorageError:
             return None  # not hydrated yet, or dropped a moment ago
         return StagedChange(*counts(table), int(table.nbytes))
+
+    def check_columns(self, target: Item, name: str, columns: Sequence[ColumnInfo]) -> None:
+        """Raise unless a definition with these columns can follow the target's."""
+        around = self._coordinator.stored_surroundings()
+        planner = self._coordinator.planner
+        with as_sql_errors():
+            check_columns(
+                around.catalog, target, name, columns, lambda item, of: planner.columns_read(item, of, around)
+            )
 
     def gone(self, id: GlobalId) -> None:
         """A replacement was applied or dropped."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from everview.compute.engine.local.arrow import rows_from_arrow
-from everview.compute.engine.local.collection import Row, Rows, canonical
+from everview.compute.engine.local.collection import Row, Rows, add, canonical
 from everview.compute.engine.local.scalars import compile_row
 from everview.compute.functions.contract import Failure
 from everview.compute.ir import relation as ir
@@ -61,6 +61,11 @@ class ServedIndex:
                         found[row] = count
             return found
 
+    @property
+    def width(self) -> int:
+        """How many columns its rows have."""
+        return len(self._types)
+
     def key(self, values: Sequence[object]) -> Row:
         """Values as they are kept."""
         settled = zip(self._canonical, values, strict=True)
@@ -86,7 +91,8 @@ class ServedIndex:
 
     def _load(self, time: int) -> None:
         with self._environment.contents(self.id, time) as selection:
-            rows = rows_from_arrow(selection.contents(), self._types)
+            contents = selection.contents(selection.first_columns(len(self._types)))
+            rows = rows_from_arrow(contents, self._types)
         self._entries, self.rows = {}, 0
         for row, diff in rows.items():
             self._add(row, time, diff)
@@ -95,7 +101,7 @@ class ServedIndex:
     def _read_to(self, upper: int) -> None:
         try:
             with self._environment.changes(self.id, self._upper, upper) as selection:
-                changes = selection.changes()
+                changes = selection.changes(selection.first_columns(len(self._types)))
         except NotReadable:  # the past was forgotten before it was read
             self._load(upper - 1)
             return
@@ -169,6 +175,11 @@ class IndexLookups:
             except StorageError:
                 continue  # its collection was dropped a moment ago
 
+    def key_types(self, item: GlobalId) -> tuple[SqlType, ...]:
+        """The types of an index's keys; none if it is not served any more."""
+        index = self._by_item.get(item)
+        return () if index is None else tuple(key.type for key in index.keys)
+
     def sizes(self) -> Mapping[GlobalId, int]:
         """How many rows each index has in memory."""
         return {item: index.rows for item, index in list(self._by_item.items())}
@@ -182,7 +193,7 @@ class IndexLookups:
         def look(part: Relation) -> Relation:
             match part:
                 case ir.Filter(ir.Get(id, schema), predicates):
-                    rows = self._lookup(id, predicates, time)
+                    rows = self._lookup(id, len(schema), predicates, time)
                     if rows is None:
                         return part
                     name = f"{id} look-up {next(self._numbers)}"
@@ -198,8 +209,9 @@ class IndexLookups:
         used = []
         for part in ir.walk(plan):
             match part:
-                case ir.Filter(ir.Get(id), predicates):
-                    index = next((each for each in self._of(id) if _wanted(each, predicates) is not None), None)
+                case ir.Filter(ir.Get(id, schema), predicates):
+                    wide = [each for each in self._of(id) if each.width >= len(schema)]
+                    index = next((each for each in wide if _wanted(each, predicates) is not None), None)
                     used += [item for item, each in self._by_item.items() if each is index]
                 case _:
                     pass
@@ -208,14 +220,22 @@ class IndexLookups:
     def _of(self, id: GlobalId) -> list[ServedIndex]:
         return self._by_collection.get(id, [])
 
-    def _lookup(self, id: GlobalId, predicates: Sequence[Scalar], time: int) -> Rows | None:
+    def _lookup(self, id: GlobalId, width: int, predicates: Sequence[Scalar], time: int) -> Rows | None:
+        """Rows of the first `width` columns: a view may have got more since the plan was made, or since the index."""
         for index in self._of(id):
-            keys = _wanted(index, predicates)
+            keys = _wanted(index, predicates) if index.width >= width else None
             if keys is not None:
                 rows = index.lookup([index.key(values) for values in keys], time)
                 if rows is not None:
-                    return rows
+                    return rows if index.width == width else _narrowed(rows, width)
         return None
+
+
+def _narrowed(rows: Rows, width: int) -> Rows:
+    found: Rows = {}
+    for row, count in rows.items():
+        add(found, row[:width], count)
+    return found
 
 
 def _wanted(index: ServedIndex, predicates: Sequence[Scalar]) -> list[tuple[object, ...]] | None:

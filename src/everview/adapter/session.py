@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -149,8 +150,9 @@ class CoordinatorSession:
         if transaction is None:
             return
         transaction.failed = True
-        transaction.written.clear()
-        transaction.release()
+        if not transaction.savepoints:  # else it may go on from one
+            transaction.written.clear()
+            transaction.release()
         if not transaction.explicit:
             self.end_transaction(commit=False)
 
@@ -234,6 +236,17 @@ class CoordinatorSession:
             self.end_transaction(commit=True)
             self._transaction = self._new_transaction()
 
+    @contextmanager
+    def silently(self) -> Iterator[None]:
+        """While inside, nothing is told: it was when the statement was sent."""
+        with self._lock:
+            told = list(self._notices)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._notices = told
+
     def notice(self, message: str, sqlstate: str = "00000", severity: Any = "NOTICE") -> None:
         """Tell the client something beside the result."""
         with self._lock:
@@ -245,8 +258,9 @@ class CoordinatorSession:
         transaction = self._transaction
         now_ms = self._coordinator.timeline.now_ms if transaction is None else transaction.now_ms
         values = self.settings.all
+        draft = None if transaction is None else transaction.draft
         return Surroundings(
-            self._coordinator.catalog.state,
+            self._coordinator.catalog.state if draft is None else draft.state,
             self.user,
             self.database,
             search_path(values["search_path"]),
@@ -255,6 +269,8 @@ class CoordinatorSession:
             self.number,
             self._configure,
             self._pause,
+            self.interrupts.watching,
+            self._coordinator.stored_bytes,
         )
 
     def _configure(self, name: str, value: str, local: bool) -> str:
@@ -315,7 +331,7 @@ def _check_as_described(prepared: Prepared, result: Result) -> None:
 
 
 def _ends(node: nodes.Statement) -> bool:
-    return isinstance(node, nodes.End | nodes.Empty)
+    return isinstance(node, nodes.End | nodes.Empty | nodes.RollbackTo)
 
 
 def _refused() -> SqlError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from everview.adapter.errors import INVALID_PARAMETER_VALUE
@@ -15,6 +17,8 @@ from everview.compute.functions.input import FALSE, TRUE
 from everview.compute.sql.errors import UNDEFINED_OBJECT, SqlError, did_you_mean
 
 STRICT, SERIALIZABLE = "strict serializable", "serializable"
+PEEK_ENGINE = "everview_peek_engine"
+AUTO, LOCAL, SPARK = "auto", "local", "spark"
 TIMEOUT_MS_MAX = 2**31 - 1
 _UNITS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -127,6 +131,7 @@ def _search_path(text: str) -> str:
     return ", ".join(f'"{name}"' if name != name.lower() or not name.isidentifier() else name for name in names)
 
 
+@lru_cache(1_000)  # every statement asks
 def search_path(text: str) -> tuple[str, ...]:
     """The schemas that a search path lists."""
     words = Words(text.replace("$user", "user_").replace('""', ""))
@@ -165,10 +170,18 @@ _LIST = (
     Setting("bytea_output", "hex", _one_of("hex"), "how bytea values are written"),
     Setting("max_identifier_length", "255", _any, "how long names may be", fixed=True),
     Setting("row_security", "on", _boolean, "accepted for compatibility"),
+    Setting("default_table_access_method", "heap", _any, "accepted for compatibility"),
     Setting("jit", "off", _boolean, "accepted for compatibility"),
     Setting("cluster", "default", _any, "there is one cluster"),
+    Setting(
+        PEEK_ENGINE, AUTO, _one_of(AUTO, LOCAL, SPARK), "where reads are computed: by their size, here, or on Spark"
+    ),
 )
 SETTINGS: Mapping[str, Setting] = {each.name.lower(): each for each in _LIST}
+_TOLD = {each.name.lower(): each.name for each in _LIST if each.told}
+
+
+Mark: TypeAlias = tuple[Mapping[str, str], Mapping[str, str]]  # values, and LOCAL ones
 
 
 class Settings:
@@ -184,18 +197,19 @@ class Settings:
 
     def get(self, name: str) -> str:
         """The value of a setting."""
-        return self.all[self._known(name).name.lower()]
+        key = self._known(name).name.lower()
+        return self._local[key] if key in self._local else self._values[key]
 
     @property
     def all(self) -> Mapping[str, str]:
         """All values, by names in lower case."""
-        return {**self._values, **self._local}
+        return {**self._values, **self._local} if self._local else self._values
 
     @property
     def told(self) -> Mapping[str, str]:
         """What clients are told of."""
         values = self.all
-        return {setting.name: values[name] for name, setting in SETTINGS.items() if setting.told}
+        return {shown: values[name] for name, shown in _TOLD.items()}
 
     def set(self, name: str, value: str | None, *, local: bool = False) -> None:
         """Set a value; None is the one that the session began with."""
@@ -208,7 +222,7 @@ class Settings:
             if local:
                 self._local[each] = new
             else:
-                self._values[each] = new
+                self._values = {**self._values, each: new}  # a copy: whoever was given the values keeps those
                 self._local.pop(each, None)
 
     def reset(self) -> None:
@@ -218,13 +232,21 @@ class Settings:
     def begin(self) -> None:
         """A transaction begins."""
         if self._before is None:
-            self._before = dict(self._values)
+            self._before = self._values
 
     def end(self, *, commit: bool) -> None:
         """A transaction ends."""
         if self._before is not None and not commit:
             self._values = self._before
         self._before, self._local = None, {}
+
+    def mark(self) -> Mark:
+        """The values as they are, to go back to."""
+        return dict(self._values), dict(self._local)
+
+    def back_to(self, mark: Mark) -> None:
+        """The values as they were."""
+        self._values, self._local = dict(mark[0]), dict(mark[1])
 
     @staticmethod
     def _known(name: str) -> Setting:

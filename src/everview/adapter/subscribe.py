@@ -191,12 +191,12 @@ class SubscriptionRows:
         if self._snapshot_due:
             self._snapshot_due = False
             with self._environment.contents(self._feed.id, start) as selection:
-                table = selection.contents()
+                table = selection.contents(selection.first_columns(len(self._types)))
             yield from self._rows_at(start, self._computed(rows_from_arrow(table, self._types)))
             self._next = start + 1
         if self._next < upper:
             with self._environment.changes(self._feed.id, self._next, upper) as selection:
-                changes = selection.changes()
+                changes = selection.changes(selection.first_columns(len(self._types)))
             for time, part in _by_time(changes):
                 yield from self._rows_at(time, self._computed(rows_from_arrow(part, self._types)))
 

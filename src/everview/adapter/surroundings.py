@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from everview.adapter.catalog.items import Item, Schema
 from everview.adapter.catalog.state import IMPLICIT_SCHEMAS, Catalog
 from everview.compute.sql.errors import UNDEFINED_TABLE, SqlError, did_you_mean
+from everview.storage.contract import GlobalId
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -26,6 +28,8 @@ class Surroundings:
     backend: int = 0
     configure: Callable[[str, str, bool], str] | None = None  # set_config: name, value, for this transaction only
     pause: Callable[[float], None] | None = None  # pg_sleep: so many seconds, unless the statement is to end
+    watching: Callable[[Callable[[], None]], AbstractContextManager[None]] | None = None  # ends what it is to end
+    size_of: Callable[[GlobalId], int] | None = None  # the bytes that are stored for an item
 
     @property
     def schemas(self) -> tuple[str, ...]:

@@ -55,7 +55,17 @@ class _Write:
     writers: Mapping[GlobalId, str]
     time: int | None = None
     error: Exception | None = None
-    done: threading.Event = field(default_factory=threading.Event)
+    done: bool = False
+    leads: bool = False  # its owner commits for all that are queued
+    asleep: threading.Lock = field(default_factory=threading.Lock)  # its owner sleeps on it
+
+    def __post_init__(self) -> None:
+        self.asleep.acquire()
+
+    def call(self) -> None:
+        """It is done, or it leads."""
+        if self.asleep.locked():
+            self.asleep.release()
 
     @property
     def size(self) -> int:
@@ -84,6 +94,7 @@ class Timeline:
         self._commit_lock = threading.RLock()  # who moves the clocks
         self._write_lock = threading.RLock()  # whose write is next; held by those who read and then write
         self._queue: deque[_Write] = deque()
+        self._led = False  # whether the owner of some write leads, or is about to
         self._queue_lock = threading.Lock()
         self._held: Counter[int] = Counter()
         self._held_lock = threading.Lock()
@@ -151,17 +162,14 @@ class Timeline:
             if len(self._queue) >= QUEUE_MAX:
                 raise SqlError(CONFIGURATION_LIMIT, f"more than {QUEUE_MAX} writes are waiting", hint="try again later")
             self._queue.append(entry)
-        while not self._write_lock.acquire(timeout=POLL_S):
-            try:
-                interrupt()
-            except BaseException:
-                if self._withdraw(entry):
-                    raise
+            entry.leads, self._led = not self._led, True
         try:
-            while not entry.done.is_set():
-                self._commit_group(self._take())
+            self._wait_or_lead(entry, interrupt)
         finally:
-            self._write_lock.release()
+            if not entry.done:
+                self._withdraw(entry)  # whoever leaves must not be called to lead
+            if entry.leads:
+                self._hand_over()
         if entry.error is not None:
             raise entry.error
         assert entry.time is not None
@@ -197,6 +205,32 @@ class Timeline:
         return self._clocks(max(self.upper, self.now_ms) + 1)
 
     # Inside
+
+    def _wait_or_lead(self, entry: _Write, interrupt: Interrupt) -> None:
+        """Until the write is done, by whoever leads.
+
+        Those who do not lead sleep until they are done. Were they to come for the lock one by one, only to find that
+        they are, those who write next would have to pass them and would commit in small groups.
+        """
+        while not (entry.done or entry.leads):
+            if not entry.asleep.acquire(timeout=POLL_S):
+                try:
+                    interrupt()
+                except BaseException:
+                    if self._withdraw(entry):
+                        raise
+        if not entry.done:
+            with self.exclusive(interrupt):
+                while not entry.done:
+                    self._commit_group(self._take())
+
+    def _hand_over(self) -> None:
+        """Let the first of those who wait lead, if anyone waits."""
+        with self._queue_lock:
+            self._led = bool(self._queue)
+            if self._led:
+                self._queue[0].leads = True
+                self._queue[0].call()
 
     def _withdraw(self, entry: _Write) -> bool:
         with self._queue_lock:
@@ -245,7 +279,8 @@ class Timeline:
                 for entry in group:
                     if entry.time is None and entry.error is None:  # a crash on purpose passes through here
                         entry.error = SqlError("XX000", "internal error: the write was interrupted")
-                    entry.done.set()
+                    entry.done = True
+                    entry.call()
 
     def _exists(self, entry: _Write) -> bool:
         """Whether its tables are still there; a table that was dropped fails its own writers only."""

@@ -7,13 +7,16 @@ One that read before it wrote ends only if nothing that it read has changed in b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from everview.adapter.catalog.items import Item
 from everview.adapter.catalog.state import Catalog
+from everview.adapter.catalog.store import DraftCatalog
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.settings import Mark
+from everview.adapter.statements.nodes import Statement
 from everview.adapter.tables import changes, merged
 from everview.adapter.timeline import Hold, Timeline
 from everview.compute.engine.local.collection import Rows
@@ -21,7 +24,22 @@ from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 
+SAVEPOINTS_MAX = 1_000
+DRAFTED = ""  # the reader of a collection that is only drafted
 WRITTEN_ROWS_MAX = 5_000_000  # rows that a transaction may keep until it ends
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """What a transaction had done when it was set. Reads are all at one time, so there is nothing to know of them."""
+
+    name: str
+    parts: Mapping[GlobalId, int]
+    rows: int
+    definitions: tuple[Statement, ...]
+    draft: DraftCatalog | None
+    settings: Mark
+    cursors: frozenset[str]
 
 
 @dataclass
@@ -39,6 +57,16 @@ class Transaction:
     written: dict[GlobalId, tuple[Item, list[Rows]]] = field(default_factory=dict)
     rows: int = 0
     statements: int = 0
+    savepoints: list[Savepoint] = field(default_factory=list)
+    definitions: tuple[Statement, ...] = ()
+    draft: DraftCatalog | None = None  # the catalog as the definitions would leave it
+
+    def check_made(self, ids: Iterable[GlobalId], catalog: Catalog) -> None:
+        """Raise if something is to be read that this transaction has only drafted."""
+        for id in ids if self.draft is not None else ():
+            if catalog.items[id].reader == DRAFTED:
+                message = f'"{catalog.items[id].name}" cannot be read in the transaction that defines it'
+                raise SqlError(INVALID_TRANSACTION, message, detail="it is made by COMMIT", hint="commit first")
 
     def check_may_read(self, ids: Iterable[GlobalId], catalog: Catalog) -> None:
         """Raise if this transaction has written what is to be read now."""
@@ -54,9 +82,57 @@ class Transaction:
                 )
 
     def check_may_write(self) -> None:
-        """Raise if this transaction only reads."""
+        """Raise if this transaction only reads, or defines."""
         if self.read_only:
             raise SqlError(READ_ONLY_TRANSACTION, "cannot write in a read-only transaction")
+        if self.definitions:
+            raise SqlError(
+                INVALID_TRANSACTION,
+                "a transaction that has definitions cannot write",
+                detail="definitions and writes become durable in different steps",
+                hint="commit first; in drivers, set autocommit",
+            )
+
+    def check_may_define(self) -> None:
+        """Raise if this transaction only reads, or writes."""
+        if self.read_only:
+            raise SqlError(READ_ONLY_TRANSACTION, "cannot define anything in a read-only transaction")
+        if self.written:
+            raise SqlError(
+                INVALID_TRANSACTION,
+                "a transaction that has written cannot have definitions",
+                detail="definitions and writes become durable in different steps",
+                hint="commit first; in drivers, set autocommit",
+            )
+
+    def mark(self, name: str, settings: Mark, cursors: Iterable[str]) -> None:
+        """Set a savepoint."""
+        if len(self.savepoints) >= SAVEPOINTS_MAX:
+            raise SqlError(PROGRAM_LIMIT, f"a transaction can have at most {SAVEPOINTS_MAX} savepoints")
+        parts = {id: len(rows) for id, (_, rows) in self.written.items()}
+        draft = None if self.draft is None else self.draft.copy()
+        point = Savepoint(name, parts, self.rows, self.definitions, draft, settings, frozenset(cursors))
+        self.savepoints.append(point)
+
+    def savepoint(self, name: str) -> int:
+        """The place of the latest savepoint of this name."""
+        places = [place for place, each in enumerate(self.savepoints) if each.name == name]
+        if not places:
+            raise SqlError("3B001", f'savepoint "{name}" does not exist')
+        return places[-1]
+
+    def back_to(self, name: str) -> Savepoint:
+        """Undo what was done since a savepoint, which stays."""
+        place = self.savepoint(name)
+        point = self.savepoints[place]
+        del self.savepoints[place + 1 :]
+        self.written = {
+            id: (item, rows[: point.parts[id]]) for id, (item, rows) in self.written.items() if id in point.parts
+        }
+        self.rows, self.definitions = point.rows, point.definitions
+        self.draft = None if point.draft is None else point.draft.copy()
+        self.failed = False
+        return point
 
     def write(self, item: Item, rows: Rows) -> None:
         """Keep changes of a table for the end."""

@@ -4,6 +4,8 @@ A step writes the updates in `[next, upper)` and the progress statements that co
 upper` together with the downgrade of its read capability. A process that dies in between writes the same again, in
 other pieces perhaps, which says nothing new: that is what the protocol is for. For the same reason several environments
 that maintain the same view may write one stream, as long as they start at the same time or join what is there.
+
+A stream keeps the columns that it began with. If the shard gets more, changes in those are none of the stream's.
 """
 
 from __future__ import annotations
@@ -116,6 +118,7 @@ class Sink:
         *,
         start: int | None = None,
         joined: Frontier = START,
+        columns: int | None = None,
         bulk: BulkWriter | None = None,
         bulk_bytes: int = BULK_BYTES,
         also: Sequence[Command] = (),
@@ -123,7 +126,8 @@ class Sink:
         """Write the contents at `start`, by default the capability's frontier, and from then on all changes.
 
         With `joined`, how far others have written the stream already, all changes from there on. The capability that is
-        offered stays the caller's. `also` are commands for the same durable step, such as the entry in a catalog.
+        offered stays the caller's. `columns` is how many of the collection's it tells of, by default all of them.
+        `also` are commands for the same durable step, such as the entry in a catalog.
         """
         if environment.get(_key(name)) is not None:
             raise InvalidUse(f"sink {name} exists already", hint="resume it")
@@ -138,7 +142,9 @@ class Sink:
             detail = f"the stream goes on at {first}, and changes of {capability.id} are known beyond {since}"
             raise InvalidUse(f"sink {name} would leave a gap", detail=detail, hint="start a stream of its own")
         (held,) = environment.commit(Clone(capability))
+        width = len(environment.shard(held.id).spec.schema) if columns is None else columns
         state = {"id": held.id, "token": held.token, "next": first, "snapshot": not joins, "updates": 0}
+        state["columns"] = width
         environment.commit(Downgrade(held, Antichain(hold)), Put(_key(name), json.dumps(state).encode()), *also)
         return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes)
 
@@ -165,6 +171,7 @@ class Sink:
         self._next: int = state["next"]
         self._snapshot: bool = state["snapshot"]
         self._updates_total: int = state["updates"]
+        self._columns: int = state.get("columns") or self._environment.shard(self.id).spec.created
         self._stale = False
 
     @property
@@ -217,9 +224,10 @@ class Sink:
         if self._bulk is not None and selection.bytes_max >= self._bulk_bytes:
             return self._bulk(selection, advance_to)
         counts: Counter[int] = Counter()
+        columns = selection.spec.schema.names[: self._columns]
 
         def messages() -> Iterator[Message[Row]]:
-            for chunk in selection.chunks(0 if advance_to is None else advance_to):
+            for chunk in selection.chunks(0 if advance_to is None else advance_to, columns):
                 updates = updates_of(chunk.drop_columns([HASH]))
                 updates.sort(key=lambda update: update[1])
                 counts.update(time for _, time, _ in updates)  # type: ignore[misc]
@@ -232,6 +240,7 @@ class Sink:
     def _commit(self, upper: int, updates: int) -> None:
         total = self._updates_total + updates
         state = {"id": self.id, "token": self._token, "next": upper, "snapshot": False, "updates": total}
+        state["columns"] = self._columns
         held = self._environment.present(self.id, self._token)
         done = Put(_key(self.name), json.dumps(state).encode())
         let_go: Command = Drop(held) if upper == FOREVER else Downgrade(held, Antichain(upper - 1))

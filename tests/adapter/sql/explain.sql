@@ -51,5 +51,5 @@ u|i
 a|1
 b|2
 
-> SELECT unnest(ARRAY[1]), unnest(ARRAY[2])
+> SELECT generate_series(1, 2), unnest(ARRAY[2])
 ! 0A000 several set-returning functions in a select list is not supported

@@ -118,3 +118,28 @@ Constant (2)
 
 > VACUUM
 ! 0A000 VACUUM is not supported
+
+# Where reads are computed; there is no Spark here
+> SHOW everview_peek_engine
+everview_peek_engine
+auto
+
+> SET everview_peek_engine = sparky
+! 22023 invalid value for parameter "everview_peek_engine": "sparky"
+
+> SET everview_peek_engine = spark
+SET
+
+> SELECT n FROM generate_series(1, 2) AS n
+! 55000 this environment is open without Spark
+
+> SET everview_peek_engine = 'LOCAL'
+SET
+
+> SELECT n FROM generate_series(1, 2) AS n
+n
+1
+2
+
+> RESET everview_peek_engine
+RESET

@@ -104,7 +104,7 @@ everview|everview|public|{public}|everview
 
 > SELECT pg_get_indexdef(indexrelid), indkey FROM pg_index WHERE indrelid = 't'::regclass
 pg_get_indexdef|indkey
-CREATE INDEX i ON everview.public.t (a, lower(b))|{1,0}
+CREATE INDEX i ON public.t USING btree (a, lower(b))|{1,0}
 
 > SELECT hydrated FROM mz_internal.mz_hydration_statuses h JOIN mz_objects o ON o.id = h.object_id WHERE name = 'i'
 hydrated

@@ -72,7 +72,7 @@ a|b|c
 5|none|6.00
 
 > UPDATE t SET a = 1, a = 2
-! 42701 multiple assignments to same column "a"
+! 42601 multiple assignments to same column "a"
 
 > UPDATE t SET b = (SELECT max(b) FROM t AS o WHERE o.a < t.a) WHERE a = 3 RETURNING b
 b

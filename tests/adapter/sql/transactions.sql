@@ -134,10 +134,18 @@ ROLLBACK
 BEGIN
 
 > CREATE TABLE c (z int)
-! 25001 CREATE TABLE cannot be run inside a transaction block
+CREATE TABLE
+
+> SELECT count(*) FROM pg_class WHERE relname = 'c'
+count
+1
 
 > ROLLBACK
 ROLLBACK
+
+> SELECT count(*) FROM pg_class WHERE relname = 'c'
+count
+0
 
 > BEGIN
 BEGIN
@@ -185,4 +193,4 @@ COMMIT
 ROLLBACK
 
 > SAVEPOINT x
-! 0A000 SAVEPOINT is not supported
+! 25P01 SAVEPOINT can only be used in transaction blocks

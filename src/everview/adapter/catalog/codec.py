@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from everview.adapter.catalog.items import ColumnInfo, Database, Event, Item, Role, Schema
+from everview.adapter.catalog.items import ColumnInfo, Database, Event, Item, Role, Schema, Version
 from everview.compute.ir.types import Kind, SqlType
 from everview.errors import EverviewError
 
-VERSION = 1
+VERSION = 2
 
 
 def encode(entry: Database | Schema | Role | Item | Event) -> bytes:
     """The entry as bytes."""
     fields = asdict(entry)
     if isinstance(entry, Item):
-        fields["columns"] = [
-            [column.name, type_to_json(column.type), column.nullable, column.default] for column in entry.columns
-        ]
+        fields["columns"] = _columns_to_json(entry.columns)
+        for version, written in zip(entry.history, fields["history"], strict=True):
+            written["columns"] = _columns_to_json(version.columns)
     return json.dumps([VERSION, fields], separators=(",", ":")).encode()
 
 
@@ -55,11 +56,27 @@ def decode_event(data: bytes) -> Event:
 def decode_item(data: bytes) -> Item:
     """An item."""
     fields = _fields(data)
-    fields["columns"] = tuple(
-        ColumnInfo(name, type_from_json(each), nullable, default) for name, each, nullable, default in fields["columns"]
-    )
+    fields["columns"] = _columns_from_json(fields["columns"])
     fields["keys"], fields["depends"] = tuple(fields["keys"]), tuple(fields["depends"])
+    fields["history"] = tuple(map(_decode_version, fields.get("history", ())))
+    before = fields.pop("before", None)
+    if before is not None:  # as it was written when all versions of a view had the same columns
+        version = Version(fields["id"], fields["version"] - 1, fields["columns"], before)
+        fields["history"] = (version,)
     return Item(**fields)
+
+
+def _decode_version(fields: dict[str, Any]) -> Version:
+    columns, depends = _columns_from_json(fields["columns"]), tuple(fields["depends"])
+    return Version(**{**fields, "columns": columns, "depends": depends})
+
+
+def _columns_to_json(columns: Iterable[ColumnInfo]) -> list[Any]:
+    return [[column.name, type_to_json(column.type), column.nullable, column.default] for column in columns]
+
+
+def _columns_from_json(columns: Iterable[Any]) -> tuple[ColumnInfo, ...]:
+    return tuple(ColumnInfo(name, type_from_json(each), nullable, default) for name, each, nullable, default in columns)
 
 
 def type_to_json(sql_type: SqlType) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from everview.compute.ir.types import SqlType
@@ -64,13 +64,31 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """A definition that a materialized view has had, with the columns of then; all versions are on one shard.
+
+    The `id` of the first is that of the view, and of each later one that of the replacement that brought it. `depends`
+    and `pins` are those of the definition.
+    """
+
+    id: GlobalId
+    number: int
+    columns: tuple[ColumnInfo, ...]
+    query: str
+    depends: tuple[GlobalId, ...] = ()
+    pins: Mapping[GlobalId, GlobalId] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """A table, view, materialized view, index, source or sink.
 
     `query` is the text of a view's query, with names in full. `on` and `keys` are of an index: the relation, and the
     texts of its key expressions. `reader` and `writer` are the tokens of the capabilities that keep its collection.
     A materialized view may be a replacement that is staged for another, which it `replaces`, and be applied once it is
-    hydrated (`automatic`); `version` counts the definitions that a view has had, and `before` is the last but one.
+    hydrated (`automatic`); `version` counts the definitions that a view has had, `current` is the id of this one, if it
+    is not the first, and `history` holds those before, the last one last. `pins` are the versions of the views that an
+    item names, where it is not the first: an item goes on with the columns that they had when it was made.
     """
 
     id: GlobalId
@@ -90,7 +108,27 @@ class Item:
     replaces: GlobalId | None = None
     automatic: bool = False
     version: int = 1
-    before: str | None = None
+    current: GlobalId | None = None
+    history: tuple[Version, ...] = ()
+    pins: Mapping[GlobalId, GlobalId] = field(default_factory=dict)
+
+    @property
+    def global_id(self) -> GlobalId:
+        """The id of the version that there is now."""
+        return self.current or self.id
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """All versions that are known, the one that there is now last."""
+        query = self.query or ""
+        return (*self.history, Version(self.global_id, self.version, self.columns, query, self.depends, self.pins))
+
+    def at_version(self, id: GlobalId) -> Item:
+        """The item with the columns that it had in a version."""
+        if id == self.global_id:
+            return self
+        found = next((each for each in self.history if each.id == id), None)
+        return self if found is None else replace(self, columns=found.columns)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -123,6 +123,22 @@ class Catalog:
         """The replacement that is staged for a materialized view, if there is one."""
         return next((each for each in self.dependents(id) if each.replaces == id), None)
 
+    def pins(self, ids: Iterable[GlobalId]) -> dict[GlobalId, GlobalId]:
+        """The versions of these items that there are now, as who names them remembers them."""
+        items = [self.items[id] for id in sorted(ids)]
+        return {item.id: item.global_id for item in items if item.global_id != item.id}
+
+    def pinned(self, id: GlobalId) -> set[GlobalId]:
+        """The versions of an item that someone knows it by, now or by a definition that could come back."""
+        found = {item.pins.get(id, id) for item in self.dependents(id)}
+        for item in self.items.values():
+            found |= {each.pins.get(id, id) for each in item.history if id in each.depends}
+        return found
+
+    def seen_by(self, item: Item, id: GlobalId) -> Item:
+        """An item as another that depends on it knows it: with the columns of then."""
+        return self.items[id].at_version(item.pins.get(id, id))
+
     def roots(self, id: GlobalId) -> set[GlobalId]:
         """The tables and sources from which a stored collection is made."""
         item = self.items[id]

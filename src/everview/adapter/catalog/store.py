@@ -6,6 +6,7 @@ entries are the total order of all definitions. Changes are made one at a time, 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from everview.storage.contract import AllocateId, Command, GlobalId, Put
 from everview.storage.environment import Environment
 
 DEFAULT_NAME = "everview"
+_DRAFTS = itertools.count(-1, -1)  # versions of drafts: what is planned for one is never taken for another
 _ITEM, _SCHEMA, _DATABASE, _ROLE = "catalog/item/", "catalog/schema/", "catalog/database/", "catalog/role/"
 _COMMENT, _AUDIT = "catalog/comment/", "catalog/audit/"
 
@@ -26,7 +28,7 @@ class CatalogStore:
     """The catalog of one environment."""
 
     def __init__(self, environment: Environment, now_ms: Callable[[], int]) -> None:
-        self._environment, self._now_ms = environment, now_ms
+        self._environment, self.now_ms = environment, now_ms
         self.lock = threading.RLock()
         self._events = len(environment.scan(_AUDIT))
         self.state = self._load()
@@ -40,7 +42,7 @@ class CatalogStore:
 
     def change(self, user: str | None) -> Change:
         """A change to be drafted and committed; hold `lock` from here to the commit."""
-        return Change(self.state, user, self._events, self._now_ms())
+        return Change(self.state, user, self._events, self.now_ms())
 
     def commit(self, change: Change, *commands: Command) -> list[Any]:
         """Make a change durable with these commands of storage, which give what they give."""
@@ -52,6 +54,16 @@ class CatalogStore:
         """A change is durable, by a commit of another's that took its commands along."""
         self._events += change.count
         self.state = replace(change.state, version=self.state.version + 1)
+
+    def draft(self) -> DraftCatalog:
+        """A draft of what it may become, which nobody else sees."""
+        return DraftCatalog(self, self._events)
+
+    def enter(self, draft: DraftCatalog, *commands: Command) -> None:
+        """Make everything durable that was drafted since `draft`, in one step; `lock` was held since."""
+        change = self.change(None)
+        change.state, change.puts, change.count = draft.state, draft.puts, draft.count
+        self.commit(change, *draft.commands, *commands)
 
     def events(self) -> list[Event]:
         """The audit log."""
@@ -87,6 +99,41 @@ class CatalogStore:
             change.put_database(Database(database, DEFAULT_NAME, DEFAULT_NAME), "create")
             change.put_schema(Schema(schema, "public", database, DEFAULT_NAME), "create")
             self.commit(change)
+
+
+class DraftCatalog:
+    """A catalog to try changes on, in place of the store; they become durable by `CatalogStore.enter`, or never."""
+
+    def __init__(self, store: CatalogStore, events: int) -> None:
+        self._store, self._first = store, events
+        self.lock = store.lock
+        self.state = replace(store.state, version=next(_DRAFTS))
+        self.puts: dict[str, bytes | None] = {}
+        self.commands: list[Command] = []
+        self.count = 0
+
+    def allocate(self, prefix: str = "u") -> GlobalId:
+        """An id that was never given to anything."""
+        return self._store.allocate(prefix)
+
+    def change(self, user: str | None) -> Change:
+        """A change to be drafted and committed."""
+        return Change(self.state, user, self._first + self.count, self._store.now_ms())
+
+    def commit(self, change: Change, *commands: Command) -> list[Any]:
+        """Take a change into the draft."""
+        self.puts |= change.puts
+        self.commands += commands
+        self.count += change.count
+        self.state = replace(change.state, version=next(_DRAFTS))
+        return [None] * len(commands)
+
+    def copy(self) -> DraftCatalog:
+        """Another draft that goes on from here."""
+        other = DraftCatalog(self._store, self._first)
+        other.state, other.count = self.state, self.count
+        other.puts, other.commands = dict(self.puts), list(self.commands)
+        return other
 
 
 class Change:

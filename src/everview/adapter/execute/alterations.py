@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from everview.adapter.catalog.items import Item, is_maintained
+from everview.adapter.catalog.items import ColumnInfo, Item, Version, is_maintained
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import DEPENDENT_OBJECTS, DUPLICATE_OBJECT, DUPLICATE_TABLE, WRONG_OBJECT_TYPE
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import lag_ms, namespace_id, retain_ms
+from everview.adapter.execute.ownership import check_may_give, check_owner, check_owner_of
 from everview.adapter.statements import nodes
 from everview.adapter.timeline import HISTORY
 from everview.compute.sql.errors import DUPLICATE_COLUMN, UNDEFINED_COLUMN, SqlError, unsupported
@@ -43,6 +44,7 @@ def _existing(context: Context, statement: nodes.Drop | nodes.Rename, path: tupl
         context.session.notice(f'{statement.kind} "{".".join(path)}" does not exist, skipping')
         return None
     check_kind(item, statement.kind)
+    check_owner(context, item)
     return item
 
 
@@ -136,6 +138,7 @@ def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ..
         context.session.notice(f'{statement.kind} "{".".join(path)}" does not exist, skipping')
         return
     state = catalog.state
+    check_owner_of(context, statement.kind, id)
     if statement.kind == "role":
         _drop_role(context, id)
         return
@@ -205,12 +208,16 @@ def rename(context: Context, statement: nodes.Rename) -> Result:
                     query = qualified(each.query, lambda path: after if tuple(path) == before else None)
                     change.put_item(replace(change.state.items[each.id], query=query), "alter")
             for each in catalog.state.items.values():  # what ROLLBACK REPLACEMENT would stage
-                if each.before is not None:
-                    query = qualified(each.before, lambda path: after if tuple(path) == before else None)
-                    if query != each.before:
-                        change.put_item(replace(change.state.items[each.id], before=query), "alter")
+                history = tuple(_renamed(version, before, after) for version in each.history)
+                if history != each.history:
+                    change.put_item(replace(change.state.items[each.id], history=history), "alter")
         catalog.commit(change)
     return done
+
+
+def _renamed(version: Version, before: tuple[str, ...], after: tuple[str, ...]) -> Version:
+    """A version with another name for a relation that its query names."""
+    return replace(version, query=qualified(version.query, lambda path: after if tuple(path) == before else None))
 
 
 def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
@@ -222,8 +229,13 @@ def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
         raise SqlError(UNDEFINED_COLUMN, f'column "{column}" of relation "{item.name}" does not exist')
     if to in item.names:
         raise SqlError(DUPLICATE_COLUMN, f'column "{to}" of relation "{item.name}" already exists')
-    columns = tuple(replace(each, name=to) if each.name == column else each for each in item.columns)
-    return replace(item, columns=columns)
+    place = item.names.index(column)
+
+    def renamed(columns: Sequence[ColumnInfo]) -> tuple[ColumnInfo, ...]:
+        return tuple(replace(each, name=to) if at == place else each for at, each in enumerate(columns))
+
+    history = tuple(replace(each, columns=renamed(each.columns)) for each in item.history)
+    return replace(item, columns=renamed(item.columns), history=history)
 
 
 def alter_owner(context: Context, statement: nodes.AlterOwner) -> Result:
@@ -233,9 +245,11 @@ def alter_owner(context: Context, statement: nodes.AlterOwner) -> Result:
         if catalog.state.role(statement.owner) is None:
             known = [each.name for each in catalog.state.roles.values()]
             raise catalog.state.missing("role", [statement.owner], known)
+        check_may_give(context, statement.owner)
         change = catalog.change(context.around.user)
         if statement.kind in ("schema", "database"):
             id = namespace_id(context, statement.kind, statement.path)
+            check_owner_of(context, statement.kind, id)
             if statement.kind == "schema":
                 change.put_schema(replace(catalog.state.schemas[id], owner=statement.owner), "alter")
             else:
@@ -243,6 +257,7 @@ def alter_owner(context: Context, statement: nodes.AlterOwner) -> Result:
         else:
             item = context.around.relation(statement.path)
             check_kind(item, statement.kind)
+            check_owner(context, item)
             change.put_item(replace(item, owner=statement.owner), "alter", owner=statement.owner)
         catalog.commit(change)
     return Done(f"ALTER {statement.kind.upper()}")
@@ -254,6 +269,7 @@ def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
     with coordinator.catalog.lock:
         item = context.around.relation(statement.path)
         check_kind(item, statement.kind)
+        check_owner(context, item)
         if not item.stored or item.reader is None:
             raise SqlError(DUPLICATE_OBJECT, f"a {item.kind} has no history of its own")
         retain = None if statement.retain is None else retain_ms(statement.retain)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.host import SessionHost
 from everview.adapter.peek import Peek, peek_of
-from everview.adapter.planner import Bound
+from everview.adapter.planner import Bound, Pins
 from everview.adapter.statements.nodes import AsOf
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.timestamps import Choice, Wanted
@@ -17,7 +17,7 @@ from everview.compute.engine.local.collection import Row, Rows
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import SqlType
-from everview.compute.sql.errors import SqlError
+from everview.compute.sql.errors import SqlError, unsupported
 
 if TYPE_CHECKING:
     from everview.adapter.coordinator import Coordinator
@@ -44,10 +44,14 @@ class Context:
         """The host of the statement, with the values of its parameters."""
         return SessionHost(self.around, values=self.values)
 
-    def bind(self, text: str) -> Bound:
-        """A query that is to be maintained, bound with the values of the parameters."""
+    def bind(self, text: str, pins: Pins | None = None) -> Bound:
+        """A query that is to be maintained, bound with the values of the parameters; `pins` if it is stored."""
         with as_sql_errors():
-            return self.coordinator.planner.query(text, self.around, self.host)
+            bound = self.coordinator.planner.query(text, self.around, self.host, pins=pins)
+        if bound.recursive:
+            hint = "a query that is read once may be recursive"
+            raise unsupported("WITH RECURSIVE in a view or subscription", hint=hint)
+        return bound
 
     def bind_read(self, text: str) -> Bound:
         """A query that is to be read now."""
@@ -62,11 +66,12 @@ class Context:
     def read_collection(self, bound: Bound) -> Rows:
         """The same as a collection."""
         time = self.time_for(bound)
-        return self.coordinator.peeks.collection(bound.plan.relation, time, self.around)
+        return self.coordinator.peeks.collection(bound.plan.relation, time, self.around, optimized=bound.optimized)
 
     def time_for(self, bound: Bound, as_of: int | None = None, *, at_least: bool = False) -> int:
         """The time at which to read, waited for and held."""
         transaction = self.transaction
+        transaction.check_made(bound.reads, self.around.catalog)
         if as_of is not None:
             return self._as_of(bound, as_of, at_least=at_least)
         if not bound.reads and not bound.needs_time:

@@ -23,9 +23,10 @@ from everview.adapter.errors import (
     as_sql_errors,
 )
 from everview.adapter.execute.context import Context
+from everview.adapter.execute.ownership import check_owner, check_owner_of, check_superuser
 from everview.adapter.execute.queries import refuse_unmaintainable
-from everview.adapter.execute.verifier import scram_verifier
-from everview.adapter.planner import Bound
+from everview.adapter.passwords import verifier_of
+from everview.adapter.planner import Bound, Pins
 from everview.adapter.settings import duration_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
@@ -158,9 +159,8 @@ def create_view(context: Context, statement: nodes.CreateView) -> Result:
             retain_option(dict(statement.options))
             change = coordinator.catalog.change(owner)
             id = coordinator.catalog.allocate()
-            change.put_item(
-                Item(id, "view", name, schema.id, owner, columns, query, depends=tuple(sorted(bound.uses))), "create"
-            )
+            item = Item(id, "view", name, schema.id, owner, columns, query, depends=tuple(sorted(bound.uses)))
+            change.put_item(replace(item, pins=around.catalog.pins(bound.uses)), "create")
             coordinator.catalog.commit(change)
     return Done(f"CREATE {kind}")
 
@@ -194,6 +194,7 @@ def _replace_view(context: Context, taken: Item, query: str, columns: tuple[Colu
     catalog = coordinator.catalog.state
     if taken.kind != "view":
         raise SqlError(WRONG_OBJECT_TYPE, f'"{taken.name}" is not a view', detail=f"it is a {taken.kind}")
+    check_owner(context, taken)
     below = {each.id for each in catalog.closure([taken.id])}
     if bound.uses & below:
         raise SqlError("42P19", f'view "{taken.name}" would depend on itself')
@@ -208,18 +209,26 @@ def _replace_view(context: Context, taken: Item, query: str, columns: tuple[Colu
         raise SqlError("42P16", f'cannot change the columns of view "{taken.name}"', detail=detail)
     change = coordinator.catalog.change(context.around.user)
     depends = tuple(sorted(bound.uses))
-    change.put_item(replace(taken, query=query, columns=columns, depends=depends), "alter", replaced="true")
+    pins = catalog.pins(bound.uses)
+    replaced = replace(taken, query=query, columns=columns, depends=depends, pins=pins)
+    change.put_item(replaced, "alter", replaced="true")
     coordinator.catalog.commit(change)
 
 
-def create_materialized(context: Context, item: Item, query: str, bound: Bound, **details: str) -> Item:
-    """Install the view, then enter it in the catalog; gives the item as it is there."""
+def create_materialized(
+    context: Context, item: Item, query: str, bound: Bound, *, pins: Pins | None = None, **details: str
+) -> Item:
+    """Install the view, then enter it in the catalog; gives the item as it is there.
+
+    `pins` are those of a query that is stored already; another one names the versions that there are now.
+    """
     coordinator = context.coordinator
     refuse_unmaintainable(context, bound, "a materialized view")
     id, reader = install(context, maintained_plan(bound, len(item.columns)), bound)
     change = coordinator.catalog.change(context.around.user)
     depends = tuple(sorted(bound.uses))
-    item = replace(item, id=id, query=_written_out(context, query), reader=reader.token, depends=depends)
+    pins = context.around.catalog.pins(bound.uses) if pins is None else pins
+    item = replace(item, id=id, query=_written_out(context, query), reader=reader.token, depends=depends, pins=pins)
     change.put_item(item, "create", **details)
     coordinator.catalog.commit(change, Follow(reader, HISTORY, lag_ms(item.retain_ms)))
     return item
@@ -255,6 +264,7 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace) -> Resu
         catalog = coordinator.catalog.state
         change = coordinator.catalog.change(context.around.user)
         if statement.kind == "database":
+            check_superuser(context, "create database")
             taken: object = catalog.database(name)
             state = DUPLICATE_DATABASE
         else:
@@ -287,10 +297,11 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace) -> Resu
 def create_role(context: Context, statement: nodes.CreateRole) -> Result:
     """CREATE ROLE and CREATE USER."""
     catalog = context.coordinator.catalog
+    check_superuser(context, "create role")
     with catalog.lock:
         if catalog.state.role(statement.name) is not None:
             raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
-        verifier = None if statement.password is None else scram_verifier(statement.password)
+        verifier = None if statement.password is None else verifier_of(statement.password)
         change = catalog.change(context.around.user)
         role = Role(catalog.allocate("r"), statement.name, statement.login, statement.superuser, verifier)
         change.put_role(role, "create")
@@ -306,7 +317,9 @@ def alter_role(context: Context, statement: nodes.AlterRole) -> Result:
         if role is None:
             known = [each.name for each in catalog.state.roles.values()]
             raise catalog.state.missing("role", [statement.name], known)
-        verifier = None if statement.password is None else scram_verifier(statement.password)
+        if role.name != context.around.user:
+            check_superuser(context, f'alter role "{role.name}"')
+        verifier = None if statement.password is None else verifier_of(statement.password)
         change = catalog.change(context.around.user)
         change.put_role(replace(role, verifier=verifier), "alter")
         catalog.commit(change)
@@ -320,12 +333,15 @@ def comment_on(context: Context, statement: nodes.CommentOn) -> Result:
         state = catalog.state
         change = catalog.change(context.around.user)
         if kind in ("schema", "database", "role"):
-            change.comment(kind, namespace_id(context, kind, path), 0, statement.text)
+            id = namespace_id(context, kind, path)
+            check_owner_of(context, kind, id)
+            change.comment(kind, id, 0, statement.text)
         else:
             relation: Path = path[:-1] if kind == "column" else path
             if not relation:
                 raise SqlError("42601", "the name of a column needs the name of its relation")
             item = context.around.relation(relation)
+            check_owner(context, item)
             place = 0
             if kind == "column":
                 if path[-1] not in item.names:

@@ -87,7 +87,7 @@ def _columns(
             plan, _ = planner.parameters(difference_query(node, around), around, types, change=False)
             assert plan is not None
             return columns_of(plan.names, plan.types)
-        case nodes.Fetch(cursor):
+        case nodes.Fetch(cursor, move=False):
             return session.columns_of_cursor(cursor)
         case nodes.Execute(name):
             prepared = session.statements.get(name)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from everview.adapter.contract import Done, Result
+from everview.adapter.drafting import conclude, define
 from everview.adapter.execute import (
     alterations,
     copying,
@@ -45,6 +46,19 @@ DEFINITIONS: Mapping[type, Handler] = {
     nodes.AlterRetain: alterations.alter_retain,
     nodes.CommentOn: definitions.comment_on,
 }
+
+
+def _end(context: Context, statement: nodes.End) -> Result:
+    """COMMIT and ROLLBACK: what the block has defined is made before, and if that fails there is no more of it."""
+    if statement.commit and not context.transaction.failed:
+        try:
+            conclude(context, lambda each: DEFINITIONS[type(each)])
+        except BaseException:
+            context.session.end_transaction(commit=False)
+            raise
+    return sessions.end(context, statement)
+
+
 OTHERS: Mapping[type, Handler] = {
     nodes.Query: queries.run_query,
     nodes.Explain: queries.run_explain,
@@ -53,7 +67,7 @@ OTHERS: Mapping[type, Handler] = {
     nodes.Subscribe: subscriptions.run_subscribe,
     nodes.Copy: copying.run_copy,
     nodes.Begin: sessions.begin,
-    nodes.End: sessions.end,
+    nodes.End: _end,
     nodes.SetTransaction: sessions.set_transaction,
     nodes.Set: sessions.set_setting,
     nodes.Reset: sessions.reset,
@@ -65,6 +79,10 @@ OTHERS: Mapping[type, Handler] = {
     nodes.Fetch: sessions.fetch,
     nodes.CloseCursor: sessions.close_cursor,
     nodes.Discard: sessions.discard,
+    nodes.SetSavepoint: sessions.set_savepoint,
+    nodes.ReleaseSavepoint: sessions.release_savepoint,
+    nodes.RollbackTo: sessions.rollback_to,
+    nodes.Unlisten: lambda context, statement: Done("UNLISTEN"),  # nobody can listen
     nodes.PrepareStatement: sessions.prepare,
     nodes.Execute: sessions.execute_prepared,
     nodes.Deallocate: sessions.deallocate,
@@ -75,10 +93,12 @@ OTHERS: Mapping[type, Handler] = {
 def execute(context: Context, statement: nodes.Statement) -> Result:
     """Carry a statement out."""
     definition = DEFINITIONS.get(type(statement))
-    if definition is not None:
-        context.session.refuse_in_block(_title(statement))
-        return definition(context, statement)
-    return OTHERS[type(statement)](context, statement)
+    if definition is None:
+        return OTHERS[type(statement)](context, statement)
+    if context.transaction.explicit:
+        return define(context, statement, definition) or Done(_title(statement))
+    context.session.refuse_in_block(_title(statement))
+    return definition(context, statement)
 
 
 def _title(statement: nodes.Statement) -> str:

@@ -9,6 +9,7 @@ from everview.adapter.contract import Done, Result
 from everview.adapter.errors import WRONG_OBJECT_TYPE, as_sql_errors
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import exists, install, lag_ms, maintained_plan
+from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import refuse_unmaintainable
 from everview.adapter.statements import nodes
 from everview.adapter.timeline import HISTORY
@@ -28,6 +29,7 @@ def create_index(context: Context, statement: nodes.CreateIndex) -> Result:
         on = context.around.relation(statement.on)
         if on.kind in ("index", "sink"):
             raise SqlError(WRONG_OBJECT_TYPE, f'cannot create an index on {on.kind} "{on.name}"')
+        check_owner(context, on)
         catalog.check_lasting(statement.name or "index", [on.id])
         keys = statement.keys or tuple(map(quoted, on.names))
         schema = catalog.schemas[on.schema]

@@ -11,6 +11,8 @@ from everview.adapter.results import RowList, columns_of, text_columns
 from everview.adapter.statements import nodes
 from everview.adapter.timestamps import Choice
 from everview.compute.explain import explain_view
+from everview.compute.functions.registry import TABLES
+from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.show import show
 from everview.compute.optimize.failing import is_volatile
@@ -58,7 +60,7 @@ def _explained(context: Context, inner: nodes.Statement) -> tuple[Bound, nodes.A
             item = context.around.relation(path)
             if item.kind != kind or item.query is None:
                 raise SqlError("42809", f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
-            return context.bind(item.query), None
+            return context.bind(item.query, item.pins), None
         case nodes.Modify(text):
             return context.coordinator.planner.change(text, context.around, context.host)[1], None
         case _:
@@ -78,7 +80,7 @@ def _plan(context: Context, bound: Bound, stage: str) -> str:
     if stage == "raw":
         return _named(context, show(relation))
     relation = optimize(relation)
-    if stage == "optimized":
+    if stage == "optimized" or bound.recursive:  # which is read, never maintained
         return _named(context, show(relation))
     return _named(context, explain_view(View.of(relation)))
 
@@ -130,4 +132,7 @@ def refuse_unmaintainable(context: Context, bound: Bound, what: str) -> None:
         raise SqlError("0A000", f"{what} cannot depend on relations of the system", detail=f"it reads {names}")
     for scalar in all_scalars(at_time(bound.plan.relation, 0)):
         if is_volatile(scalar):
+            raise SqlError("0A000", f"{what} cannot call functions that look into the catalog")
+    for part in ir.walk(bound.plan.relation):
+        if isinstance(part, ir.FlatMap) and TABLES[part.function].volatile:
             raise SqlError("0A000", f"{what} cannot call functions that look into the catalog")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from everview.adapter.catalog.items import ColumnInfo, Item
+from everview.adapter.catalog.items import Item
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result, Rows
 from everview.adapter.errors import (
@@ -21,8 +21,9 @@ from everview.adapter.errors import (
 )
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import create_materialized, exists, retain_ms, view_columns
+from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import run_query
-from everview.adapter.planner import Bound
+from everview.adapter.planner import Bound, Pins
 from everview.adapter.settings import duration_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
@@ -45,23 +46,29 @@ def create_replacement(context: Context, statement: nodes.CreateReplacement) -> 
             return _CREATED
         name = view.path[-1]
         target = _target(context, statement.target, name)
-        item = _stage(
-            context, target, view, Item("", "materialized view", name, schema.id, context.around.user), retain
-        )
+        item = Item("", "materialized view", name, schema.id, context.around.user)
+        item = _stage(context, target, view, replace(item, retain_ms=retain, automatic=automatic))
         if automatic:
             coordinator.replacements.apply_when_hydrated(item)
     return _CREATED
 
 
-def _stage(context: Context, target: Item, view: nodes.CreateView, item: Item, retain: int | None) -> Item:
-    """Install a replacement, and enter it in the catalog; the lock of the catalog is held."""
+def _stage(
+    context: Context,
+    target: Item,
+    view: nodes.CreateView,
+    item: Item,
+    *,
+    pins: Pins | None = None,
+) -> Item:
+    """Install a replacement, and enter it in the catalog, whose lock is held; `pins` are those of a stored query."""
     catalog = context.around.catalog
-    bound = context.bind(view.query)
+    bound = context.bind(view.query, pins)
     columns = view_columns(view, bound)
-    _check_staged(catalog, target, item.name, bound, columns)
-    automatic = _options(view.options)[1]
-    item = replace(item, columns=columns, retain_ms=retain, replaces=target.id, automatic=automatic)
-    return create_materialized(context, item, view.query, bound, replaces=catalog.shown(target))
+    _check_staged(catalog, target, item.name, bound)
+    context.coordinator.replacements.check_columns(target, item.name, columns)
+    item = replace(item, columns=columns, replaces=target.id)
+    return create_materialized(context, item, view.query, bound, pins=pins, replaces=catalog.shown(target))
 
 
 def _options(options: Mapping[str, str]) -> tuple[int | None, bool]:
@@ -108,7 +115,7 @@ def _target(context: Context, path: Path, name: str) -> Item:
     return item
 
 
-def _check_staged(catalog: Catalog, target: Item, name: str, bound: Bound, columns: tuple[ColumnInfo, ...]) -> None:
+def _check_staged(catalog: Catalog, target: Item, name: str, bound: Bound) -> None:
     """Raise unless a query can take the place of the target's."""
     above = {each.id: each for each in catalog.closure([target.id])}
     cycle = sorted(bound.uses & above.keys())
@@ -122,30 +129,6 @@ def _check_staged(catalog: Catalog, target: Item, name: str, bound: Bound, colum
     if not any(catalog.roots(each) for each in bound.uses):
         message = f'cannot replace "{target.name}" with "{name}", which reads no table or source'
         raise SqlError("0A000", message, detail=f'"{target.name}" would be complete for ever')
-    check_columns(target, name, columns)
-
-
-def check_columns(target: Item, name: str, columns: tuple[ColumnInfo, ...]) -> None:
-    """Raise unless these are the columns of the target, with one line for each difference."""
-    lines = []
-    for number, (old, new) in enumerate(zip(target.columns, columns, strict=False), 1):
-        if old.name != new.name:
-            lines.append(f'column {number} is "{old.name}" in "{target.name}" and "{new.name}" in "{name}"')
-        elif old.type != new.type:
-            lines.append(f'column "{old.name}" is {old.type} in "{target.name}" and {new.type} in "{name}"')
-    lines += [f'column "{each.name}" is missing in "{name}"' for each in target.columns[len(columns) :]]
-    lines += [f'column "{each.name}" is new in "{name}"' for each in columns[len(target.columns) :]]
-    if lines:
-        message = f'schema of replacement "{name}" differs from that of "{target.name}"'
-        hint = "the columns must be the same, in the same order, with the same names and types"
-        raise SqlError("42P16", message, detail="\n".join(lines), hint=hint)
-
-
-def check_owner(context: Context, item: Item) -> None:
-    """Raise unless the user owns the item, or may do everything."""
-    role = context.around.catalog.role(context.around.user)
-    if item.owner != context.around.user and not (role is not None and role.superuser):
-        raise SqlError(INSUFFICIENT_PRIVILEGE, f'must be owner of {item.kind} "{item.name}"')
 
 
 # ALTER
@@ -168,7 +151,7 @@ def apply_replacement(context: Context, statement: nodes.ApplyReplacement) -> Re
         raise SqlError(WRONG_OBJECT_TYPE, message, detail=f'"{item.name}" is staged to replace "{other.name}"')
     check_owner(context, target)
     check_owner(context, item)
-    check_columns(target, item.name, item.columns)
+    context.coordinator.replacements.check_columns(target, item.name, item.columns)
     timeout, forward = _timeout_s(statement.options), statement.options.get("forward") == "time"
     interrupts = context.session.interrupts
     context.coordinator.replacements.apply(target, item, interrupts, around.user, timeout, forward=forward)
@@ -201,11 +184,14 @@ def rollback_replacement(context: Context, statement: nodes.RollbackReplacement)
             number += 1
             name = f"{found.name}_rollback{number}"
         target = _target(context, statement.target, name)
-        if target.before is None:
+        if not target.history:
             message = f'materialized view "{target.name}" has had no definition before this one'
             raise SqlError(OBJECT_NOT_READY, message)
-        view = nodes.CreateView((schema.name, name), target.names, target.before, True)
-        _stage(context, target, view, Item("", "materialized view", name, target.schema, target.owner), None)
+        before = target.history[-1]
+        names = tuple(column.name for column in before.columns)
+        view = nodes.CreateView((schema.name, name), names, before.query, True)
+        item = Item("", "materialized view", name, target.schema, target.owner)
+        _stage(context, target, view, item, pins=before.pins)
         context.session.notice(
             f'the definition before is staged as "{name}": ALTER MATERIALIZED VIEW {quoted(target.name)}'
             f" APPLY REPLACEMENT {quoted(name)}"
@@ -227,11 +213,23 @@ def difference_query(statement: nodes.ShowReplacementDiff, around: Surroundings)
     if item.replaces is None:
         raise SqlError(WRONG_OBJECT_TYPE, f'{item.kind} "{item.name}" is not a replacement')
     catalog = around.catalog
-    new, old = (".".join(map(quoted, catalog.full_name(each))) for each in (item, catalog.items[item.replaces]))
-    columns = ", ".join(map(quoted, item.names))
+    target = catalog.items[item.replaces]
+    widest = max(item, target, key=lambda each: len(each.columns))
+    new, old = (_padded(catalog, each, widest) for each in (item, target))
+    columns = ", ".join(map(quoted, widest.names))
     limit = "" if statement.limit is None else f" LIMIT {statement.limit}"
     return (
-        f"SELECT 1 AS mz_diff, added.* FROM (TABLE {new} EXCEPT ALL TABLE {old}) AS added"
-        f" UNION ALL SELECT -1 AS mz_diff, removed.* FROM (TABLE {old} EXCEPT ALL TABLE {new}) AS removed"
+        f"SELECT 1 AS mz_diff, added.* FROM ({new} EXCEPT ALL {old}) AS added"
+        f" UNION ALL SELECT -1 AS mz_diff, removed.* FROM ({old} EXCEPT ALL {new}) AS removed"
         f" ORDER BY {columns}, mz_diff{limit}"
     )
+
+
+def _padded(catalog: Catalog, item: Item, widest: Item) -> str:
+    """The rows of a view as those of one that may have more columns at the end, which are NULL."""
+    name = ".".join(map(quoted, catalog.full_name(item)))
+    missing = widest.columns[len(item.columns) :]
+    if not missing:
+        return f"TABLE {name}"
+    nulls = [f"CAST(NULL AS {each.type}) AS {quoted(each.name)}" for each in missing]
+    return f"SELECT {', '.join([*map(quoted, item.names), *nulls])} FROM {name}"

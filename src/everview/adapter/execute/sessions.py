@@ -32,7 +32,7 @@ PREPARED_MAX = 10_000
 def begin(context: Context, statement: nodes.Begin) -> Result:
     """BEGIN."""
     context.session.begin_block(statement.isolation, statement.read_only)
-    return Done("BEGIN")
+    return Done(statement.tag)
 
 
 def end(context: Context, statement: nodes.End) -> Result:
@@ -43,6 +43,38 @@ def end(context: Context, statement: nodes.End) -> Result:
     failed = transaction.failed
     context.session.end_transaction(commit=statement.commit)
     return Done("COMMIT" if statement.commit and not failed else "ROLLBACK")
+
+
+def set_savepoint(context: Context, statement: nodes.SetSavepoint) -> Result:
+    """SAVEPOINT."""
+    _check_block(context, "SAVEPOINT")
+    session = context.session
+    context.transaction.mark(statement.name, session.settings.mark(), session.cursors)
+    return Done("SAVEPOINT")
+
+
+def release_savepoint(context: Context, statement: nodes.ReleaseSavepoint) -> Result:
+    """RELEASE SAVEPOINT: what was done since stays done."""
+    _check_block(context, "RELEASE SAVEPOINT")
+    transaction = context.transaction
+    del transaction.savepoints[transaction.savepoint(statement.name) :]
+    return Done("RELEASE")
+
+
+def rollback_to(context: Context, statement: nodes.RollbackTo) -> Result:
+    """ROLLBACK TO SAVEPOINT."""
+    _check_block(context, "ROLLBACK TO SAVEPOINT")
+    session = context.session
+    point = context.transaction.back_to(statement.name)
+    session.settings.back_to(point.settings)
+    for name in session.cursors.keys() - point.cursors:
+        session.cursors.pop(name).close()
+    return Done("ROLLBACK")
+
+
+def _check_block(context: Context, what: str) -> None:
+    if not context.transaction.explicit:
+        raise SqlError(NO_ACTIVE_TRANSACTION, f"{what} can only be used in transaction blocks")
 
 
 def set_transaction(context: Context, statement: nodes.SetTransaction) -> Result:
@@ -131,6 +163,8 @@ def fetch(context: Context, statement: nodes.Fetch) -> Result:
         except ValueError as error:
             raise SqlError(INVALID_PARAMETER_VALUE, "invalid TIMEOUT", detail=str(error)) from error
     rows = cursor.fetch(statement.count, timeout_s, context.session.interrupts)
+    if statement.move:
+        return Done(f"MOVE {len(rows)}")
     return RowList(cursor.columns, rows, "FETCH")
 
 

@@ -25,6 +25,7 @@ from everview.adapter.errors import (
 from everview.adapter.execute.alterations import check_kind
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import exists
+from everview.adapter.execute.ownership import check_owner
 from everview.adapter.secrets import masked, shown_arguments
 from everview.adapter.sinks.contract import PAUSED_FLAG, STATE
 from everview.adapter.sinks.materialized import Definition, MaterializedDelivery, named, parted, unique_name
@@ -153,6 +154,7 @@ def _create_materialization(context: Context, statement: nodes.CreateSink, colle
                 options=definition.running_options(),
                 readable=coordinator.sinks.readable,
                 also=change.commands,
+                spark=coordinator.sinks.spark,
             )
         coordinator.catalog.committed(change)
         coordinator.sinks.add(item, MaterializedDelivery(made, collection))
@@ -192,6 +194,7 @@ def _item(context: Context, statement: nodes.CreateSink, collection: Item) -> It
         on=collection.id,
         keys=statement.key,
         depends=(collection.id,),
+        pins=coordinator.catalog.state.pins([collection.id]),
     )
 
 
@@ -226,7 +229,9 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collection: It
         with coordinator.timeline.still():
             reader = coordinator.environment.present(collection.id, collection.reader or "")
             assert isinstance(reader, ReadCapability)
-            Sink.create(coordinator.environment, item.id, reader, outlet, joined=told, also=change.commands)
+            width = len(collection.columns)
+            also = change.commands
+            Sink.create(coordinator.environment, item.id, reader, outlet, joined=told, columns=width, also=also)
         coordinator.catalog.committed(change)
         coordinator.sinks.add(item, coordinator.sinks.stream(item, collection))
 
@@ -255,6 +260,7 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
             context.session.notice(f'sink "{".".join(statement.path)}" does not exist, skipping')
             return _ALTERED
         check_kind(item, "sink")
+        check_owner(context, item)
         assert item.on is not None
         with _failures(coordinator.catalog.state.items[item.on]):
             _alter(context, statement, item)

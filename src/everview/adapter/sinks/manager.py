@@ -23,7 +23,7 @@ class Sinks:
     """The sinks that run here."""
 
     def __init__(self, environment: Environment, readable: Readable, spark: SparkWhenThere) -> None:
-        self._environment, self.readable, self._spark = environment, readable, spark
+        self._environment, self.readable, self.spark = environment, readable, spark
         self._running: dict[GlobalId, Delivery] = {}
         self._lock = threading.Lock()
 
@@ -42,17 +42,17 @@ class Sinks:
         """Go on with all sinks of a catalog, but for those that were paused."""
         for item in catalog.items.values():
             if item.kind == "sink" and item.on is not None:
-                self.add(item, self._open(item, catalog.items[item.on]))
+                self.add(item, self._open(item, catalog.seen_by(item, item.on)))
 
     def stream(self, item: Item, collection: Item) -> Delivery:
         """A sink that is a change stream."""
-        return StreamedDelivery(self._environment, item, collection, self.readable, spark=self._spark)
+        return StreamedDelivery(self._environment, item, collection, self.readable, spark=self.spark)
 
     def _open(self, item: Item, collection: Item) -> Delivery:
         try:
             if is_stream(item.source["kind"]):
                 return self.stream(item, collection)
-            return MaterializedDelivery.resume(self._environment, item, collection, self.readable)
+            return MaterializedDelivery.resume(self._environment, item, collection, self.readable, self.spark)
         except EverviewError as error:  # one sink that cannot be must not keep everything else from being
             return FailedDelivery(self._environment, item.source.get("name", item.id), error)
 

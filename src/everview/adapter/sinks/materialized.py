@@ -20,6 +20,7 @@ from everview.adapter.sinks.contract import (
     DeliveryStatus,
     SplitStatus,
 )
+from everview.adapter.statements.parse import boolean
 from everview.errors import EverviewError
 from everview.flow.checkpoint import START
 from everview.flow.contract import Binding
@@ -27,12 +28,14 @@ from everview.flow.drivers.registry import driver_class
 from everview.flow.errors import InvalidMaterialization
 from everview.flow.materialization import Materialization, Options, State, let_go, make_binding
 from everview.flow.source import Readable
+from everview.flow.spark_worker import SparkWhenThere
 from everview.flow.worker import WorkerStatus
 from everview.storage.contract import Command
 from everview.storage.environment import Environment
 from everview.storage.shard import FOREVER
 
 _OPTIONS: Mapping[str, type] = {"splits": int, "interval_ms": int, "stall_s": float, "heartbeat_s": float}
+_SPARK = "spark"  # whether splits are tasks of Spark
 _STATES = {State.RUNNING: RUNNING, State.STALLED: STALLED, State.PAUSED: PAUSED, State.FENCED: FENCED}
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -106,6 +109,8 @@ def parted(driver: str, given: Mapping[str, str]) -> tuple[dict[str, Any], dict[
     for name, value in given.items():
         if name in _OPTIONS:
             options[name] = _number(name, value)
+        elif name == _SPARK:
+            options[name] = boolean(value, name)
         elif driver == "command" and name in ("config", "resource"):
             target = _object(name, value)
             config.update({"config": target} if name == "config" else {})
@@ -145,7 +150,9 @@ class MaterializedDelivery:
         self._materialization, self._collection = materialization, collection
 
     @classmethod
-    def resume(cls, environment: Environment, item: Item, collection: Item, readable: Readable) -> MaterializedDelivery:
+    def resume(
+        cls, environment: Environment, item: Item, collection: Item, readable: Readable, spark: SparkWhenThere
+    ) -> MaterializedDelivery:
         """The sink as the catalog and its last commit tell."""
         definition = Definition.of(item)
         found = Materialization.resume(
@@ -156,6 +163,7 @@ class MaterializedDelivery:
             [definition.binding(environment, collection)],
             options=definition.running_options(),
             readable=readable,
+            spark=spark,
         )
         return cls(found, collection)
 

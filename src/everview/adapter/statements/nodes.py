@@ -260,6 +260,7 @@ class Begin:
 
     isolation: str | None = None
     read_only: bool | None = None
+    tag: str = "BEGIN"  # or START TRANSACTION, if that is what was said
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,11 +349,12 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """FETCH; None is ALL. `timeout` is the text of an interval."""
+    """FETCH; None is ALL. `timeout` is the text of an interval. MOVE is the same without the rows."""
 
     cursor: str
     count: int | None
     timeout: str | None = None
+    move: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +369,32 @@ class Discard:
     """DISCARD."""
 
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetSavepoint:
+    """SAVEPOINT."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSavepoint:
+    """RELEASE SAVEPOINT."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTo:
+    """ROLLBACK TO SAVEPOINT."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisten:
+    """UNLISTEN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +463,10 @@ Statement: TypeAlias = (
     | Fetch
     | CloseCursor
     | Discard
+    | Unlisten
+    | SetSavepoint
+    | ReleaseSavepoint
+    | RollbackTo
     | PrepareStatement
     | Execute
     | Deallocate

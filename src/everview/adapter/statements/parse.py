@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from everview.adapter.statements import nodes
 from everview.adapter.statements.definitions import parse_alter, parse_comment, parse_create, parse_drop
-from everview.adapter.statements.lexer import blanked
+from everview.adapter.statements.lexer import blanked, split
 from everview.adapter.statements.nodes import Statement
 from everview.adapter.statements.options import as_of, isolation, object_kind, option_value, with_options
 from everview.adapter.statements.replacements import parse_difference
@@ -22,7 +22,12 @@ _SHOWN = (
 
 
 def parse(text: str) -> Statement:
-    """The statement."""
+    """The statement, with or without a semicolon behind it."""
+    if ";" in text:
+        pieces = split(text)
+        if len(pieces) > 1:
+            raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
+        text = pieces[0] if pieces else ""
     words = Words(text)
     statement = _statement(words)
     words.expect_end()
@@ -132,18 +137,26 @@ def _begin(words: Words) -> Statement:
 
 def _start(words: Words) -> Statement:
     words.expect("transaction")
-    return nodes.Begin(*isolation(words))
+    return nodes.Begin(*isolation(words), tag="START TRANSACTION")
 
 
 def _end(commit: bool) -> Callable[[Words], Statement]:
     def parser(words: Words) -> Statement:
         words.accept("transaction") or words.accept("work")
         if not commit and words.accept("to"):
-            raise unsupported("ROLLBACK TO SAVEPOINT", words.next.start + 1)
+            return _savepoint(nodes.RollbackTo)(words)
         if words.sees("prepared"):
             raise unsupported("a prepared transaction", words.next.start + 1)
         words.accept("and", "no", "chain")
         return nodes.End(commit)
+
+    return parser
+
+
+def _savepoint(node: Callable[[str], Statement]) -> Callable[[Words], Statement]:
+    def parser(words: Words) -> Statement:
+        words.accept("savepoint")
+        return node(words.name())
 
     return parser
 
@@ -323,7 +336,7 @@ def _declare(words: Words) -> Statement:
     return nodes.Declare(name, _statement(words))
 
 
-def _fetch(words: Words) -> Statement:
+def _fetch(words: Words, *, move: bool = False) -> Statement:
     count: int | None = 1
     words.accept("forward") or words.accept("next")
     if words.accept("all"):
@@ -337,11 +350,16 @@ def _fetch(words: Words) -> Statement:
     options = with_options(words)
     if set(options) - {"timeout"}:
         raise SqlError("22023", "unknown option of FETCH", hint="TIMEOUT exists")
-    return nodes.Fetch(cursor, count, options.get("timeout"))
+    return nodes.Fetch(cursor, count, options.get("timeout"), move=move)
 
 
 def _close(words: Words) -> Statement:
     return nodes.CloseCursor(None if words.accept("all") else words.name())
+
+
+def _unlisten(words: Words) -> Statement:
+    words.accept_symbol("*") or words.name()
+    return nodes.Unlisten()
 
 
 def _discard(words: Words) -> Statement:
@@ -398,16 +416,18 @@ _PARSERS: dict[str, Callable[[Words], Statement]] = {
     "copy": _copy,
     "declare": _declare,
     "fetch": _fetch,
+    "move": lambda words: _fetch(words, move=True),
     "close": _close,
     "discard": _discard,
     "prepare": _prepare,
     "execute": _execute,
     "deallocate": _deallocate,
-    "savepoint": _refused("SAVEPOINT", "nested transactions do not exist here"),
-    "release": _refused("RELEASE SAVEPOINT"),
+    "savepoint": lambda words: nodes.SetSavepoint(words.name()),
+    "release": _savepoint(nodes.ReleaseSavepoint),
     "lock": _refused("LOCK", "transactions are strictly serializable without locks"),
     "grant": _refused("GRANT"),
     "revoke": _refused("REVOKE"),
+    "unlisten": _unlisten,
     "listen": _refused("LISTEN", "use SUBSCRIBE"),
     "notify": _refused("NOTIFY"),
     "merge": _refused("MERGE"),

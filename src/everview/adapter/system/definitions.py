@@ -5,7 +5,7 @@ from __future__ import annotations
 from everview.adapter.catalog.items import ColumnInfo, Item
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.system.places import create_sink, shown_place
-from everview.compute.sql.references import quoted
+from everview.compute.sql.references import narrowed, quoted
 
 
 def create(catalog: Catalog, item: Item) -> str:
@@ -16,7 +16,7 @@ def create(catalog: Catalog, item: Item) -> str:
             return f"CREATE TABLE {_name(catalog, item)} ({columns}){_options(item)}"
         case "view" | "materialized view":
             columns = ", ".join(quoted(name) for name in item.names)
-            query = (item.query or "").strip()
+            query = definition(catalog, item)
             target = "" if item.replaces is None else f" REPLACING {_name(catalog, catalog.items[item.replaces])}"
             name = f"{_name(catalog, item)} ({columns}){target}"
             return f"CREATE {item.kind.upper()} {name}{_options(item)} AS {query}"
@@ -29,10 +29,29 @@ def create(catalog: Catalog, item: Item) -> str:
             return f"CREATE {item.kind.upper()} {_name(catalog, item)}{columns} FROM {_source(item)}{_options(item)}"
 
 
+def definition(catalog: Catalog, item: Item) -> str:
+    """The query of a view. Where a view that it names has more columns by now, it is written to name those it knows."""
+    text = (item.query or "").strip()
+    seen: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for id in item.depends:
+        now, then = catalog.items[id], catalog.seen_by(item, id)
+        same = [one for one, other in zip(then.names, now.names, strict=False) if one == other]
+        if len(same) < len(now.columns):  # names that there are no more, nobody uses
+            seen[catalog.full_name(now)] = tuple(same)
+    return narrowed(text, lambda path: seen.get(tuple(path))) if seen else text
+
+
 def create_index(catalog: Catalog, item: Item) -> str:
     """The statement that would make the index."""
     assert item.on is not None
     return f"CREATE INDEX {quoted(item.name)} ON {_name(catalog, catalog.items[item.on])} ({', '.join(item.keys)})"
+
+
+def index_definition(catalog: Catalog, item: Item) -> str:
+    """The same as PostgreSQL writes it: tools take it apart at USING."""
+    assert item.on is not None
+    relation = ".".join(map(quoted, catalog.full_name(catalog.items[item.on])[1:]))
+    return f"CREATE INDEX {quoted(item.name)} ON {relation} USING btree ({', '.join(item.keys)})"
 
 
 def _name(catalog: Catalog, item: Item) -> str:

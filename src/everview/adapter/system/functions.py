@@ -28,8 +28,10 @@ from everview.compute.ir.scalar import Call
 from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, INT8, TEXT, SqlType
 from everview.compute.sql.coerce import coerce, resolving
 from everview.compute.sql.errors import SqlError
+from everview.storage.contract import GlobalId
 
 SYSTEM_ROLE = 10  # the owner of what no one made
+_UTF8 = 6  # PostgreSQL's number of the encoding
 SYSTEM_OID_FIRST = 10_000  # of relations of the system, which have no id
 # Numbers that clients know by heart.
 _KNOWN_OIDS = {
@@ -156,7 +158,7 @@ def _to_class(text: str) -> int | None:
 
 def _view_definition(oid: int, *_: Any) -> str | None:
     found = _item(oid)
-    return None if found is None or found[1].query is None else f" {found[1].query.strip()};"
+    return None if found is None or found[1].query is None else f" {definitions.definition(*found)};"
 
 
 def _index_definition(oid: int, column: int = 0, *_: Any) -> str | None:
@@ -166,7 +168,7 @@ def _index_definition(oid: int, column: int = 0, *_: Any) -> str | None:
     if column:
         keys = found[1].keys
         return keys[column - 1] if 1 <= column <= len(keys) else ""
-    return definitions.create_index(found[0], found[1])
+    return definitions.index_definition(found[0], found[1])
 
 
 def _role_name(oid: int) -> str:
@@ -214,6 +216,55 @@ def _no_text(*_: Any) -> None:
     return None
 
 
+def _setting(name: str, missing_ok: bool = False) -> str | None:
+    settings = _here().settings
+    value = settings.get(name.lower())
+    if value is None and not missing_ok:
+        raise Failure("42704", f'unrecognized configuration parameter "{name}"')
+    return value
+
+
+# Sizes: what is stored now, of the past too, as far as it is kept
+
+
+def _bytes(id: GlobalId) -> int:
+    size_of = _here().size_of
+    return 0 if size_of is None else size_of(id)
+
+
+def _relation_size(oid: int, _fork: str = "main") -> int:
+    found = _item(oid)
+    return 0 if found is None else _bytes(found[1].id)
+
+
+def _indexes_size(oid: int) -> int:
+    found = _item(oid)
+    return 0 if found is None else sum(_bytes(each.id) for each in found[0].indexes_on(found[1].id))
+
+
+def _database_size(which: int | str) -> int:
+    catalog = _here().catalog
+    found = [each for each in catalog.databases.values() if which in (each.name, oid_of(each.id))]
+    if not found:
+        raise Failure("3D000", f'database "{which}" does not exist')
+    schemas = {each.id for each in catalog.schemas.values() if each.database == found[0].id}
+    return sum(_bytes(item.id) for item in catalog.items.values() if item.schema in schemas)
+
+
+def _all_bytes() -> int:
+    return sum(_bytes(id) for id in _here().catalog.items)
+
+
+def _pretty(size: int) -> str:
+    """A number of bytes in the unit that leaves at most five digits, as PostgreSQL shows it."""
+    value, unit = abs(size), "bytes"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if value < 10 * 1024:
+            break
+        value, unit = (value + 512) // 1024, larger
+    return f"{'-' if size < 0 else ''}{value} {unit}"
+
+
 _add("format_type", (INT8, INT4), TEXT, format_type, strict=False)
 for _more in ((), (BOOLEAN,)):
     _add("pg_get_viewdef", (INT8, *_more), TEXT, _view_definition)
@@ -227,22 +278,38 @@ _add("obj_description", (INT8,), TEXT, _comment)
 _add("obj_description", (INT8, TEXT), TEXT, lambda oid, _: _comment(oid))
 _add("shobj_description", (INT8, TEXT), TEXT, lambda oid, _: _comment(oid))
 _add("col_description", (INT8, INT4), TEXT, _comment)
-for _name in ("pg_table_is_visible", "pg_type_is_visible", "pg_function_is_visible", "pg_operator_is_visible"):
-    _add(_name, (INT8,), BOOLEAN, _visible if _name == "pg_table_is_visible" else lambda _: True)
+_add("pg_table_is_visible", (INT8,), BOOLEAN, _visible)
+for _name in (
+    *("type", "function", "operator", "opclass", "opfamily", "collation", "conversion", "statistics_obj"),
+    *("ts_config", "ts_dict", "ts_parser", "ts_template"),
+):
+    _add(f"pg_{_name}_is_visible", (INT8,), BOOLEAN, lambda _: True)
 _add("pg_sleep", (FLOAT8,), TEXT, _paused)
+_add("pg_advisory_unlock_all", (), TEXT, lambda: "")  # nobody can hold any
 _add("set_config", (TEXT, TEXT, BOOLEAN), TEXT, _configured)
-_add("pg_encoding_to_char", (INT4,), TEXT, lambda number: "UTF8" if number == 6 else "")
+_add("pg_encoding_to_char", (INT4,), TEXT, lambda number: "UTF8" if number == _UTF8 else "")
+_add("pg_char_to_encoding", (TEXT,), INT4, lambda name: _UTF8 if name.upper() in ("UTF8", "UNICODE") else -1)
+_add("getdatabaseencoding", (), TEXT, lambda: "UTF8")
+_add("current_setting", (TEXT,), TEXT, _setting)
+_add("current_setting", (TEXT, BOOLEAN), TEXT, _setting)
 _add("to_regclass", (TEXT,), INT8, _to_class)
 _add("to_regtype", (TEXT,), INT8, lambda text: object_id(_here(), text, "regtype"))
 _add("regclass_name", (INT8,), TEXT, _class_name)
 _add("regtype_name", (INT8,), TEXT, lambda oid: format_type(oid, None))
 _add("regnamespace_name", (INT8,), TEXT, _schema_name)
 _add("regrole_name", (INT8,), TEXT, _role_name)
-_add("regproc_name", (INT8,), TEXT, str)
+for _name in ("regproc", "regprocedure", "regoper", "regoperator"):
+    _add(f"{_name}_name", (INT8,), TEXT, str)
 _add("regproc_name", (TEXT,), TEXT, str)
 _add("to_regproc", (TEXT,), TEXT, str)
-for _name in ("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size"):
-    _add(_name, (INT8,), INT8, lambda _: 0)
+_add("pg_relation_size", (INT8,), INT8, _relation_size)
+_add("pg_relation_size", (INT8, TEXT), INT8, _relation_size)
+_add("pg_table_size", (INT8,), INT8, _relation_size)
+_add("pg_indexes_size", (INT8,), INT8, _indexes_size)
+_add("pg_total_relation_size", (INT8,), INT8, lambda oid: _relation_size(oid) + _indexes_size(oid))
+for _given in (INT8, TEXT):
+    _add("pg_database_size", (_given,), INT8, _database_size)
+    _add("pg_tablespace_size", (_given,), INT8, lambda _: _all_bytes())
 _add("pg_relation_is_publishable", (INT8,), BOOLEAN, lambda _: False)
 _add("pg_get_partkeydef", (INT8,), TEXT, _no_text)
 _add("pg_get_partition_constraintdef", (INT8,), TEXT, _no_text)
@@ -253,7 +320,11 @@ _add("pg_get_statisticsobjdef_columns", (INT8,), TEXT, _no_text)
 _add("pg_get_serial_sequence", (TEXT, TEXT), TEXT, _no_text)
 _add("pg_get_function_result", (INT8,), TEXT, _no_text)
 _add("pg_get_function_arguments", (INT8,), TEXT, _no_text)
-_add("pg_size_pretty", (INT8,), TEXT, lambda size: f"{size} bytes")
+_add("pg_size_pretty", (INT8,), TEXT, _pretty)
+_add("pg_get_function_identity_arguments", (INT8,), TEXT, _no_text)
+_add("pg_get_function_sqlbody", (INT8,), TEXT, _no_text)
+_add("pg_get_functiondef", (INT8,), TEXT, _no_text)
+_add("pg_get_statisticsobjdef", (INT8,), TEXT, _no_text)
 _add("pg_tablespace_location", (INT8,), TEXT, lambda _: "")
 for _of in ("table", "schema", "database", "column", "any_column", "function", "sequence"):
     for _who in ((), (TEXT,)):

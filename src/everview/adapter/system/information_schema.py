@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from everview.adapter.catalog.items import ColumnInfo
 from everview.adapter.catalog.state import SYSTEM_SCHEMAS
+from everview.adapter.system.definitions import definition
 from everview.adapter.system.pg_catalog import visible_items
 from everview.adapter.system.pg_types import type_name
 from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
@@ -65,7 +66,8 @@ def _type(sql_type: SqlType) -> str:
 def _views(view: View) -> Iterable[Row]:
     for item in visible_items(view):
         if item.kind == "view":
-            yield (*view.around.catalog.full_name(item), item.query, "NONE", "NO", "NO", "NO", "NO", "NO")
+            catalog = view.around.catalog
+            yield (*catalog.full_name(item), definition(catalog, item), "NONE", "NO", "NO", "NO", "NO", "NO")
 
 
 def _schemata(view: View) -> Iterable[Row]:

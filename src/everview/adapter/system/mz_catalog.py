@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from everview.adapter.catalog.items import Item, oid_of
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.moments import moment_of
-from everview.adapter.system.definitions import create
+from everview.adapter.system.definitions import create, definition
 from everview.adapter.system.functions import schema_oid, system_oid
 from everview.adapter.system.pg_types import type_modifier, type_oid
 from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
@@ -52,12 +52,21 @@ def _named(view: View, item: Item) -> Row:
 
 def _views(view: View) -> Iterable[Row]:
     for item in _items(view, "view"):
-        yield (*_named(view, item), item.query, create(view.around.catalog, item))
+        catalog = view.around.catalog
+        yield (*_named(view, item), definition(catalog, item), create(catalog, item))
 
 
 def _materialized_views(view: View) -> Iterable[Row]:
     for item in _items(view, "materialized view"):
-        yield (*_named(view, item), CLUSTER, item.query, create(view.around.catalog, item), item.replaces)
+        catalog = view.around.catalog
+        yield (*_named(view, item), CLUSTER, definition(catalog, item), create(catalog, item), item.replaces)
+
+
+def _versions(view: View) -> Iterable[Row]:
+    for item in _items(view, "materialized view"):
+        for each in item.versions if item.replaces is None else ():
+            names = [column.name for column in each.columns]
+            yield (item.id, each.number, each.id, each.number == item.version, names, each.query)
 
 
 def _sources(view: View) -> Iterable[Row]:
@@ -241,6 +250,11 @@ RELATIONS: tuple[SystemRelation, ...] = (
         "id, target_id text, apply_when_hydrated, hydrated bool, read_frontier, write_frontier,"
         " target_write_frontier mz_timestamp, rows_added, rows_removed, bytes int8",
         _replacements,
+    ),
+    _internal(
+        "mz_materialized_view_versions",
+        "id text, version int8, global_id text, current bool, columns text[], definition text",
+        _versions,
     ),
     _internal(
         "mz_subscriptions",

@@ -9,12 +9,13 @@ from everview.adapter.catalog.items import Item, oid_of
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.moments import moment_of
 from everview.adapter.settings import SETTINGS
+from everview.adapter.system.definitions import definition
 from everview.adapter.system.functions import SYSTEM_ROLE as _OWNER
 from everview.adapter.system.functions import schema_oid, system_oid
 from everview.adapter.system.pg_empty import EMPTY
-from everview.adapter.system.pg_types import ALL, PgType, type_length, type_modifier, type_oid
+from everview.adapter.system.pg_types import ALL, DOMAINS, VECTOR_ELEMENTS, PgType, type_length, type_modifier, type_oid
 from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
-from everview.compute.ir.types import SqlType
+from everview.compute.ir.types import Kind, SqlType
 
 _RELKINDS = {"table": "r", "source": "r", "view": "v", "materialized view": "m", "index": "i", "sink": "r"}
 _CLASS, _TYPE, _NAMESPACE, _RELATION_DATABASE = 1259, 1247, 2615, 1262
@@ -53,17 +54,19 @@ def attributes(view: View) -> Iterator[Attribute]:
     for item in visible_items(view):
         if item.kind == "index":
             assert item.on is not None
-            yield from _index_attributes(item, view.around.catalog.items[item.on])
+            yield from _index_attributes(item, view.around.catalog.items[item.on], view.live.key_types(item))
         for number, info in enumerate(item.columns):
             yield Attribute(oid_of(item.id), info.name, number + 1, info.type, info.nullable, info.default)
 
 
-def _index_attributes(item: Item, on: Item) -> Iterator[Attribute]:
-    for number, key in enumerate(item.keys):
+def _index_attributes(item: Item, on: Item, types: tuple[SqlType, ...]) -> Iterator[Attribute]:
+    expressions = 0
+    for number, (key, each) in enumerate(zip(item.keys, types, strict=False)):  # no types: it is being dropped
         name = key.strip('"')
-        place = on.names.index(name) if name in on.names else None
-        each = on.columns[place].type if place is not None else on.columns[0].type
-        yield Attribute(oid_of(item.id), name if place is not None else "expr", number + 1, each)
+        if name not in on.names:
+            name = f"expr{expressions or ''}"
+            expressions += 1
+        yield Attribute(oid_of(item.id), name, number + 1, each)
 
 
 def _owner(view: View, name: str) -> int:
@@ -91,7 +94,7 @@ def _class(oid: int, name: str, schema: int, *, owner: int, kind: str, width: in
     flags = (False, False, False, False, False, False, True)
     return (
         *(oid, name, schema, 0, 0, owner, 403 if kind == "i" else 2 if kind in "rm" else 0, oid, 0, 0, -1.0, 0, 0),
-        *(indexed, False, "p", kind, width, 0, *flags, "n" if kind != "r" else "d", False, 0, 0, 0, None, None, None),
+        *(indexed, False, "p", kind, width, 0, *flags, "d" if kind in "rm" else "n", False, 0, 0, 0, None, None, None),
     )
 
 
@@ -100,9 +103,15 @@ def _attribute_rows(view: View) -> Iterable[Row]:
         length = type_length(each.type)
         yield (
             *(each.relation, each.name, type_oid(each.type), -1, length, each.number, 0, -1),
-            *(type_modifier(each.type), length in (1, 2, 4, 8), "p" if length > 0 else "x", "i", not each.nullable),
+            *(type_modifier(each.type), length in (1, 2, 4, 8), _storage(each.type), "i", not each.nullable),
             *(each.default is not None, False, "", "", False, True, 0, 0, "", None, None, None, None),
         )
+
+
+def _storage(sql_type: SqlType) -> str:
+    if sql_type.kind is Kind.NUMERIC:
+        return "m"
+    return "p" if type_length(sql_type) > 0 else "x"
 
 
 def _defaults(view: View) -> Iterable[Row]:
@@ -120,19 +129,20 @@ def _namespaces(view: View) -> Iterable[Row]:
 
 def _types(view: View) -> Iterable[Row]:
     for each in ALL:
-        yield _type(each, 0)
+        yield _type(each, VECTOR_ELEMENTS.get(each.oid, 0))
         if each.array_oid:
             yield _type(PgType(each.array_oid, f"_{each.name}", 0, -1, "A"), each.oid)
 
 
 def _type(pg_type: PgType, element: int) -> Row:
     oid, name, array, length, category = pg_type
-    by_value, kind = length in (1, 2, 4, 8), "b"
+    by_value, below = length in (1, 2, 4, 8), DOMAINS.get(oid, 0)
+    kind = "d" if below else "b"
     collation = 100 if category == "S" else 0
     return (
         *(oid, name, 11, _OWNER, length, by_value, kind, category, False, True, ",", 0, element, array),
         *(f"{name}in", f"{name}out", f"{name}recv", f"{name}send", "-", "-", "-", "i", "x" if length < 0 else "p"),
-        *(False, 0, -1, 0, collation, None, None, None, "array_subscript_handler" if element else "-"),
+        *(False, below, -1, 0, collation, None, None, None, "array_subscript_handler" if element else "-"),
     )
 
 
@@ -205,7 +215,7 @@ def _views(view: View) -> Iterable[Row]:
     for item in visible_items(view):
         if item.kind == "view":
             _, schema, name = view.around.catalog.full_name(item)
-            yield (schema, name, item.owner, item.query)
+            yield (schema, name, item.owner, definition(view.around.catalog, item))
 
 
 def _matviews(view: View) -> Iterable[Row]:
@@ -213,17 +223,17 @@ def _matviews(view: View) -> Iterable[Row]:
     for item in visible_items(view):
         if item.kind == "materialized view":
             _, schema, name = catalog.full_name(item)
-            yield (schema, name, item.owner, None, bool(catalog.indexes_on(item.id)), True, item.query)
+            yield (schema, name, item.owner, None, bool(catalog.indexes_on(item.id)), True, definition(catalog, item))
 
 
 def _index_list(view: View) -> Iterable[Row]:
-    from everview.adapter.system.definitions import create_index
+    from everview.adapter.system.definitions import index_definition
 
     catalog = view.around.catalog
     for item in visible_items(view):
         if item.kind == "index" and item.on is not None:
             _, schema, on = catalog.full_name(catalog.items[item.on])
-            yield (schema, on, item.name, None, create_index(catalog, item))
+            yield (schema, on, item.name, None, index_definition(catalog, item))
 
 
 def _settings(view: View) -> Iterable[Row]:
@@ -252,18 +262,18 @@ RELATIONS: tuple[SystemRelation, ...] = (
         "pg_class",
         "oid oid, relname text, relnamespace, reltype, reloftype, relowner, relam, relfilenode, reltablespace"
         " oid, relpages int4, reltuples float4, relallvisible int4, reltoastrelid oid, relhasindex,"
-        " relisshared bool, relpersistence, relkind text, relnatts, relchecks int2, relhasrules,"
+        " relisshared bool, relpersistence, relkind char, relnatts, relchecks int2, relhasrules,"
         " relhastriggers, relhassubclass, relrowsecurity, relforcerowsecurity, relhasoids, relispopulated"
-        " bool, relreplident text, relispartition bool, relrewrite, relfrozenxid, relminmxid oid, relacl,"
+        " bool, relreplident char, relispartition bool, relrewrite, relfrozenxid, relminmxid oid, relacl,"
         " reloptions text[], relpartbound text",
         _classes,
     ),
     _relation(
         "pg_attribute",
         "attrelid oid, attname text, atttypid oid, attstattarget int4, attlen, attnum int2, attndims,"
-        " attcacheoff, atttypmod int4, attbyval bool, attstorage, attalign text, attnotnull, atthasdef,"
-        " atthasmissing bool, attidentity, attgenerated text, attisdropped, attislocal bool, attinhcount int4,"
-        " attcollation oid, attcompression text, attacl, attoptions, attfdwoptions text[], attmissingval text",
+        " attcacheoff, atttypmod int4, attbyval bool, attstorage, attalign char, attnotnull, atthasdef,"
+        " atthasmissing bool, attidentity, attgenerated char, attisdropped, attislocal bool, attinhcount int4,"
+        " attcollation oid, attcompression char, attacl, attoptions, attfdwoptions text[], attmissingval text",
         _attribute_rows,
     ),
     _relation(
@@ -279,8 +289,8 @@ RELATIONS: tuple[SystemRelation, ...] = (
     _relation(
         "pg_type",
         "oid oid, typname text, typnamespace, typowner oid, typlen int2, typbyval bool, typtype, typcategory"
-        " text, typispreferred, typisdefined bool, typdelim text, typrelid, typelem, typarray oid, typinput,"
-        " typoutput, typreceive, typsend, typmodin, typmodout, typanalyze, typalign, typstorage text,"
+        " char, typispreferred, typisdefined bool, typdelim char, typrelid, typelem, typarray oid, typinput,"
+        " typoutput, typreceive, typsend, typmodin, typmodout, typanalyze text, typalign, typstorage char,"
         " typnotnull bool, typbasetype oid, typtypmod, typndims int4, typcollation oid, typdefaultbin,"
         " typdefault text, typacl text[], typsubscript text",
         _types,
@@ -289,13 +299,13 @@ RELATIONS: tuple[SystemRelation, ...] = (
         "pg_index",
         "indexrelid, indrelid oid, indnatts, indnkeyatts int2, indisunique, indnullsnotdistinct,"
         " indisprimary, indisexclusion, indimmediate, indisclustered, indisvalid, indcheckxmin, indisready,"
-        " indislive, indisreplident bool, indkey int2[], indcollation, indclass int8[], indoption int2[],"
+        " indislive, indisreplident bool, indkey int2vector, indcollation, indclass oidvector, indoption int2vector,"
         " indexprs, indpred text",
         _indexes,
     ),
     _relation(
         "pg_database",
-        "oid oid, datname text, datdba oid, encoding int4, datlocprovider text, datistemplate, datallowconn"
+        "oid oid, datname text, datdba oid, encoding int4, datlocprovider char, datistemplate, datallowconn"
         " bool, datconnlimit int4, datfrozenxid, datminmxid, dattablespace oid, datcollate, datctype,"
         " daticulocale, daticurules, datcollversion text, datacl text[]",
         _databases,
@@ -332,17 +342,17 @@ RELATIONS: tuple[SystemRelation, ...] = (
     ),
     _relation(
         "pg_depend",
-        "classid, objid oid, objsubid int4, refclassid, refobjid oid, refobjsubid int4, deptype text",
+        "classid, objid oid, objsubid int4, refclassid, refobjid oid, refobjsubid int4, deptype char",
         _depends,
     ),
     _relation(
         "pg_am",
-        "oid oid, amname, amhandler, amtype text",
+        "oid oid, amname, amhandler text, amtype char",
         lambda _: [(2, "heap", "", "t"), (403, "btree", "", "i")],
     ),
     _relation(
         "pg_collation",
-        "oid oid, collname text, collnamespace, collowner oid, collprovider text, collisdeterministic bool,"
+        "oid oid, collname text, collnamespace, collowner oid, collprovider char, collisdeterministic bool,"
         " collencoding int4, collcollate, collctype, colliculocale, collicurules, collversion text",
         lambda _: [(100, "default", 11, _OWNER, "d", True, -1, "C", "C", None, None, None)],
     ),

@@ -36,18 +36,23 @@ _TYPES: dict[Kind, PgType] = {
     Kind.NUMERIC: PgType(1700, "numeric", 1231, -1, "N"),
     Kind.UUID: PgType(2950, "uuid", 2951, 16, "U"),
     Kind.JSONB: PgType(3802, "jsonb", 3807, -1, "U"),
-    Kind.MZ_TIMESTAMP: PgType(16_552, "mz_timestamp", 16_553, 8, "U"),
+    Kind.MZ_TIMESTAMP: PgType(16_552, "mz_timestamp", 16_553, 8, "N"),
     Kind.UNKNOWN: PgType(705, "unknown", 0, -2, "X"),
 }
+# mz_timestamp is a domain over bigint to PostgreSQL's clients: what knows nothing of it reads numbers.
+DOMAINS: dict[int, int] = {_TYPES[Kind.MZ_TIMESTAMP].oid: _TYPES[Kind.INT8].oid}
 # Types of PostgreSQL's catalogs that have no values of their own here: oid and its like are int8, name and char text.
 _ALIASES = (
-    PgType(18, "char", 1002, 1, "S"),
+    PgType(18, "char", 1002, 1, "Z"),
     PgType(19, "name", 1003, 64, "S"),
+    PgType(22, "int2vector", 1006, -1, "A"),
+    PgType(30, "oidvector", 1013, -1, "A"),
     PgType(26, "oid", 1028, 4, "N"),
     PgType(24, "regproc", 1008, 4, "N"),
     PgType(2205, "regclass", 2210, 4, "N"),
     PgType(2206, "regtype", 2211, 4, "N"),
 )
+VECTOR_ELEMENTS = {22: 21, 30: 26}
 ALL: tuple[PgType, ...] = (*_TYPES.values(), *_ALIASES)
 DISPLAY: dict[int, str] = {
     **{each.oid: kind.value for kind, each in _TYPES.items()},
@@ -58,6 +63,8 @@ ARRAY_ELEMENTS: dict[int, int] = {each.array_oid: each.oid for each in ALL if ea
 
 def type_oid(sql_type: SqlType) -> int:
     """The number of a type."""
+    if sql_type.alias is not None:
+        return next(each.oid for each in _ALIASES if each.name == sql_type.alias)
     if sql_type.kind is Kind.ARRAY:
         assert sql_type.element is not None
         return _TYPES[sql_type.element.kind].array_oid if sql_type.element.kind is not Kind.ARRAY else 1009

@@ -25,8 +25,12 @@ def create_sink(catalog: Catalog, item: Item) -> str:
     if reductions := json.loads(item.source.get("reduce", "{}")):
         parts.append(f"REDUCE ({', '.join(_reduction(name, given) for name, given in reductions.items())})")
     if options := json.loads(item.source["options"]):
-        parts.append(f"WITH ({', '.join(f'{name.upper()} {value}' for name, value in options.items())})")
+        parts.append(f"WITH ({', '.join(f'{name.upper()} {_value(value)}' for name, value in options.items())})")
     return " ".join(parts)
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def shown_place(item: Item) -> str:

@@ -14,11 +14,15 @@ from everview.compute.ir.types import (
     BOOLEAN,
     FLOAT4,
     INT2,
+    INT2_VECTOR,
     INT4,
     INT8,
     INTERVAL,
     JSONB,
     MZ_TIMESTAMP,
+    OID_VECTOR,
+    PG_CHAR,
+    PG_OID,
     TEXT,
     TIMESTAMPTZ,
     SqlType,
@@ -99,6 +103,10 @@ class Live(Protocol):
         """Where a source that reads a change stream stands."""
         ...
 
+    def key_types(self, item: Item) -> tuple[SqlType, ...]:
+        """The types of an index's keys, as far as it is served."""
+        ...
+
     @property
     def now_ms(self) -> int:
         """The time."""
@@ -143,8 +151,9 @@ _TYPES = {
     "int2": INT2,
     "int4": INT4,
     "int8": INT8,
-    "oid": INT8,
+    "oid": PG_OID,
     "text": TEXT,
+    "char": PG_CHAR,
     "float4": FLOAT4,
     "timestamptz": TIMESTAMPTZ,
     "interval": INTERVAL,
@@ -152,6 +161,8 @@ _TYPES = {
     "mz_timestamp": MZ_TIMESTAMP,
     "text[]": array_of(TEXT),
     "int2[]": array_of(INT2),
+    "int2vector": INT2_VECTOR,
+    "oidvector": OID_VECTOR,
     "int8[]": array_of(INT8),
 }
 

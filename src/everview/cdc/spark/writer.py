@@ -58,8 +58,9 @@ class SparkWriter:
         return counts
 
     def _updates(self, selection: Selection) -> DataFrame:
-        # The collection's columns may have other names than the stream's; their order is the same.
-        stored = selection.spec.schema.names
+        # The collection's columns may have other names than the stream's; their order is the same, and behind them
+        # there may be more than there were when the stream began.
+        stored = selection.spec.schema.names[: len(self._schema.data)]
         types = [spark_type(field.type) for field in self._schema.data]
         columns = [f"{name_of(name)} {each}" for name, each in zip(stored, types, strict=True)]
         declared = ", ".join([f"{TIME} bigint", f"{DIFF} bigint", *columns])

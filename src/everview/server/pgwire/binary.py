@@ -13,7 +13,7 @@ from everview.compute.functions.civil import DAY, day, micros_of, timestamp
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.json_value import canonical
 from everview.compute.functions.numbers import RANGES, real
-from everview.compute.ir.types import Interval, Kind, SqlType
+from everview.compute.ir.types import PG_OID, Interval, Kind, SqlType
 from everview.server.pgwire import numeric
 from everview.server.pgwire.oids import JSON, OID
 from everview.server.pgwire.reading import utf8
@@ -62,6 +62,8 @@ def encoder(sql_type: SqlType) -> Encoder:
     if sql_type.kind is Kind.CHAR:
         length = sql_type.length or 0
         return lambda value: value.ljust(length).encode()
+    if sql_type.alias == PG_OID.alias:
+        return _UINT4.pack
     return _ENCODERS[sql_type.kind]
 
 

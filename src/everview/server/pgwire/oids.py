@@ -30,10 +30,17 @@ _WIRE: dict[Kind, tuple[int, int, int]] = {
     Kind.INTERVAL: (1186, 1187, 16),
     Kind.UUID: (2950, 2951, 16),
     Kind.JSONB: (3802, 3807, -1),
-    # Every driver knows int8, none knows a type of ours.
+    # A domain over bigint in pg_type: on the wire PostgreSQL, too, gives a domain's values as the type below it.
     Kind.MZ_TIMESTAMP: (20, 1016, 8),
     # A literal that nothing gave a type is text to clients.
     Kind.UNKNOWN: (25, 1009, -1),
+}
+
+_WIRE_ALIASES: dict[str, tuple[int, int, int]] = {
+    "char": (CHAR_BYTE, 1002, 1),
+    "oid": (OID, 1028, 4),
+    "int2vector": (22, 1006, -1),
+    "oidvector": (30, 1013, -1),
 }
 
 # PostgreSQL's types that clients name for parameters, and that we read as another type.
@@ -80,14 +87,18 @@ def innermost(sql_type: SqlType) -> SqlType:
 
 def oid_of(sql_type: SqlType) -> int:
     """The OID of a type; arrays of any dimension share one, as in PostgreSQL."""
-    if sql_type.kind is Kind.ARRAY:
-        return _WIRE[innermost(sql_type).kind][1]
-    return _WIRE[sql_type.kind][0]
+    if sql_type.kind is Kind.ARRAY and sql_type.alias is None:
+        return _wire(innermost(sql_type))[1]
+    return _wire(sql_type)[0]
+
+
+def _wire(sql_type: SqlType) -> tuple[int, int, int]:
+    return _WIRE_ALIASES[sql_type.alias] if sql_type.alias is not None else _WIRE[sql_type.kind]
 
 
 def size_of(sql_type: SqlType) -> int:
     """The bytes of a value, -1 if that varies."""
-    return -1 if sql_type.kind is Kind.ARRAY else _WIRE[sql_type.kind][2]
+    return -1 if sql_type.kind is Kind.ARRAY else _wire(sql_type)[2]
 
 
 def typmod_of(sql_type: SqlType) -> int:

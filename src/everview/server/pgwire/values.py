@@ -11,7 +11,7 @@ from everview.adapter.contract import Column, Row
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.input import from_text, invalid, limited
 from everview.compute.functions.output import to_text
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import VECTORS, Kind, SqlType
 from everview.compute.sql.errors import SqlError
 from everview.server.pgwire import arrays, binary
 from everview.server.pgwire.backend import NULL
@@ -34,6 +34,8 @@ def encoder(sql_type: SqlType, form: int) -> Encoder:
         return arrays.encoder(sql_type) if sql_type.kind is Kind.ARRAY else binary.encoder(sql_type)
     if sql_type.kind in _INTEGERS:
         return b"%d".__mod__
+    if sql_type.alias in VECTORS:
+        return lambda value: " ".join(map(str, value)).encode()
     if sql_type.kind in _TEXTS:
         return str.encode
     return lambda value: to_text(value, sql_type).encode()

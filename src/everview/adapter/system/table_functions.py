@@ -1,0 +1,101 @@
+"""Table functions of PostgreSQL's catalogs that tools call: of partitions, extensions, options, keywords.
+
+Like the functions of `system.functions`, they are entered in the registry by key, and found by name only in a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from everview.compute.functions.naming import key_of
+from everview.compute.functions.registry import TABLES
+from everview.compute.functions.spark_sql import not_on_spark
+from everview.compute.functions.table import TableFunction
+from everview.compute.ir.types import BOOLEAN, INT2, INT4, INT8, TEXT, SqlType, array_of
+
+_by_name: dict[str, list[TableFunction]] = {}
+# Words that cannot be names of columns or tables; PostgreSQL's category is R.
+_RESERVED = """
+    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
+    current_catalog current_date current_role current_time current_timestamp current_user default deferrable desc
+    distinct do else end except false fetch for foreign from grant group having in initially intersect into lateral
+    leading limit localtime localtimestamp not null offset on only or order placing primary references returning select
+    session_user some symmetric table then to trailing true union unique user using variadic when where window with
+"""
+# Words of statements that PostgreSQL does not have; its category of others is U.
+_OWN = "envelope progress replacing retain sink snapshot source subscribe tail upsert within"
+
+
+def table_functions(name: str) -> Sequence[TableFunction]:
+    """The overloads of this name."""
+    return _by_name.get(name, ())
+
+
+def _add(
+    name: str,
+    args: tuple[SqlType, ...],
+    columns: Sequence[tuple[str, SqlType]],
+    evaluate: Callable[..., Iterable[tuple[Any, ...]]],
+) -> None:
+    refused = not_on_spark(name)
+    function = TableFunction(
+        key_of(name, args),
+        name,
+        args,
+        tuple(each for _, each in columns),
+        lambda _types, *values: evaluate(*values),
+        lambda given, types, _columns: refused(given, types, TEXT),
+        names=tuple(column for column, _ in columns),
+        volatile=True,
+    )
+    TABLES[function.key] = function
+    _by_name.setdefault(name, []).append(function)
+
+
+def _nothing(*_: Any) -> Iterable[tuple[Any, ...]]:
+    return ()
+
+
+def _keywords() -> Iterable[tuple[Any, ...]]:
+    for word in _RESERVED.split():
+        yield word, "R", False, "reserved", "requires AS"
+    for word in _OWN.split():
+        yield word, "U", True, "unreserved", "can be bare label"
+
+
+def _options(given: Sequence[str | None]) -> Iterable[tuple[Any, ...]]:
+    for each in given:
+        name, found, value = (each or "").partition("=")
+        yield name, value if found else None
+
+
+def _expanded(values: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+    return [(value, number + 1) for number, value in enumerate(values)]
+
+
+_EXTENSION = [("name", TEXT), ("default_version", TEXT), ("comment", TEXT)]
+# Nothing is partitioned: of what is no partition, PostgreSQL gives no ancestors and no tree.
+_add("pg_partition_ancestors", (INT8,), [("relid", INT8)], _nothing)
+_add(
+    "pg_partition_tree",
+    (INT8,),
+    [("relid", INT8), ("parentrelid", INT8), ("isleaf", BOOLEAN), ("level", INT4)],
+    _nothing,
+)
+_add("pg_available_extensions", (), _EXTENSION, _nothing)
+_add("pg_options_to_table", (array_of(TEXT),), [("option_name", TEXT), ("option_value", TEXT)], _options)
+_add(
+    "aclexplode",
+    (array_of(TEXT),),
+    [("grantor", INT8), ("grantee", INT8), ("privilege_type", TEXT), ("is_grantable", BOOLEAN)],
+    _nothing,  # nobody is granted anything: owners and superusers alone may change what is there
+)
+_add(
+    "pg_get_keywords",
+    (),
+    [("word", TEXT), ("catcode", TEXT), ("barelabel", BOOLEAN), ("catdesc", TEXT), ("baredesc", TEXT)],
+    _keywords,
+)
+for _element in (INT2, INT8):
+    _add("_pg_expandarray", (array_of(_element),), [("x", _element), ("n", INT4)], _expanded)

@@ -1,0 +1,84 @@
+"""Who may change what is there: its owner and superusers, and nobody else, in whatever way it is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from everview.adapter.coordinator import Coordinator
+from tests.adapter.scripts import SessionClient
+
+OBJECTS = (
+    "CREATE SCHEMA place",
+    "CREATE TABLE t (a int, b text)",
+    "CREATE VIEW v AS SELECT a FROM t",
+    "CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM t",
+    "CREATE INDEX i ON t (a)",
+    "CREATE SOURCE s FROM LOAD GENERATOR COUNTER (TICK INTERVAL '1h')",
+    "CREATE ROLE ann",
+    "CREATE ROLE boss SUPERUSER",
+)
+REFUSED = {
+    "DROP TABLE t CASCADE": 'must be owner of table "t"',
+    "DROP VIEW v": 'must be owner of view "v"',
+    "DROP MATERIALIZED VIEW m": 'must be owner of materialized view "m"',
+    "DROP INDEX i": 'must be owner of index "i"',
+    "DROP SOURCE s": 'must be owner of source "s"',
+    "DROP SCHEMA place": 'must be owner of schema "place"',
+    "DROP DATABASE everview": 'must be owner of database "everview"',
+    "ALTER TABLE t RENAME TO u": 'must be owner of table "t"',
+    "ALTER TABLE t RENAME COLUMN a TO c": 'must be owner of table "t"',
+    "ALTER TABLE t OWNER TO ann": 'must be owner of table "t"',
+    "ALTER SCHEMA place OWNER TO ann": 'must be owner of schema "place"',
+    "ALTER TABLE t SET (RETAIN HISTORY FOR '1h')": 'must be owner of table "t"',
+    "CREATE OR REPLACE VIEW v AS SELECT a + 1 AS a FROM t": 'must be owner of view "v"',
+    "CREATE MATERIALIZED VIEW r REPLACING m AS SELECT count(*) AS n FROM t": 'must be owner of materialized view "m"',
+    "CREATE INDEX j ON t (b)": 'must be owner of table "t"',
+    "COMMENT ON TABLE t IS 'mine'": 'must be owner of table "t"',
+    "COMMENT ON COLUMN t.a IS 'mine'": 'must be owner of table "t"',
+    "COMMENT ON SCHEMA place IS 'mine'": 'must be owner of schema "place"',
+    "CREATE ROLE other SUPERUSER": "permission denied to create role",
+    "ALTER ROLE everview PASSWORD 'x'": 'permission denied to alter role "everview"',
+    "DROP ROLE boss": 'permission denied to alter or drop role "boss"',
+    "CREATE DATABASE other": "permission denied to create database",
+}
+
+
+@pytest.fixture
+def ann(sql: SessionClient, coordinator: Coordinator) -> SessionClient:
+    for statement in OBJECTS:
+        assert not sql(statement)[0].startswith("!"), statement
+    return SessionClient(coordinator, "ann")
+
+
+def test_what_is_anothers_stays_as_it_is(ann: SessionClient, coordinator: Coordinator) -> None:
+    before = coordinator.catalog.state
+    for statement, message in REFUSED.items():
+        assert ann(statement)[0].startswith(f"! 42501 {message}"), statement
+    assert coordinator.catalog.state is before
+
+
+def test_inside_a_block_it_is_refused_at_once(ann: SessionClient) -> None:
+    ann("BEGIN")
+    assert ann("DROP TABLE t CASCADE")[0].startswith("! 42501")
+    assert ann("COMMIT") == ["ROLLBACK"]
+
+
+def test_owners_and_superusers_may(ann: SessionClient, coordinator: Coordinator) -> None:
+    assert ann("SELECT count(*) FROM t") == ["count", "0"]
+    assert ann("CREATE TABLE mine (a int)") == ["CREATE TABLE"]
+    assert ann("ALTER TABLE mine OWNER TO boss")[0].startswith("! 42501")
+    assert ann("CREATE INDEX k ON mine (a)") == ["CREATE INDEX"]
+    assert ann("ALTER TABLE mine RENAME TO ours") == ["ALTER TABLE"]
+    assert ann("ALTER ROLE ann PASSWORD 'x'") == ["ALTER ROLE"]
+    boss = SessionClient(coordinator, "boss")
+    assert boss("ALTER TABLE ours OWNER TO boss") == ["ALTER TABLE"]
+    assert ann("DROP TABLE ours")[0].startswith('! 42501 must be owner of table "ours"')
+    assert boss("DROP TABLE ours") == ["DROP TABLE"]
+    assert boss("DROP VIEW v") == ["DROP VIEW"]
+
+
+def test_what_depends_on_it_goes_along_whoever_owns_it(ann: SessionClient, coordinator: Coordinator) -> None:
+    ann("CREATE TABLE mine (a int)")
+    boss = SessionClient(coordinator, "boss")
+    assert boss("CREATE VIEW theirs AS SELECT a FROM mine") == ["CREATE VIEW"]
+    assert ann("DROP TABLE mine CASCADE") == ["DROP TABLE"]
