@@ -192,3 +192,28 @@ def test_what_is_idle_advances_in_one_commit_and_arrangements_stay(environment: 
             assert rows(environment, flow, 2) == [(2, "y", 4 + number)]
     finally:
         scheduler.close()
+
+
+def test_a_commit_of_many_that_fails_ends_nothing(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(environment)
+    flow, _ = maintain_view(environment, "v", relation("SELECT a FROM t"), [table.reader], LocalEngine())
+    table.change((1, 0, "", 1))
+    flow.tick()
+    commit, failures = environment.commit, []
+
+    def fail_once(*commands: Any) -> Any:
+        if threading.current_thread().name == "scheduler" and not failures:
+            failures.append(commands)
+            raise SystemExit
+        return commit(*commands)
+
+    monkeypatch.setattr(environment, "commit", fail_once)
+    scheduler = Scheduler(environment)
+    try:
+        scheduler.add(flow)
+        table.change()
+        assert scheduler.wait("v", 2, WAIT_S) and failures
+        table.change()
+        assert scheduler.wait("v", 3, WAIT_S)
+    finally:
+        scheduler.close()

@@ -36,6 +36,7 @@ from everview.adapter.timestamps import Timestamps
 from everview.compute.dataflow import is_awake, is_errors_id
 from everview.compute.engine.contract import Batch, Engine, Steps
 from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.spark.engine import check
 from everview.compute.engine.spark.session import Spark, start_in_background
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Scalar
@@ -68,6 +69,10 @@ class SparkWhenReady:
     def run_steps(self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], **how: Any) -> Any:
         """Run steps once Spark is there."""
         return self._ready().run_steps(steps, outputs, inputs, **how)
+
+    def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
+        """Raise NotSupported if there is no statement for these steps."""
+        check(steps, outputs, separated=separated)
 
     def _ready(self) -> Engine:
         from everview.compute.engine.spark.engine import SparkEngine

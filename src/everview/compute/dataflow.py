@@ -102,9 +102,11 @@ def maintain_view(
 ) -> tuple[Dataflow, ReadCapability]:
     """Install the view `plan` as collection `id` over the inputs; gives the dataflow and a capability to read `id`.
 
-    It starts at the latest of the inputs' frontiers. The capabilities that are offered stay the caller's.
+    It starts at the latest of the inputs' frontiers. The capabilities that are offered stay the caller's. Raises
+    NotSupported, and nothing has happened, if the engine has no way to compute it.
     """
     view = View.of(plan)
+    view.check(engine)
     wanted = [*inputs, *(found for each in inputs if (found := errors_reader(environment, each.id)))]
     start = max((each.frontier.only for each in wanted), default=0)
     creates = [Create(id, schema_of(types(plan)), at=start)]

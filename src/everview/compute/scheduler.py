@@ -151,7 +151,7 @@ class Scheduler:
     def _advance(self, idle: list[tuple[_Entry, Ticked]], commands: list[Command], began: float) -> None:
         try:
             self._environment.commit(*commands)
-        except EverviewError:  # of one of them, perhaps: each by itself finds out
+        except BaseException:  # it may be for one of them alone: each by itself finds out, and tells
             for entry, _ in idle:
                 self._pool.submit(self._tick, entry)
             return
@@ -223,7 +223,7 @@ class Scheduler:
 def _idle_step(dataflow: Dataflow) -> tuple[Ticked, list[Command]] | None:
     try:
         return dataflow.idle_step()
-    except EverviewError:  # a tick will fail of it too, and tell
+    except Exception:  # a tick will fail of it too, and tell
         return None
 
 

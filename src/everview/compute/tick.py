@@ -89,6 +89,12 @@ class Ticker:
                 statements += 1
         return self._result(tables, statements, sum(table.num_rows for table in found.values()), upper)
 
+    def check(self, engine: Engine) -> None:
+        """Raise NotSupported if the engine cannot run the program."""
+        for number, stage in enumerate(self.program.stages):
+            steps, nothing = self._steps(number, frozenset())
+            engine.check(steps, [name for name in stage.outputs if name not in nothing], separated=self._separated)
+
     def _find(self, lookup: Lookup, tables: Mapping[str, pa.Table], state: State, upper: int) -> pa.Table:
         arrangement = self._arrangements[lookup.arrangement]
         if lookup.due:

@@ -77,6 +77,12 @@ class View:
     def _careful_ticker(self) -> Ticker:
         return Ticker(self.careful_program, separated=True)
 
+    def check(self, engine: Engine) -> None:
+        """Raise NotSupported if the engine cannot maintain the view."""
+        self._ticker.check(engine)
+        if self.failing:
+            self._careful_ticker.check(engine)
+
     def tick(
         self, engine: Engine, deltas: Mapping[str, pa.Table], state: State, within: tuple[int, int], *, first: bool
     ) -> Changes:

@@ -260,7 +260,6 @@ INSERT 0 2
 > SELECT '{'::jsonb
 ! 22P02 invalid input syntax for type json
 
-% not-on-spark
 > SELECT b::jsonb FROM t
 ! 22P02 invalid input syntax for type json
 

@@ -279,7 +279,6 @@ id:int4|?column?:bool
 8|f
 1|t
 
-% not-on-spark
 > SELECT id, v @> '{"a": 1}' FROM j
 id:int4|?column?:bool
 2|f
@@ -291,7 +290,6 @@ id:int4|?column?:bool
 8|f
 1|t
 
-% not-on-spark
 > SELECT id, v @> '{"b": {}}' FROM j
 id:int4|?column?:bool
 2|f
@@ -303,7 +301,6 @@ id:int4|?column?:bool
 8|f
 1|t
 
-% not-on-spark
 > SELECT id, v @> '[1]' FROM j
 id:int4|?column?:bool
 2|t
@@ -315,7 +312,6 @@ id:int4|?column?:bool
 8|f
 1|f
 
-% not-on-spark
 > SELECT id, v @> '[{"x": 1.5}]' FROM j
 id:int4|?column?:bool
 2|t
@@ -327,7 +323,6 @@ id:int4|?column?:bool
 8|f
 1|f
 
-% not-on-spark
 > SELECT id, v <@ '{"a": 1, "b": {"c": [1, 2, 3, 4]}, "d": null, "e": 2.5}' FROM j
 id:int4|?column?:bool
 2|f
@@ -339,7 +334,6 @@ id:int4|?column?:bool
 8|f
 1|t
 
-% not-on-spark
 > SELECT id, v @> '"text"' FROM j
 id:int4|?column?:bool
 2|f
@@ -351,7 +345,6 @@ id:int4|?column?:bool
 8|f
 1|f
 
-% not-on-spark
 > SELECT id, v @> '42' FROM j
 id:int4|?column?:bool
 2|f
@@ -396,7 +389,6 @@ id:int4|?column?:bool
 8|f
 1|t
 
-% not-on-spark
 > SELECT id, v < '{}' FROM j
 id:int4|?column?:bool
 2|t
@@ -408,7 +400,6 @@ id:int4|?column?:bool
 8|t
 1|f
 
-% not-on-spark
 > SELECT id, v > '[]' FROM j
 id:int4|?column?:bool
 2|t
@@ -530,7 +521,6 @@ id:int4|text:text
 8|NULL
 1|{"c": [1, 2, 3]}
 
-% not-on-spark
 > SELECT id, jsonb_strip_nulls(v) FROM j
 id:int4|jsonb_strip_nulls:jsonb
 2|[1, "two", null, true, {"x": 1.5}]
@@ -551,18 +541,15 @@ id:int4|?column?:jsonb|?column?:jsonb|?column?:jsonb
 2|[1, null, true, {"x": 1.5}]|["two", null, true, {"x": 1.5}]|[1, "two", null, true]
 8|[]|[]|[]
 
-% not-on-spark
 > SELECT id, jsonb_set(v, '{a}', '"new"'), jsonb_set(v, '{q}', '1') FROM j WHERE jsonb_typeof(v) = 'object'
 id:int4|jsonb_set:jsonb|jsonb_set:jsonb
 6|{"a": "new", "b": [], "z": {"y": {"w": false}}}|{"a": "x", "b": [], "q": 1, "z": {"y": {"w": false}}}
 7|{"a": "new"}|{"q": 1}
 1|{"a": "new", "b": {"c": [1, 2, 3]}, "d": null, "e": 2.5}|{"a": 1, "b": {"c": [1, 2, 3]}, "d": null, "e": 2.5, "q": 1}
 
-% not-on-spark
 > SELECT id, jsonb_set(v, '{q}', '1', false) AS p, jsonb_set(v, '{b,c,0}', '[]') AS q FROM j WHERE jsonb_typeof(v) = 'object'
 ! 22P02 path element at position
 
-% not-on-spark
 > SELECT id, jsonb_set(v, '{0}', '"first"') FROM j WHERE jsonb_typeof(v) = 'array'
 id:int4|jsonb_set:jsonb
 2|["first", "two", null, true, {"x": 1.5}]
@@ -791,7 +778,6 @@ id:int4|length:int4
 8|2
 1|52
 
-% not-on-spark
 > SELECT id FROM j WHERE v @> '{"a": 1}'
 id:int4
 1
@@ -942,7 +928,6 @@ id:int4
 1
 3
 
-% not-on-spark
 > SELECT x.id, y.id FROM j x JOIN j y ON x.v @> y.v
 id:int4|id:int4
 2|2

@@ -301,7 +301,6 @@ id:int4|regexp_match:text[]
 9|{o}
 6|NULL
 
-% not-on-spark
 > SELECT id, regexp_match(a, '(x)?o') FROM r
 id:int4|regexp_match:text[]
 1|{NULL}
@@ -511,7 +510,6 @@ id:int4|substring:text
 9|o
 6|NULL
 
-% not-on-spark
 > SELECT id, substring(a, p) FROM r
 id:int4|substring:text
 1|oo

@@ -54,6 +54,10 @@ class Engine(Protocol):
         """
         ...
 
+    def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
+        """Raise NotSupported if the engine has no way to compute these steps; nothing is run."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:

@@ -340,7 +340,7 @@ def _joins() -> None:
         strict=False,
         variadic=True,
     )
-    _add("format", (TEXT, ANY), TEXT, _format, not_on_spark("format"), strict=False, variadic=True)
+    _add("format", (TEXT, ANY), TEXT, _format, not_on_spark("format"), strict=False, fails=True, variadic=True)
 
 
 def _encode(data: bytes, style: str) -> str:

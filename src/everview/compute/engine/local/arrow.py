@@ -15,9 +15,7 @@ from everview.timely.consolidate import DIFF, data_names
 
 def rows_from_arrow(table: pa.Table, types: Sequence[SqlType]) -> Rows:
     """The collection in a table whose data columns have these types, in order; without `_diff` each row counts once."""
-    columns = [
-        _values_from_arrow(table.column(name), each) for name, each in zip(data_names(table), types, strict=True)
-    ]
+    columns = [values_from_arrow(table.column(name), each) for name, each in zip(data_names(table), types, strict=True)]
     diffs = table.column(DIFF).to_pylist() if DIFF in table.column_names else [1] * table.num_rows
     rows = zip(*columns, strict=True) if columns else [()] * table.num_rows
     return rows_of(zip(rows, diffs, strict=True), types)
@@ -25,17 +23,20 @@ def rows_from_arrow(table: pa.Table, types: Sequence[SqlType]) -> Rows:
 
 def rows_to_arrow(rows: Rows, types: Sequence[SqlType]) -> pa.Table:
     """The collection as a table."""
-    columns = {}
-    for index, each in enumerate(types):
-        values = [row[index] for row in rows]
-        thaw = plain(each)
-        if thaw is not None:
-            values = [thaw(value) for value in values]
-        columns[f"c{index}"] = pa.array([_to_arrow(value) for value in values], arrow_type(each))
+    columns = {f"c{index}": values_to_arrow([row[index] for row in rows], each) for index, each in enumerate(types)}
     return pa.table({**columns, DIFF: pa.array(rows.values(), pa.int64())})
 
 
-def _values_from_arrow(column: pa.ChunkedArray, sql_type: SqlType) -> list[Any]:
+def values_to_arrow(values: Sequence[Any], sql_type: SqlType) -> pa.Array:
+    """Canonical values of a type as a column."""
+    thaw = plain(sql_type)
+    if thaw is not None:
+        values = [thaw(value) for value in values]
+    return pa.array([_to_arrow(value) for value in values], arrow_type(sql_type))
+
+
+def values_from_arrow(column: pa.ChunkedArray, sql_type: SqlType) -> list[Any]:
+    """The values of a column, as they are before they are made canonical."""
     if column.type != arrow_type(sql_type):
         column = column.cast(arrow_type(sql_type))
     values = column.to_pylist()

@@ -25,6 +25,7 @@ from everview.compute.engine.contract import (
     Stored,
 )
 from everview.compute.engine.spark.prepared import PreparedStatements, placeholder
+from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.row_by_row import columns_read
 from everview.compute.engine.spark.scalar import FAILED, columns
@@ -75,7 +76,7 @@ class SparkEngine:
         statement = statement_of(plan, views, guarded=True)
         batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
         with _errors(statement), self._views(batches) as session, _interruptible(session):
-            return with_types(session.sql(statement).toArrow(), types(plan))
+            return with_types(run_sql(session, statement).toArrow(), types(plan))
 
     def run_steps(
         self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool = False
@@ -92,7 +93,11 @@ class SparkEngine:
             statement = render_steps(steps, outputs, views, guarded=not separated)
         batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
         with _errors(statement), self._views(batches) as session:
-            return split(session.sql(statement).toArrow(), schemas)
+            return split(run_sql(session, statement).toArrow(), schemas)
+
+    def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
+        """Raise NotSupported if there is no statement for these steps."""
+        check(steps, outputs, separated=separated)
 
     def _run_small(
         self,
@@ -120,7 +125,7 @@ class SparkEngine:
         with _errors(statement):
             self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
             try:
-                return split(self._small.sql(statement).toArrow(), outputs)
+                return split(run_sql(self._small, statement).toArrow(), outputs)
             finally:
                 with suppress(Exception):
                     self._small.catalog.dropTempView(view)
@@ -271,6 +276,13 @@ def rendering() -> Iterator[None]:
         raise NotSupported(
             f"{error} has no equivalent on spark", hint="use another function, or compute this part without a view"
         ) from error
+
+
+def check(steps: Steps, outputs: Sequence[str], *, separated: bool) -> None:
+    """Raise NotSupported if there is no statement for these steps."""
+    read = {each.id for _, step in steps for each in walk(step) if isinstance(each, Get)} - dict(steps).keys()
+    with rendering():
+        render_steps(steps, outputs, {name: f"`{name}`" for name in read}, guarded=not separated)
 
 
 def statement_of(plan: Relation, views: Mapping[str, str], *, guarded: bool = False) -> str:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from everview.compute.engine.contract import EvaluationFailed, RunFailed, Steps, Stored
 from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
 from everview.compute.engine.spark.engine import rendering, with_types
+from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_steps
 from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.ir import relation as ir
@@ -98,7 +99,7 @@ class _Run:
     def frame(self, name: str) -> DataFrame:
         """A step, and before it those that are kept."""
         with rendering():
-            return self._session.sql(self._statement(name))
+            return run_sql(self._session, self._statement(name))
 
     def write_all(self, outputs: Mapping[str, Landing]) -> dict[str, Staged | pa.Table]:
         """All outputs; those that are a pass over rows beside the others, for a job seldom has work for all cores."""

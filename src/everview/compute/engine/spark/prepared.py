@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.functions.spark_sql import spark_type
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.timely.consolidate import DIFF
@@ -124,7 +125,7 @@ class _Prepared:
             self._views.append(view)
             statement = statement.replace(placeholder(place), view)
         self._statement = statement
-        self._frame = self._session.sql(statement)
+        self._frame = run_sql(self._session, statement)
 
     def keeps_something(self) -> bool:
         """Whether the plan has a part that would answer from what an earlier run left."""

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from everview.compute.engine.local import library
 from everview.compute.engine.local.library import can_fail
 from everview.compute.engine.spark.literal import render_literal
-from everview.compute.functions.spark_sql import render
+from everview.compute.engine.spark.python_calls import python_call
+from everview.compute.functions.contract import Function
+from everview.compute.functions.spark_sql import NotOnSpark, render
 from everview.compute.ir.scalar import (
     And,
     Call,
@@ -50,7 +52,7 @@ def render_scalar(scalar: Scalar, place: Place = column) -> str:
         case Literal(value, sql_type):
             return render_literal(value, sql_type)
         case Call(function, args, result):
-            return render(library.function(function), _each(args, place), [arg.type for arg in args], result)
+            return render_call(library.function(function), _each(args, place), [arg.type for arg in args], result)
         case And(args):
             return f"({' AND '.join(_each(args, place))})"
         case Or(args):
@@ -66,6 +68,14 @@ def render_scalar(scalar: Scalar, place: Place = column) -> str:
             return render_failed(arg, place)
         case FailedTable(function, args, added):
             return render_failed_table(function, args, added, place)
+
+
+def render_call(function: Function, args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+    """The call over rendered arguments: in Spark SQL, or in Python where that has no equivalent; raises NotOnSpark."""
+    try:
+        return render(function, args, types, result)
+    except NotOnSpark:
+        return python_call(function, args, types, result)
 
 
 def render_guarded(scalar: Scalar, place: Place = column) -> str:

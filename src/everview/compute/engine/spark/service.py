@@ -20,7 +20,7 @@ import structlog
 from everview.compute.engine.cancel import cancellation
 from everview.compute.engine.contract import Batch, RunFailed, Steps, Stored
 from everview.compute.engine.spark.bulk import said
-from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.engine import SparkEngine, check
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, start
 from everview.compute.ir.relation import Relation
 from everview.storage.adopt import Landing
@@ -82,6 +82,10 @@ class SparkService:
     ) -> dict[str, pa.Table]:
         """The collections of some of the steps."""
         return self._attempt(lambda engine: engine.run_steps(steps, outputs, inputs, separated=separated))
+
+    def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
+        """Raise NotSupported if there is no statement for these steps; it need not have started to tell."""
+        check(steps, outputs, separated=separated)
 
     def run_large(
         self,

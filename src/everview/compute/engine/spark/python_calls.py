@@ -1,0 +1,80 @@
+"""Functions that Spark SQL has no equivalent of: their meaning in Python, called from Spark's tasks.
+
+A statement calls such a function by a name that stands for the function and its types; before the statement runs, the
+names in it are made known to the session. The rows travel to a Python process and back, so this is for the few
+functions that cannot be said otherwise. Executors must have Everview installed, as the driver has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from everview.compute.engine.local.arrow import values_from_arrow, values_to_arrow
+from everview.compute.engine.local.collection import canonical_row
+from everview.compute.engine.local.scalars import compile_scalar
+from everview.compute.functions.contract import Failure, Function
+from everview.compute.functions.spark_sql import NotOnSpark, spark_type
+from everview.compute.ir.scalar import Call, Column
+from everview.compute.ir.types import SqlType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PREFIX = "everview_python_"
+_NAMES = re.compile(f"{_PREFIX}[0-9a-f]{{16}}")
+
+_calls: dict[str, Call] = {}
+_known: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+
+
+def python_call(function: Function, args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+    """The call of a function in Python, over rendered arguments; raises NotOnSpark."""
+    if function.volatile or not args or (function.fails and not function.strict):
+        # Without arguments there are no rows to run over; and a NULL has to say whether the call failed.
+        raise NotOnSpark(function.name)
+    columns = tuple(Column(index, each) for index, each in enumerate(types))
+    call = Call(function.key, columns, result)
+    digest = hashlib.sha256(repr((function.key, tuple(types), result)).encode()).hexdigest()[:16]
+    name = f"{_PREFIX}{digest}"
+    _calls[name] = call
+    return f"{name}({', '.join(args)})"
+
+
+def run_sql(session: SparkSession, statement: str) -> DataFrame:
+    """The statement as a DataFrame, its functions in Python made known to the session."""
+    known = _known.setdefault(session, set())
+    for name in set(_NAMES.findall(statement)) - known:
+        session.udf.register(name, _task_function(_calls[name]))
+        known.add(name)
+    return session.sql(statement)
+
+
+def _task_function(call: Call) -> Any:
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def run(*columns: pa.Array) -> pa.Array:
+        return evaluated(call, columns)
+
+    return arrow_udf(run, spark_type(call.type))  # type: ignore[call-overload]
+
+
+def evaluated(call: Call, columns: Sequence[pa.Array]) -> pa.Array:
+    """The results for the rows of a batch: NULL where the evaluation fails, if it may."""
+    evaluate, types = compile_scalar(call), [arg.type for arg in call.args]
+    values = [values_from_arrow(pa.chunked_array([each]), kind) for each, kind in zip(columns, types, strict=True)]
+    settle, settle_result = canonical_row(types), canonical_row([call.type])
+    results = [_attempt(evaluate, settle(row)) for row in zip(*values, strict=True)]
+    return values_to_arrow([settle_result((result,))[0] for result in results], call.type)
+
+
+def _attempt(evaluate: Callable[[tuple[Any, ...]], Any], row: tuple[Any, ...]) -> Any:
+    try:
+        return evaluate(row)
+    except Failure:
+        return None
