@@ -210,7 +210,7 @@ def test_connecting(coordinator: Coordinator) -> None:
             coordinator.connect(user, database, {})
         assert caught.value.sqlstate == state
     with pytest.raises(SqlError) as caught:
-        coordinator.connect("everview", "everview", {"timezone": "nowhere"})
+        coordinator.connect("everview", "everview", {"statement_timeout": "soon"})
     assert caught.value.sqlstate == "22023"
 
 
@@ -245,3 +245,11 @@ def test_positions(session: CoordinatorSession) -> None:
     with pytest.raises(SqlError) as caught:
         session.run(session.prepare("CREATE TABLE x (a int, b nope)"))
     assert caught.value.position == 26
+
+
+def test_drivers_may_name_the_zone_of_their_machine(coordinator: Coordinator) -> None:
+    session = coordinator.connect("everview", "everview", {"TimeZone": "Europe/Berlin"})
+    assert session.parameters["TimeZone"] == "UTC"  # which is what they go by
+    with pytest.raises(SqlError) as caught:
+        run(session, "SET timezone = 'Europe/Berlin'")
+    assert caught.value.sqlstate == "22023" and "AT TIME ZONE 'Europe/Berlin'" in (caught.value.detail or "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system import functions as system
@@ -132,11 +131,7 @@ def _schemas(around: Surroundings, args: Sequence[Any], position: int | None) ->
 
 
 def _local(around: Surroundings) -> Any:
-    try:
-        zone = ZoneInfo(around.settings.get("timezone", "UTC"))
-    except (ZoneInfoNotFoundError, ValueError):
-        zone = ZoneInfo("UTC")
-    return around.now.astimezone(zone)
+    return around.now.astimezone(UTC)
 
 
 def _time_of_day(around: Surroundings) -> int:

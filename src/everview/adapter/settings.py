@@ -58,9 +58,11 @@ def _zone(text: str) -> str:
     if text.upper() in ("UTC", "GMT", "Z", "ZULU", "+00", "+00:00", "0"):
         return "UTC"
     try:
-        return ZoneInfo(text).key
+        name = ZoneInfo(text).key
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ValueError("no such time zone") from error
+    # Were it taken, times would have to be read and shown in it everywhere, also by views that others share.
+    raise ValueError(f"sessions are in UTC; write a time in another zone as t AT TIME ZONE '{name}'")
 
 
 def _boolean(text: str) -> str:
@@ -150,7 +152,7 @@ _LIST = (
     Setting("client_encoding", "UTF8", _encoding, "the encoding of texts sent and received", told=True),
     Setting("DateStyle", "ISO, MDY", _date_style, "how dates are written", told=True),
     Setting("IntervalStyle", "postgres", _one_of("postgres"), "how intervals are written", told=True),
-    Setting("TimeZone", "UTC", _zone, "the time zone of the session", told=True),
+    Setting("TimeZone", "UTC", _zone, "the time zone of sessions; see `AT TIME ZONE` for others", told=True),
     Setting("integer_datetimes", "on", _boolean, "datetimes are kept as integers", told=True, fixed=True),
     Setting("server_encoding", "UTF8", _encoding, "the encoding of texts at rest", told=True, fixed=True),
     Setting("server_version", SERVER_VERSION, _any, "the version that clients may count on", told=True, fixed=True),
@@ -190,6 +192,8 @@ class Settings:
     def __init__(self, given: Mapping[str, str]) -> None:
         self._initial = {name: setting.default for name, setting in SETTINGS.items()}
         for name, value in given.items():
+            if name.lower() == "timezone":
+                continue  # drivers ask for the zone of their machine; they are told what it is, and go by that
             self._initial[self._known(name).name.lower()] = self._read(self._known(name), value)
         self._values = dict(self._initial)
         self._before: dict[str, str] | None = None

@@ -247,15 +247,15 @@ RELEASE
 > ROLLBACK TO a
 ROLLBACK
 
-> SET timezone = 'Europe/Berlin'
+> SET application_name = 'other'
 SET
 
 > ROLLBACK TO a
 ROLLBACK
 
-> SHOW timezone
-timezone
-UTC
+> SHOW application_name
+application_name
+
 
 > COMMIT
 COMMIT

@@ -17,11 +17,14 @@ RESET
 ! 42704 unrecognized configuration parameter "nope"
 
 > SET TIME ZONE 'Europe/Berlin'
+! 22023 invalid value for parameter "TimeZone": "Europe/Berlin"
+
+> SET TIME ZONE 'utc'
 SET
 
 > SHOW timezone
 timezone
-Europe/Berlin
+UTC
 
 > SET TIME ZONE 'nowhere'
 ! 22023 invalid value for parameter "TimeZone": "nowhere"
