@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.maintenance import ScheduledDataflows
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.java import JavaUnavailable, find_java
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.service import SparkService
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, profiles
+from everview.compute.maintenance import ScheduledDataflows
 from everview.compute.scheduler import Status
 from everview.errors import EverviewError
 from everview.storage.contract import GlobalId

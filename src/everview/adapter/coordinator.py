@@ -19,7 +19,6 @@ from everview.adapter.catalog.store import CatalogStore
 from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, as_sql_errors
 from everview.adapter.execute.sourcing import feeder_of
 from everview.adapter.execute.streams import forget_lost_sources, forget_source
-from everview.adapter.maintenance import Maintenance, ScheduledDataflows
 from everview.adapter.pacemaker import Pacemaker
 from everview.adapter.peek import LOCAL_UPDATES_MAX, Peeks
 from everview.adapter.planner import Planner
@@ -33,6 +32,7 @@ from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relation import SessionInfo, StagedChange, SubscriptionInfo
 from everview.adapter.timeline import Timeline
 from everview.adapter.timestamps import Timestamps
+from everview.compute.contract import Maintenance
 from everview.compute.dataflow import is_awake, is_errors_id
 from everview.compute.engine.contract import Batch, Engine, Steps
 from everview.compute.engine.local.engine import LocalEngine
@@ -41,6 +41,7 @@ from everview.compute.engine.spark.session import Spark, start_in_background
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
+from everview.compute.maintenance import ScheduledDataflows
 from everview.compute.sql.errors import SqlError
 from everview.sources.generator.feeder import Feeder
 from everview.storage.contract import Command, Drop, Frontiers, GlobalId

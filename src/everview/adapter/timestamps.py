@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import OBJECT_NOT_READY, as_sql_errors, sql_error
 from everview.adapter.interrupts import Interrupts
-from everview.adapter.maintenance import Maintenance
 from everview.adapter.settings import STRICT
 from everview.adapter.timeline import Hold, Timeline
+from everview.compute.contract import Maintenance
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Frontier, GlobalId
 from everview.storage.environment import Environment

@@ -1,4 +1,4 @@
-"""What keeps materialized views up to date, as the adapter sees it: dataflows under the scheduler of compute.
+"""What keeps materialized views up to date: dataflows under the scheduler.
 
 Installing a view makes its collection and all the state that it needs. Whoever waits for a view waits for its upper in
 storage; if the view cannot go on, the wait ends with the reason. A view over constants is computed once, here, and is
@@ -8,7 +8,6 @@ complete for ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from everview.compute.dataflow import Dataflow, Held, errors_id, maintain_view, note_of, resume
 from everview.compute.difference import Difference
@@ -25,77 +24,6 @@ from everview.storage.errors import StorageError
 
 # A tick that fails once may have been unlucky; one that fails again is what readers are told of.
 FAILURES_TOLD = 2
-
-
-class Maintenance(Protocol):
-    """Keeps views."""
-
-    def install(self, id: GlobalId, plan: Relation, inputs: Sequence[ReadCapability]) -> ReadCapability:
-        """Make the collection `id` and begin to keep it; the capability is the caller's, the inputs stay theirs."""
-        ...
-
-    def resume(self, id: GlobalId, plan: Relation) -> None:
-        """Go on keeping a view that was installed before this process began."""
-        ...
-
-    def stop(self, id: GlobalId) -> None:
-        """Keep a view no longer: when this returns, nothing of it moves any more."""
-        ...
-
-    def restore(self, id: GlobalId) -> None:
-        """Go on keeping a view that was stopped."""
-        ...
-
-    def release(self, id: GlobalId) -> None:
-        """Let go of all that a view held that was stopped."""
-        ...
-
-    def limit(self, id: GlobalId, upper: int | None) -> None:
-        """Let a view go no further than this for a while; None: as far as it can."""
-        ...
-
-    def idle(self, id: GlobalId) -> bool:
-        """Whether nothing of the view is being computed."""
-        ...
-
-    def hand_over(
-        self, old: GlobalId, new: GlobalId, difference: Difference, at: int, commit: Callable[[Handover], object]
-    ) -> None:
-        """Let what keeps `new` go on keeping `old`, from time `at`; both were stopped, and still are if this fails."""
-        ...
-
-    def keepers(self) -> Mapping[GlobalId, GlobalId]:
-        """Under which ids the state of views is kept that were handed over, and whose it is."""
-        ...
-
-    def tokens(self) -> set[str]:
-        """The tokens of all capabilities that the views live by."""
-        ...
-
-    def error(self, id: GlobalId) -> EverviewError | None:
-        """Why the view cannot go on, if it cannot."""
-        ...
-
-    def dues(self) -> list[int]:
-        """For each view in which rows come and go by themselves: when that is next."""
-        ...
-
-    def settled(self, id: GlobalId, time: int) -> bool:
-        """Whether nothing of the view comes or goes by itself up to and including `time`."""
-        ...
-
-    def explain(self, id: GlobalId) -> str | None:
-        """How a view is kept, with the sizes of what it keeps; None if nothing has to be done to keep it."""
-        ...
-
-    @property
-    def changes(self) -> int:
-        """A number that grows whenever `dues` may have changed."""
-        ...
-
-    def close(self) -> None:
-        """Stop."""
-        ...
 
 
 class ScheduledDataflows:

@@ -1,0 +1,93 @@
+"""What compute promises: a plan over stored collections is itself a stored collection, kept exact as they change.
+
+`install` is `MaintainView` of the formalism. It is given a plan and capabilities to read its inputs at some time, and
+makes the collection `id` from that time on. The promise is of exactness: at every time from its start up to its upper,
+the collection holds what the plan means over the inputs at that time, and where some row cannot be computed, the
+collection of errors beside it says so at exactly those times. The output, all state and how far the inputs were taken
+in are committed together, so a process that ends at any moment goes on, by `resume`, as if it had not.
+
+Cost follows what changes. What is larger than a process can hold is computed by an engine that reads and writes stored
+collections itself: see `engine/contract.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from everview.compute.difference import Difference
+from everview.compute.handover import Handover
+from everview.compute.ir.relation import Relation
+from everview.errors import EverviewError
+from everview.storage.contract import GlobalId, ReadCapability
+
+
+class Maintenance(Protocol):
+    """Keeps views."""
+
+    def install(self, id: GlobalId, plan: Relation, inputs: Sequence[ReadCapability]) -> ReadCapability:
+        """Make the collection `id` and begin to keep it; the capability is the caller's, the inputs stay theirs."""
+        ...
+
+    def resume(self, id: GlobalId, plan: Relation) -> None:
+        """Go on keeping a view that was installed before this process began."""
+        ...
+
+    def stop(self, id: GlobalId) -> None:
+        """Keep a view no longer: when this returns, nothing of it moves any more."""
+        ...
+
+    def restore(self, id: GlobalId) -> None:
+        """Go on keeping a view that was stopped."""
+        ...
+
+    def release(self, id: GlobalId) -> None:
+        """Let go of all that a view held that was stopped."""
+        ...
+
+    def limit(self, id: GlobalId, upper: int | None) -> None:
+        """Let a view go no further than this for a while; None: as far as it can."""
+        ...
+
+    def idle(self, id: GlobalId) -> bool:
+        """Whether nothing of the view is being computed."""
+        ...
+
+    def hand_over(
+        self, old: GlobalId, new: GlobalId, difference: Difference, at: int, commit: Callable[[Handover], object]
+    ) -> None:
+        """Let what keeps `new` go on keeping `old`, from time `at`; both were stopped, and still are if this fails."""
+        ...
+
+    def keepers(self) -> Mapping[GlobalId, GlobalId]:
+        """Under which ids the state of views is kept that were handed over, and whose it is."""
+        ...
+
+    def tokens(self) -> set[str]:
+        """The tokens of all capabilities that the views live by."""
+        ...
+
+    def error(self, id: GlobalId) -> EverviewError | None:
+        """Why the view cannot go on, if it cannot."""
+        ...
+
+    def dues(self) -> list[int]:
+        """For each view in which rows come and go by themselves: when that is next."""
+        ...
+
+    def settled(self, id: GlobalId, time: int) -> bool:
+        """Whether nothing of the view comes or goes by itself up to and including `time`."""
+        ...
+
+    def explain(self, id: GlobalId) -> str | None:
+        """How a view is kept, with the sizes of what it keeps; None if nothing has to be done to keep it."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """A number that grows whenever `dues` may have changed."""
+        ...
+
+    def close(self) -> None:
+        """Stop."""
+        ...
