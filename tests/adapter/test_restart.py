@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.compute.dataflow import Held, note_of
 from everview.storage import faults
+from everview.storage.contract import Put
+from everview.storage.environment import Environment
 from everview.storage.faults import Crash, armed
 from tests.adapter.conftest import Clock
 from tests.adapter.scripts import SessionClient
@@ -125,3 +129,37 @@ def abandon(coordinator: Coordinator) -> None:
     """Leave a coordinator as a dead process would: what it holds is not let go properly."""
     coordinator.maintenance.close()
     coordinator.environment.close()
+
+
+@pytest.mark.parametrize(
+    "anew",
+    [
+        "DROP MATERIALIZED VIEW m; CREATE MATERIALIZED VIEW m AS SELECT x, count(*) AS n FROM a GROUP BY x",
+        "CREATE REPLACEMENT MATERIALIZED VIEW r FOR m AS SELECT x, count(*) AS n FROM a GROUP BY x;"
+        "ALTER MATERIALIZED VIEW m APPLY REPLACEMENT r",
+    ],
+)
+def test_state_of_another_version_is_not_taken_for_ours(tmp_path: Path, clock: Clock, anew: str) -> None:
+    with open_at(tmp_path, clock) as coordinator:
+        sql = SessionClient(coordinator)
+        sql("CREATE TABLE a (x int)")
+        sql("CREATE MATERIALIZED VIEW m AS SELECT x, count(*) AS n FROM a GROUP BY x")
+        sql("CREATE MATERIALIZED VIEW other AS SELECT x + 1 AS y FROM a")
+        sql("INSERT INTO a VALUES (1), (1)")
+        assert sql("SELECT * FROM m") == ["x|n", "1|2"]
+        item = next(each for each in coordinator.catalog.state.items.values() if each.name == "m")
+    with Environment.open(tmp_path, background=False) as environment:  # as another version might have left it
+        held = Held.decoded(environment.get(note_of(item.id)) or b"")
+        kept = next(id for id in held.outputs if ".s" in id)
+        outputs = {id: pair for id, pair in held.outputs.items() if id != kept}
+        environment.commit(Put(note_of(item.id), replace(held, outputs=outputs).encoded()))
+    with open_at(tmp_path, clock) as coordinator:
+        sql = SessionClient(coordinator)
+        sql("INSERT INTO a VALUES (5)")
+        assert sql("SELECT y FROM other ORDER BY 1") == ["y", "2", "2", "6"]
+        assert "made by another version" in sql("SELECT * FROM m")[0]
+        for statement in anew.split(";"):
+            assert not sql(statement)[0].startswith("!")
+        assert sql("SELECT * FROM m ORDER BY 1") == ["x|n", "1|2", "5|1"]
+    with open_at(tmp_path, clock) as coordinator:
+        assert SessionClient(coordinator)("SELECT * FROM m ORDER BY 1") == ["x|n", "1|2", "5|1"]

@@ -165,6 +165,19 @@ class Dataflow:
         return self.view.plan
 
     @property
+    def foreign(self) -> bool:
+        """Whether what is stored is not the state of this program, as after a change of how views are kept."""
+        shards = self._environment.ids()
+        for each in self.view.program.arrangements:
+            id, key = state_id(self._state, each), tuple(f"c{index}" for index in each.key)
+            if id not in self._held.outputs or id not in shards:
+                return True
+            spec = self._environment.shard(id).spec
+            if spec.schema != schema_of(each.schema) or (key and spec.key != key):
+                return True
+        return False
+
+    @property
     def held(self) -> Held:
         """The capabilities that it lives by."""
         return self._held

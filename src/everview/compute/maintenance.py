@@ -33,6 +33,7 @@ class ScheduledDataflows:
         self._environment, self._engine = environment, engine
         self._scheduler = Scheduler(environment)
         self._stopped: dict[GlobalId, Dataflow] = {}
+        self._refused: dict[GlobalId, Dataflow] = {}  # those whose state another version of this program keeps
         self._complete: set[str] = set()  # tokens of what is read of views that are complete
 
     def install(self, id: GlobalId, plan: Relation, inputs: Sequence[ReadCapability]) -> ReadCapability:
@@ -54,7 +55,9 @@ class ScheduledDataflows:
             self._complete |= {read} if read is not None else set()
             return
         flow = resume(self._environment, id, plan, self._engine)
-        if flow.inputs:
+        if flow.foreign:
+            self._refused[id] = flow
+        elif flow.inputs:
             self._scheduler.add(flow)
         else:
             flow.tick()
@@ -62,19 +65,20 @@ class ScheduledDataflows:
 
     def stop(self, id: GlobalId) -> None:
         """Keep a view no longer."""
-        flow = self._scheduler.remove(id)
+        flow = self._scheduler.remove(id) or self._refused.get(id)
         if flow is not None:
             self._stopped[id] = flow
 
     def restore(self, id: GlobalId) -> None:
         """Go on keeping a view."""
         flow = self._stopped.pop(id, None)
-        if flow is not None:
+        if flow is not None and id not in self._refused:
             self._scheduler.add(flow)
 
     def release(self, id: GlobalId) -> None:
         """Let go of all that the view held."""
         flow = self._stopped.pop(id, None)
+        self._refused.pop(id, None)
         if flow is not None:
             flow.drop()
         environment = self._environment
@@ -89,7 +93,7 @@ class ScheduledDataflows:
 
     def tokens(self) -> set[str]:
         """The tokens of all capabilities that the views live by."""
-        return self._complete.union(*(flow.tokens for flow in self._scheduler.dataflows()))
+        return self._complete.union(*(flow.tokens for flow in self._flows()))
 
     def limit(self, id: GlobalId, upper: int | None) -> None:
         """Let a view go no further than this for a while."""
@@ -110,14 +114,20 @@ class ScheduledDataflows:
         handover = hand_over(self._environment, self._stopped[old], self._stopped[new], difference, at)
         commit(handover)
         del self._stopped[old], self._stopped[new]
+        self._refused.pop(old, None)
         self._scheduler.add(handover.dataflow)
 
     def keepers(self) -> Mapping[GlobalId, GlobalId]:
         """Under which ids the state of views is kept that were handed over, and whose it is."""
-        return {flow.held.state: flow.id for flow in self._scheduler.dataflows() if flow.held.state is not None}
+        return {flow.held.state: flow.id for flow in self._flows() if flow.held.state is not None}
 
     def error(self, id: GlobalId) -> EverviewError | None:
         """Why the view cannot go on."""
+        if id in self._refused:
+            return EverviewError(
+                "the state of this view was made by another version",
+                hint="make the view anew: replace it by itself, or drop and create it",
+            )
         status = self._scheduler.status(id)
         return None if status is None or status.failures < FAILURES_TOLD else status.error
 
@@ -154,6 +164,9 @@ class ScheduledDataflows:
     def close(self) -> None:
         """Stop."""
         self._scheduler.close()
+
+    def _flows(self) -> list[Dataflow]:
+        return [*self._scheduler.dataflows(), *self._refused.values()]
 
     def _finish(self, flow: Dataflow) -> None:
         """Nothing will ever be written to a view over constants, nor to its errors; its state is not needed again."""
