@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -69,6 +70,7 @@ class _Run:
         self._session, self._steps, self._guarded = session, steps, guarded
         self._relations = dict(steps)
         self._views: dict[str, str] = {}
+        self._planning = Lock()
         self._rows: dict[str, int] = {}
         self._kept: list[DataFrame] = []
         self._heavy = _heavy(steps)
@@ -98,7 +100,7 @@ class _Run:
 
     def frame(self, name: str) -> DataFrame:
         """A step, and before it those that are kept."""
-        with rendering():
+        with self._planning, rendering():  # what two threads need is made once
             return run_sql(self._session, self._statement(name))
 
     def write_all(self, outputs: Mapping[str, Landing]) -> dict[str, Staged | pa.Table]:
@@ -138,18 +140,19 @@ class _Run:
         return self.frame(name).selectExpr(f"c0 AS {TIME}", *(data or ["cast(NULL as boolean) AS nothing"]), DIFF)
 
     def _statement(self, name: str) -> str:
-        needed, steps = {name}, []
-        for each, relation in reversed(self._steps):
-            if each in needed and each not in self._views:
-                steps.append((each, relation))
-                needed |= {get.id for get in walk(relation) if isinstance(get, ir.Get)}
-        for each, _ in reversed(steps):
-            if each in self._shared and each != name and each not in self._views:
-                self._add(each, self.frame(each).persist())
-                return self._statement(name)
+        """The statement for a step, over views of the steps that it reads.
+
+        These are views rather than parts of the statement: Spark finds what it keeps only where the plan is the very
+        same, and common table expressions are numbered anew in each statement.
+        """
+        relation = self._relations[name]
+        for get in walk(relation):
+            if isinstance(get, ir.Get) and get.id in self._relations and get.id not in self._views:
+                frame = run_sql(self._session, self._statement(get.id))
+                self._add(get.id, frame.persist() if get.id in self._shared else frame)
         if name in self._views:
-            return f"SELECT {', '.join([*columns(arity(self._relations[name])), DIFF])} FROM {self._views[name]}"
-        return render_steps(steps[::-1], [name], self._views, guarded=self._guarded)
+            return f"SELECT {', '.join([*columns(arity(relation)), DIFF])} FROM {self._views[name]}"
+        return render_steps([(name, relation)], [name], self._views, guarded=self._guarded)
 
     def _add(self, name: str, frame: DataFrame) -> None:
         view = f"everview_large_{next(_numbers)}"

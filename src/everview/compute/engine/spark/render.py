@@ -80,6 +80,8 @@ def render_steps(
     renderer = _Renderer(guarded=guarded, single=single)
     scope = dict(tables)
     schemas: dict[str, tuple[SqlType, ...]] = {}
+    if [name for name, _ in steps] == list(outputs) and len(outputs) == 1:
+        return renderer.statement(renderer.select(steps[0][1], scope))
     for name, relation in steps:
         select = renderer.select(relation, scope)
         scope[name], schemas[name] = f"step_{len(schemas)}", types(relation)
