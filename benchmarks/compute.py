@@ -83,6 +83,9 @@ def hydration(report: Report, spark: Spark, data: Loaded, place: Path) -> Datafl
         spark.bulk.sql(Q3).write.mode("overwrite").parquet(str(place / "result"))
 
     theirs = seconds(evaluate, 3)
+    first = install(data.stored, "first", relation_of(Q3), engine_of(spark))
+    advance(first, data.next)  # Java has not compiled yet what is measured: neither side pays for that
+    first.drop()
     flow = install(data.stored, "q3", relation_of(Q3), engine_of(spark))
     ours = seconds(lambda: advance(flow, data.next))
     check(report, spark, data, flow, snapshot=snapshot, query=Q3)

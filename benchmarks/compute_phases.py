@@ -75,6 +75,7 @@ class _Listener:
     def __init__(self) -> None:
         self.phases_ms: Counter[str] = Counter()
         self.statements = self.commands = 0
+        self._since_ms = time.time() * 1000
 
     def onSuccess(self, name: str, execution: Any, duration_ns: int) -> None:
         if name == "command":
@@ -82,7 +83,9 @@ class _Listener:
             return
         self.statements += 1
         phases = execution.tracker().phases()
-        took_ms = {phase: phases.get(phase).get().durationMs() for phase in PHASES if phases.get(phase).isDefined()}
+        known = {phase: phases.get(phase).get() for phase in PHASES if phases.get(phase).isDefined()}
+        # A prepared statement went through these phases long ago.
+        took_ms = {name: each.durationMs() for name, each in known.items() if each.startTimeMs() >= self._since_ms}
         self.phases_ms.update(took_ms)
         self.phases_ms["execution"] += duration_ns / 1e6 - sum(took_ms.values()) + took_ms.get("analysis", 0)
 

@@ -120,7 +120,7 @@ class Ticks:
         return f"{median:,.0f} ms (best {best:,.0f}, worst {worst:,.0f})"
 
 
-def run_ticks(data: Loaded, flow: Dataflow, rows: int, count: int, *, warm_up: int = 3) -> Ticks:
+def run_ticks(data: Loaded, flow: Dataflow, rows: int, count: int, *, warm_up: int = 10) -> Ticks:
     """Ticks of so many rows each, after some that are not counted: from the inputs' commit to the view's."""
     took, sizes = [], []
     for number in range(warm_up + count):
