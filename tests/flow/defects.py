@@ -224,8 +224,8 @@ def state_forgotten(patch: pytest.MonkeyPatch) -> Parts:
     """A range that is opened does not get the driver's state."""
 
     class Forgetful(RecoveryLog):
-        def open(self, range: KeyRange) -> Row:
-            return replace(super().open(range), state={})
+        def open(self, range: KeyRange, held: Row | None = None) -> Row:
+            return replace(super().open(range, held), state={})
 
     return Parts(log=Forgetful)
 

@@ -126,6 +126,7 @@ class Materialization:
         self._lock = threading.RLock()
         self._runners: list[Runner] = []
         self._acknowledged: dict[KeyRange, int] = {}
+        self._reached = START
         self._state = State.PAUSED
         note = json.loads(environment.get(_note(spec.name)) or b"{}")
         self._tokens: dict[GlobalId, str] = note["tokens"]
@@ -318,8 +319,7 @@ class Materialization:
                 state = State.FENCED
             elif any(each.error is not None for each in splits):
                 state = State.STALLED
-        frontiers = [each.frontier for each in splits]
-        frontier = min(frontiers) if len(frontiers) == len(self.ranges) else min(self._acknowledged.values(), default=0)
+        frontier = self._frontier(splits)
         return Status(
             self.name,
             state,
@@ -359,6 +359,16 @@ class Materialization:
         deadline = time.monotonic() + wait_s
         for runner in runners:
             runner.join(max(0.0, deadline - time.monotonic()))
+        self._reached = max(self._reached, self._frontier([each for one in runners for each in one.statuses()]))
+
+    def _frontier(self, splits: Sequence[WorkerStatus]) -> int:
+        """Before which time the endpoint is exact, as far as is known here.
+
+        Checkpoints do not tell all of it: while nothing changes they stay where they are. What was reached remains.
+        """
+        frontiers = [each.frontier for each in splits]
+        known = min(frontiers) if len(frontiers) == len(self.ranges) else min(self._acknowledged.values(), default=0)
+        return max(known, self._reached)
 
     def _note_acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:
         self._acknowledged[range] = checkpoint.lowest
