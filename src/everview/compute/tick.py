@@ -15,21 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.compute.delta.program import (
-    BEFORE,
-    BUCKET_BITS,
-    TICK_END,
-    Arrangement,
-    First,
-    Lookup,
-    Source,
-    TickProgram,
-)
+from everview.compute.delta.program import BEFORE, BUCKET_BITS, TICK_END, Arrangement, Lookup, Source, TickProgram
 from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import Engine, Steps
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.first_rows import first_rows
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.scalar import Column
@@ -113,8 +103,7 @@ class Ticker:
         if not sources:
             return empty_table(arrangement.schema)
         if not arrangement.key:
-            found = state.look_up(arrangement, None)
-            return found if lookup.first is None else _first(found, lookup.first, tables[sources[0].table])
+            return state.look_up(arrangement, None)
         hashes = [self._hashes(each, tables[each.table]) for each in sources]
         return state.look_up(arrangement, np.unique(np.concatenate(hashes)))
 
@@ -205,12 +194,6 @@ class Ticker:
             statements,
             looked_up,
         )
-
-
-def _first(found: pa.Table, first: First, changes: pa.Table) -> pa.Table:
-    """Of the rows that are there, those that may be among the first at some time of the tick."""
-    diffs = changes.column(DIFF).to_numpy()
-    return first_rows(found, first.order, first.count - int(diffs[diffs < 0].sum()))
 
 
 def empty_table(schema: tuple[SqlType, ...]) -> pa.Table:
