@@ -367,3 +367,12 @@ def test_only_so_many_versions_are_remembered() -> None:
     numbers = [each.number for each in item.history]
     assert numbers[:2] == [4, 6] and len(numbers) == VERSIONS_KEPT_MAX + 2
     assert numbers[-1] == item.version - 1
+
+
+def test_the_size_of_a_replaced_view_has_its_state(world: World) -> None:
+    world.become(WIDER)
+    coordinator = world.coordinator
+    item = next(each for each in coordinator.catalog.state.items.values() if each.name == "mv")
+    kept = sum(size for owner, _, _, size in coordinator.arrangements() if owner == item.id)
+    assert kept > 0
+    assert coordinator.stored_bytes(item.id) > kept

@@ -348,7 +348,9 @@ class Coordinator:
 
     def stored_bytes(self, id: GlobalId) -> int:
         """The bytes that are stored for an item: its collection, and what it is maintained with."""
-        served = [each for each in self.environment.ids() if each == id or each.startswith(f"{id}.")]
+        keepers = self.maintenance.keepers()  # of a view that was replaced, the state has the replacement's id
+        owners = {each: each.partition(".")[0] for each in self.environment.ids()}
+        served = [each for each, owner in owners.items() if keepers.get(owner, owner) == id]
         return sum(batch.size_bytes for each in served for batch in self.environment.shard(each).batches.values())
 
     def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:

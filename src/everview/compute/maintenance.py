@@ -170,5 +170,5 @@ class ScheduledDataflows:
 
     def _finish(self, flow: Dataflow) -> None:
         """Nothing will ever be written to a view over constants, nor to its errors; its state is not needed again."""
-        writers = [self._environment.present(id, pair[1]) for id, pair in flow._held.outputs.items()]
+        writers = [self._environment.present(id, pair[1]) for id, pair in flow.held.outputs.items()]
         self._environment.drop(*writers)

@@ -109,7 +109,7 @@ class _Read(Collector):
         try:
             for labels, figure in self._read():
                 family.add_metric((labels,) if isinstance(labels, str) else labels, figure)
-        except Exception:
+        except Exception:  # the other figures are worth having; that this one is missing is a figure too
             self._unreadable.labels(self._name).inc()
             return
         yield family
