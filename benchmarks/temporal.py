@@ -187,11 +187,10 @@ def expirations(environment: Environment, rows: int, engine: Engine) -> list[flo
     soon = np.repeat(np.arange(1, EXPIRATIONS + 1) * 1_000, EXPIRING)
     late = 3_600_000 + rng.integers(0, 86_400_000, rows)
     stamps = np.concatenate([soon, late])
-    for first in range(0, len(stamps), CHUNK_ROWS):
+    for number, first in enumerate(range(0, len(stamps), CHUNK_ROWS)):
         part = stamps[first : first + CHUNK_ROWS]
-        last = first + CHUNK_ROWS >= len(stamps)
-        table = updates_of(np.arange(first, first + len(part)), part, np.zeros(len(part), dtype=np.int64), 1)
-        view.writer = environment.append(view.writer, table, Antichain(1 if last else 0))
+        keys, times = np.arange(first, first + len(part)), np.full(len(part), number, dtype=np.int64)
+        view.writer = environment.append(view.writer, updates_of(keys, part, times, 1), Antichain(number + 1))
     view.flow.tick()
     environment.maintenance.run()
     took = []
