@@ -107,7 +107,7 @@ def test_exact_at_every_time_on_spark(
     tmp_path: Path, name: str, rng: random.Random, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepared, "PREPARED_AT", 1)
-    maintain_and_check(tmp_path, name, rng, SparkEngine(spark, shared=tmp_path / "prepared"))
+    maintain_and_check(tmp_path, name, rng, SparkEngine(spark))
 
 
 @pytest.mark.spark
@@ -118,7 +118,7 @@ def test_exact_where_the_data_are(
     """Every tick as a large one, or every other: what one leaves behind the other goes on from."""
     sizes = itertools.cycle([-1, 1 << 60] if name == "joined" else [-1])
     monkeypatch.setattr(Dataflow, "_rows_max", lambda *_: LARGE_ROWS_MIN - next(sizes))
-    maintain_and_check(tmp_path, name, rng, SparkEngine(spark, shared=tmp_path / "prepared"))
+    maintain_and_check(tmp_path, name, rng, SparkEngine(spark))
 
 
 def maintain_and_check(folder: Path, name: str, rng: random.Random, engine: Engine) -> None:

@@ -79,6 +79,10 @@ class Maintenance(Protocol):
         """Whether nothing of the view comes or goes by itself up to and including `time`."""
         ...
 
+    def timeless(self, id: GlobalId) -> bool:
+        """Whether rows of the view never come or go by themselves; false as well if it is not being kept now."""
+        ...
+
     def explain(self, id: GlobalId) -> str | None:
         """How a view is kept, with the sizes of what it keeps; None if nothing has to be done to keep it."""
         ...

@@ -231,6 +231,11 @@ class Dataflow:
         """
         return self._pending.next_due()
 
+    @property
+    def timeless(self) -> bool:
+        """Whether the output changes only when the inputs do."""
+        return not self._pending.possible
+
     def settled(self, time: int) -> bool:
         """Whether the output at `time` is what it was before, if the inputs change no more than they have."""
         if not self._pending.possible:

@@ -151,6 +151,11 @@ class ScheduledDataflows:
         except (StorageError, ValueError):
             return True  # dropped a moment ago: there is no such collection, or its frontier is empty
 
+    def timeless(self, id: GlobalId) -> bool:
+        """Whether rows of the view never come or go by themselves; false as well if it is not being kept now."""
+        flow = self._scheduler.dataflow(id)
+        return flow is not None and flow.timeless
+
     def explain(self, id: GlobalId) -> str | None:
         """How a view is kept, with the sizes of what it keeps."""
         flow = self._scheduler.dataflow(id)

@@ -15,11 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.compute.delta.program import BEFORE, BUCKET_BITS, TICK_END, Arrangement, Lookup, Source, TickProgram
+from everview.compute.delta.program import (
+    BEFORE,
+    BUCKET_BITS,
+    TICK_END,
+    Arrangement,
+    Lookup,
+    Source,
+    TickProgram,
+)
 from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import Engine, Steps
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.first_rows import that_may_matter
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.scalar import Column
@@ -103,7 +112,10 @@ class Ticker:
         if not sources:
             return empty_table(arrangement.schema)
         if not arrangement.key:
-            return state.look_up(arrangement, None)
+            found = state.look_up(arrangement, None)
+            if lookup.first is None:
+                return found
+            return that_may_matter(found, lookup.first.order, lookup.first.count, tables[sources[0].table])
         hashes = [self._hashes(each, tables[each.table]) for each in sources]
         return state.look_up(arrangement, np.unique(np.concatenate(hashes)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,11 +28,16 @@ STEPS = [
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("compiled", [False, True])
 def test_each_run_reads_its_own_rows(
-    tmp_path: Path, spark: SparkSession, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+    compiled: bool, spark: SparkSession, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepared, "PREPARED_AT", 2)
-    engine, local = SparkEngine(profiles(spark).small, shared=tmp_path), LocalEngine()
+    monkeypatch.setattr(prepared, "BYTES_SENT_MAX", 2_000)  # so that some go by way of a file
+    monkeypatch.setattr(prepared, "BYTES_KEPT_MAX", 1_000)
+    if compiled:
+        monkeypatch.setattr(prepared, "INTERPRETED_ROWS_MAX", 0)
+    engine, local = SparkEngine(profiles(spark).small), LocalEngine()
     for number in range(8):
         inputs = {}
         for name in ("t", "u"):
@@ -44,16 +48,16 @@ def test_each_run_reads_its_own_rows(
         for name, step in STEPS:
             schema = types(step)
             assert rows_from_arrow(ours[name], schema) == rows_from_arrow(theirs[name], schema), f"{name} in {number}"
-    assert len(list(tmp_path.iterdir())) == 1, "one statement was prepared, and used from then on"
+    assert engine._prepared is not None
+    assert len(engine._prepared) == 1, "one statement was prepared, and used from then on"
 
 
 @pytest.mark.spark
-def test_rows_that_are_too_large_go_another_way(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_are_too_large_go_another_way(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "PREPARED_AT", 1)
-    engine = SparkEngine(profiles(spark).small, shared=tmp_path)
-    for size in (10, prepared.FILE_BYTES_MAX, 20):
+    monkeypatch.setattr(prepared, "BYTES_MAX", 1 << 20)
+    engine = SparkEngine(profiles(spark).small)
+    for size in (10, 1 << 20, 20):
         inputs = {"t": rows_to_arrow({(1, "x" * size): 1}, (INT8, TEXT))}
         found = engine.run_steps([("all", Threshold(T))], ["all"], inputs)["all"]
         assert rows_from_arrow(found, (INT8, TEXT)) == {(1, "x" * size): 1}

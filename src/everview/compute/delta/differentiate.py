@@ -10,6 +10,7 @@ from everview.compute.delta.failures import FailingRows
 from everview.compute.delta.program import (
     Arrangement,
     Failing,
+    First,
     Lookup,
     Source,
     TickProgram,
@@ -165,9 +166,17 @@ class Build:
         self.arrangements.append(Arrangement(f"s{len(self.arrangements)}", step.id, key, untimed(step), contents))
         return self.arrangements[-1]
 
-    def look_up(self, arrangement: Arrangement, change: Relation, key: tuple[int, ...]) -> ir.Get:
-        """The rows of an arrangement with the keys that occur in these columns of a change."""
+    def look_up(
+        self, arrangement: Arrangement, change: Relation, key: tuple[int, ...], first: First | None = None
+    ) -> ir.Get:
+        """The rows of an arrangement with the keys that occur in these columns of a change; or the `first` of all."""
         reading = self.reading(arrangement.schema)
+        if first is not None:
+            assert isinstance(change, ir.Get)
+            if change.id in self.steps:  # how many rows are taken away has to be known
+                self.cut.add(change.id)
+            self.add_lookup(arrangement, (Source(change.id, ()),), reading, first=first)
+            return reading
         schema = untimed(change)
         columns: tuple[Scalar, ...] = tuple(Column(index + 1, schema[index]) for index in key)
         self.add_lookup(arrangement, tuple(self.sources(change, columns)), reading)
@@ -197,11 +206,17 @@ class Build:
         return ir.Get(name, schema)
 
     def add_lookup(
-        self, arrangement: Arrangement, sources: tuple[Source, ...], reading: ir.Get, tag: int | None = None
+        self,
+        arrangement: Arrangement,
+        sources: tuple[Source, ...],
+        reading: ir.Get,
+        tag: int | None = None,
+        first: First | None = None,
     ) -> str:
         """Look keys up for a reading; gives the name by which the rows found are a source of further keys."""
         name = f"l{len(self.lookups)}"
-        self.lookups.append(Lookup(name, arrangement.name, tuple(dict.fromkeys(sources)), reading.id, tag))
+        known = tuple(dict.fromkeys(sources))
+        self.lookups.append(Lookup(name, arrangement.name, known, reading.id, tag, first=first))
         return name
 
     def sources(self, relation: Relation, key: tuple[Scalar, ...]) -> list[Source]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everview.compute.delta.program import BEFORE, NEXT, TIME, at, call
+from everview.compute.delta.program import BEFORE, NEXT, TIME, First, at, call
+from everview.compute.first_rows import can_order
 from everview.compute.functions.internal import NUMBERS
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import with_scalars
@@ -29,10 +30,17 @@ Operator = ir.Reduce | ir.TopK | ir.Window | ir.Threshold
 def delta(operator: Operator, change: Relation, build: Build) -> Relation:
     """The moments of the output."""
     key = key_of(operator)
-    state = build.look_up(build.remember(change, key), change, key)
+    state = build.look_up(build.remember(change, key), change, key, _first(operator))
     moments = _moments(change, key)
     rows = _rows_at_moments(moments, ir.Union((at(state, BEFORE), change)), key)
     return over_moments(operator, rows)
+
+
+def _first(operator: Operator) -> First | None:
+    """Of an order and limit over everything: how many rows of what was there may matter."""
+    if not isinstance(operator, ir.TopK) or operator.group or operator.limit is None or not can_order(operator.order):
+        return None
+    return First(operator.order, operator.offset + operator.limit)
 
 
 def key_of(operator: Operator) -> tuple[int, ...]:

@@ -24,7 +24,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from everview.compute.functions.resolve import resolve
-from everview.compute.ir.relation import Constant, Filter, Get, Map, Negate, Project, Relation, Union, arity, types
+from everview.compute.ir.relation import (
+    Constant,
+    Filter,
+    Get,
+    Map,
+    Negate,
+    Order,
+    Project,
+    Relation,
+    Union,
+    arity,
+    types,
+)
 from everview.compute.ir.scalar import Call, Column, Literal, Scalar
 from everview.compute.ir.types import INT8, SqlType
 
@@ -60,6 +72,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """So many rows in an order are wanted, and more by as many as the changes of the one source take away."""
+
+    order: tuple[Order, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
     """The rows of an arrangement with keys from the sources; if the key has no columns, all if the sources have any.
 
@@ -73,6 +93,7 @@ class Lookup:
     reading: str
     tag: int | None = None
     due: bool = False  # of pending updates: those whose time has come, whatever the keys
+    first: First | None = None  # of all rows, only those that may be among the first
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,7 @@ from everview.compute.engine.contract import (
     Steps,
     Stored,
 )
-from everview.compute.engine.spark.prepared import PreparedStatements, placeholder
+from everview.compute.engine.spark.prepared import PreparedStatements, can_prepare, placeholder
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.row_by_row import columns_read
@@ -45,28 +44,27 @@ if TYPE_CHECKING:
 _numbers = itertools.count()
 
 
-# Up to so many rows of inputs, one task without code generation is the quickest.
-SMALL_ROWS_MAX = 20_000
+SMALL_ROWS_MAX = 20_000  # of inputs: up to so many, one task without code generation is the quickest
+ONE_TASK_ROWS_MAX = 400_000  # of inputs of a prepared statement: more are divided
 
 
 class SparkEngine:
     """Runs plans in the sessions of a Spark: in that for few rows, or in the other one if there are many.
 
-    `shared` is a folder that Spark's tasks see as this process does; with it, statements over few rows are prepared.
+    Statements over few rows are prepared, wherever they can be.
     """
 
-    def __init__(self, small: SparkSession, bulk: SparkSession | None = None, shared: Path | None = None) -> None:
+    def __init__(self, small: SparkSession, bulk: SparkSession | None = None) -> None:
         self._small, self._bulk = small, bulk or small
-        self._prepared = None if shared is None else PreparedStatements(small, shared)
+        self._prepared = PreparedStatements(small) if can_prepare(small) else None
 
     @staticmethod
     def of(spark: Spark) -> SparkEngine:
         """The engine with both sessions."""
-        return SparkEngine(spark.small, spark.bulk, spark.shared)
+        return SparkEngine(spark.small, spark.bulk)
 
     def _is_small(self, batches: Iterable[Batch]) -> bool:
-        rows = [SMALL_ROWS_MAX + 1 if isinstance(batch, Parts) else batch.num_rows for batch in batches]
-        return sum(rows) <= SMALL_ROWS_MAX
+        return _rows(batches) <= SMALL_ROWS_MAX
 
     def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
         """The collection that the plan means over the inputs, consolidated."""
@@ -85,13 +83,15 @@ class SparkEngine:
         relations = dict(steps)
         schemas = {name: types(relations[name]) for name in outputs}
         read = _read(list(relations.values()), inputs)
-        given = {name: inputs[name] for name in read}
-        if self._is_small(given.values()):
-            return self._run_small(steps, schemas, {name: (inputs[name], read[name]) for name in read}, separated)
+        given = {name: (inputs[name], schema) for name, schema in read.items()}
+        if _rows(batch for batch, _ in given.values()) <= ONE_TASK_ROWS_MAX:
+            found = self._run_in_one_task(steps, schemas, given, separated)
+            if found is not None:
+                return found
         views = {name: f"everview_{next(_numbers)}" for name in read}
         with rendering():
             statement = render_steps(steps, outputs, views, guarded=not separated)
-        batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
+        batches = {views[name]: each for name, each in given.items()}
         with _errors(statement), self._views(batches) as session:
             return split(run_sql(session, statement).toArrow(), schemas)
 
@@ -99,14 +99,14 @@ class SparkEngine:
         """Raise NotSupported if there is no statement for these steps."""
         check(steps, outputs, separated=separated)
 
-    def _run_small(
+    def _run_in_one_task(
         self,
         steps: Steps,
         outputs: Mapping[str, tuple[SqlType, ...]],
         inputs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]],
         separated: bool,
-    ) -> dict[str, pa.Table]:
-        """One statement in one task: prepared, if it can be, else over one table, in which all the inputs are."""
+    ) -> dict[str, pa.Table] | None:
+        """One statement: prepared, if it can be; else, over few rows, over one table, in which all the inputs are."""
         spoken_of = columns_read(step for _, step in steps)
         given = {name: (batch, sorted(spoken_of[name]), schema) for name, (batch, schema) in inputs.items()}
         if self._prepared is not None and given:
@@ -117,6 +117,8 @@ class SparkEngine:
                 result = self._prepared.run(statement, list(given.values()))
             if result is not None:
                 return split(result, outputs)
+        if not self._is_small(batch for batch, _ in inputs.values()):
+            return None
         table, tables = packed(given)
         with rendering():
             statement = render_steps(steps, list(outputs), tables, guarded=not separated, single=True)
@@ -159,6 +161,11 @@ class SparkEngine:
             with suppress(Exception):
                 for view in batches:
                     session.catalog.dropTempView(view)
+
+
+def _rows(batches: Iterable[Batch]) -> int:
+    """How many; files have more than fits into one task."""
+    return sum(ONE_TASK_ROWS_MAX + 1 if isinstance(batch, Parts) else batch.num_rows for batch in batches)
 
 
 def _frame(session: SparkSession, batch: Batch, schema: tuple[SqlType, ...]) -> DataFrame:

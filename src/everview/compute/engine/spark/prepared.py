@@ -1,31 +1,32 @@
-"""Statements that are planned once and run many times, for a Spark that shares this machine's disk.
+"""Statements that are planned once and run many times.
 
-Most of the time of a small statement goes into analyzing, optimizing and planning it, and a tick runs the same one
-again and again over other rows. A DataFrame keeps its physical plan, and a plan over files reads them anew each time it
-runs: so the rows of the inputs go into files of fixed names, and the plan that read the last ones reads these.
+Most of the time of a statement over few rows goes into analyzing, optimizing and planning it, and a tick runs the same
+one again and again over other rows. A DataFrame keeps its physical plan, and such a plan may begin with an RDD: so each
+input is an RDD of one partition that holds one array of bytes, rows in Arrow's format, and to run the statement over
+other rows is to put other bytes there. Partitions travel with the tasks, so this holds on a cluster as well.
 
-That holds for plans that keep nothing between runs. An exchange does (its shuffled or broadcast rows are used again):
-such a statement is not prepared. Of a file Spark reads as much as it had when the plan was made, so the
-first ones are larger than any that follow.
+That is right for plans that keep nothing between runs. An exchange does (its shuffled or broadcast rows are used
+again): such a statement is not prepared.
+
+A statement over a few thousand rows is run as it is; over more, it pays to have Spark compile it.
 """
 
 from __future__ import annotations
 
 import itertools
-import shutil
+import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from everview.compute.engine.spark.python_calls import run_sql
+from everview.compute.engine.spark.session import COMPILED, SMALL
 from everview.compute.functions.spark_sql import spark_type
-from everview.compute.ir.types import SqlType, arrow_type
+from everview.compute.ir.types import SqlType
 from everview.timely.consolidate import DIFF
 
 if TYPE_CHECKING:
@@ -33,10 +34,15 @@ if TYPE_CHECKING:
 
 STATEMENTS_MAX = 256
 PREPARED_AT = 3  # the time that a statement is run
-PAD_BYTES = 3 << 20  # of a first file; Spark divides files of 4 MiB and more
-FILE_BYTES_MAX = PAD_BYTES  # of those that follow: the middle of their one row group lies well before the pad's end
-_PAD = "pad"
+INTERPRETED_ROWS_MAX = 20_000  # of the inputs of a statement that is not worth compiling
+BYTES_MAX = 32 << 20  # of the inputs of one run: they are part of a task, which has to fit into a message
+BYTES_KEPT_MAX = 64 << 10  # of an input, between runs
+BYTES_SENT_MAX = 256 << 10  # of an input, as an argument of a call; more goes by way of a file
 _KEEPS = ("Exchange", "Subquery", "InMemoryTableScan", "InMemoryRelation")
+_AS_RDD: Mapping[str, str] = {
+    "spark.sql.execution.arrow.localRelationThreshold": "0",  # else the first rows become part of the plan
+    "spark.sql.defaultSizeInBytes": "1000",  # what Spark takes an RDD for: something that one task can do
+}
 
 # A table, which of its columns are spoken of, and the types of all.
 Input = tuple[pa.Table, Sequence[int], tuple[SqlType, ...]]
@@ -47,11 +53,18 @@ def placeholder(place: int) -> str:
     return f"@input{place}@"
 
 
-class PreparedStatements:
-    """The prepared statements of one session; the least recently used are forgotten first."""
+def can_prepare(session: SparkSession) -> bool:
+    """Whether this process has the Spark of the session at hand: over Connect it has not."""
+    return hasattr(session, "_jsparkSession")
 
-    def __init__(self, session: SparkSession, folder: Path) -> None:
-        self._session, self._folder = session, folder
+
+class PreparedStatements:
+    """The prepared statements of one Spark; the least recently used are forgotten first."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._sessions = {
+            compiled: _session(session, {**(COMPILED if compiled else SMALL), **_AS_RDD}) for compiled in (False, True)
+        }
         self._known: OrderedDict[tuple[object, ...], _Prepared | None] = OrderedDict()
         self._asked: OrderedDict[tuple[object, ...], int] = OrderedDict()
         self._numbers = itertools.count()
@@ -60,7 +73,8 @@ class PreparedStatements:
     def run(self, statement: str, inputs: Sequence[Input]) -> pa.Table | None:
         """The result of a statement over inputs, `placeholder(0)` and so on; None if it can't be prepared."""
         shapes = tuple(tuple((index, schema[index]) for index in wanted) for _, wanted, schema in inputs)
-        key = (statement, shapes)
+        compiled = sum(table.num_rows for table, _, _ in inputs) > INTERPRETED_ROWS_MAX
+        key = (statement, shapes, compiled)
         with self._lock:
             known = key in self._known
             prepared = self._known.get(key)
@@ -69,9 +83,14 @@ class PreparedStatements:
             elif not self._is_worth_it(key):
                 return None
         if not known:
-            prepared = self._prepare(statement, inputs)
+            prepared = self._prepare(statement, inputs, compiled)
             self._remember(key, prepared)
         return None if prepared is None else prepared.run(inputs)
+
+    def __len__(self) -> int:
+        """How many are kept."""
+        with self._lock:
+            return sum(prepared is not None for prepared in self._known.values())
 
     def _is_worth_it(self, key: tuple[object, ...]) -> bool:
         """Whether a statement has been asked for often enough: to prepare one costs more than to run it."""
@@ -88,44 +107,34 @@ class PreparedStatements:
                 if oldest is not None:
                     oldest.close()
 
-    def _prepare(self, statement: str, inputs: Sequence[Input]) -> _Prepared | None:
-        number = next(self._numbers)
-        prepared = _Prepared(self._session, self._folder / f"statement-{number}", number)
-        prepared.plan(statement, inputs)
+    def _prepare(self, statement: str, inputs: Sequence[Input], compiled: bool) -> _Prepared | None:
+        prepared = _Prepared(self._sessions[compiled], next(self._numbers), statement, inputs)
         if prepared.keeps_something():
             prepared.close()
             return None
         return prepared
 
 
+def _session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    another = session.newSession()
+    for name, value in settings.items():
+        another.conf.set(name, value)
+    return another
+
+
 class _Prepared:
-    """One statement, its files, and the DataFrame that has its plan."""
+    """One statement, its inputs, and the DataFrame that has its plan."""
 
-    def __init__(self, session: SparkSession, folder: Path, number: int) -> None:
-        self._session, self._folder, self._number = session, folder, number
+    def __init__(self, session: SparkSession, number: int, statement: str, inputs: Sequence[Input]) -> None:
+        self._session = session
         self._lock = threading.Lock()
-        self._views: list[str] = []
-        self._statement = ""
-        self._frame: DataFrame | None = None
-
-    def plan(self, statement: str, inputs: Sequence[Input]) -> None:
-        """Make the files, larger than they will ever be again, and the plan that reads them."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for place, (table, wanted, schema) in enumerate(inputs):
-            fields = [f"c{index} {spark_type(schema[index])}" for index in wanted]
-            empty = _columns(table.slice(0, 0), wanted, schema)
-            pad = pa.array([bytes(PAD_BYTES)], pa.binary())
-            nulls = [pa.nulls(1, field.type) for field in empty.schema]
-            padded = pa.table([*nulls, pad], names=[*empty.column_names, _PAD])
-            pq.write_table(padded, self._file(place), compression="none", use_dictionary=False, write_statistics=False)
-            view = f"everview_prepared_{self._number}_{place}"
-            declared = ", ".join([*fields, f"{DIFF} bigint"])
-            frame = self._session.read.schema(declared).parquet(self._file(place).as_uri())
-            frame.coalesce(1).createOrReplaceTempView(view)
-            self._views.append(view)
+        self._inputs: list[_Input] = []
+        for place, (_, wanted, schema) in enumerate(inputs):
+            view = f"everview_prepared_{number}_{place}"
+            self._inputs.append(_Input(session, view, wanted, schema))
             statement = statement.replace(placeholder(place), view)
         self._statement = statement
-        self._frame = run_sql(self._session, statement)
+        self._frame: DataFrame = run_sql(session, statement)
 
     def keeps_something(self) -> bool:
         """Whether the plan has a part that would answer from what an earlier run left."""
@@ -134,33 +143,74 @@ class _Prepared:
 
     def run(self, inputs: Sequence[Input]) -> pa.Table | None:
         """The result over these inputs; None if they are too large."""
+        batches = [own.encoded(table) for own, (table, _, _) in zip(self._inputs, inputs, strict=True)]
+        if sum(batch.size for batch in batches) > BYTES_MAX:
+            return None
         with self._lock:
-            assert self._frame is not None
-            for place, (table, wanted, schema) in enumerate(inputs):
-                file = self._file(place)
-                pq.write_table(
-                    _columns(table, wanted, schema),
-                    file,
-                    compression="none",
-                    use_dictionary=False,
-                    write_statistics=False,
-                    row_group_size=max(1, table.num_rows),
-                )
-                if file.stat().st_size > FILE_BYTES_MAX:
-                    return None
-            return self._frame.toArrow()
+            for own, batch in zip(self._inputs, batches, strict=True):
+                own.put(batch)
+            try:
+                return self._frame.toArrow()
+            finally:
+                for own, batch in zip(self._inputs, batches, strict=True):
+                    if batch.size > BYTES_KEPT_MAX:
+                        own.clear()
 
     def close(self) -> None:
-        """Let go of views and files."""
+        """Let go of the inputs."""
         with suppress(Exception):
-            for view in self._views:
-                self._session.catalog.dropTempView(view)
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _file(self, place: int) -> Path:
-        return self._folder / f"{place}.parquet"
+            for each in self._inputs:
+                each.close()
 
 
-def _columns(table: pa.Table, wanted: Sequence[int], schema: tuple[SqlType, ...]) -> pa.Table:
-    fields = [pa.field(f"c{index}", arrow_type(schema[index])) for index in wanted]
-    return table.select([*(field.name for field in fields), DIFF]).cast(pa.schema([*fields, (DIFF, pa.int64())]))
+class _Input:
+    """A view whose rows can be exchanged."""
+
+    def __init__(self, session: SparkSession, view: str, wanted: Sequence[int], schema: tuple[SqlType, ...]) -> None:
+        from pyspark.sql import DataFrame
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        self._session, self._view = session, view
+        fields = [*(f"c{index} {spark_type(schema[index])}" for index in wanted), f"{DIFF} bigint"]
+        declared = StructType.fromDDL(", ".join(fields))
+        assert isinstance(declared, StructType)
+        self._schema = to_arrow_schema(declared, timezone="UTC")
+        self._nothing = self.encoded(self._schema.empty_table())
+        jvm: Any = session._jvm
+        self._jvm = jvm
+        batches = jvm.java.util.ArrayList()
+        batches.add(self._nothing.to_pybytes())
+        iterator = jvm.scala.jdk.javaapi.CollectionConverters.asScala(batches.iterator())
+        frame = jvm.PythonSQLUtils.toDataFrame(iterator, declared.json(), session._jsparkSession)
+        # One partition, said so: then no operator asks for an exchange.
+        DataFrame(frame, session).coalesce(1).createOrReplaceTempView(view)
+        # The rows are made of the bytes of another RDD, and those are the one element of its one partition.
+        source = frame.queryExecution().logical().rdd().dependencies().apply(0).rdd()
+        (partition,) = source.partitions()
+        self._elements = partition.values().unsafeArray()
+
+    def encoded(self, table: pa.Table) -> pa.Buffer:
+        """The rows as Spark takes them."""
+        batches = table.select(self._schema.names).cast(self._schema).combine_chunks().to_batches()
+        return (batches[0] if batches else pa.RecordBatch.from_pylist([], self._schema)).serialize()
+
+    def put(self, batch: pa.Buffer) -> None:
+        """Let these be the rows, from now on."""
+        if batch.size <= BYTES_SENT_MAX:
+            self._elements[0] = batch.to_pybytes()
+            return
+        with tempfile.NamedTemporaryFile(prefix="everview-input-") as file:
+            with pa.ipc.new_stream(file, self._schema) as stream:
+                stream.write_batch(pa.ipc.read_record_batch(batch, self._schema))
+            file.flush()
+            self._jvm.PythonSQLUtils.readArrowStreamFromFile(file.name).copyToArray(self._elements)
+
+    def clear(self) -> None:
+        """Have no rows, so as to keep no memory."""
+        self.put(self._nothing)
+
+    def close(self) -> None:
+        """Let go of the rows and of the view."""
+        self.clear()
+        self._session.catalog.dropTempView(self._view)

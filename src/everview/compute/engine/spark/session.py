@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -36,6 +36,9 @@ SMALL: Mapping[str, str] = {
     # What Spark guesses of the size of a join would make it divide what is known to be small.
     "spark.sql.maxSinglePartitionBytes": str(2**62),
 }
+COMPILED: Mapping[str, str] = {
+    name: value for name, value in SMALL.items() if not name.startswith("spark.sql.codegen.")
+}
 BULK: Mapping[str, str] = {
     **SETTINGS,
     "spark.sql.adaptive.enabled": "true",
@@ -57,7 +60,6 @@ class Spark:
 
     small: SparkSession
     bulk: SparkSession
-    shared: Path | None = None  # a folder that tasks see as this process does
 
     def warm_up(self) -> None:
         """Run what makes the first job of a JVM slow."""
@@ -111,8 +113,7 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     builder = SparkSession.builder.appName("everview").master(address)
     for name, value in {**settings, **(options or {})}.items():
         builder = builder.config(name, value)
-    shared = folder / "prepared" if address.startswith("local[") or address == "local" else None
-    return replace(profiles(builder.getOrCreate()), shared=shared)
+    return profiles(builder.getOrCreate())
 
 
 def _driver_memory_mib() -> int:
