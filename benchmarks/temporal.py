@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -23,6 +24,7 @@ from benchmarks.compute_setup import engine_of, spark
 from benchmarks.report import Figure, Report
 from everview.compute.dataflow import Dataflow, maintain_view, schema_of
 from everview.compute.engine.contract import Engine
+from everview.compute.engine.spark.session import Spark
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.types import INT8
 from everview.compute.optimize.pipeline import optimize
@@ -47,7 +49,7 @@ def run(report: Report, scale: float) -> None:
     with folder() as scratch, spark(scratch) as started:
         engine = engine_of(started)
         with folder() as place:
-            flowing(report, scale, engine, place)
+            flowing(report, scale, started, place)
         waiting(report, scale, engine)
 
 
@@ -110,16 +112,26 @@ class Curve:
     disk_bytes: list[float] = field(default_factory=list)
     memory_bytes: list[float] = field(default_factory=list)
 
-    def take(self, environment: Environment, place: Path) -> None:
+    heap_bytes: list[float] = field(default_factory=list)
+
+    def take(self, environment: Environment, place: Path, spark: Spark) -> None:
         """Measure once more."""
         ids = [id for id in environment.ids() if id.startswith("v.")]
         batches = [batch for id in ids for batch in environment.shard(id).batches.values()]
         self.state_rows.append(sum(batch.rows for batch in batches))
         self.disk_bytes.append(sum(each.stat().st_size for each in place.rglob("*") if each.is_file()))
         self.memory_bytes.append(psutil.Process().memory_info().rss)
+        self.heap_bytes.append(heap_in_use(spark))
 
 
-def flowing(report: Report, scale: float, engine: Engine, place: Path) -> None:
+def heap_in_use(spark: Spark) -> float:
+    """What Spark's JVM holds on to, once it has let go of the rest."""
+    jvm: Any = spark.small._jvm
+    jvm.java.lang.System.gc()
+    return float(jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed())
+
+
+def flowing(report: Report, scale: float, spark: Spark, place: Path) -> None:
     """Rows that last five seconds, for a minute: nothing may grow with the number that has passed."""
     rows = max(20_000, int(ROWS * scale))
     steps = MINUTE_MS // STEP_MS
@@ -127,7 +139,7 @@ def flowing(report: Report, scale: float, engine: Engine, place: Path) -> None:
     rng = np.random.default_rng(1)
     curve, took = Curve(), []
     with Environment.open(place / "data", background=False) as environment:
-        view = watched(environment, WINDOW, engine)
+        view = watched(environment, WINDOW, engine_of(spark))
         alive: deque[tuple[np.ndarray, np.ndarray]] = deque()
         for step in range(steps):
             now = step * STEP_MS
@@ -143,10 +155,11 @@ def flowing(report: Report, scale: float, engine: Engine, place: Path) -> None:
             if now % 1_000 + STEP_MS == 1_000:
                 view.forget(now)
                 environment.maintenance.run()
-                curve.take(environment, place)
+                curve.take(environment, place, spark)
     shown(report, "updates in the state of the view", curve.state_rows, "")
     shown(report, "disk, with the table", [each / 2**20 for each in curve.disk_bytes], " MiB")
     shown(report, "memory of the process", [each / 2**20 for each in curve.memory_bytes], " MiB")
+    shown(report, "heap of Spark", [each / 2**20 for each in curve.heap_bytes], " MiB")
     rate, wanted = 1 / statistics.mean(took[len(took) // 6 :]), 1000 / STEP_MS
     ours = f"{rate:,.1f}/s, {rows / steps:,.0f} rows in and out of each"
     report.add(Figure("ticks per second", ours, f"{wanted:g}/s is the pace of the clock", wanted / rate, 1.0))
