@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from everview.compute.functions.numbers import EXACT
 from everview.compute.ir.scalar import And, Case, Coalesce, Literal, Or
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -49,7 +50,7 @@ def _literal(binder: Expressions, tree: exp.Literal) -> hir.HScalar:
     digits = max(len(number.as_tuple().digits), scale)
     if digits > 38 or scale > 18:
         return coerce(Literal(text, UNKNOWN), numeric())
-    fixed = number.quantize(Decimal(1).scaleb(-scale))
+    fixed = number.quantize(Decimal(1).scaleb(-scale), context=EXACT)
     return Literal(fixed, numeric(max(1, len(fixed.as_tuple().digits), scale), scale))
 
 
@@ -166,7 +167,7 @@ def _negative(binder: Expressions, tree: exp.Neg) -> hir.HScalar:
 
 def _negated(value: Literal, *, written: bool) -> Literal:
     """A number with its sign; as it is written, the type is that of both together: -2147483648 is an integer."""
-    number = -value.value
+    number = EXACT.minus(value.value) if isinstance(value.value, Decimal) else -value.value
     if written and number == -(2**31):
         return Literal(int(number), INT4)
     if written and number == -(2**63):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from everview.compute.functions.numbers import EXACT
 from everview.compute.functions.registry import windows_by_name
 from everview.compute.functions.resolve import resolve_aggregate, resolve_window
 from everview.compute.ir import relation as ir
@@ -133,7 +135,9 @@ def _bound(binder: Expressions, bound: Any, side: str | None, unit: str, order: 
         raise SqlError("22013", "frame starting or ending offset must not be negative", position=position_of(bound))
     if side != "PRECEDING":
         return value
-    return Interval(-value.months, -value.days, -value.micros) if isinstance(value, Interval) else -value
+    if isinstance(value, Interval):
+        return Interval(-value.months, -value.days, -value.micros)
+    return EXACT.minus(value) if isinstance(value, Decimal) else -value
 
 
 def window_columns(
