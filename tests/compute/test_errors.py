@@ -116,6 +116,34 @@ def test_a_view_heals_when_the_row_goes_on_spark(tmp_path: Path, spark: SparkSes
     heal(tmp_path, SparkEngine(spark))
 
 
+def sum_beyond(folder: Path, engine: Engine) -> None:
+    """A total of more digits than there are, while it is; and the total again, to the last digit, when it fits."""
+    much = f"{'9' * 37}7"
+    with Environment.open(folder, background=False) as environment:
+        table = Table(environment)
+        query = "SELECT a, sum(s::numeric(38,0)), count(*) FROM t GROUP BY a"
+        flow, _ = maintain_view(environment, "v", optimize(plan(query, Names()).relation), [table.reader], engine)
+        table.change((1, 1, much, 1), (2, 1, "7", 1))
+        table.change((1, 2, much, 1))
+        table.change((2, 2, "8", 1), (1, 3, f"-{much}", 1))
+        table.change((1, 1, much, -1), (1, 2, much, -1))
+        while flow.tick(flow.upper + 1):
+            pass
+        beyond = ("22003", "value overflows numeric format")
+        assert [set(errors(environment, flow, time)) for time in range(4)] == [set(), {beyond}, set(), set()]
+        found = [[(key, str(total)) for key, total, _ in rows(environment, flow, time)] for time in (0, 2, 3)]
+        assert found == [[(1, much), (2, "7")], [(1, much), (2, "15")], [(1, f"-{much}"), (2, "15")]]
+
+
+def test_a_sum_beyond_all_digits_heals(tmp_path: Path) -> None:
+    sum_beyond(tmp_path, LocalEngine())
+
+
+@pytest.mark.spark
+def test_a_sum_beyond_all_digits_heals_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    sum_beyond(tmp_path, SparkEngine(spark))
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "query",

@@ -1,4 +1,5 @@
-"""Words that are names only in quotes: those that PostgreSQL reserves, entirely or for types and functions."""
+"""PostgreSQL's words that are not just names, by what they may name without quotes: nothing, types and functions, or
+columns and tables; and those that cannot name a result's column without AS."""
 
 from __future__ import annotations
 
@@ -21,4 +22,13 @@ _COLUMNS = """
     position precision real row setof smallint substring time timestamp treat trim values varchar xmlattributes
     xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable
 """
-KEYWORDS = frozenset((_RESERVED + _TYPES_AND_FUNCTIONS + _COLUMNS).split())
+_NEED_AS = """
+    array as char character create day except fetch filter for from grant group having hour intersect into isnull limit
+    minute month notnull offset on order over overlaps precision returning second to union varying where window with
+    within without year
+"""
+RESERVED = tuple(_RESERVED.split())
+TYPES_AND_FUNCTIONS = tuple(_TYPES_AND_FUNCTIONS.split())
+COLUMNS = tuple(_COLUMNS.split())
+NEED_AS = frozenset(_NEED_AS.split())
+KEYWORDS = frozenset((*RESERVED, *TYPES_AND_FUNCTIONS, *COLUMNS))

@@ -273,7 +273,7 @@ def _divide(a: Decimal, b: Decimal) -> Decimal:
 def _div_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
     scale = max(types[0].scale, types[1].scale)
     exact = let(
-        "try_divide(try_cast(v.a - v.a % v.b as decimal(38,18)), cast(v.b as decimal(38,18)))",
+        "try_divide(v.a - v.a % v.b, v.b)",  # without a remainder, so the digits that Spark keeps behind the point do
         f"try_cast({args[0]} as decimal(38,{scale}))",
         f"nullif(try_cast({args[1]} as decimal(38,{scale})), 0)",
     )

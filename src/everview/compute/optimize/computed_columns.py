@@ -7,7 +7,8 @@ operator is keyed by is a column that it can be looked up by. The columns of the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from everview.compute.functions.casts import cast_between
 from everview.compute.functions.internal import AVERAGE, ONE_ROW
@@ -34,6 +35,8 @@ from everview.compute.ir.types import INT8, NUMERIC_PRECISION, Kind, SqlType, nu
 from everview.compute.optimize.sides import owner_of, sides_of
 
 EXACT = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC)
+_SURE_DIGITS = 33  # of numbers: of such, no fewer than a hundred thousand make a total too large
+_LOWER_DIGITS = 19
 
 
 def computed_columns(plan: Relation) -> Relation:
@@ -134,42 +137,78 @@ def _reduce(reduce: Reduce) -> Relation:
     columns = _Columns(reduce.input)
     keys = tuple(columns.add(key) for key in reduce.keys)
     aggregates = [_aggregate(each, columns) for each in reduce.aggregates]
-    simple: list[Aggregate] = []
-    finals = [_final(each, simple, len(keys)) for each in aggregates]
-    below: Relation = Reduce(columns.relation, keys, tuple(simple))
-    if simple == aggregates:
+    simpler = _Simpler(len(keys), _Columns(columns.relation))
+    finals = [_final(each, simpler) for each in aggregates]
+    below: Relation = Reduce(simpler.parts.relation, keys, tuple(simpler.aggregates))
+    if simpler.aggregates == aggregates:
         return below
     if any(each.function.startswith("single(") for each in aggregates):
         # That a group has one row is for a filter to say, which fails where there are more.
         width = arity(below)
-        below = Reduce(columns.relation, keys, (*simple, Aggregate("count()", (), INT8)))
+        below = Reduce(simpler.parts.relation, keys, (*simpler.aggregates, Aggregate("count()", (), INT8)))
         only = resolve(ONE_ROW, [INT8])
         below = Filter(below, (Call(only.function.key, (Column(width, INT8),), only.result),))
     start = arity(below)
     return Project(Map(below, tuple(finals)), (*range(len(keys)), *range(start, start + len(finals))))
 
 
-def _final(aggregate: Aggregate, simple: list[Aggregate], start: int) -> Scalar:
+@dataclass
+class _Simpler:
+    """Aggregates that fail for no group, behind the keys; and the parts of numbers that some of them sum."""
+
+    start: int
+    parts: _Columns
+    aggregates: list[Aggregate] = field(default_factory=list)
+
+    def column(self, aggregate: Aggregate) -> Scalar:
+        """Where it is."""
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        return Column(self.start + self.aggregates.index(aggregate), aggregate.type)
+
+    def total(self, aggregate: Aggregate) -> Scalar:
+        """A sum; of numbers so long that a few of them may be too much, by their upper and lower digits.
+
+        The digits of numbers end where a total would have to go on, so a sum of such may fail. The parts are short,
+        their sums have room, and it is for a scalar over these to fail, as long as the total is too large.
+        """
+        argument = aggregate.args[0]
+        kind, precision = argument.type.kind, argument.type.precision
+        if kind is not Kind.NUMERIC or precision <= _SURE_DIGITS or aggregate.distinct:
+            return self.column(aggregate)
+        scale = argument.type.scale
+        place = Literal(Decimal(10) ** (_LOWER_DIGITS - scale), numeric(_LOWER_DIGITS - scale + 1, 0))
+        upper = self._part("div", argument, place, numeric(NUMERIC_PRECISION - _LOWER_DIGITS, 0), aggregate)
+        lower = self._part("mod", argument, place, numeric(_LOWER_DIGITS, scale), aggregate)
+        return cast(_call("+", _call("*", upper, place), lower), aggregate.type)
+
+    def _part(self, function: str, argument: Scalar, place: Scalar, part: SqlType, aggregate: Aggregate) -> Scalar:
+        digits = self.parts.add(replace(_call(function, argument, place), type=part))
+        entry, _, result = resolve_aggregate("sum", [part])
+        return self.column(replace(aggregate, function=entry.key, args=(digits,), type=result))
+
+
+def _call(name: str, *args: Scalar) -> Call:
+    found = resolve(name, [each.type for each in args])
+    return Call(found.function.key, args, found.result)
+
+
+def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
     """The aggregate over the columns of simpler ones, which fail for no group, so that only a scalar can."""
-
-    def column(each: Aggregate) -> Scalar:
-        if each not in simple:
-            simple.append(each)
-        return Column(start + simple.index(each), each.type)
-
     if aggregate.function.startswith("single("):
-        return column(replace(aggregate, function=aggregate.function.replace("single(", "some(", 1)))
+        return simpler.column(replace(aggregate, function=aggregate.function.replace("single(", "some(", 1)))
+    if aggregate.function.startswith("sum("):
+        return simpler.total(aggregate)
     if aggregate.function.startswith("avg(") and aggregate.args[0].type.kind in EXACT:
         entry, _, total_type = resolve_aggregate("sum", [aggregate.args[0].type])
-        total = column(replace(aggregate, function=entry.key, type=total_type))
-        count = column(replace(aggregate, function="count(any)", type=INT8))
+        total = simpler.total(replace(aggregate, function=entry.key, type=total_type))
+        count = simpler.column(replace(aggregate, function="count(any)", type=INT8))
         scale = total_type.scale if total_type.kind is Kind.NUMERIC else 0
         wide = cast(total, numeric(NUMERIC_PRECISION, scale))
         average = Call(f"{AVERAGE}(numeric,int8)", (wide, count), aggregate.type)
-        some = resolve(">", [INT8, INT8])
-        counted = Call(some.function.key, (count, Literal(0, INT8)), some.result)
+        counted = _call(">", count, Literal(0, INT8))
         return Case(((counted, average),), Literal(None, aggregate.type), aggregate.type)
-    return column(aggregate)
+    return simpler.column(aggregate)
 
 
 def cast(scalar: Scalar, to: SqlType) -> Scalar:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from everview.compute.engine.cancel import cancellation
 from everview.compute.engine.contract import (
     Batch,
-    EngineError,
     EvaluationFailed,
     NotSupported,
     Parts,
@@ -23,6 +22,7 @@ from everview.compute.engine.contract import (
     Steps,
     Stored,
 )
+from everview.compute.engine.spark.bulk import said
 from everview.compute.engine.spark.prepared import PreparedStatements, can_prepare, placeholder
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
@@ -73,7 +73,7 @@ class SparkEngine:
         views = {name: f"everview_{next(_numbers)}" for name in read}
         statement = statement_of(plan, views, guarded=True)
         batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
-        with _errors(statement), self._views(batches) as session, _interruptible(session):
+        with _errors(), self._views(batches) as session, _interruptible(session):
             return with_types(run_sql(session, statement).toArrow(), types(plan))
 
     def run_steps(
@@ -92,7 +92,7 @@ class SparkEngine:
         with rendering():
             statement = render_steps(steps, outputs, views, guarded=not separated)
         batches = {views[name]: each for name, each in given.items()}
-        with _errors(statement), self._views(batches) as session:
+        with _errors(), self._views(batches) as session:
             return split(run_sql(session, statement).toArrow(), schemas)
 
     def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
@@ -113,7 +113,7 @@ class SparkEngine:
             marks = {name: placeholder(place) for place, name in enumerate(given)}
             with rendering():
                 statement = render_steps(steps, list(outputs), marks, guarded=not separated, single=True)
-            with _errors(statement):
+            with _errors():
                 result = self._prepared.run(statement, list(given.values()))
             if result is not None:
                 return split(result, outputs)
@@ -124,7 +124,7 @@ class SparkEngine:
             statement = render_steps(steps, list(outputs), tables, guarded=not separated, single=True)
         view = f"everview_{next(_numbers)}"
         statement = statement.replace(PACKED, view)
-        with _errors(statement):
+        with _errors():
             self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
             try:
                 return split(run_sql(self._small, statement).toArrow(), outputs)
@@ -255,23 +255,19 @@ def _asked(interrupt: Callable[[str], object], tag: str) -> None:
 
 
 @contextmanager
-def _errors(statement: str) -> Iterator[None]:
-    """What Spark says against the statement, or dies of, as our errors."""
+def _errors() -> Iterator[None]:
+    """What Spark says against a statement, or dies of, as our errors; `EXPLAIN` shows what the statement is."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
         yield
     except (AnalysisException, pa.ArrowInvalid) as error:
-        raise PlanRefused("internal error: spark refuses the statement", detail=_said(error, statement)) from error
+        raise PlanRefused("internal error: spark refuses the statement", detail=said(error)) from error
     except (PySparkException, Py4JError, OSError) as error:
-        raise _failure(error, statement) from error
-
-
-def _failure(error: Exception, statement: str) -> EngineError:
-    if FAILED in str(error):
-        return EvaluationFailed()
-    return RunFailed("spark failed to run the statement", detail=_said(error, statement))
+        if FAILED in str(error):
+            raise EvaluationFailed from error
+        raise RunFailed("spark failed to run the statement", detail=said(error)) from error
 
 
 @contextmanager
@@ -323,8 +319,3 @@ def _schema(declared: str) -> object:
     from pyspark.sql.types import StructType
 
     return StructType.fromDDL(declared)
-
-
-def _said(error: Exception, statement: str) -> str:
-    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    return f"{first}\n{statement}"

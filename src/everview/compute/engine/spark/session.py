@@ -11,10 +11,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from everview.compute.engine.java import use_java
@@ -120,20 +118,3 @@ def _driver_memory_mib() -> int:
     """Of an embedded Spark, which is driver and executor at once: a third of the machine's memory, within reason."""
     total_mib = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) >> 20
     return max(1024, min(total_mib // 3, 16_384))
-
-
-def start_in_background(address: str = LOCAL, *, scratch: Path | None = None) -> Future[Spark]:
-    """Start Spark and warm it up without waiting: the sessions are there before they are warm."""
-    started: Future[Spark] = Future()
-
-    def run() -> None:
-        try:
-            spark = start(address, scratch=scratch)
-        except BaseException as error:
-            started.set_exception(error)
-            return
-        started.set_result(spark)
-        spark.warm_up()
-
-    Thread(target=run, name="everview-spark-start", daemon=True).start()
-    return started
