@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PREFIX = "everview_python_"
-_NAMES = re.compile(f"{_PREFIX}[0-9a-f]{{16}}")
+_NAMES = re.compile(f"{_PREFIX}[a-z0-9_]*_[0-9a-f]{{16}}")
 
 _calls: dict[str, Call] = {}
 _known: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
@@ -41,7 +41,7 @@ def python_call(function: Function, args: Sequence[str], types: Sequence[SqlType
     columns = tuple(Column(index, each) for index, each in enumerate(types))
     call = Call(function.key, columns, result)
     digest = hashlib.sha256(repr((function.key, tuple(types), result)).encode()).hexdigest()[:16]
-    name = f"{_PREFIX}{digest}"
+    name = f"{_PREFIX}{re.sub('[^a-z0-9]+', '_', function.name.lower())}_{digest}"
     _calls[name] = call
     return f"{name}({', '.join(args)})"
 
