@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import re
 import shutil
@@ -41,6 +43,20 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+@functools.cache
+def _bytecode() -> str:
+    """A folder for compiled modules until this process ends: where people install Everview, they are compiled."""
+    path = tempfile.mkdtemp(prefix="everview-bench-bytecode-")
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+def _environment() -> dict[str, str]:
+    """Variables for a server: what some set so that Python leaves no files behind would have it compiled each time."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONUNBUFFERED": "1", "PYTHONPYCACHEPREFIX": _bytecode()}
+
+
 class Served:
     """`everview serve`, as people start it."""
 
@@ -52,7 +68,7 @@ class Served:
                 [*SERVE, str(place / "data")],
                 stdout=said,
                 stderr=said,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env=_environment(),
                 start_new_session=True,
             )
 
@@ -137,12 +153,12 @@ class Load:
     latencies_ms: list[float]
 
 
-def pgbench(url: str, script: str, *, connections: int, seconds: float) -> Load:
+def pgbench(url: str, script: str, *, connections: int, seconds: float, protocol: str = "prepared") -> Load:
     """PostgreSQL's own client, in a process of its own, running a script over and over."""
     binary = Path(_postgres_package().__file__).parent / "pginstall" / "bin" / "pgbench"
     with folder() as place:
         (place / "script.sql").write_text(script)
-        command = [binary, "-n", "-M", "prepared", "-c", connections, "-j", 1, "-T", max(1, round(seconds)), "-l"]
+        command = [binary, "-n", "-M", protocol, "-c", connections, "-j", 1, "-T", max(1, round(seconds)), "-l"]
         command += ["-f", place / "script.sql", url]
         done = subprocess.run(list(map(str, command)), cwd=place, capture_output=True, text=True, check=False)
         if done.returncode != 0:

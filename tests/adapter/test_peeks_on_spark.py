@@ -13,6 +13,7 @@ import pytest
 
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.settings import PEEK_ENGINE, SPARK
+from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark, profiles
 from tests.adapter.scripts import SessionClient
 
@@ -34,7 +35,7 @@ QUERIES = (
 def coordinator(tmp_path: Path, spark: SparkSession) -> Iterator[Coordinator]:
     started: Future[Spark] = Future()
     started.set_result(profiles(spark))
-    with Coordinator.open(tmp_path, spark=started) as opened:
+    with Coordinator.open(tmp_path, spark=started, engine=SparkEngine.of(profiles(spark))) as opened:
         assert opened.ready()
         yield opened
 

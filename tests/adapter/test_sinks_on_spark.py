@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark, profiles
 from tests.adapter.delivery import delivered, id_of, in_sqlite, ok, rows
 from tests.adapter.scripts import SessionClient
@@ -30,7 +31,7 @@ def opened(tmp_path: Path, spark: SparkSession) -> Iterator[Callable[[], Coordin
     def open_again() -> Coordinator:
         while last:
             last.pop().close()
-        last.append(Coordinator.open(tmp_path / "data", spark=started))
+        last.append(Coordinator.open(tmp_path / "data", spark=started, engine=SparkEngine.of(profiles(spark))))
         return last[-1]
 
     yield open_again

@@ -154,6 +154,15 @@ class FakeSession:
     def fail(self) -> None:
         self._failed = True
 
+    def glance(self, prepared: Prepared) -> None:
+        """Everything has to be run."""
+
+    def known(self, text: str, types: Sequence[SqlType | None] = ()) -> None:
+        """Nothing is kept."""
+
+    def recognize(self, text: str) -> None:
+        """No text is known."""
+
     def notices(self) -> list[Notice]:
         notices, self._notices = self._notices, []
         return notices

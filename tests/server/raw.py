@@ -185,6 +185,9 @@ class ListWire:
     def flush(self) -> None:
         self.flushed = len(self.sent)
 
+    def end_cycle(self) -> None:
+        self.flush()
+
     def receive(self) -> Frame:
         return self.coming.popleft()
 

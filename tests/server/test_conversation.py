@@ -274,7 +274,7 @@ def test_limits_of_a_session() -> None:
 
 def test_rows_are_closed_when_nobody_wants_them_any_more(talk: Talk) -> None:
     talk.say(query("begin"), parse("select * from generate_series(1, 9000)"), bind(portal="p"), execute(1, "p"), SYNC)
-    portal = talk.conversation._extended._portals["p"]
+    portal = talk.conversation._extended.portals["p"]
     assert portal.stream is not None
     rows = portal.stream.rows
     talk.say(query("rollback"))

@@ -369,3 +369,28 @@ def test_an_id_that_is_not_in_use_is_looked_for_once(tmp_path: Path, monkeypatch
         assert not scans
         environment.create("u1", SCHEMA)
         assert environment.frontiers("u1").upper.only == 0
+
+
+def test_what_stands_has_all_before_its_upper(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is committed while one looks."""
+    assert environment.standing("u1") is None
+    environment.commit(AdvanceClock("tables", None, 1))
+    ((_, write),) = environment.commit(Create("u1", SCHEMA, at=1))
+    (write,) = environment.commit(Follow(write, "tables"))
+    cached = environment._applier.cached
+
+    def write_meanwhile(id: str) -> object:
+        found = cached(id)
+        append = UpdateAndDowngrade(environment.present("u1", write.token), updates((1, "a", 5, +1)), Antichain(9))
+        environment.commit(append, AdvanceClock("tables", 1, 9))
+        return found
+
+    monkeypatch.setattr(environment._applier, "cached", write_meanwhile)
+    standing = environment.standing("u1")
+    monkeypatch.undo()
+    assert standing is not None and (len(standing[0].batches), standing[1]) == (0, 1)
+    standing = environment.standing("u1")
+    assert standing is not None and (len(standing[0].batches), standing[1]) == (1, 9)
+    environment.commit(AdvanceClock("tables", 9, 20))
+    later = environment.standing("u1")
+    assert later is not None and later[0].batches is standing[0].batches and later[1] == 20

@@ -11,7 +11,7 @@ transaction: it ends at `sync`, which commits if nothing failed since the last o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -113,6 +113,10 @@ class CopyOut:
 Result: TypeAlias = Rows | Done | CopyIn | CopyOut
 
 
+# From the values of parameters to rows; None if the statement has to be run after all.
+Look: TypeAlias = Callable[[Sequence[Value]], Sequence[Row] | None]
+
+
 class Session(Protocol):
     """One client's session."""
 
@@ -137,6 +141,21 @@ class Session(Protocol):
 
     def run(self, prepared: Prepared, values: Sequence[Value] = ()) -> Result:
         """Run a statement. In a failed transaction block all but its end are refused (25P02)."""
+        ...
+
+    def glance(self, prepared: Prepared) -> Look | None:
+        """What gives all rows of a query, as `run` and `sync` would, if they are in memory; None if it has to be run.
+
+        Neither waits for anything, so they may be called where waiting is out of the question, one after the other.
+        """
+        ...
+
+    def known(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared | None:
+        """What `prepare` would give, if that was prepared before and is still so; it waits for nothing either."""
+        ...
+
+    def recognize(self, text: str) -> tuple[Prepared, Sequence[Value]] | None:
+        """A text as a prepared statement and its values, if `glance` may know it; nor does this wait."""
         ...
 
     def sync(self) -> None:

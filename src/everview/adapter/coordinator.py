@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.adapter.catalog.items import Event, Item, is_maintained
 from everview.adapter.catalog.store import CatalogStore
-from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, as_sql_errors
+from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE
 from everview.adapter.execute.sourcing import feeder_of
 from everview.adapter.execute.streams import forget_lost_sources, forget_source
 from everview.adapter.pacemaker import Pacemaker
@@ -34,11 +34,8 @@ from everview.adapter.timeline import Timeline
 from everview.adapter.timestamps import Timestamps
 from everview.compute.contract import Maintenance
 from everview.compute.dataflow import is_awake, is_errors_id
-from everview.compute.engine.contract import Batch, Engine, Steps
+from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.engine import LocalEngine
-from everview.compute.engine.spark.engine import check
-from everview.compute.engine.spark.session import Spark, start_in_background
-from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
 from everview.compute.maintenance import ScheduledDataflows
@@ -51,40 +48,19 @@ from everview.storage.errors import StorageError, UnknownId
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from everview.compute.engine.spark.session import Spark
+
 SESSIONS_MAX = 1_000
 SUBSCRIPTIONS_MAX = 1_000
 _COLLECTION = re.compile(r"u[0-9]+")
 
 
-class SparkWhenReady:
-    """An engine on a Spark that may still be starting; whoever needs it first waits."""
-
-    def __init__(self, spark: Future[Spark]) -> None:
-        self._spark = spark
-        self._engine: Engine | None = None
-
-    def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> Any:
-        """Run a plan once Spark is there."""
-        return self._ready().run(plan, inputs)
-
-    def run_steps(self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], **how: Any) -> Any:
-        """Run steps once Spark is there."""
-        return self._ready().run_steps(steps, outputs, inputs, **how)
-
-    def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
-        """Raise NotSupported if there is no statement for these steps."""
-        check(steps, outputs, separated=separated)
-
-    def _ready(self) -> Engine:
-        from everview.compute.engine.spark.engine import SparkEngine
-
-        if self._engine is None:
-            self._engine = SparkEngine(self._spark.result().small)
-        return self._engine
-
-
 class Coordinator:
-    """Everything of one environment; see `contract.Adapter`."""
+    """Everything of one environment; see `contract.Adapter`.
+
+    `engine` is for views and for large reads, and may be one that is still starting; without it everything is computed
+    in this process. `spark` are the sessions that it has, for deliveries by Spark's tasks.
+    """
 
     def __init__(
         self,
@@ -99,7 +75,7 @@ class Coordinator:
     ) -> None:
         self.environment = environment
         self._spark = spark
-        self._engine: Engine | None = engine or (None if spark is None else SparkWhenReady(spark))
+        self._engine = engine
         self.timeline = Timeline(environment, clock)
         self.catalog = CatalogStore(environment, lambda: self.timeline.now_ms)
         self.maintenance = maintenance or ScheduledDataflows(environment, self._engine or LocalEngine())
@@ -132,20 +108,17 @@ class Coordinator:
         cls,
         path: str | PathLike[str],
         *,
-        spark: str | Future[Spark] | None = None,
         clock: Callable[[], int] = wall_clock_ms,
         storage: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Coordinator:
         """Open the environment in a folder, which is made if there is none.
 
-        `spark` is an address at which to start or find Spark, in the background; without it everything is computed in
-        this process. `storage` are options of `Environment.open`.
+        `storage` are options of `Environment.open`, and the others are those of a coordinator.
         """
         environment = Environment.open(path, **(storage or {}))
         try:
-            started = start_in_background(spark) if isinstance(spark, str) else spark
-            return cls(environment, spark=started, clock=clock, **options)
+            return cls(environment, clock=clock, **options)
         except BaseException:
             environment.close()
             raise
@@ -421,9 +394,3 @@ class Coordinator:
         if self._subscriptions or self._feeders:
             self.timeline.advance(self.timeline.now_ms)
         self.indexes.refresh(self.timeline.history)
-
-
-def open_adapter(path: str | PathLike[str], **options: Any) -> Coordinator:
-    """`Coordinator.open`, with failures as errors of SQL."""
-    with as_sql_errors():
-        return Coordinator.open(path, **options)

@@ -24,7 +24,7 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import all_scalars, map_scalars
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Literal, Scalar, columns_of, substitute, transform, walk
-from everview.compute.ir.types import MZ_TIMESTAMP
+from everview.compute.ir.types import MZ_TIMESTAMP, SqlType
 from everview.compute.optimize.demand import columns_read
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql import query as sql
@@ -131,18 +131,23 @@ class Planner:
 
     def read(self, text: str, around: Surroundings, values: Sequence[Literal] = ()) -> Bound:
         """A query that is read now, with the values of its parameters: from a template, if it can be."""
-        key = self._queries.key(text, around, values)
-        known, template = self._queries.get(key)
-        if not known and key is not None:
-            template = self._template(text, around, values)
-            self._queries.put(key, template)
+        template = self.template(text, around, [value.type for value in values])
         if template is None:
             return self.query(text, around, SessionHost(around, values=values), indexed=True)
         relation = filled(template.plan.relation, values)
         return replace(template, plan=replace(template.plan, relation=relation))
 
-    def _template(self, text: str, around: Surroundings, values: Sequence[Literal]) -> Bound | None:
-        host = TemplateHost(around, [value.type for value in values])
+    def template(self, text: str, around: Surroundings, types: Sequence[SqlType]) -> Bound | None:
+        """A query that is read, with places for its parameters; None if it can only be bound with their values."""
+        key = self._queries.key(text, around, types)
+        known, template = self._queries.get(key)
+        if not known and key is not None:
+            template = self._template(text, around, types)
+            self._queries.put(key, template)
+        return template
+
+    def _template(self, text: str, around: Surroundings, types: Sequence[SqlType]) -> Bound | None:
+        host = TemplateHost(around, types)
         try:
             bound = self.query(text, around, host, indexed=True)
         except SqlError:
@@ -155,10 +160,11 @@ class Planner:
 
     def write(self, text: str, around: Surroundings, values: Sequence[Literal] = ()) -> tuple[Change, Bound]:
         """An INSERT, UPDATE or DELETE, with the values of its parameters: from a template, if it can be."""
-        key = self._changes.key(text, around, values)
+        types = [value.type for value in values]
+        key = self._changes.key(text, around, types)
         known, template = self._changes.get(key)
         if not known and key is not None:
-            template = self._change_template(text, around, values)
+            template = self._change_template(text, around, types)
             self._changes.put(key, template)
         if template is None:
             return self.change(text, around, SessionHost(around, values=values))
@@ -171,10 +177,10 @@ class Planner:
         return change, replace(bound, plan=replace(bound.plan, relation=relation))
 
     def _change_template(
-        self, text: str, around: Surroundings, values: Sequence[Literal]
+        self, text: str, around: Surroundings, types: Sequence[SqlType]
     ) -> tuple[Change, Bound] | None:
         try:
-            change, bound = self.change(text, around, TemplateHost(around, [value.type for value in values]))
+            change, bound = self.change(text, around, TemplateHost(around, types))
         except SqlError:
             return None
         if bound.asked:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from everview.compute.engine.local.arrow import rows_from_arrow
@@ -22,14 +23,15 @@ from everview.compute.ir.types import Kind, SqlType
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import NotReadable, StorageError
-from everview.storage.shard import from_frontier
+from everview.storage.shard import Shard, from_frontier
 from everview.timely.consolidate import TIME
 
 KEYS_MAX = 1_000  # of one look-up; beyond, reading the collection is no worse
 _INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
-_FAILING: Row = ("failing",)  # where rows stand for which the key cannot be computed
-
+_FAILING: Row = (object(),)  # where rows stand for which the key cannot be computed
+GLANCE_ROWS_MAX = 100  # that are worth giving from wherever one is
 Entry = dict[Row, list[tuple[int, int]]]  # rows, with times and multiplicities
+_NOTHING: Entry = {}
 
 
 class ServedIndex:
@@ -43,8 +45,10 @@ class ServedIndex:
         self._key_of = compile_row(self.keys)
         self._canonical = [canonical(each.type) for each in self.keys]
         self._entries: dict[Row, Entry] = {}
+        self._compactable: deque[tuple[int, Row, Row]] = deque()  # times, keys and rows that have changed
         self._since: int | None = None  # what is known from here
         self._upper = 0  # up to here
+        self._batches: object = None  # the collection's batches at that time, if they hold nothing later
         self._lock = threading.Lock()
         self.rows = 0
 
@@ -61,6 +65,25 @@ class ServedIndex:
                         found[row] = count
             return found
 
+    def glance(self, key: Row, time: int) -> list[Row] | None:
+        """The rows of a key at a time, each as often as it occurs; None if that takes waiting, reading or many rows."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if self._since is None or time < self._since or _FAILING in self._entries:
+                return None
+            if self._upper <= time and not (self._nothing_new() and time < self._upper):
+                return None
+            found: list[Row] = []
+            for row, changes in self._entries.get(key, _NOTHING).items():
+                count = sum([diff for at, diff in changes if at <= time])
+                if count < 0 or len(found) + count > GLANCE_ROWS_MAX:
+                    return None
+                found += (row,) * count
+            return found
+        finally:
+            self._lock.release()
+
     @property
     def width(self) -> int:
         """How many columns its rows have."""
@@ -76,27 +99,51 @@ class ServedIndex:
         with self._lock:
             if self._since is None:
                 return
-            upper = from_frontier(self._environment.frontiers(self.id).upper)
-            if upper > self._upper:
-                self._read_to(upper)
+            if not self._nothing_new():
+                self._read_on()
             self._since = max(self._since, min(history, self._upper - 1))
+            self._forget(self._since)
 
     def _reach(self, time: int) -> bool:
-        upper = from_frontier(self._environment.frontiers(self.id).upper)
         if self._since is None:
             self._load(time)
-        elif self._upper <= time:
-            self._read_to(upper)
+        elif self._upper <= time and not self._nothing_new():
+            self._read_on()
         return self._since is not None and self._since <= time < self._upper
 
+    def _nothing_new(self) -> bool:
+        """Whether nothing was written since the index has read; then it knows as much as the collection does."""
+        standing = self._environment.standing(self.id)
+        if standing is None or standing[0].batches is not self._batches:
+            return False
+        self._upper = max(self._upper, standing[1])
+        return True
+
+    def _read_on(self) -> None:
+        """Read up to where the collection is."""
+        standing = self._environment.standing(self.id)
+        upper = from_frontier(self._environment.frontiers(self.id).upper)
+        if upper > self._upper:
+            self._read_to(upper)
+        self._note(standing)
+
+    def _note(self, standing: tuple[Shard, int] | None) -> None:
+        """Remember what the collection had before reading began, unless something of that is yet to be read."""
+        batches = None if standing is None else standing[0].batches
+        later = batches is None or any(batch.time_max >= self._upper for batch in batches.values())
+        self._batches = None if later else batches
+
     def _load(self, time: int) -> None:
+        standing = self._environment.standing(self.id)
         with self._environment.contents(self.id, time) as selection:
             contents = selection.contents(selection.first_columns(len(self._types)))
             rows = rows_from_arrow(contents, self._types)
         self._entries, self.rows = {}, 0
+        self._compactable.clear()
         for row, diff in rows.items():
             self._add(row, time, diff)
         self._since, self._upper = time, time + 1
+        self._note(standing)
 
     def _read_to(self, upper: int) -> None:
         try:
@@ -121,15 +168,22 @@ class ServedIndex:
         if not changes:
             self.rows += 1
         changes.append((time, diff))
-        if len(changes) > 1 and self._since is not None:
-            self._compact(key, entry, row, changes)
+        if len(changes) > 1 or diff < 0:
+            self._compactable.append((time, key, row))
 
-    def _compact(self, key: Row, entry: Entry, row: Row, changes: list[tuple[int, int]]) -> None:
+    def _forget(self, since: int) -> None:
+        """Times before this one need not be told apart any more: what has changed up to it is compacted."""
+        while self._compactable and self._compactable[0][0] <= since:
+            _, key, row = self._compactable.popleft()
+            entry = self._entries.get(key, _NOTHING)
+            if row in entry:
+                self._compact(key, entry, row, since)
+
+    def _compact(self, key: Row, entry: Entry, row: Row, since: int) -> None:
         """Changes that no reader can tell apart become one; what comes to nothing is gone."""
-        assert self._since is not None
-        old = sum(diff for time, diff in changes if time <= self._since)
-        rest = [(time, diff) for time, diff in changes if time > self._since]
-        entry[row] = [(self._since, old), *rest] if old else rest
+        old = sum(diff for time, diff in entry[row] if time <= since)
+        rest = [(time, diff) for time, diff in entry[row] if time > since]
+        entry[row] = [(since, old), *rest] if old else rest
         if not entry[row]:
             del entry[row]
             self.rows -= 1
@@ -157,14 +211,16 @@ class IndexLookups:
         """Serve an index."""
         with self._lock:
             self._by_item[item] = index
-            self._by_collection = {**self._by_collection, index.id: [*self._of(index.id), index]}
+            # Those with more keys come first: of the rows that they give, fewer are not asked for.
+            several = sorted([*self.of(index.id), index], key=lambda each: -len(each.keys))
+            self._by_collection = {**self._by_collection, index.id: several}
 
     def remove(self, item: GlobalId) -> None:
         """Serve an index no longer."""
         with self._lock:
             index = self._by_item.pop(item, None)
             if index is not None:
-                rest = [each for each in self._of(index.id) if each is not index]
+                rest = [each for each in self.of(index.id) if each is not index]
                 self._by_collection = {**self._by_collection, index.id: rest}
 
     def refresh(self, history: int) -> None:
@@ -210,19 +266,20 @@ class IndexLookups:
         for part in ir.walk(plan):
             match part:
                 case ir.Filter(ir.Get(id, schema), predicates):
-                    wide = [each for each in self._of(id) if each.width >= len(schema)]
+                    wide = [each for each in self.of(id) if each.width >= len(schema)]
                     index = next((each for each in wide if _wanted(each, predicates) is not None), None)
                     used += [item for item, each in self._by_item.items() if each is index]
                 case _:
                     pass
         return used
 
-    def _of(self, id: GlobalId) -> list[ServedIndex]:
+    def of(self, id: GlobalId) -> list[ServedIndex]:
+        """The indexes of a collection."""
         return self._by_collection.get(id, [])
 
     def _lookup(self, id: GlobalId, width: int, predicates: Sequence[Scalar], time: int) -> Rows | None:
         """Rows of the first `width` columns: a view may have got more since the plan was made, or since the index."""
-        for index in self._of(id):
+        for index in self.of(id):
             keys = _wanted(index, predicates) if index.width >= width else None
             if keys is not None:
                 rows = index.lookup([index.key(values) for values in keys], time)
@@ -259,11 +316,19 @@ def _values(predicate: Scalar, key: Scalar) -> list[object] | None:
         if any(part is None for part in parts):
             return None
         return list(dict.fromkeys(value for part in parts if part for value in part))
+    other = key_side(predicate, key)
+    if isinstance(other, Literal):
+        return [] if other.value is None else [other.value]
+    return None
+
+
+def key_side(predicate: Scalar, key: Scalar) -> Scalar | None:
+    """What a condition says that a key expression equals, if it is about that."""
     if not isinstance(predicate, Call) or not predicate.function.startswith("eq(") or len(predicate.args) != 2:
         return None
     for one, other in (predicate.args, predicate.args[::-1]):
-        if isinstance(other, Literal) and _same(one, key):
-            return [] if other.value is None else [other.value]
+        if _same(one, key):
+            return other
     return None
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from everview.adapter.contract import Column, Notice, Prepared, Result, Status
+from everview.adapter.contract import Column, Look, Notice, Prepared, Result, Status, Value
 from everview.adapter.errors import (
     ADMIN_SHUTDOWN,
     FAILED_TRANSACTION,
@@ -19,10 +19,13 @@ from everview.adapter.errors import (
 from everview.adapter.execute.context import Context, literals
 from everview.adapter.execute.describe import described
 from everview.adapter.execute.dispatch import execute
+from everview.adapter.glance import Glance, glance_of
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.kept import KeptStatements
 from everview.adapter.moments import moment_of
 from everview.adapter.secrets import shown_statement
 from everview.adapter.settings import Settings, search_path
+from everview.adapter.shapes import shape_of
 from everview.adapter.statements import nodes
 from everview.adapter.statements.lexer import split
 from everview.adapter.statements.parse import parse
@@ -32,7 +35,7 @@ from everview.adapter.timeline import Hold
 from everview.adapter.transaction import Transaction
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
-from everview.compute.ir.types import SqlType
+from everview.compute.ir.types import INT4, SqlType
 from everview.compute.sql.errors import SqlError
 
 if TYPE_CHECKING:
@@ -43,14 +46,17 @@ NOTICES_MAX = 1_000
 PAUSE_S_MAX = 86_400.0
 CURSORS_MAX = 100
 STATEMENTS_MAX = 10_000
+SHAPES_MAX = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Parsed:
     """A prepared statement as the adapter knows it."""
 
     node: nodes.Statement
     types: tuple[SqlType, ...]
+    glance: Glance | None = None
+    looked: tuple[object, object] = (None, None)  # the catalog and the settings by which that was found out
 
 
 class CoordinatorSession:
@@ -67,6 +73,8 @@ class CoordinatorSession:
         self.statements: dict[str, Prepared] = {}
         self.holds: list[Hold] = []  # of the statement that runs, beside the transaction's
         self._notices: list[Notice] = []
+        self._kept = KeptStatements()
+        self._shapes: dict[str, Prepared] = {}  # texts that were glances, with places for their numbers
         self._transaction: Transaction | None = None
         self._batch = 1
         self._running: str | None = None
@@ -98,12 +106,25 @@ class CoordinatorSession:
     def prepare(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared:
         """Parse and bind one statement."""
         with as_sql_errors():
+            known = None if self._failed else self.known(text, types)
+            if known is not None:
+                return known
             node = parse(text)
             if self._failed and not _ends(node):
                 raise _refused()
             around = self.surroundings()
             columns, found = described(self._coordinator, self, node, around, types)
-            return Prepared(text, found, columns, Parsed(node, found))
+            prepared = Prepared(text, found, columns, Parsed(node, found))
+            if isinstance(node, nodes.Query | nodes.Modify):  # others depend on more than the catalog and the settings
+                self._kept.put(text, types, prepared, around.catalog, around.settings)
+            return prepared
+
+    def known(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared | None:
+        """A statement that was prepared before, if nothing has changed since that it depends on."""
+        transaction = self._transaction
+        draft = None if transaction is None else transaction.draft
+        catalog = self._coordinator.catalog.state if draft is None else draft.state
+        return self._kept.get(text, types, catalog, self.settings.all)
 
     def run(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
         """Run a statement."""
@@ -122,6 +143,7 @@ class CoordinatorSession:
             self._begin_statement(parsed.node)
             result = self.carry_out(parsed.node, literals(values, parsed.types))
             _check_as_described(prepared, result)
+            self._look(prepared, parsed)
             return result
         except (Exception, Failure) as error:
             self.fail()
@@ -134,6 +156,23 @@ class CoordinatorSession:
     def carry_out(self, node: nodes.Statement, values: tuple[Literal, ...] = ()) -> Result:
         """Carry a statement out in the transaction that is under way."""
         return execute(Context(self, self._coordinator, self.surroundings(), values), node)
+
+    def glance(self, prepared: Prepared) -> Look | None:
+        """What gives the rows of a look-up from memory, if no transaction is under way."""
+        parsed = prepared.statement
+        assert isinstance(parsed, Parsed)
+        glance = parsed.glance
+        if glance is None or self._transaction is not None or self._closed or not self._still(glance):
+            return None
+        return glance.rows
+
+    def recognize(self, text: str) -> tuple[Prepared, Sequence[Value]] | None:
+        """A text that was prepared before, or differs only in numbers from one that was a look-up."""
+        shape = shape_of(text) if self._shapes else None
+        if shape is not None and shape[0] in self._shapes:
+            return self._shapes[shape[0]], shape[1]
+        prepared = self.known(text)
+        return None if prepared is None or prepared.parameters else (prepared, ())
 
     def sync(self) -> None:
         """End the implicit transaction."""
@@ -314,6 +353,52 @@ class CoordinatorSession:
         read_only = self.settings.get("default_transaction_read_only") == "on"
         isolation = self.settings.get("transaction_isolation")
         return Transaction(False, isolation, self._coordinator.timeline.now_ms, read_only)
+
+    def _still(self, glance: Glance) -> bool:
+        return glance.catalog is self._coordinator.catalog.state and glance.settings is self.settings.all
+
+    def _look(self, prepared: Prepared, parsed: Parsed) -> None:
+        """Find out whether a statement that was run need not be the next time."""
+        node, catalog, settings = parsed.node, self._coordinator.catalog.state, self.settings.all
+        if not isinstance(node, nodes.Query) or node.as_of is not None or self.transaction.explicit:
+            return
+        if parsed.looked[0] is catalog and parsed.looked[1] is settings:
+            return
+        parsed.looked, parsed.glance = (catalog, settings), self._glance_of(prepared, node, parsed.types)
+        if parsed.glance is not None and not parsed.types:
+            self._learn(prepared)
+
+    def _glance_of(self, prepared: Prepared, node: nodes.Query, types: tuple[SqlType, ...]) -> Glance | None:
+        around = self.surroundings()
+        bound = self._coordinator.planner.template(node.text, around, types)
+        if bound is None or prepared.columns is None:
+            return None
+        if list(bound.plan.types[: len(bound.plan.names)]) != [column.type for column in prepared.columns]:
+            return None
+        return glance_of(bound, around.catalog, around.settings, self._coordinator)
+
+    def _learn(self, prepared: Prepared) -> None:
+        """Recognize texts that differ from this one only in numbers."""
+        shape = shape_of(prepared.text)
+        if shape is None:
+            return
+        known = self._shapes.get(shape[0])
+        if known is not None and known.statement.glance is not None and self._still(known.statement.glance):  # type: ignore[attr-defined]
+            return
+        try:
+            general = self.prepare(shape[0], [INT4] * len(shape[1]))
+        except SqlError:
+            return  # somewhere it takes a number itself
+        parsed = general.statement
+        assert isinstance(parsed, Parsed)
+        node = parsed.node
+        assert isinstance(node, nodes.Query)
+        parsed.glance = self._glance_of(general, node, parsed.types)
+        if parsed.glance is None or set(parsed.glance.places) != set(range(len(shape[1]))):
+            return  # some number is more than a value that is looked up
+        if len(self._shapes) >= SHAPES_MAX:
+            self._shapes.clear()
+        self._shapes[shape[0]] = general
 
     def _release_holds(self) -> None:
         for hold in self.holds:

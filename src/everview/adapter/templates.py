@@ -43,15 +43,21 @@ def parameter(number: int, sql_type: SqlType) -> Call:
     return Call(key, (), sql_type)
 
 
+def place_of(scalar: Scalar) -> int | None:
+    """Which parameter, counted from 0, a scalar is the place of; None if it is something else."""
+    if isinstance(scalar, Call) and scalar.function.startswith(_PREFIX):
+        return int(scalar.function.removeprefix(_PREFIX)) - 1
+    return None
+
+
 def filled(relation: Relation, values: Sequence[Literal]) -> Relation:
     """The plan with values in the places of its parameters."""
     if not values:
         return relation
 
     def look(part: Scalar) -> Scalar | None:
-        if isinstance(part, Call) and part.function.startswith(_PREFIX):
-            return values[int(part.function.removeprefix(_PREFIX)) - 1]
-        return None
+        place = place_of(part)
+        return None if place is None else values[place]
 
     def change(scalar: Scalar) -> Scalar:
         changed = transform(scalar, look)
@@ -82,12 +88,11 @@ class Templates(Generic[T]):
         self._lock = threading.Lock()
 
     @staticmethod
-    def key(text: str, around: Surroundings, values: Sequence[Literal]) -> Hashable | None:
+    def key(text: str, around: Surroundings, types: Sequence[SqlType]) -> Hashable | None:
         """What the meaning of a statement depends on; None if it is not to be kept."""
         if len(text) > TEXT_CHARACTERS_MAX:
             return None
-        types = tuple(value.type for value in values)
-        return (text, around.catalog.version, around.database, around.search_path, types)
+        return (text, around.catalog.version, around.database, around.search_path, tuple(types))
 
     def get(self, key: Hashable) -> tuple[bool, T | None]:
         """Whether something is known of the statement, and what; None is that it cannot be kept."""

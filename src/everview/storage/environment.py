@@ -225,6 +225,15 @@ class Environment:
         clocks = self._applier.clocks
         return Frontiers(to_frontier(shard.since(clocks)), to_frontier(shard.upper(clocks)))
 
+    def standing(self, id: GlobalId) -> tuple[Shard, int] | None:
+        """A shard as it is in memory, and an upper before which it has every update; None if it has to be read first.
+
+        It waits for nobody. The clocks come first, because a commit publishes its shards before its clocks.
+        """
+        clocks = self._applier.clocks
+        shard = self._applier.cached(id)
+        return None if shard is None else (shard, shard.upper(clocks))
+
     def clock(self, name: str) -> int | None:
         """Where a clock stands; None if there is none of that name."""
         return self._applier.clocks.get(name)

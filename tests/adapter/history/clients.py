@@ -29,6 +29,7 @@ SCHEMA = (
         JOIN right_side r ON l.round = r.round AND l.number = r.number""",
     f"""CREATE MATERIALIZED VIEW totals {KEPT} AS
         SELECT round, count(*) AS n, sum(number) AS s FROM entries GROUP BY round""",
+    "CREATE INDEX counters_by_name ON counters (round, name)",
     "CREATE INDEX pairs_by_round ON pairs (round)",
     "CREATE INDEX totals_by_round ON totals (round)",
     "CREATE VIEW kept AS SELECT DISTINCT round, number FROM entries",
@@ -99,6 +100,7 @@ class Client:
             (2, self.increment_in_a_block),
             (4, self.read_a_table),
             (2, self.read_counters),
+            (3, self.look_a_counter_up),
             (4 * views, self.read_an_index),
             (3 * views, self.read_everything),
             (2 * views, self.read_the_past),
@@ -232,6 +234,17 @@ class Client:
         rows = self._connected().execute(_select("counters", self._rounds(), "round, name, n")).fetchall()
         counts = {f"{name} {round}": n for round, name, n in rows}
         self._stage.done(Operation(worker=self.name, began=began, ended=time.monotonic(), counts=counts))
+
+    def look_a_counter_up(self) -> None:
+        """One counter by the whole key of its index, a few times: what was read once may be answered from memory."""
+        round, name = self._stage.round, self._rng.choice(("alone", "block"))
+        connection = self._connected()
+        for _ in range(self._rng.randrange(1, 6)):
+            began = time.monotonic()
+            text = "SELECT n FROM counters WHERE round = %s AND name = %s"
+            ((n,),) = connection.execute(text, (round, name), prepare=True).fetchall()
+            counts = {f"{name} {round}": n}
+            self._stage.done(Operation(worker=self.name, began=began, ended=time.monotonic(), counts=counts))
 
     def read_everything(self, rounds: Sequence[int] | None = None) -> None:
         """All tables and all views, in one transaction, which has one time."""

@@ -53,7 +53,7 @@ items|id|3
 
 > SELECT string_agg(word, ',' ORDER BY word) FROM pg_catalog.pg_get_keywords() WHERE word <> ALL ('{all,and,any}'::text[]) AND word LIKE 's%'
 string_agg
-select,session_user,sink,snapshot,some,source,subscribe,symmetric
+select,session_user,setof,similar,sink,smallint,snapshot,some,source,subscribe,substring,symmetric,system_user
 
 > SELECT e.typdelim, e.typname FROM pg_catalog.pg_type t, pg_catalog.pg_type e WHERE t.oid = 1007 AND t.typelem = e.oid
 typdelim|typname

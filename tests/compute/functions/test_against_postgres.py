@@ -13,7 +13,7 @@ import pytest
 
 from everview.compute.functions import bounds, internal
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.keywords import KEYWORDS
+from everview.compute.functions.keywords import COLUMNS, KEYWORDS, NEED_AS, RESERVED, TYPES_AND_FUNCTIONS
 from everview.compute.functions.output import to_text
 from everview.compute.functions.registry import AGGREGATES, TABLES
 from everview.compute.functions.text import quote_identifier
@@ -172,3 +172,10 @@ def test_words_that_need_quotes(connection: psycopg.Connection[Any]) -> None:
     found = connection.execute("SELECT word, quote_ident(word) FROM pg_get_keywords()").fetchall()
     assert {word for word, shown in found if shown != word} == KEYWORDS
     assert all(quote_identifier(word) == shown for word, shown in found)
+
+
+def test_categories_of_words(connection: psycopg.Connection[Any]) -> None:
+    found = connection.execute("SELECT word, catcode, barelabel FROM pg_get_keywords()").fetchall()
+    for code, words in (("R", RESERVED), ("T", TYPES_AND_FUNCTIONS), ("C", COLUMNS)):
+        assert {word for word, category, _ in found if category == code} == set(words)
+    assert {word for word, _, bare in found if not bare} == NEED_AS

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from everview.compute.functions.keywords import COLUMNS, NEED_AS, RESERVED, TYPES_AND_FUNCTIONS
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.registry import TABLES
 from everview.compute.functions.spark_sql import not_on_spark
@@ -15,15 +16,13 @@ from everview.compute.functions.table import TableFunction
 from everview.compute.ir.types import BOOLEAN, INT2, INT4, INT8, TEXT, SqlType, array_of
 
 _by_name: dict[str, list[TableFunction]] = {}
-# Words that cannot be names of columns or tables; PostgreSQL's category is R.
-_RESERVED = """
-    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
-    current_catalog current_date current_role current_time current_timestamp current_user default deferrable desc
-    distinct do else end except false fetch for foreign from grant group having in initially intersect into lateral
-    leading limit localtime localtimestamp not null offset on only or order placing primary references returning select
-    session_user some symmetric table then to trailing true union unique user using variadic when where window with
-"""
-# Words of statements that PostgreSQL does not have; its category of others is U.
+# PostgreSQL's categories of words.
+_WORDS = (
+    ("R", "reserved", RESERVED),
+    ("T", "reserved (can be function or type name)", TYPES_AND_FUNCTIONS),
+    ("C", "unreserved (cannot be function or type name)", COLUMNS),
+)
+# Words of statements that PostgreSQL does not have, or that tools should know of; its category of others is U.
 _OWN = "envelope progress replacing retain sink snapshot source subscribe tail upsert within"
 
 
@@ -58,10 +57,10 @@ def _nothing(*_: Any) -> Iterable[tuple[Any, ...]]:
 
 
 def _keywords() -> Iterable[tuple[Any, ...]]:
-    for word in _RESERVED.split():
-        yield word, "R", False, "reserved", "requires AS"
-    for word in _OWN.split():
-        yield word, "U", True, "unreserved", "can be bare label"
+    for code, category, words in (*_WORDS, ("U", "unreserved", _OWN.split())):
+        for word in words:
+            bare = word not in NEED_AS
+            yield word, code, bare, category, "can be bare label" if bare else "requires AS"
 
 
 def _options(given: Sequence[str | None]) -> Iterable[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ _FIELD = struct.Struct("!IhIhih")
 
 SSL_YES, ENCRYPTION_NO = b"S", b"N"
 NULL = b"\xff\xff\xff\xff"
+HEADER_BYTES = 5  # of every message: its kind and its length
 
 
 def message(kind: bytes, body: bytes = b"") -> bytes:

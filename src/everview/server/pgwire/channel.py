@@ -48,6 +48,7 @@ class Channel:
         self._working = False
         self._written: list[bytes] = []  # the thread's own, until it is handed over
         self._written_bytes = 0
+        self._due = False  # the client waits for what was written
         self._handed: list[bytes] = []
         self._handed_bytes = 0
         self._full = False  # the socket takes no more for now
@@ -76,6 +77,16 @@ class Channel:
                 self._changed.notify_all()
         if start:
             self._work()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no thread is at work and nothing is left to send or to say: then the loop may answer by itself."""
+        busy = self._working or self._handed or self._full or self._gone or self._end is not None
+        return not busy and not self._transport.is_closing()
+
+    def answer(self, data: bytes) -> None:
+        """Send complete messages at once; only while it is idle."""
+        self._transport.write(data)
 
     def lost(self) -> None:
         """The client is gone."""
@@ -145,13 +156,24 @@ class Channel:
     # The thread's side.
 
     def take(self) -> Frame | None:
-        """The next message; None if there is none, and then the thread has to leave: the next one brings it back."""
+        """The next message; None if there is none, and then the thread has to leave: the next one brings it back.
+
+        What was written is handed over as the thread leaves, in one step: the client's next message may be there
+        before the thread has come this far, and should find it gone.
+        """
         with self._changed:
             self._raise_if_over()
+            if self._due:
+                self._wait_for_room()
+                self._hand_over()
             if not self._inbox:
                 self._working = False
                 return None
             return self._pop()
+
+    def end_cycle(self) -> None:
+        """What was written is due: `take` comes next and hands it over."""
+        self._due = True
 
     def receive(self) -> Frame:
         """The next message, in the midst of a statement."""
@@ -183,20 +205,23 @@ class Channel:
         if not self._written:
             return
         with self._changed:
-            while self._full or self._handed_bytes >= self._limits.outbox_bytes_max:
-                self._raise_if_over()
-                self._raise_if_canceled()
-                self._changed.wait()
-            if self._gone:
-                raise ClientGone
+            self._wait_for_room()
             self._hand_over()
 
+    def _wait_for_room(self) -> None:
+        while self._full or self._handed_bytes >= self._limits.outbox_bytes_max:
+            self._raise_if_over()
+            self._raise_if_canceled()
+            self._changed.wait()
+        if self._gone:
+            raise ClientGone
+
     def _hand_over(self) -> None:
-        due = not self._handed
+        first = not self._handed
         self._handed += self._written
         self._handed_bytes += self._written_bytes
-        self._written, self._written_bytes = [], 0
-        if due:
+        self._written, self._written_bytes, self._due = [], 0, False
+        if first:
             self._post(self._deliver)
 
     def check(self) -> None:

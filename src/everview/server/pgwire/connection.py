@@ -184,6 +184,11 @@ class _Live:
 
     def feed(self, data: bytes) -> None:
         """On the loop: bytes came."""
+        if self.channel.idle and not self._framer.held:
+            answer = self._conversation.glance(data)
+            if answer is not None:
+                self.channel.answer(answer)
+                return
         if not self._account.take(len(data)):
             self.channel.end(
                 ConnectionEnd(

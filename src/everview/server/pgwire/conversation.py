@@ -31,6 +31,7 @@ from everview.server.pgwire.frontend import (
     Query,
     Sync,
 )
+from everview.server.pgwire.glancing import Glancing
 from everview.server.pgwire.keys import Key
 from everview.server.pgwire.limits import Limits
 from everview.server.pgwire.values import TEXT
@@ -49,6 +50,7 @@ class Conversation:
         self._canceler = canceler
         self._metrics = metrics
         self._extended = Extended(session, wire, limits, self._tell)
+        self._glancing = Glancing(session, self._extended, metrics)
         self._told: dict[str, str] = {}
         self._skipping = False
 
@@ -58,6 +60,13 @@ class Conversation:
         self._tell_parameters()
         self._wire.send(backend.backend_key_data(key.process, key.secret))
         self._ready()
+
+    def glance(self, data: bytes) -> bytes | None:
+        """The answer to a whole cycle of messages, if it can be given without waiting; else nothing is done.
+
+        It may come from the event loop, while no thread is at work on this conversation.
+        """
+        return None if self._skipping else self._glancing.answer(data)
 
     def handle(self, frame: Frame) -> bool:
         """Answer one message; False if it was the last one. ConnectionEnd goes through to the caller."""
@@ -211,4 +220,4 @@ class Conversation:
     def _ready(self) -> None:
         self._tell_parameters()
         self._wire.send(backend.ready_for_query(self._session.status))
-        self._wire.flush()
+        self._wire.end_cycle()

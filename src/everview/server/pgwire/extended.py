@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from everview.adapter.contract import Done, Prepared, Session
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
@@ -17,6 +17,9 @@ from everview.server.pgwire.results import RowStream
 from everview.server.pgwire.values import TEXT, decode_parameters
 from everview.server.pgwire.wire import Wire
 
+if TYPE_CHECKING:
+    from everview.server.pgwire.glancing import Form
+
 
 @dataclass(slots=True)
 class Statement:
@@ -24,6 +27,7 @@ class Statement:
 
     prepared: Prepared
     parameters: tuple[WireParameter, ...]
+    forms: dict[tuple[bytes, bytes], Form] = field(default_factory=dict)  # `glancing`'s, by format codes
 
 
 @dataclass(slots=True)
@@ -49,29 +53,32 @@ class Extended:
         self._wire = wire
         self._limits = limits
         self._tell = tell
-        self._statements: dict[str, Statement] = {}
-        self._portals: dict[str, Portal] = {}
+        self.statements: dict[str, Statement] = {}
+        self.portals: dict[str, Portal] = {}
 
     def parse(self, message: Parse) -> None:
-        if message.name and message.name in self._statements:
+        if message.name and message.name in self.statements:
             raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
-        if len(self._statements) >= self._limits.statements_max:
+        if self.full:
             raise _too_many("prepared statements", self._limits.statements_max)
         # Only an end of statement before the last character makes it worth to look.
         if ";" in message.text.rstrip().removesuffix(";") and len(self._session.split(message.text)) > 1:
             raise SqlError(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
-        self._statements.pop(message.name, None)
+        self.statements.pop(message.name, None)
         prepared = self._session.prepare(message.text, [type_of(oid) for oid in message.types])
-        declared = message.types + (0,) * (len(prepared.parameters) - len(message.types))
-        parameters = tuple(map(wire_parameter, declared, prepared.parameters))
-        self._statements[message.name] = Statement(prepared, parameters)
+        self.statements[message.name] = statement_of(prepared, message)
         self._wire.send(backend.PARSE_COMPLETE)
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for one more statement."""
+        return len(self.statements) >= self._limits.statements_max
 
     def bind(self, message: Bind) -> None:
         statement = self._statement(message.statement)
-        if message.portal and message.portal in self._portals:
+        if message.portal and message.portal in self.portals:
             raise SqlError("42P03", f'cursor "{message.portal}" already exists')
-        if len(self._portals) >= self._limits.portals_max:
+        if len(self.portals) >= self._limits.portals_max:
             raise _too_many("portals", self._limits.portals_max)
         given, wanted = len(message.values), len(statement.parameters)
         if given != wanted:
@@ -79,12 +86,12 @@ class Extended:
                 f"bind message supplies {given} parameters, "
                 f'but prepared statement "{message.statement}" requires {wanted}'
             )
-        formats = _formats(message.formats, given, "parameter")
+        formats = formats_for(message.formats, given, "parameter")
         values = decode_parameters(message.values, statement.parameters, formats)
         columns = statement.prepared.columns
-        portal = Portal(statement, values, _formats(message.result_formats, len(columns or ()), "result"))
+        portal = Portal(statement, values, formats_for(message.result_formats, len(columns or ()), "result"))
         self._close_portal(message.portal)
-        self._portals[message.portal] = portal
+        self.portals[message.portal] = portal
         self._wire.send(backend.BIND_COMPLETE)
 
     def describe(self, message: Describe) -> None:
@@ -133,41 +140,47 @@ class Extended:
 
     def close(self, message: Close) -> None:
         if message.kind == "S":
-            self._statements.pop(message.name, None)
+            self.statements.pop(message.name, None)
         else:
             self._close_portal(message.name)
         self._wire.send(backend.CLOSE_COMPLETE)
 
     def end_transaction(self) -> None:
         """Portals do not outlive their transaction."""
-        while self._portals:
-            self._close_portal(next(iter(self._portals)))
+        while self.portals:
+            self._close_portal(next(iter(self.portals)))
 
     def forget_unnamed(self) -> None:
         """A simple query does away with the statement and the portal that have no name."""
-        self._statements.pop("", None)
+        self.statements.pop("", None)
         self._close_portal("")
 
     def _close_portal(self, name: str) -> None:
-        portal = self._portals.pop(name, None)
+        portal = self.portals.pop(name, None)
         if portal is not None:
             portal.close()
 
     def _statement(self, name: str) -> Statement:
-        statement = self._statements.get(name)
+        statement = self.statements.get(name)
         if statement is None:
             what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
             raise SqlError("26000", f"{what} does not exist")
         return statement
 
     def _portal(self, name: str) -> Portal:
-        portal = self._portals.get(name)
+        portal = self.portals.get(name)
         if portal is None:
             raise SqlError("34000", f'portal "{name}" does not exist')
         return portal
 
 
-def _formats(codes: tuple[int, ...], count: int, what: str) -> tuple[int, ...]:
+def statement_of(prepared: Prepared, message: Parse) -> Statement:
+    """A statement as the client declared it."""
+    declared = message.types + (0,) * (len(prepared.parameters) - len(message.types))
+    return Statement(prepared, tuple(map(wire_parameter, declared, prepared.parameters)))
+
+
+def formats_for(codes: tuple[int, ...], count: int, what: str) -> tuple[int, ...]:
     """One format for each: none given is text for all, one is for all."""
     if len(codes) <= 1:
         return (codes or (TEXT,)) * count

@@ -18,6 +18,10 @@ class Wire(Protocol):
         """Send what there is."""
         ...
 
+    def end_cycle(self) -> None:
+        """Send what there is, for the client waits for it; the next message is taken after this, or none is left."""
+        ...
+
     def receive(self) -> Frame:
         """The client's next message, in the midst of a statement."""
         ...

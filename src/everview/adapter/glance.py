@@ -1,0 +1,193 @@
+"""Look-ups that are answered at a glance: rows by the whole key of an index, from memory, without waiting for anything.
+
+For such a statement most of the cost is in what surrounds it: a plan filled with values, a time that is chosen and
+held, a thread that runs it. `glance_of` finds out once whether a query is one; from then on it is a key and its rows.
+
+They are the same rows. The time is the latest closed one, at which every strictly serializable read is; the index has
+every update up to that time, or says so, and then the statement is run like any other. Reading is one step under the
+index's lock, so nothing has to be held meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from everview.adapter.catalog.state import Catalog
+from everview.adapter.peek import plain_rows
+from everview.adapter.planner import Bound
+from everview.adapter.serving import ServedIndex, key_side
+from everview.adapter.settings import PEEK_ENGINE, SPARK
+from everview.adapter.templates import place_of
+from everview.adapter.timeline import Timeline
+from everview.compute.contract import Maintenance
+from everview.compute.dataflow import errors_id
+from everview.compute.engine.local.collection import Row
+from everview.compute.ir import relation as ir
+from everview.compute.ir.relation import Relation
+from everview.compute.ir.scalar import Call, Column, Literal, Scalar
+from everview.compute.ir.types import Kind, SqlType
+from everview.storage.contract import GlobalId
+from everview.storage.environment import Environment
+
+if TYPE_CHECKING:
+    from everview.adapter.coordinator import Coordinator
+
+# Types of which equal values are equal in Python, so that the rows of a key are those that the condition asks for.
+_PLAIN = frozenset(
+    (
+        *(Kind.BOOLEAN, Kind.INT2, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.VARCHAR),
+        *(Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.UUID),
+    )
+)
+_WIDTHS = {Kind.INT2: 2, Kind.INT4: 4, Kind.INT8: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A look-up, as long as the catalog and the settings are these very ones."""
+
+    catalog: Catalog
+    settings: Mapping[str, str]
+    timeline: Timeline
+    index: ServedIndex
+    places: tuple[int | None, ...]  # for each part of the key, which parameter it is
+    constants: tuple[Any, ...]  # or what
+    shown: Callable[[Row], Row]
+    failing: Callable[[int], bool]  # whether at a time there may be an error in place of rows
+
+    def rows(self, values: Sequence[Any]) -> Sequence[Row] | None:
+        """The rows; None if the statement has to be run."""
+        time = self.timeline.upper - 1
+        if self.failing(time):
+            return None
+        pairs = zip(self.places, self.constants, strict=True)
+        key = tuple([constant if place is None else values[place] for place, constant in pairs])
+        if None in key:
+            return ()  # nothing equals NULL
+        found = self.index.glance(key, time)
+        return None if found is None else list(map(self.shown, found))
+
+
+def glance_of(bound: Bound, catalog: Catalog, settings: Mapping[str, str], coordinator: Coordinator) -> Glance | None:
+    """The glance that a query is, if it is one; parameters are places in it."""
+    plan = bound.plan
+    if plan.order or not plan.names or settings.get(PEEK_ENGINE) == SPARK:
+        return None
+    looked = _looked_up(plan.relation)
+    if looked is None or not _moved_by_writes(looked.id, catalog, coordinator.maintenance):
+        return None
+    columns = looked.columns[: len(plan.names)]
+    for index in coordinator.indexes.of(looked.id):
+        parts = _key(index, looked.predicates) if index.width >= looked.width else None
+        if parts is not None:
+            places = tuple(place_of(part) for part in parts)
+            constants = tuple(part.value if isinstance(part, Literal) else None for part in parts)
+            failing = _failing(looked.id, catalog, coordinator.environment)
+            shown = _shown(columns, plan.types[: len(plan.names)])
+            return Glance(catalog, settings, coordinator.timeline, index, places, constants, shown, failing)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedUp:
+    """A filtered collection, and which of its columns come out in which order."""
+
+    id: GlobalId
+    width: int
+    predicates: tuple[Scalar, ...]
+    columns: tuple[int, ...]
+
+
+def _looked_up(relation: Relation) -> _LookedUp | None:
+    """The plan as a choice of rows and columns of one collection; None if there is more to it."""
+    match relation:
+        case ir.Filter(ir.Get(id, schema), predicates):
+            return _LookedUp(id, len(schema), tuple(predicates), tuple(range(len(schema))))
+        case ir.Project(below, columns):
+            found = _looked_up(below)
+            return found and _LookedUp(
+                found.id, found.width, found.predicates, tuple(found.columns[each] for each in columns)
+            )
+        case ir.Map(below, scalars):
+            found = _looked_up(below)
+            if found is None:
+                return None
+            chosen = list(found.columns)
+            for scalar in scalars:
+                if not isinstance(scalar, Column):
+                    return None
+                chosen.append(chosen[scalar.index])
+            return _LookedUp(found.id, found.width, found.predicates, tuple(chosen))
+        case _:
+            return None
+
+
+def _key(index: ServedIndex, predicates: Sequence[Scalar]) -> list[Scalar] | None:
+    """What the conditions compare each part of the index's key with, if that is all that they do."""
+    if len(predicates) != len(index.keys):
+        return None
+    parts: list[Scalar] = []
+    for key in index.keys:
+        sides = [_unwidened(side) for each in predicates if (side := key_side(each, key)) is not None]
+        if len(sides) != 1 or not (isinstance(sides[0], Literal) or place_of(sides[0]) is not None):
+            return None
+        if key.type.kind not in _PLAIN or sides[0].type.kind not in _PLAIN:
+            return None
+        parts += sides
+    return parts
+
+
+def _unwidened(scalar: Scalar) -> Scalar:
+    """What a whole number was before it was made a wider one, which has the same value."""
+    if isinstance(scalar, Call) and scalar.function.startswith("cast(int") and len(scalar.args) == 1:
+        (arg,) = scalar.args
+        if arg.type.kind in _WIDTHS and scalar.type.kind in _WIDTHS:
+            return arg if _WIDTHS[arg.type.kind] <= _WIDTHS[scalar.type.kind] else scalar
+    return scalar
+
+
+def _moved_by_writes(id: GlobalId, catalog: Catalog, maintenance: Maintenance) -> bool:
+    """Whether a collection changes only by writes to tables: then it is read at the latest closed time."""
+    below, seen = [id], {id}
+    while below:
+        item = catalog.items.get(below.pop())
+        if item is None or item.kind == "source":
+            return False
+        if item.kind == "table":
+            continue
+        if item.reader is not None and not maintenance.timeless(item.id):
+            return False
+        below += [each for each in item.depends if each not in seen]
+        seen.update(item.depends)
+    return True
+
+
+def _failing(id: GlobalId, catalog: Catalog, environment: Environment) -> Callable[[int], bool]:
+    """What tells whether a collection may have errors at a time: tables have none, and most views never had one."""
+    if catalog.items[id].kind == "table":
+        return lambda time: False
+    errors = errors_id(id)
+
+    def failing(time: int) -> bool:
+        standing = environment.standing(errors)
+        if standing is None:
+            return True
+        shard, upper = standing
+        asleep = upper <= shard.spec.initial
+        return not asleep and (bool(shard.batches) or upper <= time)
+
+    return failing
+
+
+def _shown(columns: Sequence[int], types: Sequence[SqlType]) -> Callable[[Row], Row]:
+    plain = plain_rows(types)
+    if len(columns) == 1:
+        (only,) = columns
+        return lambda row: plain((row[only],))
+    pick = itemgetter(*columns)
+    if any(each.kind is Kind.ARRAY for each in types):
+        return lambda row: plain(pick(row))
+    return pick
