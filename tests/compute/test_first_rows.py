@@ -1,20 +1,24 @@
-"""The rows that may matter to an order and limit: as the order of SQL has them, with what changes take away."""
+"""The rows that may matter to an order and limit: at every time of a tick, the first ones are the same with these."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pyarrow as pa
 import pytest
 
+from everview.compute.delta.program import BEFORE
 from everview.compute.engine.local.arrow import rows_from_arrow
+from everview.compute.engine.local.collection import Row, Rows
 from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.first_rows import can_order, that_may_matter
-from everview.compute.ir.relation import Get, Negate, Order, TopK, Union
+from everview.compute.ir.relation import Get, Order, TopK
 from everview.compute.ir.scalar import Column
-from everview.compute.ir.types import FLOAT8, INT4, TEXT
+from everview.compute.ir.types import FLOAT8, INT4, INT8, TEXT
 
 SCHEMA = (INT4, TEXT, INT4)
+TIMES = (5, 6, 7)
 
 
 def some(rng: random.Random, count: int) -> pa.Table:
@@ -36,39 +40,50 @@ def an_order(rng: random.Random, columns: list[int]) -> tuple[Order, ...]:
     )
 
 
-def timed(table: pa.Table, diff: int) -> pa.Table:
+def timed(table: pa.Table, rng: random.Random, diff: int) -> pa.Table:
     columns = {f"c{at + 1}": table.column(f"c{at}") for at in range(len(SCHEMA))}
-    times = pa.array([7] * table.num_rows, pa.int64())
+    times = pa.array([rng.choice(TIMES) for _ in range(table.num_rows)], pa.int64())
     return pa.table({"c0": times, **columns, "_diff": pa.array([diff] * table.num_rows, pa.int64())})
 
 
-@pytest.mark.parametrize("case", range(40))
-def test_they_hold_the_first_ones_and_what_is_equal_to_the_last(case: int, rng: random.Random) -> None:
-    table, count = some(rng, 30), rng.randrange(12)
-    columns = rng.sample([0, 1], rng.randrange(1, 3))
-    order = an_order(rng, columns)
-    found = rows_from_arrow(that_may_matter(table, order, count, timed(some(rng, 3), 1)), SCHEMA)
-    everything = rows_from_arrow(table, SCHEMA)
-    wanted = evaluate(TopK(Get("t", SCHEMA), (), order, count), {"t": everything}).rows
-    assert wanted.keys() <= found.keys() <= everything.keys()
-    # And no others: each of them is equal in the order to one that is wanted.
-    keys = {tuple(row[at] for at in columns) for row in wanted}
-    assert {tuple(row[at] for at in columns) for row in found} == keys
+def firsts(found: pa.Table, order: tuple[Order, ...], count: int, time: int) -> Rows:
+    """The first ones at a time, out of rows and changes until then."""
+    rows: Counter[Row] = Counter()
+    for (at, *row), diff in rows_from_arrow(found, (INT8, *SCHEMA)).items():
+        if at <= time:
+            rows[tuple(row)] += diff
+    assert min(rows.values(), default=0) >= 0, "what leaves was there"
+    there = {row: diff for row, diff in rows.items() if diff}
+    return evaluate(TopK(Get("t", SCHEMA), (), order, count), {"t": there}).rows
 
 
-@pytest.mark.parametrize("case", range(40))
-def test_after_changes_the_first_ones_are_the_same_as_with_all_rows(case: int, rng: random.Random) -> None:
+@pytest.mark.parametrize("case", range(200))
+def test_at_every_time_the_first_ones_are_the_same_as_with_all_rows(case: int, rng: random.Random) -> None:
     table, count = some(rng, 30), rng.randrange(12)
     order = an_order(rng, rng.sample([0, 1], rng.randrange(1, 3)))
     leaving = table.take(pa.array(rng.sample(range(30), rng.randrange(6)), pa.int64()))
     coming = some(rng, rng.randrange(4))
-    found = that_may_matter(table, order, count, pa.concat_tables([timed(leaving, -1), timed(coming, 1)]))
-    top = TopK(Union((Get("t", SCHEMA), Get("came", SCHEMA), Negate(Get("left", SCHEMA)))), (), order, count)
-    given = {"came": rows_from_arrow(coming, SCHEMA), "left": rows_from_arrow(leaving, SCHEMA)}
-    with_all = evaluate(top, {"t": rows_from_arrow(table, SCHEMA), **given})
-    with_these = evaluate(top, {"t": rows_from_arrow(found, SCHEMA), **given})
-    assert with_these.rows == with_all.rows
-    assert rows_from_arrow(leaving, SCHEMA).keys() <= rows_from_arrow(found, SCHEMA).keys()
+    changes = pa.concat_tables([timed(leaving, rng, -1), timed(coming, rng, 1)])
+    found = that_may_matter(table, changes, order, count)
+    state = timed(table, rng, 1).set_column(0, "c0", pa.array([BEFORE] * table.num_rows, pa.int64()))
+    everything = pa.concat_tables([state, changes])
+    wanted = [firsts(everything, order, count, time) for time in (BEFORE, *TIMES)]
+    if found.num_rows:
+        assert [firsts(found, order, count, time) for time in (BEFORE, *TIMES)] == wanted
+    else:
+        assert all(each == wanted[0] for each in wanted), "nothing was said to change"
+
+
+def test_what_is_far_behind_is_left_out() -> None:
+    table = some(random.Random(1), 0)
+    rows = {"c0": list(range(100)), "c1": ["x"] * 100, "c2": list(range(100)), "_diff": [1] * 100}
+    table = pa.table(rows, schema=table.schema)
+    order = (Order(Column(0, INT4)),)
+    rng = random.Random(2)
+    behind = that_may_matter(table, timed(table.slice(90, 5), rng, -1), order, 3)
+    assert behind.num_rows == 0
+    within = that_may_matter(table, timed(table.slice(1, 2), rng, -1), order, 3)
+    assert sorted(within.column("c1").to_pylist()) == [0, 1, 1, 2, 2, 3, 4], "three, and as many as leave"
 
 
 def test_not_every_order_is_one_of_arrow() -> None:

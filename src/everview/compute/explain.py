@@ -92,8 +92,8 @@ def _lookup(lookup: Lookup) -> str:
     keys = [f"({', '.join(map(show_scalar, each.key))}) of {each.table}" for each in lookup.sources]
     where = f"{lookup.reading}" + (f", tag {lookup.tag}" if lookup.tag is not None else "")
     if lookup.first is not None:
-        taken = f"as many as {lookup.sources[0].table} takes away"
-        return f"the first {lookup.first.count} and {taken} of {lookup.arrangement}, as {lookup.name}, for {where}"
+        both = f"{lookup.arrangement} and {lookup.sources[0].table}"
+        return f"{lookup.name} in {both}: what may be among the first {lookup.first.count}, for {where}"
     return f"{lookup.name} in {lookup.arrangement} by {' and '.join(keys) or 'everything'} for {where}"
 
 

@@ -102,7 +102,7 @@ class LargeTick:
             steps, stored = self._inputs(open_while_read)
             constants = self._constants(program)
             readings = self._readings(program, open_while_read, stored)
-            steps = [*steps, *constants, *readings, *program.steps]
+            steps = _in_order([*steps, *constants, *program.steps], readings)
             steps = [(TICK_END, ir.Constant((((self.upper,), 1),), (INT8,))), *steps]
             due = {each.arrangement: each.reading for stage in program.stages for each in stage.lookups if each.due}
             targets: dict[str, GlobalId] = {}
@@ -162,9 +162,11 @@ class LargeTick:
         pieces: dict[str, list[Relation]] = {name: [] for name, _ in program.readings}
         arrangements = {each.name: each for each in program.arrangements}
         for lookup in (each for stage in program.stages for each in stage.lookups):
+            arrangement = arrangements[lookup.arrangement]
+            if lookup.first is not None:  # of which the changes are a part
+                pieces[lookup.reading].append(ir.Get(lookup.sources[0].table, (INT8, *arrangement.schema)))
             if self.first:
                 continue
-            arrangement = arrangements[lookup.arrangement]
             name = f"state:{arrangement.name}"
             if name not in stored:
                 id = self.states[arrangement.name]
@@ -174,6 +176,8 @@ class LargeTick:
             if lookup.due:
                 due = ir.Filter(rows, (call("<", Column(1, INT8), Literal(self.upper, INT8)),))
                 rows = ir.Project(due, tuple(range(1, len(arrangement.schema))))
+            if lookup.first is not None:
+                rows = at(rows, BEFORE)
             pieces[lookup.reading].append(rows if lookup.tag is None else at(rows, lookup.tag))
         schemas = dict(program.readings)
         return [
@@ -203,3 +207,20 @@ class LargeTick:
         old = ir.Filter(source, (before, call("is not null", NEXT)))
         rows = tuple(range(2, width))
         return at(ir.Union((ir.Project(new, rows), ir.Negate(ir.Project(old, rows)))), self.lower)
+
+
+def _in_order(steps: Steps, readings: Steps) -> list[tuple[str, Relation]]:
+    """Steps and readings, each behind what it reads: a few readings have changes in them that steps compute."""
+    names = {name for name, _ in steps}
+    waiting = {name: _reads(reading) & names for name, reading in readings}
+    ordered = [(name, reading) for name, reading in readings if not waiting[name]]
+    done: set[str] = set()
+    for step in steps:
+        ordered.append(step)
+        done.add(step[0])
+        ordered += [each for each in readings if step[0] in waiting[each[0]] and waiting[each[0]] <= done]
+    return ordered
+
+
+def _reads(relation: Relation) -> set[str]:
+    return {each.id for each in ir.walk(relation) if isinstance(each, ir.Get)}

@@ -109,13 +109,15 @@ class Ticker:
         if lookup.due:
             return state.due(arrangement, upper)
         sources = [each for each in lookup.sources if tables[each.table].num_rows]
+        if lookup.first is not None:
+            if not sources:
+                return empty_table((INT8, *arrangement.schema))
+            changes = tables[sources[0].table]
+            return that_may_matter(state.look_up(arrangement, None), changes, lookup.first.order, lookup.first.count)
         if not sources:
             return empty_table(arrangement.schema)
         if not arrangement.key:
-            found = state.look_up(arrangement, None)
-            if lookup.first is None:
-                return found
-            return that_may_matter(found, lookup.first.order, lookup.first.count, tables[sources[0].table])
+            return state.look_up(arrangement, None)
         hashes = [self._hashes(each, tables[each.table]) for each in sources]
         return state.look_up(arrangement, np.unique(np.concatenate(hashes)))
 

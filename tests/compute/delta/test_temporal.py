@@ -139,7 +139,7 @@ def test_exact_over_storage(tmp_path: Path, name: str, rng: random.Random) -> No
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["sliding", "joined"])
 def test_exact_on_spark(tmp_path: Path, name: str, rng: random.Random, spark: SparkSession) -> None:
-    maintain_stored(tmp_path / "data", name, rng, SparkEngine(spark, shared=tmp_path / "prepared"))
+    maintain_stored(tmp_path / "data", name, rng, SparkEngine(spark))
 
 
 def test_what_waits_is_not_looked_at_and_what_is_over_is_not_kept(tmp_path: Path) -> None:

@@ -166,20 +166,21 @@ class Build:
         self.arrangements.append(Arrangement(f"s{len(self.arrangements)}", step.id, key, untimed(step), contents))
         return self.arrangements[-1]
 
-    def look_up(
-        self, arrangement: Arrangement, change: Relation, key: tuple[int, ...], first: First | None = None
-    ) -> ir.Get:
-        """The rows of an arrangement with the keys that occur in these columns of a change; or the `first` of all."""
+    def look_up(self, arrangement: Arrangement, change: Relation, key: tuple[int, ...]) -> ir.Get:
+        """The rows of an arrangement with the keys that occur in these columns of a change."""
         reading = self.reading(arrangement.schema)
-        if first is not None:
-            assert isinstance(change, ir.Get)
-            if change.id in self.steps:  # how many rows are taken away has to be known
-                self.cut.add(change.id)
-            self.add_lookup(arrangement, (Source(change.id, ()),), reading, first=first)
-            return reading
         schema = untimed(change)
         columns: tuple[Scalar, ...] = tuple(Column(index + 1, schema[index]) for index in key)
         self.add_lookup(arrangement, tuple(self.sources(change, columns)), reading)
+        return reading
+
+    def look_up_first(self, arrangement: Arrangement, change: Relation, first: First) -> ir.Get:
+        """The rows of an arrangement and of a change, timed, that may be among the first; none if none changes."""
+        assert isinstance(change, ir.Get)
+        if change.id in self.steps:  # what changes has to be known
+            self.cut.add(change.id)
+        reading = self.reading((INT8, *arrangement.schema))
+        self.add_lookup(arrangement, (Source(change.id, ()),), reading, first=first)
         return reading
 
     def totals(self, contents: Relation, keys: int, change: Relation, key: tuple[int, ...]) -> Totals:

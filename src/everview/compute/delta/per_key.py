@@ -30,10 +30,14 @@ Operator = ir.Reduce | ir.TopK | ir.Window | ir.Threshold
 def delta(operator: Operator, change: Relation, build: Build) -> Relation:
     """The moments of the output."""
     key = key_of(operator)
-    state = build.look_up(build.remember(change, key), change, key, _first(operator))
-    moments = _moments(change, key)
-    rows = _rows_at_moments(moments, ir.Union((at(state, BEFORE), change)), key)
-    return over_moments(operator, rows)
+    arrangement, first = build.remember(change, key), _first(operator)
+    if first is None:
+        known: Relation = ir.Union((at(build.look_up(arrangement, change, key), BEFORE), change))
+        changed = change
+    else:
+        known = build.look_up_first(arrangement, change, first)
+        changed = ir.Filter(known, (call(">", TIME, Literal(BEFORE, INT8)),))
+    return over_moments(operator, _rows_at_moments(_moments(changed, key), known, key))
 
 
 def _first(operator: Operator) -> First | None:

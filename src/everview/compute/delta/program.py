@@ -73,7 +73,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """So many rows in an order are wanted, and more by as many as the changes of the one source take away."""
+    """So many rows in an order are wanted at every time; the rows looked up are timed, with those of the one source."""
 
     order: tuple[Order, ...]
     count: int
@@ -93,7 +93,7 @@ class Lookup:
     reading: str
     tag: int | None = None
     due: bool = False  # of pending updates: those whose time has come, whatever the keys
-    first: First | None = None  # of all rows, only those that may be among the first
+    first: First | None = None  # of all rows and changes, only those that may be among the first
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import scalars_of
 from everview.compute.ir.relation import Relation, arity
 from everview.compute.ir.scalar import And, Call, Column, Literal, Or, Scalar, shift, walk
-from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ
+from everview.compute.ir.types import INT8, MZ_TIMESTAMP, TIMESTAMPTZ, Kind
 from everview.compute.optimize.computed_columns import cast
 from everview.compute.sql.errors import FEATURE_NOT_SUPPORTED, SqlError
 
@@ -115,7 +115,7 @@ def _isolated(left: Scalar, right: Scalar) -> Scalar:
         inside, by = left.args if _speaks_of_now(left.args[0]) else left.args[::-1]
         if _speaks_of_now(by) or (name == "sub" and inside is left.args[1]):
             raise _refused("mz_now() is inside an expression that cannot be turned around", left)
-        if by.type == INTERVAL and not (isinstance(by, Literal) and by.value and without_months(by.value)):
+        if by.type.kind is Kind.INTERVAL and not (isinstance(by, Literal) and by.value and without_months(by.value)):
             raise _refused(
                 "mz_now() can be moved only by a constant interval without months or years",
                 left,
@@ -134,7 +134,7 @@ def _time(bound: Scalar) -> Scalar:
 
 def _time_from(bound: Scalar) -> Scalar:
     """The first time that is not before a bound."""
-    return first_time_from(bound) if bound.type == TIMESTAMPTZ else _time(bound)
+    return first_time_from(bound) if bound.type.kind is Kind.TIMESTAMPTZ else _time(bound)
 
 
 def _is_now(scalar: Scalar) -> bool:

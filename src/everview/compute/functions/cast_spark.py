@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from everview.compute.functions.input import FALSE, TRUE
 from everview.compute.functions.naming import element_of, short_name
 from everview.compute.functions.numbers import FLOATS, INTEGERS
+from everview.compute.functions.precision import PRECISE, rounded_sql
 from everview.compute.functions.spark_sql import (
     NotOnSpark,
     Renderer,
@@ -42,6 +43,11 @@ def renderer(source: SqlType, target: SqlType, word: str) -> Renderer:
 
 def cast_sql(value: str, source: SqlType, target: SqlType, depth: int = 0) -> str:
     """The value as one of the target type."""
+    return rounded_sql(_exact_sql(value, source, target, depth), target)
+
+
+def _exact_sql(value: str, source: SqlType, target: SqlType, depth: int) -> str:
+    """The same before it is rounded to the digits of a second that the type keeps."""
     if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
         return _array(value, source, target, depth)
     if source.kind in _TEXTS or source.kind is Kind.UNKNOWN:
@@ -65,6 +71,8 @@ def cast_sql(value: str, source: SqlType, target: SqlType, depth: int = 0) -> st
         return _to_mz(value, source)
     if source.kind is Kind.MZ_TIMESTAMP and target.kind in _STAMPS:
         return timestamp_of(f"try_multiply({value}, 1000L)", target)
+    if source.kind is target.kind and target.kind in PRECISE:
+        return value
     if target.kind is Kind.TIME:
         micros = f"{value}.micros" if source.kind is Kind.INTERVAL else micros_of(value, source)
         return f"pmod({micros}, 86400000000L)"

@@ -32,6 +32,7 @@ from everview.compute.functions.naming import (
 )
 from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrain, real, significant, whole
 from everview.compute.functions.output import untyped_text
+from everview.compute.functions.precision import PRECISE, is_rounded, rounded
 from everview.compute.ir.types import (
     BOOLEAN,
     DATE,
@@ -108,6 +109,8 @@ def _unchanged(source: SqlType, target: SqlType) -> bool:
     if source.kind is target.kind is Kind.NUMERIC:
         wider = target.precision - target.scale >= source.precision - source.scale
         return source.scale == target.scale and (wider or not target.constrained)
+    if source.kind is target.kind and is_rounded(target):
+        return source.length is not None and source.length <= (target.length or 0)
     return source.kind is target.kind and source.kind is not Kind.CHAR
 
 
@@ -164,6 +167,16 @@ Conversion = Callable[[SqlType, Any], Any]
 
 def _conversion(source: SqlType, target: SqlType) -> Conversion:
     """What the cast computes, of a value that is not NULL."""
+    if target.kind in PRECISE:
+        exact = _exact_conversion(source, target)
+        return lambda to, value: rounded(exact(to, value), to)
+    return _exact_conversion(source, target)
+
+
+def _exact_conversion(source: SqlType, target: SqlType) -> Conversion:
+    """The same before a value is rounded to the digits of a second that its type keeps."""
+    if source == target and source.kind in PRECISE:
+        return lambda _, value: value
     if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
         inner = _conversion(element_of(source), element_of(target))
         return lambda to, value: [None if each is None else inner(element_of(to), each) for each in value]
@@ -289,7 +302,8 @@ def _pairs() -> Sequence[tuple[SqlType, SqlType]]:
         (source, target)
         for source in scalars
         for target in scalars
-        if _context(source, target) is not None and (source != target or source in (NUMERIC, VARCHAR, CHAR))
+        if _context(source, target) is not None
+        and (source != target or source in (NUMERIC, VARCHAR, CHAR) or source.kind in PRECISE)
     ]
     nested = [(array_of(source), array_of(target)) for source, target in chosen if MZ_TIMESTAMP not in (source, target)]
     texts = [(array_of(each), text) for each in scalars[:-1] for text in (TEXT, VARCHAR, CHAR)]

@@ -65,6 +65,7 @@ class Kind(Enum):
 class SqlType:
     """A type with its modifiers: `scale` of a numeric, `length` of a varchar or char, `element` of an array.
 
+    The `length` of a time, a timestamp or an interval is how many digits of its seconds it keeps; None is all six.
     A numeric whose declaration has no scale is `constrained=False`: it is kept at the default scale, and shown without
     trailing zeros.
     """
@@ -83,6 +84,9 @@ class SqlType:
         if self.kind is Kind.NUMERIC and self.constrained:
             return f"numeric({self.precision},{self.scale})"
         if self.length is not None:
+            first, blank, rest = self.kind.value.partition(" ")
+            if self.kind in (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+                return f"{first}({self.length}){blank}{rest}"
             return f"{self.kind.value}({self.length})"
         return str(self.kind.value)
 

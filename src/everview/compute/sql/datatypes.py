@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
+from everview.compute.functions.naming import short_name
+from everview.compute.functions.precision import PRECISE
 from everview.compute.ir import types as t
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql.errors import INVALID_PARAMETER, SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, did_you_mean
 from everview.compute.sql.parse import Tree, parse_query
 
 _D = exp.DataType.Type
+_DIGITS_MAX = 6  # of a second
+_BITS_FLOAT4, _BITS_MAX = 24, 53
 _SIMPLE = {
     _D.BOOLEAN: t.BOOLEAN,
     _D.SMALLINT: t.INT2,
@@ -68,9 +74,11 @@ def bind_type(tree: Tree) -> SqlType:
     kind = tree.this
     if kind == _D.ARRAY:
         return t.array_of(bind_type(tree.expressions[0]))
-    if kind in _SIMPLE:
-        return _SIMPLE[kind]
     parameters = [int(each.name) for each in tree.expressions]
+    if kind == _D.DOUBLE and parameters:
+        return _float(parameters[0])
+    if kind in _SIMPLE:
+        return _precise(_SIMPLE[kind], parameters)
     if kind == _D.DECIMAL:
         return _numeric(parameters)
     if kind == _D.VARCHAR:
@@ -94,11 +102,26 @@ def type_name(tree: exp.DataType) -> str:
     return f'"{name}"' if name == "char" else name
 
 
-def fraction_digits(tree: Tree) -> int | None:
-    """How many digits of a second a type's name asks for, as in `timestamp(3)`."""
-    if not isinstance(tree, exp.DataType) or _SIMPLE.get(tree.this) not in (t.TIMESTAMP, t.TIMESTAMPTZ):
-        return None
-    return int(tree.expressions[0].name) if tree.expressions else None
+def with_digits(sql_type: SqlType, digits: int) -> SqlType:
+    """The type with so many digits of a second; six are all there are, as without a number."""
+    return replace(sql_type, length=digits) if digits < _DIGITS_MAX else sql_type
+
+
+def _precise(sql_type: SqlType, parameters: list[int]) -> SqlType:
+    """The type with its modifier, as in `timestamp(3)`."""
+    if not parameters:
+        return sql_type
+    if sql_type.kind not in PRECISE or len(parameters) > 1:
+        raise SqlError(SYNTAX_ERROR, f'type modifier is not allowed for type "{short_name(sql_type)}"')
+    return with_digits(sql_type, parameters[0])
+
+
+def _float(bits: int) -> SqlType:
+    """`float(n)`: the smallest of the two types that has so many bits."""
+    if not 1 <= bits <= _BITS_MAX:
+        bound = "at least 1 bit" if bits < 1 else f"less than {_BITS_MAX + 1} bits"
+        raise SqlError(INVALID_PARAMETER, f"precision for type float must be {bound}")
+    return t.FLOAT4 if bits <= _BITS_FLOAT4 else t.FLOAT8
 
 
 def _numeric(parameters: list[int]) -> SqlType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from everview.compute.ir.types import (
 from everview.compute.sql import hir
 from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
-from everview.compute.sql.datatypes import bind_type, fraction_digits
+from everview.compute.sql.datatypes import bind_type
 from everview.compute.sql.errors import GROUPING_ERROR, SYNTAX_ERROR, WINDOWING_ERROR, SqlError, unsupported
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
@@ -99,23 +100,7 @@ def _cast(binder: Expressions, tree: exp.Cast) -> hir.HScalar:
     to = bind_type(tree.to)
     if isinstance(tree.this, exp.Array) and not tree.this.expressions and to.kind is Kind.ARRAY:
         return coerce(Literal("{}", UNKNOWN), to, "explicit", position_of(tree))
-    value = coerce(settled_unless_literal(binder.bind(tree.this)), to, "explicit", position_of(tree))
-    return _rounded(value, fraction_digits(tree.to))
-
-
-def _rounded(moment: hir.HScalar, digits: int | None) -> hir.HScalar:
-    """A timestamp with so many digits of its seconds, halves rounded away from the year 2000 as PostgreSQL does."""
-    if digits is None or digits >= 6 or moment.type.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-        return moment
-    step = 10 ** (6 - digits)
-    turn = coerce(Literal("2000-01-01 00:00:00+00", UNKNOWN), moment.type)
-
-    def binned(added_us: int) -> hir.HScalar:
-        later = call("+", [moment, Literal(Interval(0, 0, added_us), INTERVAL)])
-        return call("date_bin", [Literal(Interval(0, 0, step), INTERVAL), later, turn])
-
-    after = call(">=", [moment, turn])
-    return Case(((after, binned(step // 2)),), binned(step // 2 - 1), moment.type)
+    return coerce(settled_unless_literal(binder.bind(tree.this)), to, "explicit", position_of(tree))
 
 
 def settled_unless_literal(scalar: hir.HScalar) -> hir.HScalar:
@@ -353,7 +338,13 @@ def _subscript(binder: Expressions, tree: exp.Bracket) -> hir.HScalar:
 
 def _interval(binder: Expressions, tree: exp.Interval) -> hir.HScalar:
     unit = tree.args.get("unit")
+    if isinstance(tree.this, exp.Paren):
+        hint = f"write '…'::interval({tree.this.this.name})"
+        raise unsupported("interval(n) in front of a literal", position_of(tree), hint=hint)
     text = tree.this.name if tree.this is not None else ""
+    if isinstance(unit, exp.IntervalSpan) or (unit is not None and not _ONE_NUMBER.fullmatch(text.strip())):
+        hint = "say the units in the text: interval '1 day 2 hours'"
+        raise unsupported("an interval with fields", position_of(tree), hint=hint)
     return coerce(
         Literal(f"{text} {unit.name}" if unit is not None else text, UNKNOWN), INTERVAL, "explicit", position_of(tree)
     )
@@ -455,6 +446,7 @@ def _extreme(name: str, args: list[hir.HScalar], position: int | None) -> hir.HS
     return call(name, args, position)
 
 
+_ONE_NUMBER = re.compile(r"[+-]?[0-9]*\.?[0-9]*")
 _SPECIAL = {"coalesce": _coalesce, "nullif": _nullif, "greatest": _greatest, "least": _least}
 _COMPARISON = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 BINARY: dict[type, str] = {

@@ -23,6 +23,7 @@ Tree: TypeAlias = Any  # a node of sqlglot's, whose classes are many and loosely
 _KEYWORD_SYNTAX = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY")
 
 
+_INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
 _ARROWS = (TokenType.ARROW, TokenType.DARROW, TokenType.HASH_ARROW, TokenType.DHASH_ARROW)
 
 
@@ -117,6 +118,10 @@ class EverviewSql(Postgres):
             if isinstance(interval, exp.Interval) and any(map(str.isalpha, text)):
                 interval.set("this", exp.Literal.string(text))
                 interval.set("unit", None)
+                if self._curr is not None and self._curr.text.lower() in _INTERVAL_FIELDS:
+                    # No name for the column, as in PostgreSQL: the fields that the interval is to keep.
+                    interval.set("unit", exp.Var(this=self._curr.text))
+                    self._advance()
             return interval
 
         def _parse_column_reference(self) -> Any:
