@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from typing import Any
@@ -47,6 +48,20 @@ def test_every_value_comes_back(kind: Any) -> None:
     assert rows_of(table_of(message.updates, values.SCHEMA).select(values.SCHEMA.names)) == values.rows()
     assert len({row for row, _, _ in [*message.updates, *updates]}) == len(updates), "equal rows are one"
     assert codec.decode(codec.encode(message)) == message
+
+
+def test_others_read_our_avro() -> None:
+    """Nobody needs our code: what any library for Avro finds in a file is what was said."""
+    fastavro = pytest.importorskip("fastavro")
+    many = Updates([((n, f"text {n}"), n, -n) for n in range(1, 30_000)])
+    data = AvroCodec(SMALL).encode_file([*MESSAGES, many, MESSAGES[1]])
+    first, progress, end, theirs, again = fastavro.reader(io.BytesIO(data))
+    assert first[0] == {"data": {"n": 1, "text": "a"}, "time": 3, "diff": 1} and len(first) == 2
+    assert (
+        progress == again == {"lower": [0], "upper": [5], "counts": [{"time": 3, "count": 1}, {"time": 4, "count": 1}]}
+    )
+    assert end == {"lower": [5], "upper": [], "counts": []}
+    assert [(tuple(each["data"].values()), each["time"], each["diff"]) for each in theirs] == list(many.updates)
 
 
 @pytest.mark.parametrize("kind", [JsonCodec, AvroCodec])

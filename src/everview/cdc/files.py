@@ -8,9 +8,9 @@ name meets times roughly in order, and with an underscore or a point where they 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ from everview.cdc.schema import StreamSchema
 from everview.storage.blob.contract import Blob, BlobInfo
 from everview.storage.blob.open import open_blob
 from everview.storage.errors import BlobMissing
+
+T = TypeVar("T")
 
 MESSAGE_UPDATES = 1000
 FILE_UPDATES = 100_000
@@ -69,16 +71,24 @@ class Folder:
         """Where executors find a file."""
         return self._blob.uri(name)
 
-    def items(self, name: str, codec: Codec) -> Iterator[Item]:
-        """What is in a file; nothing if it is gone."""
+    def read(self, name: str, by: Callable[[pa.NativeFile], Iterator[T]]) -> Iterator[T]:
+        """What `by` finds in a file; nothing if it is gone."""
         try:
             file = self._blob.open(name)
         except BlobMissing:
             return
         with file:
+            yield from by(file)
+
+    def items(self, name: str, codec: Codec) -> Iterator[Item]:
+        """What is in a file; nothing if it is gone."""
+
+        def decode(file: pa.NativeFile) -> Iterator[Item]:
             if codec.suffix == ".avro" and not isinstance(file, pa.MemoryMappedFile):
                 file = pa.BufferReader(file.read_buffer())  # far away, reading by bytes would be a request for each
-            yield from codec.decode_file(file, name)
+            return codec.decode_file(file, name)
+
+        return self.read(name, decode)
 
     def schema(self) -> StreamSchema | None:
         """The schema that the files say they have: that of the first that says one."""

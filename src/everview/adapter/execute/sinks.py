@@ -223,7 +223,7 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collection: It
         item = _item(context, statement, collection)
         if item is None:
             return
-        _check_alone(coordinator, kind, arguments)
+        _check_alone(context, kind, arguments)
         item = replace(item, source=_stream_source(kind, arguments, options))
         change = coordinator.catalog.change(context.around.user)
         change.put_item(item, "create")
@@ -237,9 +237,9 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collection: It
         coordinator.sinks.add(item, coordinator.sinks.stream(item, collection))
 
 
-def _check_alone(coordinator: Coordinator, kind: str, arguments: Mapping[str, str]) -> None:
+def _check_alone(context: Context, kind: str, arguments: Mapping[str, str]) -> None:
     """A sink that has written nothing yet cannot be seen where it writes to, and a second one would start elsewhere."""
-    for item in coordinator.catalog.state.items.values():
+    for item in context.coordinator.catalog.state.items.values():
         if item.kind == "sink" and item.source["kind"] == kind and json.loads(item.source["arguments"]) == arguments:
             hint = "choose another place; WITH (JOIN) is for sinks of other environments"
             raise SqlError("55006", f'sink "{item.name}" writes to the same place already', hint=hint)

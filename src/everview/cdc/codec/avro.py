@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import secrets
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
@@ -12,7 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from everview.cdc.codec.container import Block, CutOff, read_blocks, read_header
+from everview.cdc.codec.container import (
+    MARKER_BYTES,
+    Block,
+    CutOff,
+    block_bytes,
+    header_bytes,
+    long_bytes,
+    read_blocks,
+    read_header,
+)
 from everview.cdc.codec.contract import Bad, Item, Partial
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import InvalidStatement, InvalidUse, Undecodable
@@ -41,14 +51,18 @@ class AvroCodec:
     def __init__(self, schema: StreamSchema) -> None:
         self.schema = schema
         self._described = message_schema(schema)
-        self._parsed = fastavro.parse_schema(json.loads(json.dumps(self._described)))
+        self._parsed = _parsed(self._described)
+        # To write a union fastavro looks through all of a value for what it is, which takes as long as to write it.
+        self._branches = [_parsed(branch) for branch in self._described]
         fields = self._described[0]["items"]["fields"][0]["type"]["fields"]
         self._names = [field["name"] for field in fields]
         self._columns = [AvroColumn(field) for field in schema.data]
 
     def encode(self, message: Message[Row]) -> bytes:
+        branch = 1 if isinstance(message, Progress) else 0
         out = io.BytesIO()
-        fastavro.schemaless_writer(out, self._parsed, self._plain(message))
+        out.write(long_bytes(branch))
+        fastavro.schemaless_writer(out, self._branches[branch], self._plain(message))
         return out.getvalue()
 
     def decode(self, data: bytes) -> Message[Row]:
@@ -62,10 +76,19 @@ class AvroCodec:
         return message
 
     def encode_file(self, messages: Iterable[Message[Row]]) -> bytes:
-        out = io.BytesIO()
-        plain = map(self._plain, messages)
-        fastavro.writer(out, self._parsed, plain, codec="deflate", sync_interval=_BLOCK_BYTES)
-        return out.getvalue()
+        marker = secrets.token_bytes(MARKER_BYTES)
+        pieces = [header_bytes(self._described, marker)]
+        records: list[bytes] = []
+        size = 0
+        for record in map(self.encode, messages):
+            records.append(record)
+            size += len(record)
+            if size >= _BLOCK_BYTES:
+                pieces.append(block_bytes(records, marker))
+                records, size = [], 0
+        if records:
+            pieces.append(block_bytes(records, marker))
+        return b"".join(pieces)
 
     def decode_file(self, file: pa.NativeFile, where: str) -> Iterator[Item]:
         try:
@@ -171,6 +194,10 @@ def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
             lambda value: {name: part.encode([v])[0] for (name, part), v in zip(parts, value, strict=True)},
         )
     return None, None
+
+
+def _parsed(described: Any) -> Any:
+    return fastavro.parse_schema(json.loads(json.dumps(described)))
 
 
 def _reordered(updates: Updates[Row], order: list[int]) -> Updates[Row]:

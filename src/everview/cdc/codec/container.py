@@ -18,8 +18,9 @@ import pyarrow as pa
 from everview.cdc.codec.contract import RECORD_BYTES_MAX, Bad, Partial
 
 MAGIC = b"Obj\x01"
-_MARKER_BYTES = 16
+MARKER_BYTES = 16
 _HEADER_BYTES_MAX = 4 << 20
+_LEVEL = 1  # which takes a tenth of the time of the usual one, for some percent of the size
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ def read_header(file: pa.NativeFile) -> Header:
         for _ in range(abs(number)):
             name = _bytes(data).decode()
             metadata[name] = _bytes(data)
-    marker = data.read(_MARKER_BYTES)
-    if len(marker) < _MARKER_BYTES:
+    marker = data.read(MARKER_BYTES)
+    if len(marker) < MARKER_BYTES:
         raise CutOff
     return Header(*_described(metadata), marker, data.tell())
 
@@ -102,8 +103,8 @@ def _block(file: pa.NativeFile, header: Header, position: int) -> tuple[Block, i
     records, size = _long(file), _long(file)
     if records < 0 or not 0 <= size <= RECORD_BYTES_MAX:
         raise ValueError("not the start of a block")
-    data, marker = file.read(size), file.read(_MARKER_BYTES)
-    if len(data) < size or len(marker) < _MARKER_BYTES:
+    data, marker = file.read(size), file.read(MARKER_BYTES)
+    if len(data) < size or len(marker) < MARKER_BYTES:
         raise CutOff
     if marker != header.marker:
         raise ValueError("a block does not end with the file's marker")
@@ -125,10 +126,39 @@ def _next_marker(file: pa.NativeFile, marker: bytes, position: int) -> int | Non
         window = kept + piece
         found = int(window.find(marker))
         if found >= 0:
-            return at - len(kept) + found + _MARKER_BYTES
+            return at - len(kept) + found + MARKER_BYTES
         at += len(piece)
-        kept = window[-(_MARKER_BYTES - 1) :]
+        kept = window[-(MARKER_BYTES - 1) :]
     return None
+
+
+def header_bytes(schema: Any, marker: bytes) -> bytes:
+    """The start of a file whose blocks are deflated."""
+    metadata = {"avro.schema": json.dumps(schema).encode(), "avro.codec": b"deflate"}
+    pairs = b"".join(_sized(name.encode()) + _sized(value) for name, value in metadata.items())
+    return b"".join([MAGIC, long_bytes(len(metadata)), pairs, long_bytes(0), marker])
+
+
+def block_bytes(records: list[bytes], marker: bytes) -> bytes:
+    """A block of encoded records."""
+    deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, -15)
+    data = deflate.compress(b"".join(records)) + deflate.flush()
+    return b"".join([long_bytes(len(records)), _sized(data), marker])
+
+
+def long_bytes(number: int) -> bytes:
+    """A number in Avro's variable length."""
+    rest = number << 1 if number >= 0 else (-number << 1) - 1
+    result = bytearray()
+    while rest > 0x7F:
+        result.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    result.append(rest)
+    return bytes(result)
+
+
+def _sized(data: bytes) -> bytes:
+    return long_bytes(len(data)) + data
 
 
 def _long(file: Any) -> int:

@@ -24,6 +24,7 @@ from everview.cdc.times import from_wire, frontier_from_wire, to_wire
 from everview.timely.lattice import TIME_MAX, Time
 
 _READ_BYTES = 1 << 20
+_BLOCK_BYTES = 4 << 20
 _DIFF_MAX = 2**63
 
 
@@ -37,9 +38,20 @@ class JsonCodec:
         self.schema = schema
         self._columns = [JsonColumn(field) for field in schema.data]
         self._names = schema.data.names
+        data = ",".join(_dump(name).decode().replace("%", "%%") + ":%s" for name in self._names)
+        self._update = f'{{"data":{{{data}}},"time":%s,"diff":%s}}'
 
     def encode(self, message: Message[Row]) -> bytes:
-        return _dump(self._plain(message))
+        if isinstance(message, Progress):
+            return _dump(self._plain(message))
+        columns = zip(*(update[0] for update in message.updates), strict=True)
+        texts = [each.texts(values) for each, values in zip(self._columns, columns, strict=False)]
+        times = [update[1] for update in message.updates]
+        wires = times if self.schema.shape == 0 else [_dump(to_wire(time)).decode() for time in times]
+        diffs = [update[2] for update in message.updates]
+        # Text made of text: a dictionary for each update, to be turned into text, would take several times as long.
+        updates = map(self._update.__mod__, zip(*texts, wires, diffs, strict=True))
+        return f'{{"updates":[{",".join(updates)}]}}'.encode()
 
     def decode(self, data: bytes) -> Message[Row]:
         try:
@@ -68,21 +80,10 @@ class JsonCodec:
             else:
                 yield message
 
-    def _plain(self, message: Message[Row]) -> dict[str, Any]:
-        if isinstance(message, Progress):
-            counts = [[to_wire(time), number] for time, number in message.counts]
-            counted = [{"time": time, "count": number} for time, number in counts]
-            bounds = {name: [to_wire(t) for t in getattr(message, name)] for name in ("lower", "upper")}
-            return {"progress": {**bounds, "counts": counted}}
-        columns = list(zip(*(update[0] for update in message.updates), strict=True))
-        plain = zip(*(each.encode(values) for each, values in zip(self._columns, columns, strict=False)), strict=True)
-        names = self._names
-        return {
-            "updates": [
-                {"data": dict(zip(names, row, strict=True)), "time": to_wire(time), "diff": diff}
-                for row, (_, time, diff) in zip(plain, message.updates, strict=True)
-            ]
-        }
+    def _plain(self, progress: Progress) -> dict[str, Any]:
+        counts = [{"time": to_wire(time), "count": number} for time, number in progress.counts]
+        bounds = {name: [to_wire(t) for t in getattr(progress, name)] for name in ("lower", "upper")}
+        return {"progress": {**bounds, "counts": counts}}
 
     def _message(self, value: Any) -> Message[Row] | StreamSchema:
         match value:
@@ -150,6 +151,26 @@ def lines(file: pa.NativeFile) -> Iterator[tuple[int, bytes, bool]]:
             pieces.append(rest)
     if size:
         yield position, b"".join(pieces), size > RECORD_BYTES_MAX
+
+
+def blocks(file: pa.NativeFile) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file, many at a time, with the position of the first; the last may have no end.
+
+    Of a line that is longer than any message the start is given, with an end.
+    """
+    position = size = 0
+    pieces: list[bytes] = []  # of lines whose end has not come yet
+    while piece := file.read(_BLOCK_BYTES):
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield position, b"".join([*pieces, b"\n" if size > RECORD_BYTES_MAX else b"", piece[:end]])
+            position += size + end
+            pieces, size, piece = [], 0, piece[end:]
+        if piece and size <= RECORD_BYTES_MAX:
+            pieces.append(piece)
+        size += len(piece)
+    if size:
+        yield position, b"".join([*pieces, b"\n" if size > RECORD_BYTES_MAX else b""])
 
 
 def header_of(file: pa.NativeFile) -> StreamSchema | None:

@@ -8,10 +8,12 @@ an object. Columns are converted and checked as a whole, which Python does many 
 from __future__ import annotations
 
 import base64
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from json.encoder import encode_basestring
 from types import NoneType
 from typing import Any
 
@@ -37,6 +39,18 @@ class JsonColumn:
         convert = self._out
         return values if convert is None else [None if v is None else convert(v) for v in values]
 
+    def texts(self, values: Sequence[Any]) -> Iterable[str]:
+        """The values as they stand in JSON."""
+        if None in values:
+            return map(_dump, self.encode(values))
+        if self._types == {int}:
+            return map(str, values)
+        if self._types == {str} and self._out is None:
+            return map(encode_basestring, values)
+        if pa.types.is_floating(self._dtype) and all(map(math.isfinite, values)):
+            return map(repr, values)
+        return map(_dump, self.encode(values))
+
     def decode(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values that JSON has as these; raises ValueError."""
         kinds = set(map(type, values))
@@ -52,6 +66,8 @@ class JsonColumn:
             present = [v for v in values if v is not None] if None in values else values
             if present and not (low <= min(present) and max(present) <= high):
                 raise ValueError(f"column {self.name} is {self._dtype}, and a value does not fit")
+        if pa.types.is_string(self._dtype) and not _is_text(values):
+            raise ValueError(f"column {self.name} is {self._dtype}, and a value has half of a character")
         convert = self._in
         if convert is None:
             return values
@@ -59,6 +75,19 @@ class JsonColumn:
             return [None if v is None else convert(v) for v in values]
         except (ValueError, ArithmeticError, TypeError) as error:
             raise ValueError(f"column {self.name} is {self._dtype}, and a value is not: {error}") from error
+
+
+def _is_text(values: Sequence[str | None]) -> bool:
+    """Whether all of it has a form in UTF-8: JSON can name half of a surrogate pair, and Python takes it for text."""
+    try:
+        "".join(filter(None, values)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _bounds(dtype: pa.DataType) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Reading any pile of files at once: executors parse and deduplicate, the driver finds out which times are closed.
+"""Reading any pile of files at once: executors decode and deduplicate, the driver finds out which times are closed.
 
 Updates are exchanged by the hash of (data, time) and deduplicated there, once; what results is kept for as long as the
 pile is. Counts per time go to the driver, as do progress statements and what cannot be decoded, and a tracker, the same
@@ -8,23 +8,21 @@ open in them are read again with the next one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from everview.cdc.codec.contract import Bad, Partial
 from everview.cdc.codec.json import JsonCodec
 from everview.cdc.contract import Frontier, Progress, Stall
-from everview.cdc.errors import Contradiction, InvalidUse, Undecodable
+from everview.cdc.errors import Contradiction, InvalidUse
 from everview.cdc.files import Folder
-from everview.cdc.schema import StreamSchema, message_schema
-from everview.cdc.spark.avro import AvroFiles
-from everview.cdc.spark.failures import register, spark_failures
-from everview.cdc.spark.other import BAD, MARKS, PARTIAL, STATEMENT, marks_of
-from everview.cdc.spark.types import beyond, is_time, name_of, spark_type, time_type
+from everview.cdc.schema import StreamSchema
+from everview.cdc.spark.failures import spark_failures
+from everview.cdc.spark.other import STATEMENT, marks_of, undecodable
+from everview.cdc.spark.pieces import decoded
+from everview.cdc.spark.types import beyond, name_of
 from everview.cdc.times import from_wire
 from everview.cdc.tracker import Tracker
-from everview.compute.functions.spark_sql import quoted
 from everview.timely.lattice import Time
 
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ class Pile:
     def __init__(self, deduplicated: DataFrame, schema: StreamSchema, start: Frontier) -> None:
         self._deduplicated = deduplicated
         self._schema = schema
+        self._codec = JsonCodec(schema)
         self._tracker = Tracker(start)
         self.bad: list[Bad | Partial] = []
         self.closed_updates = 0
@@ -116,21 +115,13 @@ class Pile:
                 self._open_marks |= marks
 
     def _other(self, text: str, marks: int) -> None:
-        """A line that holds no updates: a progress statement, or something that cannot be decoded."""
-        kind, raw = text[0], text[1:]
-        if kind == PARTIAL:
-            self.bad.append(Partial(-1, raw.encode()))
-        elif kind == BAD:
-            self.bad.append(Bad(-1, raw.encode(), "not a message of this stream"))
-        else:
-            try:
-                message = JsonCodec(self._schema).decode(raw.encode())
-            except Undecodable as error:
-                self.bad.append(Bad(-1, raw.encode(), error.detail or error.message))
-            else:
-                if isinstance(message, Progress):
-                    self._statements.append((message, marks))
-                    return
+        """What is no update: a progress statement, or something that cannot be decoded."""
+        if text.startswith(STATEMENT):
+            message = self._codec.decode(text[1:].encode())
+            assert isinstance(message, Progress)
+            self._statements.append((message, marks))
+            return
+        self.bad.append(undecodable(text))
         self._open_marks |= marks
 
 
@@ -146,14 +137,9 @@ class SparkReader:
     def read(self, names: Sequence[str], start: Frontier) -> Pile:
         """What these files of the folder say about the times from `start` on."""
         with spark_failures("reading a stream"):
-            parsers = {".jsonl": self._json, ".avro": self._avro}
-            by_suffix = {suffix: [name for name in names if name.endswith(suffix)] for suffix in parsers}
-            frames = [parsers[suffix](named) for suffix, named in by_suffix.items() if named]
-            if not frames:
+            if not names:
                 raise InvalidUse("no files to read", hint="name files that end in .jsonl or .avro")
-            rows = frames[0]
-            for frame in frames[1:]:
-                rows = rows.unionAll(frame)
+            rows = decoded(self._session, self._folder, names, self._schema)
             rows = rows.where(f"other IS NOT NULL OR {beyond('time', start)}")
             keys = [*(f"c{place}" for place in range(len(self._schema.data))), "time", "other"]
             # Exchanged here and not by the aggregation, for Spark does not adapt the number of tasks of what is kept.
@@ -166,80 +152,6 @@ class SparkReader:
         wanted = set(names)
         size = sum(info.size_bytes for info in self._folder.files() if info.key in wanted)
         return max(2, -(-size // PARTITION_BYTES))
-
-    @property
-    def _columns(self) -> list[str]:
-        return [f"c{place} {spark_type(field.type)}" for place, field in enumerate(self._schema.data)]
-
-    def _json(self, names: list[str]) -> DataFrame:
-        """Rows of the updates in JSON files; other lines have their text in `other`."""
-        time = time_type(self._schema.shape)
-        data = ", ".join(f"{name_of(field.name)}: {spark_type(field.type)}" for field in self._schema.data)
-        declared = (
-            f"schema string, updates array<struct<data: struct<{data}>, time: {time}, diff: bigint>>, "
-            "progress string, _broken string"
-        )
-        lines = self._session.read.text([self._folder.uri(name) for name in names]).selectExpr(
-            "value",
-            f"from_json(value, {quoted(declared)}, "
-            "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_broken')) AS m",
-            f"shiftleft(1L, cast(pmod(xxhash64(_metadata.file_name), {MARKS}L) as int)) AS marks",
-        )
-        sound = f"coalesce(({self._surely_sound()}) OR forall(m.updates, u -> {self._sound()}), false)"
-        judged = lines.where("trim(value) <> ''").selectExpr(
-            "value",
-            "m",
-            "marks",
-            f"m._broken IS NULL AND m.progress IS NULL AND m.updates IS NOT NULL AND {sound} AS sound",
-        )
-        # A line that holds no sound updates becomes one row with nothing but the text.
-        rows = judged.selectExpr(
-            "marks",
-            "CASE WHEN sound THEN NULL"
-            f" WHEN m._broken IS NOT NULL THEN concat('{BAD}', value)"
-            f" WHEN m.progress IS NOT NULL AND m.updates IS NULL THEN concat('{STATEMENT}', value)"
-            " WHEN m.schema IS NOT NULL AND m.updates IS NULL THEN NULL"
-            f" ELSE concat('{BAD}', value) END AS other",
-            "inline_outer(CASE WHEN sound THEN m.updates END)",
-        )
-        columns = [f"data.{name_of(field.name)} AS c{place}" for place, field in enumerate(self._schema.data)]
-        return rows.where("other IS NOT NULL OR time IS NOT NULL").selectExpr(
-            *columns, "time", "diff", "other", "marks"
-        )
-
-    def _sound(self) -> str:
-        """The condition that an update is one."""
-        required = [f"u.data.{name_of(field.name)} IS NOT NULL" for field in self._schema.data if not field.nullable]
-        parts = ["u.data IS NOT NULL", "coalesce(u.diff <> 0, false)", is_time("u.time", self._schema.shape), *required]
-        return " AND ".join(parts)
-
-    def _surely_sound(self) -> str:
-        """A condition that holds only where all updates of a line are sound, and holds of nearly all that are.
-
-        Looking at each update costs more than parsing it. `array_contains` is false only where nothing is NULL.
-        """
-        if self._schema.shape != 0 or not all(field.nullable for field in self._schema.data):
-            return "false"
-        nothing = ", ".join(f"{quoted(f.name)}, cast(null as {spark_type(f.type)})" for f in self._schema.data)
-        return (
-            "NOT array_contains(m.updates.diff, 0L) AND NOT array_contains(m.updates.time, -1L)"
-            " AND array_min(m.updates.time) >= 0"
-            f" AND NOT array_contains(m.updates.data, named_struct({nothing}))"
-        )
-
-    def _avro(self, names: list[str]) -> DataFrame:
-        """The same rows out of Avro files, which Spark by itself does not read."""
-        declared = [
-            *self._columns,
-            f"time {time_type(self._schema.shape)}",
-            "diff bigint",
-            "other string",
-            "marks bigint",
-        ]
-        register(self._session, AvroFiles)
-        stream = json.dumps(message_schema(self._schema))
-        reader = self._session.read.format(AvroFiles.name()).schema(", ".join(declared))
-        return reader.options(url=self._folder.url, names=json.dumps(names), stream=stream).load()
 
 
 def _expressions(*texts: str) -> list[Column]:

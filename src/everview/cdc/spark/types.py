@@ -50,14 +50,6 @@ def time_type(shape: Time) -> str:
     return "bigint" if isinstance(shape, int) else "array<bigint>"
 
 
-def is_time(value: str, shape: Time) -> str:
-    """The condition that a value read as a time is one."""
-    if isinstance(shape, int):
-        return f"coalesce({value} >= 0, false)"
-    size = len(flatten(shape))
-    return f"coalesce(size({value}) = {size} AND forall({value}, n -> n >= 0), false)"
-
-
 def beyond(value: str, frontier: Frontier) -> str:
     """The condition that a time is beyond the frontier."""
     parts = []

@@ -6,7 +6,7 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from everview.cdc.files import Folder
+from everview.cdc.files import FILE_UPDATES, Folder
 from everview.cdc.schema import StreamSchema, message_schema
 from everview.cdc.spark.failures import register, spark_failures
 from everview.cdc.spark.files import UpdateFiles
@@ -16,6 +16,8 @@ from everview.timely.consolidate import DIFF, HASH, TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+TASKS_MAX = 1000
 
 
 class SparkWriter:
@@ -29,17 +31,23 @@ class SparkWriter:
         """Write the updates of a selection, times before `advance_to` as that time; gives how many are at each time."""
         with spark_failures("writing a stream"):
             counts = self._write(selection, advance_to)
-        return dict(json.loads(self._folder.take(counts)))
+        return {} if counts is None else dict(json.loads(self._folder.take(counts)))
 
-    def _write(self, selection: Selection, advance_to: int | None) -> str:
-        """Let executors write the files; gives the name of the file with the counts."""
+    def _write(self, selection: Selection, advance_to: int | None) -> str | None:
+        """Let executors write the files; gives the name of the file with the counts, if there is anything to count."""
         names = [name_of(name) for name in self._schema.data.names]
         updates = self._updates(selection)
         low, high = selection.time_range
         time = TIME if advance_to is None else f"greatest({TIME}, {advance_to}L)"
         updates = updates.where(f"{TIME} >= {low}L AND {TIME} < {high}L").selectExpr(f"{time} AS {TIME}", DIFF, *names)
+        # A file for each task: left to itself, Spark makes tasks by bytes, too few of them for what encoding takes.
+        # Counting reads one column, and of a selection only the most that it may have is known.
+        tasks = min(TASKS_MAX, -(-updates.count() // FILE_UPDATES))
+        if not tasks:
+            return None
         consolidated = (
-            updates.groupBy(TIME, *names)
+            updates.repartition(tasks, TIME, *names)
+            .groupBy(TIME, *names)
             .agg({DIFF: "sum"})
             .withColumnRenamed(f"sum({DIFF})", DIFF)
             .where(f"{DIFF} <> 0")
