@@ -16,7 +16,6 @@ from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Rows
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.engine.spark import prepared
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.ir.relation import types
 from everview.compute.ir.types import SqlType
@@ -106,7 +105,6 @@ def test_exact_at_every_time(tmp_path: Path, name: str, rng: random.Random) -> N
 def test_exact_at_every_time_on_spark(
     tmp_path: Path, name: str, rng: random.Random, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "PREPARED_AT", 1)
     maintain_and_check(tmp_path, name, rng, SparkEngine(spark))
 
 

@@ -32,7 +32,6 @@ STEPS = [
 def test_each_run_reads_its_own_rows(
     compiled: bool, spark: SparkSession, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "PREPARED_AT", 2)
     monkeypatch.setattr(prepared, "BYTES_SENT_MAX", 2_000)  # so that some go by way of a file
     monkeypatch.setattr(prepared, "BYTES_KEPT_MAX", 1_000)
     if compiled:
@@ -54,7 +53,6 @@ def test_each_run_reads_its_own_rows(
 
 @pytest.mark.spark
 def test_rows_that_are_too_large_go_another_way(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "PREPARED_AT", 1)
     monkeypatch.setattr(prepared, "BYTES_MAX", 1 << 20)
     engine = SparkEngine(profiles(spark).small)
     for size in (10, 1 << 20, 20):

@@ -13,6 +13,7 @@ from typing import Any
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.input import from_text
 from everview.compute.functions.naming import base, short_name
+from everview.compute.functions.precision import PRECISE
 from everview.compute.functions.registry import FUNCTIONS
 from everview.compute.functions.resolve import result_type
 from everview.compute.ir.types import JSONB, TEXT, Kind, SqlType, array_of, numeric
@@ -374,7 +375,10 @@ def cases(function: Function) -> Iterator[Case]:
             except Failure:
                 continue
             used = types[: len(texts)]
-            yield Case(function, used, texts, values, _result(function, used))
+            result = _result(function, used)
+            yield Case(function, used, texts, values, result)
+            if function.name == "cast" and result.kind in PRECISE:
+                yield Case(function, used, texts, values, SqlType(result.kind, length=2))
 
 
 def _variants(function: Function) -> Iterator[tuple[SqlType, ...]]:

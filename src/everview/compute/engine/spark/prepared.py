@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 STATEMENTS_MAX = 256
-PREPARED_AT = 3  # the time that a statement is run
 INTERPRETED_ROWS_MAX = 20_000  # of the inputs of a statement that is not worth compiling
 BYTES_MAX = 32 << 20  # of the inputs of one run: they are part of a task, which has to fit into a message
 BYTES_KEPT_MAX = 64 << 10  # of an input, between runs
@@ -66,7 +65,6 @@ class PreparedStatements:
             compiled: _session(session, {**(COMPILED if compiled else SMALL), **_AS_RDD}) for compiled in (False, True)
         }
         self._known: OrderedDict[tuple[object, ...], _Prepared | None] = OrderedDict()
-        self._asked: OrderedDict[tuple[object, ...], int] = OrderedDict()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
@@ -80,8 +78,6 @@ class PreparedStatements:
             prepared = self._known.get(key)
             if known:
                 self._known.move_to_end(key)
-            elif not self._is_worth_it(key):
-                return None
         if not known:
             prepared = self._prepare(statement, inputs, compiled)
             self._remember(key, prepared)
@@ -91,13 +87,6 @@ class PreparedStatements:
         """How many are kept."""
         with self._lock:
             return sum(prepared is not None for prepared in self._known.values())
-
-    def _is_worth_it(self, key: tuple[object, ...]) -> bool:
-        """Whether a statement has been asked for often enough: to prepare one costs more than to run it."""
-        self._asked[key] = self._asked.pop(key, 0) + 1
-        while len(self._asked) > STATEMENTS_MAX:
-            self._asked.popitem(last=False)
-        return self._asked[key] >= PREPARED_AT
 
     def _remember(self, key: tuple[object, ...], prepared: _Prepared | None) -> None:
         with self._lock:
@@ -126,19 +115,18 @@ class _Prepared:
     """One statement, its inputs, and the DataFrame that has its plan."""
 
     def __init__(self, session: SparkSession, number: int, statement: str, inputs: Sequence[Input]) -> None:
-        self._session = session
         self._lock = threading.Lock()
         self._inputs: list[_Input] = []
         for place, (_, wanted, schema) in enumerate(inputs):
             view = f"everview_prepared_{number}_{place}"
             self._inputs.append(_Input(session, view, wanted, schema))
             statement = statement.replace(placeholder(place), view)
-        self._statement = statement
         self._frame: DataFrame = run_sql(session, statement)
 
     def keeps_something(self) -> bool:
         """Whether the plan has a part that would answer from what an earlier run left."""
-        plan = self._session.sql(f"EXPLAIN {self._statement}").collect()[0][0]
+        frame: Any = self._frame
+        plan = frame._jdf.queryExecution().executedPlan().toString()
         return any(word in plan for word in _KEEPS)
 
     def run(self, inputs: Sequence[Input]) -> pa.Table | None:
