@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FILE_ROWS_MAX = 1 << 22  # of a file, however little room its rows take: copies of its columns are made in one piece
 BROADCAST_HASHES_MAX = 1 << 20
 PART_ROWS, PARTS_MAX = 1 << 19, 1 << 12
+SAMPLE_ROWS = 20_000
+_MOSTLY = 0.95
 
 WRITE_OPTIONS = {
     "compression": "zstd",
@@ -83,11 +85,14 @@ def read_contents(session: SparkSession, selection: Selection, columns: Sequence
     return read_updates(session, selection, columns).drop(TIME)
 
 
-def write_updates(session: SparkSession, query: DataFrame | str, landing: Landing, rows_about: int = 0) -> Staged:
+def write_updates(
+    session: SparkSession, query: DataFrame | str, landing: Landing, rows_about: int = 0, *, distinct: bool = False
+) -> Staged:
     """Run the query, whose columns are `_time`, those of the landing's collection and `_diff`, and stage its result.
 
-    Its rows need not be consolidated. How many there are about, at the most, says how many files are made. Whatever
-    fails, the landing is empty afterwards and nothing has happened.
+    Its rows need not be consolidated. How many there are about, at the most, says how many files are made. If hardly
+    two of them are equal, as `distinct` says, they are left as they are: compaction finds those few. Whatever fails,
+    the landing is empty afterwards and nothing has happened.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -97,7 +102,8 @@ def write_updates(session: SparkSession, query: DataFrame | str, landing: Landin
             frame = _typed(session.sql(query) if isinstance(query, str) else query, landing)
             written = Observation()
             parts = min(PARTS_MAX, 1 + rows_about // PART_ROWS)
-            counted = _arranged(frame, landing.spec, parts).observe(written, f.count(f.lit(1)).alias("rows"))
+            arranged = _arranged(frame, landing.spec, parts, distinct=distinct)
+            counted = arranged.observe(written, f.count(f.lit(1)).alias("rows"))
             counted.write.options(**WRITE_OPTIONS).parquet(landing.uri)
             rows = int(written.get["rows"])
         return landing.staged(rows)
@@ -107,7 +113,7 @@ def write_updates(session: SparkSession, query: DataFrame | str, landing: Landin
         raise
 
 
-def _arranged(frame: DataFrame, spec: Spec, parts: int) -> DataFrame:
+def _arranged(frame: DataFrame, spec: Spec, parts: int, *, distinct: bool) -> DataFrame:
     """The updates with their hashes, consolidated, in parts that follow one another, each in the order of a part.
 
     One shuffle serves all of this. It divides by ranges of the hash, which are known beforehand because hashes are
@@ -128,11 +134,27 @@ def _arranged(frame: DataFrame, spec: Spec, parts: int) -> DataFrame:
         dividing = HASH if spec.key else row
     place = _unused("_place", spec)
     divided = hashed.withColumn(place, _place(dividing, parts)).repartitionById(parts, place)
+    if distinct:  # to look for equal ones takes longer than to sort and write them all
+        kept = divided.where(f"{DIFF} <> 0")
+        return kept.sortWithinPartitions(*order).select(HASH, TIME, DIFF, *data)
     # A sum of what is there is not NULL, which Spark cannot know and would write down.
     total = f.coalesce(f.sum(DIFF), f.lit(0).cast("bigint")).alias(DIFF)
     # Grouped by the place too, though the hash says it: so Spark sees that the groups are together already.
     summed = divided.groupBy(place, *order, *data).agg(total).where(f"{DIFF} <> 0")
     return summed.sortWithinPartitions(*order).select(HASH, TIME, DIFF, *data)
+
+
+def mostly_distinct(updates: DataFrame) -> bool:
+    """Whether hardly two updates have the same data, judging by a few of them.
+
+    Parts are in the order of a hash, so the first rows that come are as good as any.
+    """
+    from pyspark.sql import functions as f
+
+    data = [name for name in updates.columns if name not in (TIME, DIFF)]
+    few = updates.limit(SAMPLE_ROWS).select(_hash(data).alias(HASH))
+    rows, different = few.agg(f.count(f.lit(1)), f.count_distinct(HASH)).collect()[0]
+    return bool(different >= _MOSTLY * rows)
 
 
 def _place(hash: str, parts: int) -> Column:

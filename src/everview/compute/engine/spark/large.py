@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from everview.compute.engine.contract import EvaluationFailed, RunFailed, Steps, Stored
-from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
+from everview.compute.engine.spark.bulk import mostly_distinct, read_contents, read_updates, write_updates
 from everview.compute.engine.spark.engine import rendering, with_types
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_steps
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _HEAVY = (ir.Join, ir.Reduce, ir.TopK, ir.Window, ir.Threshold, ir.Accumulate)
 _numbers = itertools.count()
 SMALL_ROWS_MAX = 50_000
+SAMPLED_ROWS_MIN = 500_000
 WRITES_AT_ONCE = 2
 
 
@@ -118,7 +119,9 @@ class _Run:
         and then its size is known, and a few rows are not worth a job.
         """
         if name not in self._heavy:
-            return write_updates(self._session, self.updates(name), landing, self._rows_about(name))
+            updates, rows = self.updates(name), self._rows_about(name)
+            distinct = rows > SAMPLED_ROWS_MIN and mostly_distinct(updates)
+            return write_updates(self._session, updates, landing, rows, distinct=distinct)
         kept = self.updates(name).persist()
         try:
             if (rows := kept.count()) > SMALL_ROWS_MAX:
