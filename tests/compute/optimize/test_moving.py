@@ -18,7 +18,7 @@ from everview.compute.ir.relation import (
     Union,
     Window,
 )
-from everview.compute.ir.scalar import And
+from everview.compute.ir.scalar import And, Or
 from everview.compute.ir.show import show
 from everview.compute.ir.types import INT8
 from everview.compute.optimize.demand import demand
@@ -67,6 +67,34 @@ PAIRS = [
         push_filters,
         Filter(Map(T, (DIVISION,)), (C1, A1)),
         "Filter gt(#2, 1)\n  Map #2 = div(#0, #1)\n    Filter gt(#0, 1)\n      Get t",
+    ),
+    Pair(
+        "what alternatives have in common",
+        push_filters,
+        Filter(T, (Or((And((A1, B1)), And((eq(0, 1), A1)))),)),
+        "Filter gt(#0, 1) and (gt(#1, 1) or eq(#0, #1))\n  Get t",
+    ),
+    Pair(
+        "an alternative that says no more",
+        push_filters,
+        Filter(T, (Or((And((A1, B1)), A1)),)),
+        "Filter gt(#0, 1)\n  Get t",
+    ),
+    Pair(
+        "nothing that may fail, though in common",
+        push_filters,
+        Filter(T, (Or((And((A1, DIVIDES)), And((B1, DIVIDES)))),)),
+        "Filter ((gt(#0, 1) and gt(div(#0, #1), 1)) or (gt(#1, 1) and gt(div(#0, #1), 1)))\n  Get t",
+    ),
+    Pair(
+        "what follows for one input of a join",
+        push_filters,
+        Filter(Join((T, U)), (Or((And((A1, C1)), And((eq(0, 1), C1, DIVIDES)), And((B1, eq(2, 3))))),)),
+        "Filter ((gt(#0, 1) and gt(#2, 1)) or (eq(#0, #1) and gt(#2, 1) and gt(div(#0, #1), 1)) or "
+        "(gt(#1, 1) and eq(#2, #3)))\n"
+        "  Join\n"
+        "    Filter (gt(#0, 1) or eq(#0, #1) or gt(#1, 1))\n      Get t\n"
+        "    Filter (gt(#0, 1) or eq(#0, #1))\n      Get u",
     ),
     Pair(
         "a guard goes along",

@@ -5,10 +5,14 @@ before: through a projection, a union and a map that cannot fail, and only toget
 they may guard it. Never through a join or a table function, where a row may meet nothing; nor through a negation, whose
 errors keep their sign. A conjunction counts as its conjuncts, one after the other, as in PostgreSQL's WHERE. Rows that
 go earlier than they did no longer fail on the way, so a plan may have fewer errors than it had, and never more.
+
+What all alternatives of a disjunction have in common is a conjunct by itself, and may turn out to be the key of a join.
+What each alternative says of one input of a join follows for that input from the whole, which stays where it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from everview.compute.engine.local.library import can_fail
@@ -31,7 +35,7 @@ from everview.compute.ir.relation import (
     inputs_of,
     with_inputs,
 )
-from everview.compute.ir.scalar import And, Column, Scalar, columns_of, remap, shift, substitute
+from everview.compute.ir.scalar import And, Column, Or, Scalar, columns_of, remap, shift, substitute
 from everview.compute.optimize.failing import any_can_fail
 from everview.compute.optimize.sides import owner_of, sides_of
 
@@ -49,8 +53,33 @@ def conjuncts(predicates: Predicates) -> Predicates:
     """The predicates with conjunctions taken apart."""
     flat: list[Scalar] = []
     for each in predicates:
-        flat += conjuncts(each.args) if isinstance(each, And) else (each,)
+        if isinstance(each, And):
+            flat += conjuncts(each.args)
+        else:
+            flat += _factored(each) if isinstance(each, Or) else (each,)
     return tuple(each for index, each in enumerate(flat) if each not in flat[:index])
+
+
+def _factored(disjunction: Or) -> Predicates:
+    """What all alternatives have in common, and the rest of them."""
+    branches = [conjuncts((each,)) for each in disjunction.args]
+    common = [each for each in branches[0] if not can_fail(each) and all(each in branch for branch in branches)]
+    if not common:
+        return (disjunction,)
+    rests = [tuple(each for each in branch if each not in common) for branch in branches]
+    return (*common, _any(rests)) if all(rests) else tuple(common)
+
+
+def _any(branches: Sequence[Predicates]) -> Scalar:
+    alternatives = tuple(each[0] if len(each) == 1 else And(each) for each in branches)
+    return alternatives[0] if len(alternatives) == 1 else Or(alternatives)
+
+
+def _implied(disjunction: Or, side: range) -> Scalar | None:
+    """What follows for one input of a join, if each alternative says something of it that cannot fail."""
+    columns = set(side)
+    branches = [tuple(part for part in conjuncts((each,)) if _may_sink(part, columns)) for each in disjunction.args]
+    return _any(list(dict.fromkeys(branches))) if all(branches) else None
 
 
 def _filtered(relation: Relation, predicates: Predicates) -> Relation:
@@ -127,6 +156,10 @@ def _push_through_join(join: Join, predicates: Predicates) -> Relation:
             kept.append(predicate)
         else:
             down[owner].append(shift(predicate, -sides[owner].start))
+        if owner is None and isinstance(predicate, Or):
+            for mine, side in zip(down, sides, strict=True):
+                if (implied := _implied(predicate, side)) is not None:
+                    mine.append(shift(implied, -side.start))
     inputs = tuple(_push(each, tuple(mine)) for each, mine in zip(join.inputs, down, strict=True))
     return _filtered(replace(join, inputs=inputs), tuple(kept))
 
