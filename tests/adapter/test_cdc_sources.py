@@ -282,6 +282,10 @@ REFUSED = [
     ("(id text, name text) FROM CDC FILES '{full}'", "! 42804 the stream has column id as int32, and should as string"),
     ("(id int, id int) FROM CDC FILES '{full}'", '! 42701 column "id" specified more than once'),
     ("(id int DEFAULT 1) FROM CDC FILES '{new}'", "! 42P16 columns of a source have no defaults"),
+    (
+        "(at timestamp(3)) FROM CDC FILES '{new}'",
+        '! 42P16 column "at" of a source cannot be timestamp(3) without time zone',
+    ),
     ("(id int) FROM CDC FILES '{new}' WITH (SIZE 1)", "! 22023 unknown option SIZE"),
     ("(id int) FROM CDC FILES '{new}' WITH (POLL_MS 0)", '! 22023 invalid value for POLL_MS: "0"'),
     ("(id int) FROM CDC KAFKA (TOPIC 't')", "! 22023 CDC KAFKA needs BROKERS"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from everview.adapter.settings import SETTINGS
 from everview.adapter.system.relations import BY_ID
-from everview.compute.functions import registry
+from everview.compute.functions import ordered_sets, registry
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
 # What plans use and nobody writes.
@@ -32,9 +32,11 @@ _OWN_WORDS = re.compile(r"[a-z_0-9]+|[^a-z\s]+|(is|not)( [a-z]+)*")
 def functions() -> str:
     """Names of functions and operators, by family."""
     families = {
-        family.__name__.rpartition(".")[2]: {each.name for each in family.FUNCTIONS} for family in registry._FAMILIES
+        family.__name__.rpartition(".")[2].replace("_", " "): {each.name for each in family.FUNCTIONS}
+        for family in registry._FAMILIES
     }
     families["aggregates"] = {each.name for each in registry.AGGREGATES.values()}
+    families["aggregates with WITHIN GROUP"] = set(ordered_sets.NAMES)
     families["window functions"] = {each.name for each in registry.WINDOWS.values()}
     families["table functions"] = {each.name for each in registry.TABLES.values()}
     lines = ["| family | names |", "|---|---|"]

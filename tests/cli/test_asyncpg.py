@@ -76,11 +76,29 @@ async def _transactions(connection: asyncpg.Connection[Any]) -> None:
         cursor = await connection.cursor("SELECT a FROM t ORDER BY a")
         assert [row["a"] for row in await cursor.fetch(2)] == [1, 2]
         assert [row["a"] for row in await cursor.fetch(2)] == [3]
+        cursor = await connection.cursor("SELECT a FROM t ORDER BY a")
+        assert await cursor.forward(1) == 1  # MOVE, which speaks of a portal that was never run
+        assert [row["a"] for row in await cursor.fetch(1)] == [2]
+        assert await cursor.forward(5) == 1
+        assert await cursor.fetch(1) == []
 
 
 async def _copies(connection: asyncpg.Connection[Any]) -> None:
     given = io.BytesIO(b'10,"x,y"\n11,\n')
     assert await connection.copy_to_table("t", source=given, columns=["a", "b"], format="csv") == "COPY 2"
+    records = [
+        (20, "ö", ROWS[0][2], Decimal("7.25"), [3], '{"k": 1}', UUID(int=9), timedelta(days=3)),
+        (21, *[None] * 7),
+    ]
+    await connection.reset_type_codec("jsonb", schema="pg_catalog")
+    assert await connection.copy_records_to_table("t", records=records) == "COPY 2"
+    assert [tuple(row) for row in await connection.fetch("SELECT * FROM t WHERE a >= 20 ORDER BY a")] == records
+    everything = io.BytesIO()
+    await connection.copy_from_query("SELECT * FROM t WHERE a >= 20", output=everything, format="binary")
+    assert everything.getvalue().startswith(b"PGCOPY\n") and "ö".encode() in everything.getvalue()
+    with pytest.raises(asyncpg.NumericValueOutOfRangeError):
+        await connection.copy_records_to_table("t", records=[(30, Decimal("1e9"))], columns=["a", "d"])
     taken = io.BytesIO()
+    await connection.execute("DELETE FROM t WHERE a >= 20")
     await connection.copy_from_query("SELECT a, b FROM t WHERE a >= $1", 10, output=taken, format="csv")
     assert sorted(taken.getvalue().splitlines()) == [b'10,"x,y"', b"11,"]

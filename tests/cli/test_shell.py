@@ -145,6 +145,27 @@ def test_notices_and_unknown_commands(shell: Shell) -> None:
     assert unknown.exit_code == 1 and "there is no command \\nope" in unknown.stdout
 
 
+def test_commands_that_show_what_there_is(shell: Shell) -> None:
+    shell("-c", f"{TABLE} CREATE VIEW v AS SELECT a FROM t; CREATE INDEX i ON t (a)")
+    answer = shell(stdin="\\dt\n\\dv\n\\d t\n")
+    assert (answer.exit_code, answer.stdout) == (
+        0,
+        "name\tcomment\nt\t\nname\tcomment\nv\t\nname\tnullable\ttype\tcomment\na\tt\tinteger\t\nb\tt\ttext\t\n",
+    ), answer.stderr
+    assert "t\ttable" in shell("-c", "\\d").stdout
+    for command in ("\\dm", "\\di", "\\dn", "\\l"):
+        assert shell("-c", command).exit_code == 0
+    missing = shell("-c", "\\d nowhere")
+    assert missing.exit_code == 1 and "nowhere" in missing.stderr
+
+
+def test_commands_in_the_middle_of_a_statement(shell: Shell) -> None:
+    assert shell(stdin="SELECT\n\\r\nSELECT 2 AS b;\n").stdout == "b\n2\n"
+    assert shell(stdin="SELECT\n\\?\n3 AS c;\n").stdout.endswith("c\n3\n")
+    assert shell(stdin="SELECT '\n\\q' AS d;\n").stdout == "d\n\\n\\\\q\n"  # in quotes it is text
+    assert shell(stdin="SELECT\n\\q\n").stdout == ""
+
+
 def test_without_a_server() -> None:
     answer = CliRunner().invoke(cli.app, ["sql", "--port", "1", "-c", "SELECT 1"])
     assert answer.exit_code == 2

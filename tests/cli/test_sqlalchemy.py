@@ -123,3 +123,30 @@ def test_definitions_in_transactions(engine: sa.Engine) -> None:
     assert [each["name"] for each in sa.inspect(engine).get_indexes("first")] == ["first_a"]
     metadata.drop_all(engine)
     assert sa.inspect(engine).get_table_names() == ["items"]
+
+
+def test_migrations(engine: sa.Engine) -> None:
+    """What Alembic sends, with `version_table_pk=False`: definitions and the version's row in one transaction."""
+    metadata = sa.MetaData()
+    version = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32), nullable=False))
+    account = sa.Table("account", metadata, sa.Column("id", sa.Integer, nullable=False), sa.Column("name", sa.String))
+    with engine.begin() as connection:
+        assert not sa.inspect(connection).has_table("alembic_version")
+        version.create(connection)
+        account.create(connection)
+        connection.execute(version.insert().values(version_num=sa.literal_column("'one'")))
+        connection.execute(account.insert(), [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+    change = sa.update(version).values(version_num=sa.literal_column("'two'"))
+    with engine.begin() as connection:
+        assert connection.execute(sa.select(version.c.version_num)).scalars().all() == ["one"]
+        connection.execute(sa.text("CREATE INDEX account_id ON account (id)"))
+        connection.execute(sa.text("ALTER TABLE account RENAME TO accounts"))
+        assert connection.execute(change.where(version.c.version_num == sa.literal_column("'one'"))).rowcount == 1
+    with pytest.raises(ZeroDivisionError), engine.begin() as connection:
+        sa.Table("lost", metadata, sa.Column("a", sa.Integer)).create(connection)
+        assert connection.execute(sa.delete(version)).rowcount == 1
+        raise ZeroDivisionError
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(version.c.version_num)).scalars().all() == ["two"]
+        assert sorted(sa.inspect(connection).get_table_names()) == ["accounts", "alembic_version", "items"]
+        assert connection.execute(sa.text("SELECT name FROM accounts WHERE id = 2")).scalars().all() == ["b"]

@@ -189,7 +189,7 @@ class Plans:
         entry = self.choose.pick(entries)
         # Only small literals: a series between two columns may be very long.
         args = tuple(Literal(self.choose.integer(index, index + 2), INT4) for index, _ in enumerate(entry.args))
-        return FlatMap(below, entry.key, args, (INT4,))
+        return FlatMap(below, entry.key, args, entry.columns_of(entry.args))
 
     def join(self, depth: int, *, signed: bool) -> Relation:
         count = self.choose.integer(2, JOIN_INPUTS_MAX if depth < 2 else 2)

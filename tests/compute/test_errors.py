@@ -10,8 +10,10 @@ import pytest
 
 from everview.compute.dataflow import Dataflow, errors_id, is_awake, maintain_view, resume, schema_of
 from everview.compute.engine.contract import Engine
+from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.session import profiles
 from everview.compute.ir.types import INT4, TEXT
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.query import plan
@@ -206,3 +208,13 @@ def test_errors_survive_a_restart(tmp_path: Path) -> None:
     with Environment.open(tmp_path, background=False) as environment:
         flow = resume(environment, "v", relation, LocalEngine())
         assert errors(environment, flow, 0) == [("22012", "division by zero")]
+
+
+@pytest.mark.spark
+def test_a_guard_holds_whatever_spark_infers(spark: SparkSession) -> None:
+    """That b is 2 where the whole is true is no reason to divide by b where it is 0."""
+    query = "SELECT a FROM t WHERE a / CASE WHEN b = 0 THEN 1 ELSE b END > 1 AND b = 2"
+    relation = plan(query, Names()).relation
+    rows = {(4, 0, "x"): 1, (6, 2, "y"): 1}
+    found = SparkEngine.of(profiles(spark)).run(relation, {"t": rows_to_arrow(rows, tuple(SCHEMA.values()))})
+    assert rows_from_arrow(found, (INT4,)) == {(6,): 1}

@@ -34,12 +34,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement that is bound: what it takes and what it gives. `columns` is None where it gives no rows."""
+    """A statement that is bound: what it takes and what it gives. `columns` is None where it gives no rows.
+
+    `cursor` is the name of the cursor that FETCH and MOVE go on with.
+    """
 
     text: str
     parameters: tuple[SqlType, ...]
     columns: tuple[Column, ...] | None
     statement: object = field(repr=False)  # the adapter's own
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +84,28 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
-    """How COPY writes rows down: `text` or `csv`, with PostgreSQL's options."""
+    """How COPY writes rows down: `text` or `csv` with PostgreSQL's options, or `binary`, which has none."""
 
-    kind: Literal["text", "csv"] = "text"
+    kind: Literal["text", "csv", "binary"] = "text"
     delimiter: str = "\t"
     null: str = "\\N"
     header: bool = False
     quote: str = '"'
     escape: str = '"'
     force_quote: tuple[int, ...] = ()
+
+
+class Carried(Protocol):
+    """Rows of which the carrier has sent some. To a client it is a cursor, whose name FETCH and MOVE may say."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the rows have."""
+        ...
+
+    def take(self, rows_max: int) -> list[Row]:
+        """The next rows; those are not sent any more."""
+        ...
 
 
 class CopyIn(Protocol):
@@ -118,7 +135,9 @@ Look: TypeAlias = Callable[[Sequence[Value]], Sequence[Row] | None]
 
 
 class Session(Protocol):
-    """One client's session."""
+    """One client's session. `carried` is set by the carrier: it finds the rows of a portal by name."""
+
+    carried: Callable[[str], Carried | None]
 
     @property
     def status(self) -> Status:

@@ -5,6 +5,9 @@ need no view to be maintained, schemas, roles, comments, new names and owners. T
 may drop several objects, which is one commit as well. Anything else is a definition that takes several steps, and has
 to be the only one of its block. Until COMMIT nobody else sees any of it, and ROLLBACK leaves nothing.
 
+A block of entries may write as well, also into tables that it makes: rows and entries are one commit, at one time. A
+table gets its id anew at COMMIT, so what was written into one of the block's own is found by the table's name.
+
 Each statement is carried out twice by the code that carries it out outside of blocks. When it is sent, it is with
 stand-ins for storage and timeline, so that errors come at once and what follows in the block sees what it made. At
 COMMIT it is on what the catalog holds by then, with collections made for real.
@@ -18,12 +21,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from everview.adapter.catalog.state import Catalog
 from everview.adapter.catalog.store import DraftCatalog
-from everview.adapter.errors import PROGRAM_LIMIT
+from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT
 from everview.adapter.statements import nodes
-from everview.adapter.transaction import DRAFTED
+from everview.adapter.tables import changes, merged
+from everview.adapter.transaction import DRAFTED, Transaction
 from everview.compute.sql.errors import SqlError
-from everview.storage.contract import Create, Drop
+from everview.storage.contract import Create, Drop, GlobalId
 
 if TYPE_CHECKING:
     from everview.adapter.coordinator import Coordinator
@@ -53,6 +60,13 @@ def define(context: Context, statement: nodes.Statement, handler: Handler) -> An
             detail="several are one step if they are tables, views, schemas, roles and comments, or if all are DROPs",
             hint="commit first; in drivers, set autocommit",
         )
+    if transaction.written and (not alike or isinstance(statement, nodes.Drop)):
+        raise SqlError(
+            INVALID_TRANSACTION,
+            "a transaction that has written cannot have such definitions",
+            detail="materialized views, sources, sinks and DROPs take more steps than one, and writes are one step",
+            hint="commit first; in drivers, set autocommit",
+        )
     result = None
     if alike:
         draft = transaction.draft or context.coordinator.catalog.draft()
@@ -66,7 +80,8 @@ def define(context: Context, statement: nodes.Statement, handler: Handler) -> An
 def conclude(context: Context, handlers: Callable[[nodes.Statement], Handler]) -> None:
     """COMMIT: make what the block defined."""
     transaction, coordinator = context.transaction, context.coordinator
-    definitions, transaction.definitions, transaction.draft = transaction.definitions, (), None
+    definitions, tried = transaction.definitions, transaction.draft
+    transaction.definitions, transaction.draft = (), None
     if not definitions:
         return
     with context.session.silently() if len(definitions) > 1 or _is_entry(context, definitions[0]) else nullcontext():
@@ -74,7 +89,8 @@ def conclude(context: Context, handlers: Callable[[nodes.Statement], Handler]) -
             merged = _merged(definitions)
             handlers(merged)(_anew(context), merged)
         elif all(_is_entry(context, each) for each in definitions):
-            _enter(context, coordinator, definitions, handlers)
+            assert tried is not None
+            _enter(context, coordinator, definitions, tried, handlers)
         else:
             (only,) = definitions
             handlers(only)(_anew(context), only)
@@ -88,15 +104,20 @@ def _enter(
     context: Context,
     coordinator: Coordinator,
     definitions: Sequence[nodes.Statement],
+    tried: DraftCatalog,
     handlers: Callable[[nodes.Statement], Handler],
 ) -> None:
+    transaction = context.transaction
     with coordinator.catalog.lock, coordinator.timeline.still():
         draft = context.transaction.draft = coordinator.catalog.draft()
         making: Any = _Making(coordinator, draft)
         try:
             for each in definitions:
                 handlers(each)(replace(_anew(context), coordinator=making), each)
-            coordinator.catalog.enter(draft, *coordinator.timeline.step())
+            tables, writers = _written(transaction, tried.state, draft.state)
+            transaction.check_unchanged(coordinator.environment, coordinator.timeline)
+            coordinator.catalog.enter(draft, *coordinator.timeline.step(tables, writers))
+            transaction.written = {}
         except BaseException:
             making.discard()
             raise
@@ -104,6 +125,27 @@ def _enter(
             context.transaction.draft = None
         for follow in making.after:
             follow()
+
+
+def _written(
+    transaction: Transaction, tried: Catalog, made: Catalog
+) -> tuple[dict[GlobalId, pa.Table], dict[GlobalId, str]]:
+    """What the block writes, by the tables that there are now, and the tokens of those who may write to them."""
+    tables: dict[GlobalId, pa.Table] = {}
+    writers: dict[GlobalId, str] = {}
+    for id, (item, parts) in transaction.written.items():
+        own = item.writer == DRAFTED
+        found = made.find(tried.full_name(tried.items[id]), "", ()) if own else made.items.get(id)
+        if found is None or found.kind != "table" or found.columns != item.columns:
+            raise SqlError(
+                "40001",
+                f'table "{item.name}" is not what it was when it was written to',
+                detail="another session has defined or dropped it before this transaction could commit",
+                hint="try the transaction again",
+            )
+        tables[found.id] = changes(merged(parts), item.types)
+        writers[found.id] = found.writer or ""
+    return tables, writers
 
 
 def _is_entry(context: Context, statement: nodes.Statement) -> bool:

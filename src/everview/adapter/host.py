@@ -9,6 +9,7 @@ from typing import Any
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system import functions as system
 from everview.adapter.system.table_functions import table_functions
+from everview.compute.functions.naming import display_name
 from everview.compute.functions.table import TableFunction
 from everview.compute.functions.temporal import now
 from everview.compute.ir.scalar import Literal
@@ -27,6 +28,7 @@ from everview.compute.ir.types import (
     array_of,
 )
 from everview.compute.sql.coerce import call, coerce, settled
+from everview.compute.sql.datatypes import with_digits
 from everview.compute.sql.errors import SqlError, did_you_mean
 from everview.compute.sql.hosting import ParameterTypes
 
@@ -62,6 +64,10 @@ class SessionHost:
         """A function of the session, or one of the system that looks into the catalog."""
         if name in _ALIASES:
             return call(_ALIASES[name], args, position)
+        if name == "age" and len(args) == 1:
+            self.asked.add("current_date")
+            today = coerce(Literal(_local(self._surroundings).date(), DATE), TIMESTAMP)
+            return call("age", [today, args[0]], position)
         if name in _TIMES:
             if args:
                 raise SqlError("42883", f"function {name} takes no arguments", position=position)
@@ -69,6 +75,10 @@ class SessionHost:
         own = _SESSION.get(name)
         if own is not None:
             self.asked.add(name)
+            if args and name in _PRECISE:
+                return _with_digits(own(self._surroundings, [], position), name, args, position)
+            if args and name not in _WITH_ARGUMENTS:
+                raise _no_such(name, args, position)
             return own(self._surroundings, [settled(arg) for arg in args], position)
         return system.call(name, args, position)
 
@@ -152,6 +162,24 @@ def _setting(around: Surroundings, args: Sequence[Any], position: int | None) ->
 
 def _now(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
     return Literal(around.now.astimezone(UTC), TIMESTAMPTZ)
+
+
+# The functions of a session that take arguments, and those that take how many digits of a second to give.
+_WITH_ARGUMENTS = ("current_schemas", "current_setting")
+_PRECISE = ("current_timestamp", "localtimestamp", "current_time", "localtime")
+
+
+def _with_digits(value: Any, name: str, args: Sequence[Any], position: int | None) -> Any:
+    """As in `current_timestamp(3)`."""
+    digits = args[0].value if len(args) == 1 and isinstance(args[0], Literal) else None
+    if type(digits) is not int or digits < 0:
+        raise _no_such(name, args, position)
+    return coerce(value, with_digits(value.type, digits), "explicit", position)
+
+
+def _no_such(name: str, args: Sequence[Any], position: int | None) -> SqlError:
+    types = ", ".join(display_name(arg.type) for arg in args)
+    return SqlError("42883", f"function {name}({types}) does not exist", position=position)
 
 
 _user = _text(lambda around: around.user)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from everview.adapter.contract import Column, Look, Notice, Prepared, Result, Status, Value
+from everview.adapter.contract import Carried, Column, Look, Notice, Prepared, Result, Status, Value
 from everview.adapter.errors import (
     ADMIN_SHUTDOWN,
     FAILED_TRANSACTION,
@@ -70,6 +70,7 @@ class CoordinatorSession:
         self.settings = Settings(settings)
         self.interrupts = Interrupts(coordinator.environment)
         self.cursors: dict[str, Cursor] = {}
+        self.carried: Callable[[str], Carried | None] = lambda _: None
         self.statements: dict[str, Prepared] = {}
         self.holds: list[Hold] = []  # of the statement that runs, beside the transaction's
         self._notices: list[Notice] = []
@@ -114,7 +115,8 @@ class CoordinatorSession:
                 raise _refused()
             around = self.surroundings()
             columns, found = described(self._coordinator, self, node, around, types)
-            prepared = Prepared(text, found, columns, Parsed(node, found))
+            cursor = node.cursor if isinstance(node, nodes.Fetch) else None
+            prepared = Prepared(text, found, columns, Parsed(node, found), cursor)
             if isinstance(node, nodes.Query | nodes.Modify):  # others depend on more than the catalog and the settings
                 self._kept.put(text, types, prepared, around.catalog, around.settings)
             return prepared
@@ -334,7 +336,7 @@ class CoordinatorSession:
 
     def columns_of_cursor(self, name: str) -> tuple[Column, ...] | None:
         """What a cursor gives, if there is one."""
-        cursor = self.cursors.get(name)
+        cursor = self.cursors.get(name) or self.carried(name)
         return None if cursor is None else cursor.columns
 
     # Inside

@@ -19,7 +19,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -200,9 +200,12 @@ class Timeline:
         with self._write_lock, self._commit_lock:
             yield
 
-    def step(self) -> list[Command]:
-        """The commands that close the present time; to be committed within `still`."""
-        return self._clocks(max(self.upper, self.now_ms) + 1)
+    def step(self, rows: Rows | None = None, writers: Mapping[GlobalId, str] | None = None) -> list[Command]:
+        """The commands that close the present time, and write to tables at it; to be committed within `still`."""
+        time = max(self.upper, self.now_ms)
+        if time >= TIME_MAX:
+            raise SqlError(PROGRAM_LIMIT, "the timeline is at its end")
+        return self._commands([_Write(rows or {}, writers or {})], time)
 
     # Inside
 
@@ -257,14 +260,8 @@ class Timeline:
                 if time >= TIME_MAX:
                     raise SqlError(PROGRAM_LIMIT, "the timeline is at its end")
                 group_now = [entry for entry in group if self._exists(entry)]
-                commands: list[Command] = [*self._clocks(time + 1)]
-                for id, table in self._merged(group_now, time).items():
-                    token = next(entry.writers[id] for entry in group_now if id in entry.writers)
-                    capability = self._environment.present(id, token)
-                    assert isinstance(capability, WriteCapability)
-                    commands.append(UpdateAndDowngrade(capability, table, Antichain(time + 1)))
                 if group_now:
-                    self._environment.commit(*commands)
+                    self._environment.commit(*self._commands(group_now, time))
                 for entry in group_now:
                     entry.time = time
             except (InvalidUsage, pa.ArrowException) as error:
@@ -281,6 +278,17 @@ class Timeline:
                         entry.error = SqlError("XX000", "internal error: the write was interrupted")
                     entry.done = True
                     entry.call()
+
+    def _commands(self, group: list[_Write], time: int) -> list[Command]:
+        """What writes all of a group at a time, which is closed with that."""
+        commands: list[Command] = [*self._clocks(time + 1)]
+        for id, table in self._merged(group, time).items():
+            token = next(entry.writers[id] for entry in group if id in entry.writers)
+            capability = self._environment.present(id, token)
+            assert isinstance(capability, WriteCapability)
+            # Every table's follows the clock: that of one which is made by the same commit will, by then.
+            commands.append(UpdateAndDowngrade(replace(capability, clock=CLOCK), table, Antichain(time + 1)))
+        return commands
 
     def _exists(self, entry: _Write) -> bool:
         """Whether its tables are still there; a table that was dropped fails its own writers only."""

@@ -16,7 +16,7 @@ from everview.adapter.catalog.store import DraftCatalog
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.settings import Mark
-from everview.adapter.statements.nodes import Statement
+from everview.adapter.statements.nodes import Drop, Statement
 from everview.adapter.tables import changes, merged
 from everview.adapter.timeline import Hold, Timeline
 from everview.compute.engine.local.collection import Rows
@@ -85,25 +85,18 @@ class Transaction:
         """Raise if this transaction only reads, or defines."""
         if self.read_only:
             raise SqlError(READ_ONLY_TRANSACTION, "cannot write in a read-only transaction")
-        if self.definitions:
+        if self.definitions and (self.draft is None or isinstance(self.definitions[0], Drop)):
             raise SqlError(
                 INVALID_TRANSACTION,
-                "a transaction that has definitions cannot write",
-                detail="definitions and writes become durable in different steps",
+                "a transaction that has such definitions cannot write",
+                detail="materialized views, sources, sinks and DROPs take more steps than one, and writes are one step",
                 hint="commit first; in drivers, set autocommit",
             )
 
     def check_may_define(self) -> None:
-        """Raise if this transaction only reads, or writes."""
+        """Raise if this transaction only reads."""
         if self.read_only:
             raise SqlError(READ_ONLY_TRANSACTION, "cannot define anything in a read-only transaction")
-        if self.written:
-            raise SqlError(
-                INVALID_TRANSACTION,
-                "a transaction that has written cannot have definitions",
-                detail="definitions and writes become durable in different steps",
-                hint="commit first; in drivers, set autocommit",
-            )
 
     def mark(self, name: str, settings: Mark, cursors: Iterable[str]) -> None:
         """Set a savepoint."""
@@ -153,7 +146,7 @@ class Transaction:
             if self.time is None or not self.read:
                 return timeline.write(tables, writers, interrupts.check)
             with timeline.exclusive(interrupts.check):
-                self._check_unchanged(environment, timeline)
+                self.check_unchanged(environment, timeline)
                 return timeline.write_exclusively(tables, writers)
         finally:
             self.release()
@@ -164,9 +157,10 @@ class Transaction:
             self.hold.release()
             self.hold = None
 
-    def _check_unchanged(self, environment: Environment, timeline: Timeline) -> None:
-        assert self.time is not None
-        for id in self.read:
+    def check_unchanged(self, environment: Environment, timeline: Timeline) -> None:
+        """Raise if anything that it read has changed since."""
+        for id in self.read if self.time is not None else ():
+            assert self.time is not None
             upper = timeline.upper
             if self.time + 1 >= upper:
                 continue

@@ -94,7 +94,7 @@ def serve(
     ):
         java = pool.submit(check_java, spark)
         add_figures(metrics, instance)
-        typer.echo(_welcome(running.pg, running.http, data, spark))
+        typer.echo(_welcome(running.pg, running.http_url, data, spark))
         java.result()
         typer.echo(f"Ready after {time.monotonic() - began:.1f} s; Spark is starting in the background.")
         told = False
@@ -105,12 +105,12 @@ def serve(
         raise EverviewError("the server has ended on its own", hint="see what it logged")
 
 
-def _welcome(pg: Address, http: Address | None, data: Path, spark: str) -> str:
+def _welcome(pg: Address, http: str | None, data: Path, spark: str) -> str:
     lines = [
         f"Everview {__version__}",
         "",
         f"  SQL      {pg}, in PostgreSQL's wire protocol",
-        f"  HTTP     http://{http}/readyz and /metrics",
+        f"  HTTP     {http}/readyz and /metrics",
         f"  data     {data.resolve()}",
         f"  Spark    {spark}, which logs to {data / SPARK_LOG}",
         "",

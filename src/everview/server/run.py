@@ -92,6 +92,11 @@ class Running:
             raise self._failure
         return self
 
+    @property
+    def http_url(self) -> str | None:
+        """Where HTTP is spoken, with the scheme: TLS where other machines can reach it."""
+        return None if self.http is None else f"{'https' if self._http_encrypted else 'http'}://{self.http}"
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the server has ended; False if it has not, by then."""
         return self._ended.wait(seconds)
@@ -170,7 +175,8 @@ def _checked(options: Options, adapter: Adapter) -> list[Place]:
     if adapter.secret(options.role) is None:
         raise CannotListen(
             f'other machines can reach {options.pg}, and the role "{options.role}" has no password',
-            hint=f"set one with ALTER ROLE {options.role} PASSWORD '...', or listen on 127.0.0.1",
+            hint=f"set one with: everview sql --data DIR -c \"ALTER ROLE {options.role} PASSWORD '...'\","
+            " or listen on 127.0.0.1",
         )
     return places
 

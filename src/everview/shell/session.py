@@ -12,11 +12,25 @@ from everview.shell.statements import Statements, is_streaming
 HELP = """\
   statement;   run a statement, over as many lines as it takes
   SUBSCRIBE …; rows come as they change; Ctrl-C stops listening
+  \\d           what there is; \\dt tables, \\dv views, \\dm materialized views, \\di indexes, \\dn schemas,
+               \\l databases
+  \\d name      the columns of a relation
   \\timing      show how long statements take, or no longer
+  \\r           forget the statement that was begun
   \\?           this help
   \\q           leave, as Ctrl-D does
   Tab completes words and names, the arrow keys go back in history, Ctrl-C ends what runs"""
 COPY_ENDS = "\\."
+# As psql calls them, and what the statement for it shows.
+SHOWN = {
+    "\\d": "OBJECTS",
+    "\\dt": "TABLES",
+    "\\dv": "VIEWS",
+    "\\dm": "MATERIALIZED VIEWS",
+    "\\di": "INDEXES",
+    "\\dn": "SCHEMAS",
+    "\\l": "DATABASES",
+}
 
 
 class Lines(Protocol):
@@ -60,8 +74,9 @@ class Session:
         return (self._statement(rest, lines) if rest else True) and well
 
     def _line(self, line: str, statements: Statements, lines: Lines) -> bool:
-        if not statements.begun and line.lstrip().startswith("\\"):
-            return self._command(line.strip())
+        # No SQL begins with a backslash, so a command may stand in the middle of a statement, but not in its quotes.
+        if line.lstrip().startswith("\\") and not statements.quoted:
+            return self._command(line.strip(), statements, lines)
         for statement in statements.add(line):
             if not self._statement(statement, lines) and self._stop_at_errors:
                 return False
@@ -73,13 +88,19 @@ class Session:
         self.tags_changed = True
         return self._printer.show(statement, events, streaming=streaming)
 
-    def _command(self, line: str) -> bool:
-        command = line.rstrip(";").split()[0]
+    def _command(self, line: str, statements: Statements, lines: Lines) -> bool:
+        command, *rest = line.rstrip(";").split(maxsplit=1)
         match command:
             case "\\q":
                 raise Leave
             case "\\?" | "\\h":
                 print(HELP)
+            case "\\r":
+                statements.forget()
+            case "\\d" if rest:
+                return self._statement(f"SHOW COLUMNS FROM {rest[0]}", lines)
+            case _ if command in SHOWN:
+                return self._statement(f"SHOW {SHOWN[command]}", lines)
             case "\\timing":
                 self._printer.timing = not self._printer.timing
                 print(f"timing is {'on' if self._printer.timing else 'off'}")

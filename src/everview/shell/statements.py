@@ -19,6 +19,19 @@ class Statements:
         """Whether there is something that is not complete yet."""
         return any(line.strip() for line in self._lines)
 
+    @property
+    def quoted(self) -> bool:
+        """Whether what comes next is inside of a quote or a comment."""
+        try:
+            tokens("\n".join(self._lines))
+        except SqlError:
+            return True
+        return False
+
+    def forget(self) -> None:
+        """There is nothing that was begun."""
+        self._lines = []
+
     def add(self, line: str) -> list[str]:
         """The statements that are complete with this line, each with its semicolon."""
         self._lines.append(line)

@@ -79,8 +79,8 @@ BEGIN
 > INSERT INTO parent VALUES (3, 'c')
 INSERT 0 1
 
-> CREATE TABLE other (a int)
-! 25000 a transaction that has written cannot have definitions
+> CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM parent
+! 25000 a transaction that has written cannot have such definitions
 
 > ROLLBACK
 ROLLBACK
@@ -88,11 +88,11 @@ ROLLBACK
 > BEGIN
 BEGIN
 
-> CREATE TABLE other (a int)
-CREATE TABLE
+> CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM parent
+CREATE MATERIALIZED VIEW
 
 > INSERT INTO parent VALUES (3, 'c')
-! 25000 a transaction that has definitions cannot write
+! 25000 a transaction that has such definitions cannot write
 
 > ROLLBACK
 ROLLBACK

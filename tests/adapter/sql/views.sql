@@ -144,3 +144,23 @@ drop|materialized-view|everview.public.over_counts
 drop|view|everview.public.plain
 drop|view|everview.public.upon
 drop|materialized-view|everview.public.winners
+
+# Digits of a second in temporal filters
+> CREATE TABLE rounded (id int, at timestamptz(0), d interval(1))
+CREATE TABLE
+
+> CREATE MATERIALIZED VIEW recent AS SELECT id FROM rounded WHERE mz_now() <= at + d AND mz_now() >= at
+CREATE MATERIALIZED VIEW
+
+> INSERT INTO rounded VALUES (1, '1970-01-02', '1 second'), (2, '9999-01-01', '1 day'), (3, '1970-01-02', '2000000 days')
+INSERT 0 3
+
+> SELECT id FROM recent
+id
+3
+
+> CREATE MATERIALIZED VIEW moved AS SELECT id FROM rounded WHERE mz_now() - d <= at
+! 0A000 mz_now() can be moved only by a constant interval without months or years
+
+> CREATE MATERIALIZED VIEW cut AS SELECT id FROM rounded WHERE mz_now()::timestamptz(0) <= at
+! 0A000 mz_now() is inside an expression that cannot be turned around

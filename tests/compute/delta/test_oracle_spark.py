@@ -129,8 +129,13 @@ def disagreement(found: list[Rows], expected: list[Rows]) -> str | None:
 def rounded(rows: Rows) -> Counter[Any]:
     counted: Counter[Any] = Counter()
     for row, count in rows.items():
-        counted[tuple(f"{value:.9g}" if isinstance(value, float) else value for value in row)] += count
+        counted[tuple(_digits(value) if isinstance(value, float) else value for value in row)] += count
     return +counted
+
+
+def _digits(value: float) -> str:
+    # What is left of a difference of equal numbers, if anything, is in their last digits.
+    return "0" if abs(value) < 1e-25 else f"{value:.9g}"
 
 
 def check(case: Case, engines: Mapping[str, Engine], folder: Path) -> None:

@@ -283,6 +283,11 @@ OWN: dict[str, Sequence[Texts]] = {
             ),
             *("Q D ID DDD WW W IW IYYY CC YY", "US", '"the year" YYYY', "MONTH month"),
         )
+    ]
+    + [
+        (number, pattern)
+        for number in ("0", "-7", "1234.5", "-0.004", "1234567", None)
+        for pattern in ("9,999.99", "FM999G990D00", "S099", "999MI", "SG9.9", "FM999.99PR", '"="09')
     ],
     "to_date": [
         ("2024-02-29", "YYYY-MM-DD"),

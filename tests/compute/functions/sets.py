@@ -10,7 +10,7 @@ from everview.compute.functions.contract import AggregateFunction, Failure
 from everview.compute.functions.input import from_text
 from everview.compute.functions.listing import FINISH, in_listing_order
 from everview.compute.functions.resolve import result_type
-from everview.compute.functions.table import TableFunction
+from everview.compute.functions.table import ORDINALITY, TableFunction
 from everview.compute.ir.types import TEXT, Kind, SqlType, array_of, numeric
 from tests.compute.functions.samples import Texts, pool, sql_literal
 
@@ -48,8 +48,10 @@ class Group:
         """The same in PostgreSQL's SQL."""
         names = [f"x{at}" for at in range(len(self.types))]
         args = ", ".join(names) or "*"
+        called = f"{self.aggregate.name}({args})"
         if self.aggregate.key in FINISH:
             args += " ORDER BY " + ", ".join(_order(name, each) for name, each in zip(names, self.types, strict=True))
+            called = f"{self.aggregate.name}({args})"
         rows = [
             ", ".join(sql_literal(text, each) for text, each in zip(row, self.types, strict=True)) for row in self.rows
         ]
@@ -61,7 +63,14 @@ class Group:
         columns = f"({', '.join(names)})" if names else "(x)"
         blank = "SELECT " + ", ".join(sql_literal(None, each) for each in self.types) if names else "SELECT 1"
         source = values if rows else f"{blank} WHERE false"
-        return f"(SELECT {self.aggregate.name}({args}) FROM ({source}) AS t{columns})"
+        if WITHIN in self.aggregate.name:
+            name, _, order = self.aggregate.name.partition(WITHIN)
+            fraction = FRACTION if len(names) == 2 else ""
+            called = f"{name}({fraction}) WITHIN GROUP (ORDER BY {_order(names[-1], self.types[-1])}{order})"
+        return f"(SELECT {called} FROM ({source}) AS t{columns})"
+
+
+WITHIN, FRACTION = " within group", "0.3"
 
 
 def _order(name: str, sql_type: SqlType) -> str:
@@ -90,6 +99,8 @@ def groups(aggregate: AggregateFunction) -> Iterator[Group]:
             rows: list[Texts] = [(), (), ()]
         elif len(types) == 1:
             rows = [(text,) for text in pool(types[0]) if text not in _UNSUITABLE]
+        elif WITHIN in aggregate.name:
+            rows = [(FRACTION, text) for text in pool(types[1]) if text not in _UNSUITABLE]
         else:
             second = pool(types[1])
             rows = [(text, second[at % len(second)]) for at, text in enumerate(pool(types[0])) if text is not None]
@@ -157,13 +168,15 @@ class TableCall:
     def sql(self) -> str:
         """The same in PostgreSQL's SQL: an array of the rows' texts."""
         args = ", ".join(sql_literal(text, each) for text, each in zip(self.texts, self.types, strict=True))
-        names = [f"c{at}" for at in range(len(self.columns))]
+        counted = self.function.key.endswith(ORDINALITY)
+        names = [f"c{at}" for at in range(len(self.columns) - counted)] + ["n"] * counted
         row = " || '|' || ".join(
             f"CASE WHEN {name} IS NULL THEN '<NULL>' ELSE format('%s', {name}) END" for name in names
         )
+        named = ", ".join(names if counted else [*names, "n"])
         return (
             f"(SELECT coalesce(array_to_json(array_agg({row} ORDER BY n))::text, '[]')"
-            f" FROM {self.function.name}({args}) WITH ORDINALITY AS t({', '.join(names)}, n))"
+            f" FROM {self.function.name}({args}) WITH ORDINALITY AS t({named}))"
         )
 
 

@@ -42,7 +42,7 @@ APPROXIMATE = {
     *("/", "sqrt", "cbrt", "exp", "ln", "log", "log10", "power", "pow", "^", "sin", "cos", "tan", "atan"),
     *("degrees", "radians", "avg", "sum", *VARIANCES),
 }
-OURS_ALONE = {"single", "some", "min(uuid)", "max(uuid)"}
+OURS_ALONE = {"single", "some", "any_value", "min(uuid)", "max(uuid)"}
 RELATIVE = Decimal("1e-12")
 ROUGHLY = Decimal("1e-9")  # PostgreSQL itself shows few digits of a standard deviation
 

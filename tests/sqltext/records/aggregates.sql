@@ -390,14 +390,57 @@ max:int4[]|min:int4[]
 array_agg:text[]
 {"",a,NULL}
 
-% everview-only
 > SELECT mode() WITHIN GROUP (ORDER BY kind) FROM sale
-! 0A000 withingroup (MODE() WITHIN GROUP (ORDER BY kind)) is not supported
+mode:text
+a
 
-% everview-only
 > SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY amount) FROM sale
-! 0A000 withingroup (PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY amount)) is not supported
+percentile_disc:int4
+30
+
+> SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM sale
+percentile_cont:float8
+40
+
+> SELECT bit_and(x), bit_or(x), bit_xor(x), bit_or(x::smallint), bit_and(x::bigint) FROM (VALUES (6), (3), (NULL), (3)) AS v (x)
+bit_and:int4|bit_or:int4|bit_xor:int4|bit_or:int2|bit_and:int8
+2|7|6|7|2
+
+> SELECT bit_and(x), any_value(x) FROM (SELECT 1 AS x WHERE false) AS v
+bit_and:int4|any_value:int4
+NULL|NULL
+
+> SELECT any_value(x) FROM (VALUES (7), (7), (NULL)) AS v (x)
+any_value:int4
+7
+
+> SELECT k, percentile_cont(0.25) WITHIN GROUP (ORDER BY x), percentile_cont(0.5) WITHIN GROUP (ORDER BY x DESC), percentile_disc(0.5) WITHIN GROUP (ORDER BY x), percentile_disc(0) WITHIN GROUP (ORDER BY x DESC), mode() WITHIN GROUP (ORDER BY x) FROM (VALUES ('a', 1), ('a', 4), ('a', 4), ('a', 2), ('a', NULL), ('b', 5), ('c', NULL)) AS v (k, x) GROUP BY k
+k:text|percentile_cont:float8|percentile_cont:float8|percentile_disc:int4|percentile_disc:int4|mode:int4
+a|1.75|3|2|4|4
+b|5|5|5|5|5
+c|NULL|NULL|NULL|NULL|NULL
+
+> SELECT percentile_disc(0.4) WITHIN GROUP (ORDER BY s), mode() WITHIN GROUP (ORDER BY s DESC), mode() WITHIN GROUP (ORDER BY length(s)) FILTER (WHERE s <> 'b') FROM (VALUES ('b'), ('a'), ('ccc'), (NULL)) AS v (s)
+percentile_disc:text|mode:text|mode:int4
+b|ccc|1
+
+> SELECT percentile_cont(1) WITHIN GROUP (ORDER BY x) AS top, count(*) FROM (VALUES (1.5), (2.5)) AS v (x)
+top:float8|count:int8
+2.5|2
+
+> SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM (SELECT 1 AS x WHERE false) AS v
+percentile_cont:float8
+NULL
+
+> SELECT percentile_cont(2) WITHIN GROUP (ORDER BY x) FROM (VALUES (1)) AS v (x)
+! 22003 percentile value 2 is not between 0 and 1
+
+> SELECT percentile_cont(0.5, x) FROM (VALUES (1)) AS v (x)
+! 42809 WITHIN GROUP is required for ordered-set aggregate percentile_cont
+
+> SELECT mode(x) FROM (VALUES (1)) AS v (x)
+! 42809 WITHIN GROUP is required for ordered-set aggregate mode
 
 % everview-only
-> SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM sale
-! 0A000 withingroup (PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY amount)) is not supported
+> SELECT max(x) WITHIN GROUP (ORDER BY x) FROM (VALUES (1)) AS v (x)
+! 42883 there is no ordered-set aggregate max

@@ -731,9 +731,20 @@ id:int4|e:int4
 1|3
 1|4
 
-% everview-only
 > SELECT id, e, o FROM a, unnest(x) WITH ORDINALITY AS u(e, o)
-! 0A000 WITH ORDINALITY is not supported
+id:int4|e:int4|o:int8
+4|5|1
+4|NULL|2
+4|5|3
+5|7|1
+6|3|1
+6|2|2
+6|1|3
+6|2|4
+1|1|1
+1|2|2
+1|3|3
+1|4|4
 
 > SELECT id, s FROM a, generate_subscripts(x, 1) AS s
 id:int4|s:int4
@@ -902,3 +913,83 @@ NULL|c
 > SELECT 1 = ANY (ARRAY[]::int[]), 1 = ALL (ARRAY[]::int[]), NULL = ANY (ARRAY[1])
 ?column?:bool|?column?:bool|?column?:bool
 f|t|NULL
+
+> SELECT array_replace(ARRAY[1,2,NULL,1], 1, 9), array_replace(ARRAY[1,NULL], NULL, 5), array_positions(ARRAY['a','b','a'], 'a'), array_positions(ARRAY[1,NULL], NULL), trim_array(ARRAY[1,2,3], 2)
+array_replace:int4[]|array_replace:int4[]|array_positions:int4[]|array_positions:int4[]|trim_array:int4[]
+{9,2,NULL,9}|{1,5}|{1,3}|{2}|{1}
+
+> SELECT trim_array(ARRAY[1], 2)
+! 2202E number of elements to trim must be between 0 and 1
+
+> SELECT array_to_string(ARRAY[1,NULL,3], ',', '*'), array_to_string(ARRAY[1,NULL,3], ',')
+array_to_string:text|array_to_string:text
+1,*,3|1,3
+
+> SELECT * FROM unnest(ARRAY[5,6]) WITH ORDINALITY
+unnest:int4|ordinality:int8
+5|1
+6|2
+
+> SELECT * FROM unnest(ARRAY[5,6]) WITH ORDINALITY AS t
+t:int4|ordinality:int8
+5|1
+6|2
+
+> SELECT * FROM unnest(ARRAY[5,6]) WITH ORDINALITY AS t (a, n)
+a:int4|n:int8
+5|1
+6|2
+
+> SELECT * FROM unnest(ARRAY[5,6]) WITH ORDINALITY AS t (a)
+a:int4|ordinality:int8
+5|1
+6|2
+
+> SELECT * FROM generate_series(3, 1, -1) WITH ORDINALITY AS t (a, n) WHERE n > 1
+a:int4|n:int8
+2|2
+1|3
+
+> SELECT v.k, u.e, u.n FROM (VALUES (1, ARRAY['x','y']), (2, NULL), (3, ARRAY['z'])) AS v (k, a), unnest(v.a) WITH ORDINALITY AS u (e, n)
+k:int4|e:text|n:int8
+1|x|1
+1|y|2
+3|z|1
+
+> SELECT v.k, u.* FROM (VALUES (1, ARRAY['x','y']), (2, '{}')) AS v (k, a) LEFT JOIN LATERAL unnest(v.a) WITH ORDINALITY AS u ON true
+k:int4|u:text|ordinality:int8
+1|x|1
+1|y|2
+2|NULL|NULL
+
+> SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b','c'])
+unnest:int4|unnest:text
+1|a
+2|b
+NULL|c
+
+> SELECT * FROM unnest(ARRAY[1,2], ARRAY['a','b','c'], NULL::int[]) WITH ORDINALITY AS t (a, b, c, n)
+a:int4|b:text|c:int4|n:int8
+1|a|NULL|1
+2|b|NULL|2
+NULL|c|NULL|3
+
+> SELECT k, x, y FROM (VALUES (1, ARRAY[1,2], ARRAY['a']), (2, NULL, NULL)) AS v (k, a, b), unnest(a, b) AS u (x, y)
+k:int4|x:int4|y:text
+1|1|a
+1|2|NULL
+
+% everview-only
+> SELECT * FROM unnest(ARRAY[1], 2)
+! 42883 function unnest(integer[], integer) does not exist
+
+> SELECT * FROM regexp_split_to_table('a1b2c', '[0-9]') WITH ORDINALITY AS t (part, n)
+part:text|n:int8
+a|1
+b|2
+c|3
+
+> SELECT * FROM jsonb_each_text('{"a": 1, "b": "x"}') WITH ORDINALITY
+key:text|value:text|ordinality:int8
+a|1|1
+b|x|2

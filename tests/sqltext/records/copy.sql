@@ -144,9 +144,18 @@ id:int4|name:text|price:numeric
   1	2024-02-30
 ! 22008 date/time field value out of range: "2024-02-30"
 
-% everview-only
 > COPY c FROM STDIN WITH (FORMAT nope)
-! 0A000 COPY format nope is not supported
+! 22023 COPY format "nope" not recognized
+
+> COPY c FROM STDIN WITH (FORMAT binary, HEADER)
+! 0A000 cannot specify HEADER in BINARY mode
+
+> COPY c FROM STDIN WITH (FORMAT binary, DELIMITER ',')
+! 42601 cannot specify DELIMITER in BINARY mode
+
+% everview-only
+> COPY c TO STDOUT WITH (ENCODING 'LATIN1')
+! 0A000 the encoding "latin1" is not supported
 
 > COPY c (id, nope) FROM STDIN
 ! 42703 column "nope" of relation "c" does not exist

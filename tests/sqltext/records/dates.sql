@@ -1004,9 +1004,14 @@ id:int4|make_timestamp:timestamp
 6|2024-02-29 04:00:01.25
 2|2024-02-29 03:00:01.25
 
-% everview-only
 > SELECT id, make_interval(days => n) FROM d
-! 0A000 kwarg (days => n) is not supported
+id:int4|make_interval:interval
+1|1 day
+3|NULL
+4|12 days
+5|00:00:00
+6|100 days
+2|-3 days
 
 > SELECT id, make_interval(0, 1, 0, n) FROM d
 id:int4|make_interval:interval
@@ -1586,3 +1591,19 @@ id:int4|lag:date|?column?:int4
 4|NULL|NULL
 5|1999-12-31|-10956
 6|1970-01-01|24855
+
+> SELECT isfinite(date '2020-01-01'), isfinite(now()), isfinite(interval '1 day'), isfinite(NULL::timestamp)
+isfinite:bool|isfinite:bool|isfinite:bool|isfinite:bool
+t|t|t|NULL
+
+> SELECT make_interval(days => 3, hours => 2), make_interval(1, months => 2), make_interval(secs => 1.5)
+make_interval:interval|make_interval:interval|make_interval:interval
+3 days 02:00:00|1 year 2 mons|00:00:01.5
+
+% everview-only
+> SELECT make_interval(nope => 1)
+! 42883 make_interval has no argument nope
+
+> SELECT age(current_date::timestamp), age(current_date - 1)
+age:interval|age:interval
+00:00:00|1 day

@@ -159,7 +159,7 @@ n:int8
 
 % everview-only
 > UPDATE q SET n = p.id FROM p WHERE p.id = q.id RETURNING q.id, q.n, p.name
-! 0A000 UPDATE … FROM is not supported
+! 42P01 missing FROM-clause entry for table "p"
 
 > UPDATE q AS x SET n = x.n + 1 WHERE x.id = 102 RETURNING x.n
 n:int8
@@ -363,3 +363,70 @@ NULL|NULL|NULL|NULL|ab\s|abcde|NULL|NULL|NULL|NULL|NULL|NULL
 ?column?:text|?column?:text|length:int4
 a\||abc\||3
 ab\||abcde\||5
+
+> CREATE TABLE stock (item int, n int, price numeric(6,2))
+CREATE TABLE
+
+> CREATE TABLE news (item int, more int, price numeric(6,2))
+CREATE TABLE
+
+> CREATE TABLE factors (item int, f int)
+CREATE TABLE
+
+> INSERT INTO stock VALUES (1, 10, 1.5), (2, 20, 2.5), (2, 20, 2.5), (3, 30, NULL), (NULL, 40, 4.5)
+INSERT 0 5
+
+> INSERT INTO news VALUES (1, 1, 1.25), (2, 2, 2.25), (2, 2, 2.25), (5, 5, 5), (NULL, 4, 4)
+INSERT 0 5
+
+> INSERT INTO factors VALUES (1, 100), (2, 200), (3, 300)
+INSERT 0 3
+
+> UPDATE stock SET n = n + more, price = news.price FROM news WHERE news.item = stock.item RETURNING stock.item, n, stock.price
+item:int4|n:int4|price:numeric
+1|11|1.25
+2|22|2.25
+2|22|2.25
+
+> UPDATE stock AS s SET n = s.n + more * f FROM news JOIN factors ON factors.item = news.item, (SELECT 2 AS two) AS x WHERE s.item = news.item AND f / 100 < two
+UPDATE 1
+
+> UPDATE stock SET (n, price) = (f, 0) FROM factors WHERE stock.item = factors.item AND stock.item = (SELECT max(item) FROM stock)
+UPDATE 1
+
+> UPDATE stock SET price = 7 FROM news WHERE stock.item IS NOT DISTINCT FROM news.item AND more = 4
+UPDATE 1
+
+> SELECT * FROM stock ORDER BY item
+item:int4|n:int4|price:numeric
+1|111|1.25
+2|22|2.25
+2|22|2.25
+3|300|0.00
+NULL|40|7.00
+
+> UPDATE stock SET n = 0 FROM news WHERE item = 1
+! 42702 column reference "item" is ambiguous
+
+> UPDATE stock SET n = 0 FROM nope WHERE true
+! 42P01 relation "nope" does not exist
+
+> UPDATE stock SET n = 0 FROM stock WHERE true
+! 42712 table name "stock" specified more than once
+
+> UPDATE stock SET n = other.n FROM stock AS other WHERE other.item = stock.item - 1
+UPDATE 3
+
+> DELETE FROM stock USING news WHERE item = 1
+! 42702 column reference "item" is ambiguous
+
+> DELETE FROM stock USING news JOIN factors ON factors.item = news.item, (VALUES (2), (3)) AS v (w) WHERE stock.item = news.item AND w = factors.item RETURNING stock.item
+item:int4
+2
+2
+
+> SELECT * FROM stock ORDER BY item
+item:int4|n:int4|price:numeric
+1|111|1.25
+3|22|0.00
+NULL|40|7.00

@@ -992,3 +992,7 @@ id:int4|jsonb_build_object:jsonb
 7|{"a": {}}
 8|{"x": []}
 1|{"a": {"a": 1, "b": {"c": [1, 2, 3]}, "d": null, "e": 2.5}}
+
+> SELECT jsonb_pretty('{"b": [1, {"c": null}], "a": "x", "e": {}, "l": []}'), jsonb_pretty('1')
+jsonb_pretty:text|jsonb_pretty:text
+{\n    "a": "x",\n    "b": [\n        1,\n        {\n            "c": null\n        }\n    ],\n    "e": {\n    },\n    "l": [\n    ]\n}|1

@@ -1772,3 +1772,32 @@ id:int4|?column?:bool
 6|t
 7|t
 1|t
+
+> SELECT gcd(12, 18), gcd(-12, 0), gcd(0, 0), lcm(4, 6), lcm(0, 5), gcd(9223372036854775807, 49)
+gcd:int4|gcd:int4|gcd:int4|lcm:int4|lcm:int4|gcd:int8
+6|12|0|12|0|49
+
+> SELECT lcm(2147483647, 2)
+! 22003 integer out of range
+
+> SELECT width_bucket(5.3, 0, 10, 5), width_bucket(-1, 0, 10, 5), width_bucket(10, 0, 10, 5), width_bucket(3, 10, 0, 5), width_bucket(2.5::float8, 0, 10, 4), width_bucket(5, ARRAY[1,4,6]), width_bucket(date '2020-06-01', ARRAY[date '2020-01-01', date '2021-01-01'])
+width_bucket:int4|width_bucket:int4|width_bucket:int4|width_bucket:int4|width_bucket:int4|width_bucket:int4|width_bucket:int4
+3|0|6|4|2|2|1
+
+> SELECT width_bucket(1, 1, 1, 5)
+! 2201G lower bound cannot equal upper bound
+
+> SELECT width_bucket(1, 0, 2, 0)
+! 2201G count must be greater than zero
+
+> SELECT num_nulls(1, NULL, 'a'), num_nonnulls(1, NULL, 'a'), num_nulls(NULL)
+num_nulls:int4|num_nonnulls:int4|num_nulls:int4
+1|2|1
+
+> SELECT to_char(1234.5, '9,999.99'), to_char(-1234.5, 'FM9,999.00'), to_char(12, '000'), to_char(-7, 'S99'), to_char(-7, '99PR'), to_char(0.5::numeric, 'FM990.00'), to_char(7, '"no. "99'), to_char(12345, '999'), to_char(5000000000, 'FM9G999G999G999')
+to_char:text|to_char:text|to_char:text|to_char:text|to_char:text|to_char:text|to_char:text|to_char:text|to_char:text
+\ 1,234.50|-1,234.50|\ 012|\ -7|\ <7>|0.50|no.   7|\ ###|5,000,000,000
+
+% everview-only
+> SELECT to_char(12, 'RN')
+! 0A000 to_char of a number by the pattern "RN" is not supported

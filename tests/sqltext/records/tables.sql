@@ -263,13 +263,15 @@ NULL
 > SELECT * FROM unnest(ARRAY[]::int[]) AS n
 n:int4
 
-% everview-only
 > SELECT * FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY
-! 0A000 WITH ORDINALITY is not supported
+unnest:text|ordinality:int8
+a|1
+b|2
 
-% everview-only
 > SELECT * FROM generate_series(5, 6) WITH ORDINALITY AS g(n, o)
-! 0A000 WITH ORDINALITY is not supported
+n:int4|o:int8
+5|1
+6|2
 
 > SELECT * FROM jsonb_array_elements('[1, "a", null]') AS e(v)
 v:jsonb

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Column, CopyFormat, CopyOut, Result, Row, Rows
@@ -16,7 +18,8 @@ from everview.adapter.statements.parse import boolean
 from everview.adapter.tables import check_rows
 from everview.compute.engine.local.collection import rows_of
 from everview.compute.functions.input import limited
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.functions.precision import PRECISE, rounded
+from everview.compute.ir.types import SqlType
 from everview.compute.sql.errors import UNDEFINED_COLUMN, SqlError, did_you_mean, unsupported
 from everview.compute.sql.references import quoted
 
@@ -75,9 +78,15 @@ def copy_format(options: Mapping[str, str], columns: Sequence[Column]) -> CopyFo
     if unknown:
         hint = did_you_mean(min(unknown), _OPTIONS)
         raise SqlError("42601", f'option "{min(unknown)}" not recognized', hint=hint)
+    encoding = options.get("encoding", "utf8").lower().replace("-", "")
+    if encoding not in ("utf8", "unicode"):
+        raise unsupported(f'the encoding "{encoding}"', hint="data are UTF8")
     kind = options.get("format", "text").lower()
-    if kind not in ("text", "csv"):
-        raise unsupported(f"COPY format {kind}", hint="text and csv are supported")
+    if kind not in ("text", "csv", "binary"):
+        hint = "text, csv and binary are supported"
+        raise SqlError(INVALID_PARAMETER_VALUE, f'COPY format "{kind}" not recognized', hint=hint)
+    if kind == "binary":
+        return _binary(options)
     csv = kind == "csv"
     found = CopyFormat(
         kind="csv" if csv else "text",
@@ -91,6 +100,16 @@ def copy_format(options: Mapping[str, str], columns: Sequence[Column]) -> CopyFo
     if not csv and {"quote", "escape", "force_quote"} & set(options):
         raise SqlError("0A000", "QUOTE, ESCAPE and FORCE_QUOTE need CSV mode")
     return found
+
+
+def _binary(options: Mapping[str, str]) -> CopyFormat:
+    refused = set(options) - {"format", "encoding"}
+    if refused:
+        name = min(refused)
+        raise SqlError(
+            "42601" if name in ("delimiter", "null") else "0A000", f"cannot specify {name.upper()} in BINARY mode"
+        )
+    return CopyFormat(kind="binary")
 
 
 def _one(text: str, name: str) -> str:
@@ -135,7 +154,22 @@ def _places(item: Item, names: Sequence[str]) -> list[int]:
 
 def _unlimited(sql_type: SqlType) -> SqlType:
     """The type without a length: text that is too long is an error here, and not cut while it is read."""
-    return SqlType(sql_type.kind) if sql_type.kind in (Kind.VARCHAR, Kind.CHAR) else sql_type
+    if sql_type.element is not None:
+        return replace(sql_type, element=_unlimited(sql_type.element))
+    return replace(sql_type, length=None)
+
+
+def _has_length(sql_type: SqlType) -> bool:
+    return sql_type.length is not None or (sql_type.element is not None and _has_length(sql_type.element))
+
+
+def _fitted(value: Any, sql_type: SqlType) -> Any:
+    """A value as it is stored: text must fit, and seconds are rounded."""
+    if value is None:
+        return None
+    if sql_type.element is not None:
+        return [_fitted(each, sql_type.element) for each in value]
+    return rounded(value, sql_type) if sql_type.kind in PRECISE else limited(str(value), sql_type, explicit=False)
 
 
 class CopyTarget:
@@ -165,18 +199,13 @@ class CopyTarget:
         """The rows with defaults in the columns that were not named, checked for length."""
         item, places = self._item, self._places
         template = self._defaults()
-        checked = [
-            (index, each)
-            for index, each in enumerate(item.types)
-            if each.kind in (Kind.VARCHAR, Kind.CHAR) and each.length is not None
-        ]
+        checked = [(index, each) for index, each in enumerate(item.types) if _has_length(each)]
         for row in rows:
             values = list(template)
             for place, value in zip(places, row, strict=True):
                 values[place] = value
             for index, each in checked:
-                if values[index] is not None:
-                    values[index] = limited(str(values[index]), each, explicit=False)
+                values[index] = _fitted(values[index], each)
             yield tuple(values)
 
     def _defaults(self) -> Row:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from everview.adapter.contract import Done, Prepared, Result
-from everview.adapter.cursors import Cursor
+from everview.adapter.contract import Column, Done, Prepared, Result, Row
+from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor
 from everview.adapter.errors import (
     DUPLICATE_CURSOR,
     DUPLICATE_STATEMENT,
@@ -155,7 +155,7 @@ def fetch(context: Context, statement: nodes.Fetch) -> Result:
     """FETCH."""
     cursor = context.session.cursors.get(statement.cursor)
     if cursor is None:
-        raise _no_cursor(context, statement.cursor)
+        return _fetch_carried(context, statement)
     timeout_s = None
     if statement.timeout is not None:
         try:
@@ -163,9 +163,22 @@ def fetch(context: Context, statement: nodes.Fetch) -> Result:
         except ValueError as error:
             raise SqlError(INVALID_PARAMETER_VALUE, "invalid TIMEOUT", detail=str(error)) from error
     rows = cursor.fetch(statement.count, timeout_s, context.session.interrupts)
-    if statement.move:
-        return Done(f"MOVE {len(rows)}")
-    return RowList(cursor.columns, rows, "FETCH")
+    return _fetched(statement, cursor.columns, rows)
+
+
+def _fetch_carried(context: Context, statement: nodes.Fetch) -> Result:
+    """From a portal of the carrier's, which is a cursor as well."""
+    found = context.session.carried(statement.cursor)
+    if found is None:
+        raise _no_cursor(context, statement.cursor)
+    if statement.timeout is not None:
+        raise unsupported("a TIMEOUT for a portal", hint="declare a cursor")
+    wanted = FETCHED_ROWS_MAX if statement.count is None else min(statement.count, FETCHED_ROWS_MAX)
+    return _fetched(statement, found.columns, found.take(wanted))
+
+
+def _fetched(statement: nodes.Fetch, columns: tuple[Column, ...], rows: list[Row]) -> Result:
+    return Done(f"MOVE {len(rows)}") if statement.move else RowList(columns, rows, "FETCH")
 
 
 def close_cursor(context: Context, statement: nodes.CloseCursor) -> Result:

@@ -28,6 +28,7 @@ from everview.adapter.timeline import HISTORY, Timeline
 from everview.cdc.codec.contract import codec_for
 from everview.cdc.schema import StreamSchema
 from everview.cdc.source import entry, forget, known
+from everview.compute.functions.precision import is_rounded
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Create, Follow
 from everview.storage.environment import Environment
@@ -45,6 +46,10 @@ def create_stream_source(context: Context, statement: nodes.CreateSource) -> Res
     if any(each.default is not None for each in statement.columns):
         raise SqlError("42P16", "columns of a source have no defaults", detail="all values come from the stream")
     columns = columns_of(context, statement.columns)
+    for each in columns:
+        if is_rounded(each.type if each.type.element is None else each.type.element):
+            detail = "values come from the stream as they are, and are not rounded"
+            raise SqlError("42P16", f'column "{each.name}" of a source cannot be {each.type}', detail=detail)
     options = dict(statement.options)
     retain = retain_ms(options.pop("retain history")) if "retain history" in options else None
     poll_ms = _poll_ms(options.pop("poll_ms", str(POLL_MS)))

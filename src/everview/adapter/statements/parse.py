@@ -327,6 +327,9 @@ def _copy_options(words: Words) -> dict[str, str]:
 def _declare(words: Words) -> Statement:
     name = words.name()
     while words.next.is_word("binary", "insensitive", "asensitive", "no", "scroll"):
+        if words.next.is_word("binary"):
+            hint = "ask for binary results in the driver, or use COPY … (FORMAT binary)"
+            raise unsupported("a BINARY cursor", words.next.start + 1, hint=hint)
         words.take()
     words.expect("cursor")
     words.accept("without", "hold")

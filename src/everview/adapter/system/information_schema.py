@@ -19,7 +19,7 @@ _TABLE_TYPES = {
     "materialized view": "MATERIALIZED VIEW",
 }
 _PRECISION = {Kind.INT2: 16, Kind.INT4: 32, Kind.INT8: 64, Kind.FLOAT4: 24, Kind.FLOAT8: 53}
-_DATETIME = (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL)
+_DATETIME = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL)
 
 
 def _relations(view: View) -> Iterable[tuple[str, str, str, str, tuple[ColumnInfo, ...]]]:
@@ -54,9 +54,18 @@ def _column(database: str, schema: str, name: str, number: int, info: ColumnInfo
     radix = 10 if numeric else 2 if each.kind in _PRECISION else None
     return (
         *(database, schema, name, info.name, number, info.default, "YES" if info.nullable else "NO", _type(each)),
-        *(each.length, None, precision, radix, scale, 6 if each.kind in _DATETIME else None),
+        *(None if each.kind in _DATETIME else each.length, None, precision, radix, scale, _digits(each)),
         *(database, "pg_catalog", type_name(each), str(number), "NO", "NO", None, "NEVER", None, "YES"),
     )
+
+
+def _digits(sql_type: SqlType) -> int | None:
+    """Of the seconds of a time, a timestamp or an interval."""
+    if sql_type.kind not in _DATETIME:
+        return None
+    if sql_type.kind is Kind.DATE:
+        return 0
+    return 6 if sql_type.length is None else sql_type.length
 
 
 def _type(sql_type: SqlType) -> str:

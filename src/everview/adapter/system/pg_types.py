@@ -61,6 +61,10 @@ DISPLAY: dict[int, str] = {
 ARRAY_ELEMENTS: dict[int, int] = {each.array_oid: each.oid for each in ALL if each.array_oid}
 
 
+_PRECISE = frozenset(_TYPES[kind].oid for kind in (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL))
+_ALL_FIELDS = 0x7FFF  # of an interval: years to seconds
+
+
 def type_oid(sql_type: SqlType) -> int:
     """The number of a type."""
     if sql_type.alias is not None:
@@ -90,9 +94,11 @@ def type_modifier(sql_type: SqlType) -> int:
         return type_modifier(sql_type.element)
     if sql_type.kind is Kind.NUMERIC and sql_type.constrained:
         return ((sql_type.precision << 16) | sql_type.scale) + 4
-    if sql_type.kind in (Kind.VARCHAR, Kind.CHAR) and sql_type.length is not None:
-        return sql_type.length + 4
-    return -1
+    if sql_type.length is None:
+        return -1
+    if sql_type.kind is Kind.INTERVAL:
+        return _ALL_FIELDS << 16 | sql_type.length
+    return sql_type.length + 4 if sql_type.kind in (Kind.VARCHAR, Kind.CHAR) else sql_type.length
 
 
 def format_type(oid: int | None, modifier: int | None) -> str | None:
@@ -104,6 +110,9 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
     name = DISPLAY.get(oid)
     if name is None:
         return "???" if oid else "-"
+    if modifier is not None and modifier >= 0 and oid in _PRECISE:
+        first, blank, rest = name.partition(" ")
+        return f"{first}({modifier & 0xFFFF}){blank}{rest}"
     if modifier is None or modifier < 4:
         return name
     if oid == 1700:

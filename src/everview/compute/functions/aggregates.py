@@ -7,10 +7,11 @@ NULL, unless it takes NULLs. The Spark rendering skips NULLs itself. A sum beyon
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from everview.compute.functions.civil import make_interval
@@ -167,6 +168,23 @@ def _booleans() -> None:
     _add("bool_or", (BOOLEAN,), BOOLEAN, lambda _, rows: any(_column(rows)) if rows else None, "bool_or({0})")
 
 
+def _bits() -> None:
+    for name, join in (("bit_and", operator.and_), ("bit_or", operator.or_), ("bit_xor", operator.xor)):
+        for of in (INT2, INT4, INT8):
+
+            def evaluate(_: SqlType, rows: Rows, join: Callable[[int, int], int] = join) -> Any:
+                return reduce(join, _column(rows)) if rows else None
+
+            _add(name, (of,), of, evaluate, f"cast({name}({{0}}) as {spark_type(of)})")
+
+
+def _any_value() -> None:
+    """Any value but NULL: the least, so that it is the same however and whenever it is computed."""
+    for least in [each for each in AGGREGATES if each.name == "min"]:
+        _add("any_value", least.args, least.result, least.evaluate, least.spark)
+    _add("any_value", (BOOLEAN,), BOOLEAN, lambda _, rows: min(_column(rows)) if rows else None, "min({0})")
+
+
 _EXACT_SCALE_MAX = 9  # the squares of such decimals have the scale that decimals can have
 
 
@@ -281,4 +299,6 @@ _sums()
 _averages()
 _extremes()
 _booleans()
+_bits()
+_any_value()
 _variances()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everview.compute.functions.cast_spark import text_sql
+from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import ELEMENTS, TEXT_ARRAY, element_of, wider_numeric
 from everview.compute.functions.numbers import fit
@@ -76,6 +77,16 @@ def _slice_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) 
         f" WHEN greatest(v.b, 1) <= least(v.c, size(v.a)) THEN {part} ELSE {empty} END",
         *args,
     )
+
+
+def _trimmed(array: list[Any], count: int) -> list[Any]:
+    if not 0 <= count <= len(array):
+        raise Failure("2202E", f"number of elements to trim must be between 0 and {len(array)}")
+    return array[: len(array) - count]
+
+
+def _trimmed_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
+    return let("CASE WHEN v.b BETWEEN 0 AND size(v.a) THEN slice(v.a, 1, size(v.a) - v.b) END", *args)
 
 
 def _constructor(of: SqlType) -> None:
@@ -164,6 +175,29 @@ def _membership(of: SqlType) -> None:
         lambda a, t, r: let(f"filter(v.a, e -> NOT ({same('e', 'v.b')}))", *a),
         strict=False,
     )
+
+    def replaced(to: SqlType, values: list[Any] | None, old: Any, new: Any) -> list[Any] | None:
+        if values is None:
+            return None
+        return _scaled(to, [new if position([each], old) else each for each in values])
+
+    def replaced_sql(args: Sequence[str], _types: Any, result: SqlType) -> str:
+        given = (_as(result, args[0]), *(_as(result, each, single=True) for each in args[1:]))
+        return let(f"transform(v.a, e -> CASE WHEN {same('e', 'v.b')} THEN v.c ELSE e END)", *given)
+
+    _add("array_replace", (array, of, of), _unified, replaced, replaced_sql, strict=False, typed=True)
+
+    def positions(values: list[Any] | None, value: Any) -> list[int] | None:
+        if values is None:
+            return None
+        return [place for place, each in enumerate(values, 1) if position([each], value)]
+
+    def positions_sql(args: Sequence[str], _types: Any, result: SqlType) -> str:
+        hits = f"filter(sequence(1, size(v.a)), i -> {same('v.a[i - 1]', 'v.b')})"
+        none = f"cast(array() as {spark_type(result)})"
+        return let(f"CASE WHEN size(v.a) > 0 THEN {hits} WHEN v.a IS NOT NULL THEN {none} END", *args)
+
+    _add("array_positions", (array, of), array_of(INT4), positions, positions_sql, strict=False)
     _quantified(of, key)
 
 
@@ -216,6 +250,7 @@ def _shape(of: SqlType) -> None:
     )
     _add("array_ndims", (array,), INT4, lambda a: 1 if a else None, "CASE WHEN size({0}) > 0 THEN 1 END")
     _add("cardinality", (array,), INT4, len, "size({0})")
+    _add("trim_array", (array, INT4), lambda types: types[0], _trimmed, _trimmed_sql, fails=True)
     for name, word in (("array_append", "array_append"), ("||", "array_push")):
         _add(
             name,

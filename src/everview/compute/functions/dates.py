@@ -26,6 +26,7 @@ from everview.compute.functions.numbers import whole
 from everview.compute.functions.spark_sql import date_of, interval, let, timestamp_of
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.types import (
+    BOOLEAN,
     DATE,
     FLOAT8,
     INT4,
@@ -344,6 +345,8 @@ def _from_epoch(seconds: float) -> datetime:
 
 
 _sums()
+for _of in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL):  # there are no infinite ones
+    _add("isfinite", (_of,), BOOLEAN, lambda _: True, "CASE WHEN {0} IS NOT NULL THEN true END")
 for _of in (TIMESTAMP, TIMESTAMPTZ):
     _add("age", (_of, _of), INTERVAL, _age, _age_sql)
     _add("date_bin", (INTERVAL, _of, _of), _of, _bin, _bin_sql, fails=True)

@@ -14,6 +14,7 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.json_value import canonical
 from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import RANGES, constrain, real
+from everview.compute.functions.precision import rounded
 from everview.compute.ir.types import Kind, SqlType
 
 SPACE = " \t\n\r\v\f"
@@ -34,7 +35,7 @@ def from_text(text: str, sql_type: SqlType) -> Any:
         return _numeric(text, sql_type)
     if sql_type.kind in RANGES:
         return _integer(text, sql_type)
-    return _READERS[sql_type.kind](text, sql_type)
+    return rounded(_READERS[sql_type.kind](text, sql_type), sql_type)
 
 
 def invalid(text: str, sql_type: SqlType) -> Failure:

@@ -10,7 +10,7 @@ from everview.compute.functions import jsonb_spark as spark
 from everview.compute.functions.cast_spark import text_sql
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
-from everview.compute.functions.json_value import dump, parse, quote
+from everview.compute.functions.json_value import dump, key_order, parse, quote
 from everview.compute.functions.jsonb_spark import object_sql, to_jsonb_sql
 from everview.compute.functions.naming import ANY, ARRAYS, CHAR, ELEMENTS, element_of
 from everview.compute.functions.output import to_text, untyped_text
@@ -246,8 +246,21 @@ def _changes() -> None:
     _add("-", (JSONB, _PATH), JSONB, _without, lambda a, t, r: spark.without_keys(*a), word="json_without", fails=True)
     _add("-", (JSONB, INT4), JSONB, _without_index, _without_index_sql, word="json_without", fails=True)
     _add("jsonb_strip_nulls", (JSONB,), JSONB, lambda a: dump(_stripped(parse(a))), not_on_spark("jsonb_strip_nulls"))
+    _add("jsonb_pretty", (JSONB,), TEXT, lambda a: _pretty(parse(a)), not_on_spark("jsonb_pretty"))
     _add("jsonb_set", (JSONB, _PATH, JSONB), JSONB, _set, not_on_spark("jsonb_set"), fails=True)
     _add("jsonb_set", (JSONB, _PATH, JSONB, BOOLEAN), JSONB, _set, not_on_spark("jsonb_set"), fails=True)
+
+
+def _pretty(value: Any, depth: int = 0) -> str:
+    """Over several lines, each of which has an element or a field."""
+    inner, outer = "\n" + " " * 4 * (depth + 1), "\n" + " " * 4 * depth
+    if isinstance(value, dict):
+        fields = [f"{quote(key)}: {_pretty(value[key], depth + 1)}" for key in sorted(value, key=key_order)]
+        return "{" + "".join(f"{',' if at else ''}{inner}{each}" for at, each in enumerate(fields)) + outer + "}"
+    if isinstance(value, list):
+        parts = [_pretty(each, depth + 1) for each in value]
+        return "[" + "".join(f"{',' if at else ''}{inner}{each}" for at, each in enumerate(parts)) + outer + "]"
+    return dump(value)
 
 
 def _stripped(value: Any) -> Any:

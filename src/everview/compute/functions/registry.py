@@ -19,10 +19,13 @@ from everview.compute.functions import (
     jsonb,
     listing,
     mathematics,
+    number_formatting,
+    ordered_sets,
     patterns,
     table,
     temporal,
     text,
+    whole_numbers,
     windows,
 )
 from everview.compute.functions.contract import AggregateFunction, Function
@@ -32,6 +35,7 @@ from everview.compute.functions.windows import WindowOnly
 _FAMILIES = (
     arithmetic,
     mathematics,
+    whole_numbers,
     comparison,
     text,
     patterns,
@@ -39,6 +43,7 @@ _FAMILIES = (
     dates,
     fields,
     formatting,
+    number_formatting,
     jsonb,
     arrays,
     casts,
@@ -57,7 +62,9 @@ def _keyed(functions: list[Function]) -> dict[str, Function]:
 
 
 FUNCTIONS: dict[str, Function] = _keyed([function for family in _FAMILIES for function in family.FUNCTIONS])
-AGGREGATES: dict[str, AggregateFunction] = {each.key: each for each in (*aggregates.AGGREGATES, *listing.AGGREGATES)}
+AGGREGATES: dict[str, AggregateFunction] = {
+    each.key: each for each in (*aggregates.AGGREGATES, *listing.AGGREGATES, *ordered_sets.AGGREGATES)
+}
 TABLES: dict[str, TableFunction] = {each.key: each for each in (*table.TABLES, *internal.TABLES)}
 WINDOWS: dict[str, WindowOnly] = {each.key: each for each in windows.WINDOWS}
 
@@ -70,6 +77,8 @@ for _aggregate in AGGREGATES.values():
 _TABLES_BY_NAME: dict[str, list[TableFunction]] = defaultdict(list)
 for _table in TABLES.values():
     _TABLES_BY_NAME[_table.name].append(_table)
+# These have no names of their own: FROM says it behind the call.
+TABLES |= {_each.key: _each for _each in map(table.with_ordinality, list(TABLES.values()))}
 _WINDOWS_BY_NAME: dict[str, list[WindowOnly]] = defaultdict(list)
 for _window in WINDOWS.values():
     _WINDOWS_BY_NAME[_window.name].append(_window)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal, localcontext
 from typing import Any
@@ -60,6 +60,27 @@ class TableFunction:
     def columns_of(self, args: Sequence[SqlType]) -> tuple[SqlType, ...]:
         """The types of the columns for arguments of these types."""
         return tuple(self.columns(args) if callable(self.columns) else self.columns)
+
+
+ORDINALITY = " with ordinality"
+
+
+def with_ordinality(function: TableFunction) -> TableFunction:
+    """The same function with one more column, which counts the rows from 1 on."""
+
+    def columns(args: Sequence[SqlType]) -> Sequence[SqlType]:
+        return (*function.columns_of(args), INT8)
+
+    def evaluate(columns: Sequence[SqlType], *args: Any) -> Iterator[tuple[Any, ...]]:
+        return ((*row, number) for number, row in enumerate(function.evaluate(columns[:-1], *args), 1))
+
+    def spark(args: Sequence[str], types: Sequence[SqlType], columns: Sequence[SqlType]) -> str:
+        fields = [f"'c{at}', e.c{at}" for at in range(len(columns) - 1)]
+        fields.append(f"'c{len(columns) - 1}', cast(i + 1 as bigint)")
+        array = function.spark(args, types, columns[:-1])
+        return f"transform({array}, (e, i) -> named_struct({', '.join(fields)}))"
+
+    return replace(function, key=function.key + ORDINALITY, columns=columns, evaluate=evaluate, spark=spark, names=())
 
 
 TABLES: list[TableFunction] = []

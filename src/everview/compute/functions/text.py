@@ -235,7 +235,9 @@ def _codes() -> None:
     )
     _add("md5", (TEXT,), TEXT, lambda a: hashlib.md5(a.encode()).hexdigest(), "md5({0})")
     _add("md5", (BYTEA,), TEXT, lambda a: hashlib.md5(a).hexdigest(), "md5({0})")
-    _add("sha256", (BYTEA,), BYTEA, lambda a: hashlib.sha256(a).digest(), "unhex(sha2({0}, 256))")
+    for bits in (224, 256, 384, 512):
+        digest = getattr(hashlib, f"sha{bits}")
+        _add(f"sha{bits}", (BYTEA,), BYTEA, lambda a, d=digest: d(a).digest(), f"unhex(sha2({{0}}, {bits}))")
     _add("to_hex", (INT4,), TEXT, _hex(32), "lower(hex({0} & 4294967295L))")
     _add("to_hex", (INT8,), TEXT, _hex(64), "lower(hex({0}))")
     keywords = ", ".join(f"'{word}'" for word in sorted(KEYWORDS))

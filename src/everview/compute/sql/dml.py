@@ -6,7 +6,7 @@ DELETE old rows. RETURNING is a relation over the collection `RETURNED`, which h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -24,6 +24,7 @@ from everview.compute.sql.errors import (
     DUPLICATE_COLUMN,
     SYNTAX_ERROR,
     UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
     SqlError,
     did_you_mean,
     unsupported,
@@ -136,11 +137,9 @@ class _Binder:
         return Change("insert", target, lower(relation), self._returning(tree, target, None))
 
     def update(self, tree: exp.Update) -> Change:
-        if tree.args.get("from_") is not None:
-            hint = "use a subquery: SET column = (SELECT … WHERE …)"
-            raise unsupported("UPDATE … FROM", position_of(tree.args["from_"]), hint=hint)
         target = self._find(_path(tree.this), position_of(tree.this))
-        query, expressions = self._matching(tree, [])
+        source = tree.args.get("from_")
+        query, expressions = self._matching(tree, [] if source is None else [source.this])
         values: list[hir.HScalar | None] = [None] * len(target.names)
         for place, value in self._assignments(target, tree):
             name, to = target.names[place], target.types[place]
@@ -152,28 +151,48 @@ class _Binder:
                 values[place] = self._default(target, place)
             else:
                 values[place] = assigned(expressions.bind(value), to, name, position_of(value))
-        width = len(target.names)
+        width, before = len(target.names), len(hir.types(query))
         new = [Column(i, target.types[i]) if value is None else value for i, value in enumerate(values)]
-        both = ir.Project(ir.Map(query, tuple(new)), tuple(range(2 * width)))
-        return Change("update", target, lower(both), self._returning(tree, target, tree.this.args.get("alias")))
+        both: hir.Query = ir.Project(ir.Map(query, tuple(new)), (*range(width), *range(before, before + width)))
+        if source is None:
+            relation = lower(both)
+        else:  # one partner is enough, and which one of several is not said
+            chosen = lower(ir.TopK(both, tuple(range(width)), (), 1))
+            relation = self._as_often_as_there(target, chosen, range(width, 2 * width))
+        return Change("update", target, relation, self._returning(tree, target, tree.this.args.get("alias")))
 
     def delete(self, tree: exp.Delete) -> Change:
         target = self._find(_path(tree.this), position_of(tree.this))
-        query, _ = self._matching(tree, list(tree.args.get("using") or []))
-        return Change("delete", target, lower(query), self._returning(tree, target, tree.this.args.get("alias")))
+        using = list(tree.args.get("using") or [])
+        query, _ = self._matching(tree, using)
+        relation = lower(query)
+        if using:  # a row goes if it has a partner, once however many partners it has
+            old = tuple(Column(place, each) for place, each in enumerate(target.types))
+            relation = self._as_often_as_there(target, ir.Reduce(relation, old), ())
+        return Change("delete", target, relation, self._returning(tree, target, tree.this.args.get("alias")))
 
-    def _matching(self, tree: Tree, using: list[Tree]) -> tuple[hir.Query, Expressions]:
-        """The rows of the table that the WHERE clause chooses."""
-        query, named = From(Scope(), self._catalog, self._queries.bind).item(tree.this, (), UNIT)
+    def _matching(self, tree: Tree, others: list[Tree]) -> tuple[hir.Query, Expressions]:
+        """The rows of the table that the WHERE clause chooses, each with its partners among the other items behind."""
+        joins: list[Tree] = []
+        for each in others:
+            item = each.copy()
+            own = item.args.pop("joins", None) or []
+            joins += (exp.Join(this=item), *own)
+        clause = exp.Select(from_=exp.From(this=tree.this), joins=joins)
+        query, named = From(Scope(), self._catalog, self._queries.bind).bind(clause)
         expressions = Expressions(Scope().with_columns(named), self._queries.bind, clause="WHERE")
         where = tree.args.get("where")
-        if using:  # a row goes if it has a partner, once however many partners it has
-            inner = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=using[0]), where=where)
-            inner.set("joins", [exp.Join(this=each) for each in using[1:]])
-            return ir.Filter(query, (expressions.bind(exp.Exists(this=inner)),)), expressions
         if where is not None:
             query = ir.Filter(query, tuple(expressions.conjuncts(where.this)))
         return query, expressions
+
+    def _as_often_as_there(self, target: Target, chosen: Relation, more: Iterable[int]) -> Relation:
+        """The rows of a table that are chosen, as often as the table has them, with more columns of what chose them."""
+        width = len(target.names)
+        old = [Column(place, each) for place, each in enumerate(target.types)]
+        same = tuple((each, Column(width + each.index, each.type)) for each in old)
+        joined = ir.Join((ir.Get(target.id, target.types), chosen), nullsafe=same)
+        return ir.Project(joined, (*range(width), *(width + place for place in more)))
 
     # The columns of the target
 
@@ -268,7 +287,12 @@ class _Binder:
         name = alias.this if alias is not None else table.this
         source = exp.Table(this=exp.to_identifier(RETURNED, quoted=True), alias=exp.TableAlias(this=name.copy()))
         select = exp.Select(expressions=list(clause.expressions), from_=exp.From(this=source))
-        return Queries(_Returned(self._catalog, target)).plan(select)
+        try:
+            return Queries(_Returned(self._catalog, target)).plan(select)
+        except SqlError as error:
+            if error.sqlstate == UNDEFINED_TABLE and (tree.args.get("from_") or tree.args.get("using")):
+                error.hint = "RETURNING can give the columns of the table that is written"
+            raise
 
 
 class _Returned:

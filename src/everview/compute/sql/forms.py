@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import EXACT
+from everview.compute.functions.ordered_sets import NAMES as ORDERED_SETS
+from everview.compute.functions.ordered_sets import registered_name
 from everview.compute.ir.scalar import And, Case, Coalesce, Literal, Or
 from everview.compute.ir.types import (
     BOOLEAN,
+    FLOAT8,
     INT4,
     INT8,
     INTERVAL,
     TEXT,
     UNKNOWN,
     VECTORS,
-    Interval,
     Kind,
     array_of,
     numeric,
@@ -28,7 +31,14 @@ from everview.compute.sql import hir
 from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
 from everview.compute.sql.datatypes import bind_type
-from everview.compute.sql.errors import GROUPING_ERROR, SYNTAX_ERROR, WINDOWING_ERROR, SqlError, unsupported
+from everview.compute.sql.errors import (
+    GROUPING_ERROR,
+    SYNTAX_ERROR,
+    UNDEFINED_FUNCTION,
+    WINDOWING_ERROR,
+    SqlError,
+    unsupported,
+)
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
@@ -342,12 +352,17 @@ def _interval(binder: Expressions, tree: exp.Interval) -> hir.HScalar:
         hint = f"write '…'::interval({tree.this.this.name})"
         raise unsupported("interval(n) in front of a literal", position_of(tree), hint=hint)
     text = tree.this.name if tree.this is not None else ""
-    if isinstance(unit, exp.IntervalSpan) or (unit is not None and not _ONE_NUMBER.fullmatch(text.strip())):
+    if unit is not None and (isinstance(unit, exp.IntervalSpan) or not _is_amount(text, unit.name)):
         hint = "say the units in the text: interval '1 day 2 hours'"
         raise unsupported("an interval with fields", position_of(tree), hint=hint)
     return coerce(
         Literal(f"{text} {unit.name}" if unit is not None else text, UNKNOWN), INTERVAL, "explicit", position_of(tree)
     )
+
+
+def _is_amount(text: str, unit: str) -> bool:
+    """Whether a text is a number of that unit, and of no smaller one."""
+    return re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*" if unit.lower() == "second" else r"\s*[+-]?\d+\s*", text) is not None
 
 
 def _extract(binder: Expressions, tree: exp.Extract) -> hir.HScalar:
@@ -397,20 +412,51 @@ def _window(binder: Expressions, tree: exp.Window) -> hir.HScalar:
 
 
 def _filtered_aggregate(binder: Expressions, tree: exp.Filter) -> hir.HScalar:
+    if isinstance(tree.this, exp.WithinGroup):
+        return _within_group(binder, tree.this, tree.expression.this)
     return binder.aggregate(tree.this, tree.expression.this)
+
+
+def _within_group(binder: Expressions, tree: exp.WithinGroup, condition: Tree | None = None) -> hir.HScalar:
+    """An aggregate over sorted values: one that the registry has under a name of its own."""
+    name, order = tree.this.name.lower(), tree.expression.expressions
+    if name not in ORDERED_SETS or len(order) != 1:
+        hint = f"WITHIN GROUP (ORDER BY one value) follows {', '.join(ORDERED_SETS)}"
+        message = f"there is no ordered-set aggregate {name}"
+        raise SqlError(UNDEFINED_FUNCTION, message, position=position_of(tree.this), hint=hint)
+    direct = tree.this.expressions
+    if len(direct) != (0 if name == "mode" else 1):
+        raise SqlError(
+            UNDEFINED_FUNCTION, f"function {name} takes another number of arguments", position=position_of(tree)
+        )
+    for each in direct:
+        _check_fraction(binder.bind(each), position_of(each))
+    called = registered_name(name, descending=bool(order[0].args.get("desc")))
+    return binder.aggregate(exp.Anonymous(this=called, expressions=[*direct, order[0].this]), condition)
+
+
+def _check_fraction(given: hir.HScalar, position: int | None) -> None:
+    value = coerce(given, FLOAT8, "implicit", position)
+    if not isinstance(value, Literal):
+        raise unsupported("a fraction that is no constant", position)
+    if value.value is not None and not 0 <= value.value <= 1:
+        raise SqlError("22003", f"percentile value {value.value:g} is not between 0 and 1", position=position)
 
 
 def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
     name = tree.name.lower()
     if name in AGGREGATE_NAMES:
         return binder.aggregate(tree)
+    if name in ORDERED_SETS:
+        message = f"WITHIN GROUP is required for ordered-set aggregate {name}"
+        raise SqlError("42809", message, position=position_of(tree))
     if name in WINDOW_NAMES:
         message = f"window function {name} requires an OVER clause"
         raise SqlError("42809", message, position=position_of(tree))
     if name == "array" and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Query):
         query, _ = binder.subquery(tree.expressions[0])
         return hir.Subquery("array", query, array_of(hir.types(query)[0]))
-    args = [binder.bind(each) for each in tree.expressions]
+    args = [binder.bind(each) for each in _in_order(name, tree)]
     if name == "array_lower" and args and args[0].type.alias in VECTORS:
         return Literal(0, INT4)
     if name == "grouping":
@@ -420,6 +466,32 @@ def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
         return special(args, position_of(tree))
     own = host().function(name, args, position_of(tree))
     return own if own is not None else call(name, args, position_of(tree))
+
+
+def _in_order(name: str, tree: exp.Anonymous) -> list[Tree]:
+    """The arguments of a call in their places; only one function is called by the names of its arguments, in effect."""
+    given = tree.expressions
+    named = [each for each in given if isinstance(each, exp.Kwarg)]
+    if not named:
+        return list(given)
+    if name != "make_interval":
+        raise unsupported("an argument by its name", position_of(tree), hint="give the arguments in their order")
+    places: list[Tree] = [*given[: len(given) - len(named)]]
+    places += [exp.Literal.number(0) for _ in range(len(_INTERVAL_PARTS) - len(places))]
+    for each in named:
+        if each.name.lower() not in _INTERVAL_PARTS:
+            hint = f"its arguments are {', '.join(_INTERVAL_PARTS)}"
+            message = f"make_interval has no argument {each.name.lower()}"
+            raise SqlError(UNDEFINED_FUNCTION, message, hint=hint, position=position_of(tree))
+        places[_INTERVAL_PARTS.index(each.name.lower())] = each.expression
+    return places
+
+
+def _type_of(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
+    """pg_typeof, which is known as soon as the types are."""
+    if len(args) != 1:
+        raise SqlError(UNDEFINED_FUNCTION, "pg_typeof takes one argument", position=position)
+    return Literal(display_name(args[0].type), TEXT)
 
 
 def _coalesce(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
@@ -446,8 +518,11 @@ def _extreme(name: str, args: list[hir.HScalar], position: int | None) -> hir.HS
     return call(name, args, position)
 
 
-_ONE_NUMBER = re.compile(r"[+-]?[0-9]*\.?[0-9]*")
-_SPECIAL = {"coalesce": _coalesce, "nullif": _nullif, "greatest": _greatest, "least": _least}
+_INTERVAL_PARTS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
+_SPECIAL = {
+    **{"coalesce": _coalesce, "nullif": _nullif, "greatest": _greatest, "least": _least},
+    "pg_typeof": _type_of,
+}
 _COMPARISON = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 BINARY: dict[type, str] = {
     exp.Add: "+",
@@ -511,6 +586,7 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.AtTimeZone: _at_time_zone,
     exp.Collate: _collate,
     exp.Filter: _filtered_aggregate,
+    exp.WithinGroup: _within_group,
     exp.Window: _window,
     exp.Placeholder: _placeholder,
     exp.Anonymous: _function,

@@ -7,16 +7,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from everview.compute.functions.registry import TABLES
 from everview.compute.functions.resolve import resolve_table
+from everview.compute.functions.table import ORDINALITY
 from everview.compute.ir import relation as ir
 from everview.compute.ir.scalar import Coalesce, Column, Literal
-from everview.compute.ir.types import INT8
+from everview.compute.ir.types import INT4, INT8, Kind
 from everview.compute.sql import hir
-from everview.compute.sql.coerce import call, coerce, resolving, unified
+from everview.compute.sql.coerce import call, coerce, resolving, settled, unified
 from everview.compute.sql.errors import (
     DUPLICATE_ALIAS,
     INVALID_COLUMN_REFERENCE,
     UNDEFINED_COLUMN,
+    UNDEFINED_FUNCTION,
     UNDEFINED_TABLE,
     SqlError,
     did_you_mean,
@@ -142,21 +145,32 @@ class From:
         expressions = Expressions(self._scope, self._bind_query, clause="functions in FROM")
         name = tree.name.lower()
         args = [expressions.bind(each) for each in tree.expressions]
-        with resolving(position_of(item)):
-            function, wanted, types = resolve_table(name, [arg.type for arg in args], host().table_functions(name))
-        coerced = tuple(coerce(arg, to) for arg, to in zip(args, wanted, strict=True))
-        query: hir.Query = ir.FlatMap(UNIT, function.key, coerced, types)
-        names = list(function.names) if len(function.names) == len(types) else [name] * len(types)
-        if item.args.get("ordinality") or item.args.get("offset"):
-            raise unsupported(
-                "WITH ORDINALITY", position_of(item), hint="use row_number() over a column that orders the rows"
-            )
+        item, counted = _with_ordinality(tree, item)
+        if name == "unnest" and len(args) > 1:
+            query, names = _side_by_side(args, counted, position_of(item))
+        else:
+            query, names = self._called(name, args, counted, position_of(item))
         alias = item.args.get("alias")
         table = identifier(alias.this) if alias is not None and alias.this is not None else name
-        if len(types) == 1 and alias is not None and not alias.args.get("columns"):
+        if len(names) == 1 and alias is not None and not alias.args.get("columns"):
             names = [table]
-        columns = tuple(Named(table, n, t) for n, t in zip(names, types, strict=True))
+        if counted:
+            names.append("ordinality")
+        columns = tuple(Named(table, n, t) for n, t in zip(names, hir.types(query), strict=True))
         return query, self._aliased(item, columns, position_of(item))
+
+    def _called(
+        self, name: str, args: list[hir.HScalar], counted: bool, position: int | None
+    ) -> tuple[hir.Query, list[str]]:
+        """The rows of one table function, and the names of its own columns."""
+        with resolving(position):
+            function, wanted, types = resolve_table(name, [arg.type for arg in args], host().table_functions(name))
+        coerced = tuple(coerce(arg, to) for arg, to in zip(args, wanted, strict=True))
+        key = function.key + ORDINALITY if counted else function.key
+        if counted and key not in TABLES:
+            raise unsupported(f"WITH ORDINALITY after {name}", position)
+        query = ir.FlatMap(UNIT, key, coerced, (*types, INT8) if counted else types)
+        return query, list(function.names) if len(function.names) == len(types) else [name] * len(types)
 
     # Joins
 
@@ -194,6 +208,10 @@ class From:
                 query, names = self._bind_query(target.this, around.inner())
                 columns = tuple(Named(None, n, t) for n, t in zip(names, hir.types(query), strict=True))
                 return query, self._aliased(item, columns, position_of(item))
+            if isinstance(target, exp.Unnest):
+                counted = exp.Unnest(expressions=target.expressions, alias=item.args.get("alias"))
+                counted.set("offset", bool(target.args.get("offset")))
+                return inside.item(counted, (), UNIT)
             return inside._function(target, item)
         return inside.item(item, (), UNIT)
 
@@ -240,6 +258,33 @@ class From:
         if again:
             message = f'table name "{min(again)}" specified more than once'
             raise SqlError(DUPLICATE_ALIAS, message, hint="give one of them an alias", position=position_of(tree))
+
+
+def _with_ordinality(tree: Tree, item: Tree) -> tuple[Tree, bool]:
+    """Whether the rows are counted. The parser takes the last name of the columns for that of the count."""
+    last = item.args.get("offset")
+    if isinstance(last, exp.Identifier):
+        item = item.copy()
+        item.args["alias"].append("columns", last.copy())
+    return item, bool(last or item.args.get("ordinality") or tree.args.get("ordinality"))
+
+
+def _side_by_side(args: list[hir.HScalar], counted: bool, position: int | None) -> tuple[hir.Query, list[str]]:
+    """unnest(a, b): the elements of arrays side by side, the shorter ones filled up with NULLs."""
+    arrays = [settled(arg) for arg in args]
+    for arg in arrays:
+        if arg.type.kind is not Kind.ARRAY:
+            message = f"function unnest({', '.join(str(each.type) for each in arrays)}) does not exist"
+            raise SqlError(UNDEFINED_FUNCTION, message, hint="every argument must be an array", position=position)
+    sizes = [Coalesce((call("cardinality", [arg]), Literal(0, INT4)), INT4) for arg in arrays]
+    with resolving(position):
+        series, _, _ = resolve_table("generate_series", [INT4, INT4], ())
+    places = ir.FlatMap(UNIT, series.key, (Literal(1, INT4), call("greatest", sizes)), (INT4,))
+    place = Column(0, INT4)
+    values = [call("subscript", [arg, place]) for arg in arrays]
+    if counted:
+        values.append(coerce(place, INT8))
+    return ir.Project(ir.Map(places, tuple(values)), tuple(range(1, len(values) + 1))), ["unnest"] * len(arrays)
 
 
 def _is_comma(join: exp.Join) -> bool:

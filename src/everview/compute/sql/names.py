@@ -34,7 +34,7 @@ def _named(tree: Tree) -> tuple[str, bool]:
     match tree:
         case exp.Column():
             return identifier(tree.this), True
-        case exp.Paren() | exp.Bracket() | exp.Filter() | exp.Window() | exp.Collate():
+        case exp.Paren() | exp.Bracket() | exp.Filter() | exp.Window() | exp.Collate() | exp.WithinGroup():
             return _named(tree.this)
         case exp.Dot(expression=exp.Identifier() as field):
             return identifier(field), True

@@ -106,12 +106,16 @@ def row_description(columns: Sequence[Column], formats: Sequence[int]) -> bytes:
     return message(b"T", b"".join(parts))
 
 
-def copy_in_response(columns: int) -> bytes:
-    return message(b"G", struct.pack(f"!bH{columns}h", 0, columns, *([0] * columns)))
+def copy_in_response(columns: int, *, binary: bool = False) -> bytes:
+    return message(b"G", _copy_response(columns, binary))
 
 
-def copy_out_response(columns: int) -> bytes:
-    return message(b"H", struct.pack(f"!bH{columns}h", 0, columns, *([0] * columns)))
+def copy_out_response(columns: int, *, binary: bool = False) -> bytes:
+    return message(b"H", _copy_response(columns, binary))
+
+
+def _copy_response(columns: int, binary: bool) -> bytes:
+    return struct.pack(f"!bH{columns}h", binary, columns, *([int(binary)] * columns))
 
 
 def copy_data(data: bytes) -> bytes:

@@ -186,6 +186,8 @@ class Conversation:
         return tag or ""
 
     def _result(self, prepared: Prepared) -> str | None:
+        if prepared.cursor is not None:
+            self._extended.begin(prepared.cursor)
         result = results.run(self._session, prepared, (), self._wire, self._tell)
         if isinstance(result, Done):
             return result.tag

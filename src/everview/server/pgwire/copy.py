@@ -10,7 +10,7 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.output import to_text
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql.errors import SqlError
-from everview.server.pgwire import copy_fields
+from everview.server.pgwire import copy_binary, copy_fields
 from everview.server.pgwire.backend import copy_data
 from everview.server.pgwire.copy_lines import BAD_COPY, Lines
 from everview.server.pgwire.values import read_column
@@ -84,9 +84,33 @@ class RowReader:
             raise CopyError(error, where) from None
 
 
+class BinaryReader:
+    """The same for the binary format."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._rows = copy_binary.BinaryRows(columns, self._explained)
+        self._line = 0
+
+    def feed(self, data: bytes) -> Iterator[Row]:
+        """The rows that are complete now."""
+        for row in self._rows.feed(data):
+            self._line += 1
+            yield row
+
+    def finish(self) -> Iterator[Row]:
+        """No rows are left, or something is missing."""
+        self._rows.finish()
+        return iter(())
+
+    def _explained(self, error: SqlError | Failure, column: int | None) -> SqlError:
+        where = f"COPY, line {self._line + 1}"
+        return CopyError(error, where if column is None else f"{where}, column {self._columns[column].name}")
+
+
 def read_rows(chunks: Iterable[bytes], columns: Sequence[Column], form: CopyFormat) -> Iterator[Row]:
     """The rows of COPY data that come in chunks; nothing more than a line is held."""
-    reader = RowReader(columns, form)
+    reader = BinaryReader(columns) if form.kind == "binary" else RowReader(columns, form)
     for chunk in chunks:
         yield from reader.feed(chunk)
     yield from reader.finish()
@@ -94,6 +118,8 @@ def read_rows(chunks: Iterable[bytes], columns: Sequence[Column], form: CopyForm
 
 def row_encoder(columns: Sequence[Column], form: CopyFormat) -> Callable[[Row], bytes]:
     """What makes a CopyData message of a row: one for each, as clients that want rows expect."""
+    if form.kind == "binary":
+        return _binary_encoder(columns)
     join = copy_fields.joiner(form)
     writers = [_writer(column.type) for column in columns]
 
@@ -102,6 +128,20 @@ def row_encoder(columns: Sequence[Column], form: CopyFormat) -> Callable[[Row], 
         return copy_data(join(fields))
 
     return encode
+
+
+def _binary_encoder(columns: Sequence[Column]) -> Callable[[Row], bytes]:
+    """The header of the binary format is part of the first message, as it is PostgreSQL's and clients expect."""
+    join = copy_binary.joiner(columns)
+    before = [copy_binary.HEADER]
+    return lambda row: copy_data((before.pop() if before else b"") + join(row))
+
+
+def trailer(form: CopyFormat, rows: int) -> bytes:
+    """The CopyData message behind so many rows, or nothing if the format has no trailer."""
+    if form.kind != "binary":
+        return b""
+    return copy_data(copy_binary.TRAILER if rows else copy_binary.HEADER + copy_binary.TRAILER)
 
 
 def header(columns: Sequence[Column], form: CopyFormat) -> bytes:

@@ -55,6 +55,18 @@ class Extended:
         self._tell = tell
         self.statements: dict[str, Statement] = {}
         self.portals: dict[str, Portal] = {}
+        session.carried = self._carried
+
+    def begin(self, name: str) -> None:
+        """Run a portal of which nothing was asked for yet, because FETCH or MOVE is about to speak of it."""
+        portal = self.portals.get(name)
+        if portal is not None and not portal.started and portal.statement.prepared.columns is not None:
+            portal.started = True
+            self._start(portal)
+
+    def _carried(self, name: str) -> RowStream | None:
+        portal = self.portals.get(name)
+        return None if portal is None else portal.stream
 
     def parse(self, message: Parse) -> None:
         if message.name and message.name in self.statements:
@@ -128,6 +140,8 @@ class Extended:
         return tag
 
     def _start(self, portal: Portal) -> str | None:
+        if portal.statement.prepared.cursor is not None:
+            self.begin(portal.statement.prepared.cursor)
         result = results.run(self._session, portal.statement.prepared, portal.values, self._wire, self._tell)
         if isinstance(result, Done):
             return result.tag

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from everview.adapter.system.pg_types import type_modifier
 from everview.compute.ir import types as t
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql.errors import SqlError
@@ -103,12 +104,7 @@ def size_of(sql_type: SqlType) -> int:
 
 def typmod_of(sql_type: SqlType) -> int:
     """The modifier in PostgreSQL's encoding, -1 if there is none."""
-    sql_type = innermost(sql_type)
-    if sql_type.kind is Kind.NUMERIC and sql_type.constrained:
-        return (sql_type.precision << 16 | sql_type.scale) + 4
-    if sql_type.length is not None:
-        return sql_type.length + 4
-    return -1
+    return type_modifier(innermost(sql_type))
 
 
 def type_of(oid: int) -> SqlType | None:

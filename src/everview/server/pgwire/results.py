@@ -49,6 +49,20 @@ class RowStream:
             self._at = end
         return Outcome(sent, ended=False)
 
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the rows have."""
+        return self.rows.columns
+
+    def take(self, rows_max: int) -> list[Row]:
+        """The next rows, which are not sent: FETCH and MOVE speak of a portal as of a cursor."""
+        found: list[Row] = []
+        while len(found) < rows_max and (self._at < len(self._batch) or self._fetch()):
+            end = min(len(self._batch), self._at + rows_max - len(found))
+            found += self._batch[self._at : end]
+            self._at = end
+        return found
+
     def _fetch(self) -> bool:
         """Get the next batch; False if there is none."""
         if self._ended:
@@ -97,11 +111,14 @@ def copy_out(result: CopyOut, wire: Wire, tell: Callable[[], None]) -> str:
     columns: tuple[Column, ...] = result.rows.columns
     stream = RowStream(result.rows, copy.row_encoder(columns, result.format), wire, tell)
     try:
-        wire.send(backend.copy_out_response(len(columns)))
+        wire.send(backend.copy_out_response(len(columns), binary=result.format.kind == "binary"))
         header = copy.header(columns, result.format)
         if header:
             wire.send(header)
         outcome = stream.send()
+        trailer = copy.trailer(result.format, outcome.rows)
+        if trailer:
+            wire.send(trailer)
         wire.send(backend.COPY_DONE)
         return f"COPY {outcome.rows}"
     finally:
@@ -110,7 +127,7 @@ def copy_out(result: CopyOut, wire: Wire, tell: Callable[[], None]) -> str:
 
 def copy_in(result: CopyIn, wire: Wire) -> str:
     """Take the data of COPY … FROM STDIN and store them; gives the tag."""
-    wire.send(backend.copy_in_response(len(result.columns)))
+    wire.send(backend.copy_in_response(len(result.columns), binary=result.format.kind == "binary"))
     wire.flush()
     source = _CopySource(wire)
     tag = result.finish(copy.read_rows(source.chunks(), result.columns, result.format))
