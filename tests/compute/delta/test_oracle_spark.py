@@ -135,7 +135,7 @@ def rounded(rows: Rows) -> Counter[Any]:
 
 def _digits(value: float) -> str:
     # What is left of a difference of equal numbers, if anything, is in their last digits.
-    return "0" if abs(value) < 1e-25 else f"{value:.9g}"
+    return "0" if abs(value) < 1e-15 else f"{value:.9g}"
 
 
 def check(case: Case, engines: Mapping[str, Engine], folder: Path) -> None:
