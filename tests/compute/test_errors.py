@@ -218,3 +218,12 @@ def test_a_guard_holds_whatever_spark_infers(spark: SparkSession) -> None:
     rows = {(4, 0, "x"): 1, (6, 2, "y"): 1}
     found = SparkEngine.of(profiles(spark)).run(relation, {"t": rows_to_arrow(rows, tuple(SCHEMA.values()))})
     assert rows_from_arrow(found, (INT4,)) == {(6,): 1}
+
+
+@pytest.mark.spark
+def test_an_average_of_a_total_with_more_digits_than_it_has(spark: SparkSession) -> None:
+    """A total of over 20 digits before the point is no obstacle to an average that has fewer."""
+    relation = optimize(plan("SELECT avg(a::bigint * 4000000000) FROM t", Names()).relation)
+    rows = {(2**31 - 1, number, "x"): 1 for number in range(40)}
+    found = SparkEngine.of(profiles(spark)).run(relation, {"t": rows_to_arrow(rows, tuple(SCHEMA.values()))})
+    assert str(found.column("c0")[0].as_py()) == f"{(2**31 - 1) * 4000000000}.{'0' * 18}"

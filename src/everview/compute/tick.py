@@ -143,6 +143,8 @@ class Ticker:
             for lookup in stage.lookups:
                 if lookup.name == table:
                     schema = self._arrangements[lookup.arrangement].schema
+                    if lookup.first is not None:
+                        return (INT8, *schema)
                     return schema[1:] if lookup.due else schema
         gets = (each for _, step in self.program.steps for each in ir.walk(step) if isinstance(each, ir.Get))
         return next(each.schema for each in gets if each.id == table)

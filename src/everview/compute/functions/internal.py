@@ -48,7 +48,7 @@ def _average(to: SqlType, total: Decimal, count: int) -> Any:
 
 
 def _average_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
-    return f"try_divide(try_cast({args[0]} as decimal(38,18)), cast({args[1]} as decimal(38,18)))"
+    return f"try_divide({args[0]}, cast({args[1]} as decimal(38,18)))"  # of which Spark gives a decimal(38,18)
 
 
 FUNCTIONS.append(

@@ -73,7 +73,7 @@ class SparkEngine:
         views = {name: f"everview_{next(_numbers)}" for name in read}
         statement = statement_of(plan, views, guarded=True)
         batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
-        with _errors(), self._views(batches) as session, _interruptible(session):
+        with _errors(statement), self._views(batches) as session, _interruptible(session):
             return with_types(run_sql(session, statement).toArrow(), types(plan))
 
     def run_steps(
@@ -92,7 +92,7 @@ class SparkEngine:
         with rendering():
             statement = render_steps(steps, outputs, views, guarded=not separated)
         batches = {views[name]: each for name, each in given.items()}
-        with _errors(), self._views(batches) as session:
+        with _errors(statement), self._views(batches) as session:
             return split(run_sql(session, statement).toArrow(), schemas)
 
     def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
@@ -113,7 +113,7 @@ class SparkEngine:
             marks = {name: placeholder(place) for place, name in enumerate(given)}
             with rendering():
                 statement = render_steps(steps, list(outputs), marks, guarded=not separated, single=True)
-            with _errors():
+            with _errors(statement):
                 result = self._prepared.run(statement, list(given.values()))
             if result is not None:
                 return split(result, outputs)
@@ -124,7 +124,7 @@ class SparkEngine:
             statement = render_steps(steps, list(outputs), tables, guarded=not separated, single=True)
         view = f"everview_{next(_numbers)}"
         statement = statement.replace(PACKED, view)
-        with _errors():
+        with _errors(statement):
             self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
             try:
                 return split(run_sql(self._small, statement).toArrow(), outputs)
@@ -255,15 +255,16 @@ def _asked(interrupt: Callable[[str], object], tag: str) -> None:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
-    """What Spark says against a statement, or dies of, as our errors; `EXPLAIN` shows what the statement is."""
+def _errors(statement: str) -> Iterator[None]:
+    """What Spark says against the statement, or dies of, as our errors."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
         yield
     except (AnalysisException, pa.ArrowInvalid) as error:
-        raise PlanRefused("internal error: spark refuses the statement", detail=said(error)) from error
+        detail = f"{said(error)}\n{statement}"
+        raise PlanRefused("internal error: spark refuses the statement", detail=detail) from error
     except (PySparkException, Py4JError, OSError) as error:
         if FAILED in str(error):
             raise EvaluationFailed from error
