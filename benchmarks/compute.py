@@ -174,7 +174,7 @@ def bulk_deltas(report: Report, spark: Spark, data: Loaded, rows: int, place: Pa
     ours: dict[str, float] = {"one tick": seconds(lambda: advance(flow, data.next))}
     check(report, spark, data, flow, snapshot=data.snapshot(place / "after"), query=Q3_ALL)
     found = contents_of(data.environment, flow, data.next - 1)
-    ticks = run_ticks(data, flow, rows // BATCHES, BATCHES, warm_up=1)
+    ticks = run_ticks(data, flow, rows // BATCHES, BATCHES, warm_up=10)
     ours[f"{BATCHES} ticks"] = sum(ticks.seconds)
     theirs = beside_pathway(report, place, at_first, batches)
     for form, took_s in ours.items():

@@ -32,6 +32,7 @@ from tests.tpch.stored import Stored, advance, timed
 from tests.tpch.test_binding import Tpch
 
 Q3_TABLES = ("customer", "orders", "lineitem")
+WARM_UP_TICKS = 50
 
 
 def cache() -> Path:
@@ -120,8 +121,11 @@ class Ticks:
         return f"{median:,.0f} ms (best {best:,.0f}, worst {worst:,.0f})"
 
 
-def run_ticks(data: Loaded, flow: Dataflow, rows: int, count: int, *, warm_up: int = 10) -> Ticks:
-    """Ticks of so many rows each, after some that are not counted: from the inputs' commit to the view's."""
+def run_ticks(data: Loaded, flow: Dataflow, rows: int, count: int, *, warm_up: int = WARM_UP_TICKS) -> Ticks:
+    """Ticks of so many rows each, after some that are not counted: from the inputs' commit to the view's.
+
+    These are many, for it takes Java some dozens to compile what a tick runs, and a server has had them.
+    """
     took, sizes = [], []
     for number in range(warm_up + count):
         sizes.append(data.write(data.stream.rows(rows)))
