@@ -112,7 +112,8 @@ def _statements(program: TickProgram) -> str:
                 needed |= {each.id for each in ir.walk(step) if isinstance(each, ir.Get)}
         try:
             with rendering():
-                statements.append(render_steps(steps[::-1], stage.outputs, given))
+                statement, _ = render_steps(steps[::-1], stage.outputs, given)
+                statements.append(statement)
         except NotSupported as error:
             return str(error)
         given |= {name: f"`{name}`" for name in stage.outputs}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.compute.engine.cancel import cancellation
 from everview.compute.engine.contract import (
@@ -23,6 +22,7 @@ from everview.compute.engine.contract import (
     Stored,
 )
 from everview.compute.engine.spark.bulk import said
+from everview.compute.engine.spark.outputs import with_types
 from everview.compute.engine.spark.prepared import PreparedStatements, can_prepare, placeholder
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
@@ -81,19 +81,18 @@ class SparkEngine:
     ) -> dict[str, pa.Table]:
         """The collections of some of the steps, from one statement."""
         relations = dict(steps)
-        schemas = {name: types(relations[name]) for name in outputs}
         read = _read(list(relations.values()), inputs)
         given = {name: (inputs[name], schema) for name, schema in read.items()}
         if _rows(batch for batch, _ in given.values()) <= ONE_TASK_ROWS_MAX:
-            found = self._run_in_one_task(steps, schemas, given, separated)
+            found = self._run_in_one_task(steps, outputs, given, separated)
             if found is not None:
                 return found
         views = {name: f"everview_{next(_numbers)}" for name in read}
         with rendering():
-            statement = render_steps(steps, outputs, views, guarded=not separated)
+            statement, layout = render_steps(steps, outputs, views, guarded=not separated)
         batches = {views[name]: each for name, each in given.items()}
         with _errors(statement), self._views(batches) as session:
-            return split(run_sql(session, statement).toArrow(), schemas)
+            return layout.split(run_sql(session, statement).toArrow())
 
     def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
         """Raise NotSupported if there is no statement for these steps."""
@@ -102,7 +101,7 @@ class SparkEngine:
     def _run_in_one_task(
         self,
         steps: Steps,
-        outputs: Mapping[str, tuple[SqlType, ...]],
+        outputs: Sequence[str],
         inputs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]],
         separated: bool,
     ) -> dict[str, pa.Table] | None:
@@ -112,22 +111,22 @@ class SparkEngine:
         if self._prepared is not None and given:
             marks = {name: placeholder(place) for place, name in enumerate(given)}
             with rendering():
-                statement = render_steps(steps, list(outputs), marks, guarded=not separated, single=True)
+                statement, layout = render_steps(steps, outputs, marks, guarded=not separated, single=True)
             with _errors(statement):
                 result = self._prepared.run(statement, list(given.values()))
             if result is not None:
-                return split(result, outputs)
+                return layout.split(result)
         if not self._is_small(batch for batch, _ in inputs.values()):
             return None
         table, tables = packed(given)
         with rendering():
-            statement = render_steps(steps, list(outputs), tables, guarded=not separated, single=True)
+            statement, layout = render_steps(steps, outputs, tables, guarded=not separated, single=True)
         view = f"everview_{next(_numbers)}"
         statement = statement.replace(PACKED, view)
         with _errors(statement):
             self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
             try:
-                return split(run_sql(self._small, statement).toArrow(), outputs)
+                return layout.split(run_sql(self._small, statement).toArrow())
             finally:
                 with suppress(Exception):
                     self._small.catalog.dropTempView(view)
@@ -293,27 +292,6 @@ def statement_of(plan: Relation, views: Mapping[str, str], *, guarded: bool = Fa
     """The statement for a plan, whose collections are in these views; raises NotSupported."""
     with rendering():
         return render_plan(plan, views, guarded=guarded)
-
-
-def split(table: pa.Table, schemas: Mapping[str, tuple[SqlType, ...]]) -> dict[str, pa.Table]:
-    """The outputs of a statement of several: see `render_steps`."""
-    if len(schemas) == 1:
-        return {name: with_types(table, schema) for name, schema in schemas.items()}
-    results = {}
-    for number, (name, schema) in enumerate(schemas.items()):
-        rows = table.filter(pc.equal(table.column("output"), number))
-        struct = rows.column(f"o{number}").combine_chunks()
-        if isinstance(struct, pa.ChunkedArray):
-            struct = pa.concat_arrays(struct.chunks) if struct.num_chunks else pa.array([], struct.type)
-        fields = [*struct.flatten(), rows.column(DIFF)]
-        results[name] = with_types(pa.table(fields, names=[*columns(len(schema)), DIFF]), schema)
-    return results
-
-
-def with_types(table: pa.Table, schema: tuple[SqlType, ...]) -> pa.Table:
-    """The table in the Arrow types that the columns have everywhere."""
-    fields = [pa.field(f"c{place}", arrow_type(each)) for place, each in enumerate(schema)]
-    return table.cast(pa.schema([*fields, pa.field(DIFF, pa.int64())]))
 
 
 def _schema(declared: str) -> object:

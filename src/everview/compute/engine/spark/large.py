@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from everview.compute.engine.contract import EvaluationFailed, RunFailed, Steps, Stored
 from everview.compute.engine.spark.bulk import mostly_distinct, read_contents, read_updates, write_updates
-from everview.compute.engine.spark.engine import rendering, with_types
+from everview.compute.engine.spark.engine import rendering
+from everview.compute.engine.spark.outputs import with_types
 from everview.compute.engine.spark.python_calls import run_sql
-from everview.compute.engine.spark.render import render_steps
+from everview.compute.engine.spark.render import render_relation
 from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import arity, types, walk
@@ -155,7 +156,7 @@ class _Run:
                 self._add(get.id, frame.persist() if get.id in self._shared else frame)
         if name in self._views:
             return f"SELECT {', '.join([*columns(arity(relation)), DIFF])} FROM {self._views[name]}"
-        return render_steps([(name, relation)], [name], self._views, guarded=self._guarded)
+        return render_relation(relation, self._views, guarded=self._guarded)
 
     def _add(self, name: str, frame: DataFrame) -> None:
         view = f"everview_large_{next(_numbers)}"

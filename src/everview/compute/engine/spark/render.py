@@ -17,6 +17,7 @@ from everview.compute.engine.local import library
 from everview.compute.engine.spark.accumulate import render_accumulate
 from everview.compute.engine.spark.join import render_join
 from everview.compute.engine.spark.literal import render_literal
+from everview.compute.engine.spark.outputs import Layout, layout
 from everview.compute.engine.spark.reduce import render_reduce
 from everview.compute.engine.spark.row_by_row import RowByRow, fused
 from everview.compute.engine.spark.rows import consolidated, is_consolidated, occurs_once
@@ -45,10 +46,9 @@ from everview.compute.ir.relation import (
     Union,
     Window,
     arity,
-    types,
+    walk,
 )
 from everview.compute.ir.scalar import Column
-from everview.compute.ir.types import SqlType
 from everview.errors import EverviewError
 
 
@@ -63,6 +63,12 @@ def render_plan(plan: Relation, tables: Mapping[str, str], *, guarded: bool = Fa
     return renderer.statement(body)
 
 
+def render_relation(relation: Relation, tables: Mapping[str, str], *, guarded: bool = False) -> str:
+    """The statement for one relation; its rows are not consolidated."""
+    renderer = _Renderer(guarded=guarded)
+    return renderer.statement(renderer.select(relation, tables))
+
+
 def render_steps(
     steps: Sequence[tuple[str, Relation]],
     outputs: Sequence[str],
@@ -70,38 +76,30 @@ def render_steps(
     *,
     guarded: bool = False,
     single: bool = False,
-) -> str:
+) -> tuple[str, Layout]:
     """One statement for several relations, each of which may read those before it; `outputs` names those to give.
 
-    With one output its rows are those of the relation; with several there is a column `output` that numbers them, and
-    the row is in the struct of that number. Rows are not consolidated. `single`: all tables are of one partition, and
-    so is everything that is computed from them, which spares Spark all shuffles.
+    The layout says where in its result they are. Rows are not consolidated. `single`: all tables are of one partition,
+    and so is everything that is computed from them, which spares Spark all shuffles.
     """
     renderer = _Renderer(guarded=guarded, single=single)
+    together = layout(steps, outputs)
     scope = dict(tables)
-    schemas: dict[str, tuple[SqlType, ...]] = {}
-    if [name for name, _ in steps] == list(outputs) and len(outputs) == 1:
-        return renderer.statement(renderer.select(steps[0][1], scope))
-    for name, relation in steps:
+    for name, relation in _needed(steps, together.bases()):
         select = renderer.select(relation, scope)
-        scope[name], schemas[name] = f"step_{len(schemas)}", types(relation)
+        scope[name] = f"step_{len(renderer.shared)}"
         renderer.shared.append((scope[name], select))
-    if len(outputs) == 1:
-        (only,) = outputs
-        return renderer.statement(f"SELECT {_row(columns(len(schemas[only])))} FROM {scope[only]}")
-    selects = []
-    for number, name in enumerate(outputs):
-        items = [f"{number} AS output"]
-        for other, each in enumerate(outputs):
-            names = columns(len(schemas[each]))
-            if other == number:
-                fields = ", ".join(f"'{column}', {column}" for column in names)
-                items.append(f"named_struct({fields}) AS o{other}")
-            else:
-                fields = ", ".join(f"{n}: {spark_type(t)}" for n, t in zip(names, schemas[each], strict=True))
-                items.append(f"cast(NULL as struct<{fields}>) AS o{other}")
-        selects.append(f"SELECT {_row(items)} FROM {scope[name]}")
-    return renderer.statement("\nUNION ALL\n".join(selects))
+    return renderer.statement(together.select(scope, renderer.scalar)), together
+
+
+def _needed(steps: Sequence[tuple[str, Relation]], bases: Sequence[str]) -> list[tuple[str, Relation]]:
+    """The steps that these are, or are computed from."""
+    wanted, needed = set(bases), []
+    for name, relation in reversed(steps):
+        if name in wanted:
+            needed.append((name, relation))
+            wanted |= {each.id for each in walk(relation) if isinstance(each, Get)}
+    return needed[::-1]
 
 
 class _Renderer:
@@ -110,7 +108,7 @@ class _Renderer:
     def __init__(self, *, guarded: bool, single: bool = False) -> None:
         self.shared: list[tuple[str, str]] = []
         self._guarded, self._single = guarded, single
-        self._scalar = render_guarded if guarded else render_scalar
+        self.scalar = render_guarded if guarded else render_scalar
 
     def statement(self, body: str) -> str:
         """The whole statement, with what is shared in front."""
@@ -171,16 +169,16 @@ class _Renderer:
         items = [
             column(place)
             if isinstance(each, Column) and each.index == place
-            else f"{self._scalar(each)} AS {column(place)}"
+            else f"{self.scalar(each)} AS {column(place)}"
             for place, each in enumerate(rows.outputs)
         ]
-        passes = " AND ".join(self._scalar(predicate) for predicate in rows.predicates)
+        passes = " AND ".join(self.scalar(predicate) for predicate in rows.predicates)
         where = f" WHERE {passes}" if passes else ""
         return f"SELECT {_row(items)} FROM {self.source(rows.input, tables)}{where}"
 
     def _flat_map(self, flat: FlatMap, source: str) -> str:
         start = arity(flat.input)
-        args = [self._scalar(arg) for arg in flat.args]
+        args = [self.scalar(arg) for arg in flat.args]
         rows = library.table_function(flat.function).spark(args, [arg.type for arg in flat.args], flat.added)
         if self._guarded and library.table_function(flat.function).fails:
             present = " AND ".join([*(f"{arg} IS NOT NULL" for arg in args), "true"])
