@@ -17,8 +17,8 @@ import itertools
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -42,6 +42,8 @@ _AS_RDD: Mapping[str, str] = {
     "spark.sql.execution.arrow.localRelationThreshold": "0",  # else the first rows become part of the plan
     "spark.sql.defaultSizeInBytes": "1000",  # what Spark takes an RDD for: something that one task can do
 }
+# Before each run Spark describes the plan to whoever may listen, at length if it is allowed to.
+_IN_SHORT: Mapping[str, str] = {"spark.sql.maxPlanStringLength": "64", "spark.sql.debug.maxToStringFields": "0"}
 
 # A table, which of its columns are spoken of, and the types of all.
 Input = tuple[pa.Table, Sequence[int], tuple[SqlType, ...]]
@@ -62,11 +64,12 @@ class PreparedStatements:
 
     def __init__(self, session: SparkSession) -> None:
         self._sessions = {
-            compiled: _session(session, {**(COMPILED if compiled else SMALL), **_AS_RDD}) for compiled in (False, True)
+            compiled: _session(session, {**(COMPILED if compiled else SMALL), **_AS_RDD, **_IN_SHORT})
+            for compiled in (False, True)
         }
         self._known: OrderedDict[tuple[object, ...], _Prepared | None] = OrderedDict()
         self._numbers = itertools.count()
-        self._lock = threading.Lock()
+        self._lock, self._preparing = threading.Lock(), threading.Lock()
 
     def run(self, statement: str, inputs: Sequence[Input]) -> pa.Table | None:
         """The result of a statement over inputs, `placeholder(0)` and so on; None if it can't be prepared."""
@@ -97,11 +100,25 @@ class PreparedStatements:
                     oldest.close()
 
     def _prepare(self, statement: str, inputs: Sequence[Input], compiled: bool) -> _Prepared | None:
-        prepared = _Prepared(self._sessions[compiled], next(self._numbers), statement, inputs)
-        if prepared.keeps_something():
+        with self._at_length():
+            prepared = _Prepared(self._sessions[compiled], next(self._numbers), statement, inputs)
+            keeps_something = prepared.keeps_something()
+        if keeps_something:
             prepared.close()
             return None
         return prepared
+
+    @contextmanager
+    def _at_length(self) -> Iterator[None]:
+        """While inside, plans are described in full; whose setting it is that counts depends on the thread."""
+        with self._preparing:
+            for session, name in itertools.product(self._sessions.values(), _IN_SHORT):
+                session.conf.unset(name)
+            try:
+                yield
+            finally:
+                for session, (name, value) in itertools.product(self._sessions.values(), _IN_SHORT.items()):
+                    session.conf.set(name, value)
 
 
 def _session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
