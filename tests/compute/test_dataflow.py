@@ -16,8 +16,7 @@ from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Rows
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.engine.spark import large
-from everview.compute.engine.spark.bulk import mostly_distinct
+from everview.compute.engine.spark import bulk
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.ir.relation import types
 from everview.compute.ir.types import SqlType
@@ -111,17 +110,64 @@ def test_exact_at_every_time_on_spark(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["joined", "grouped"])
+@pytest.mark.parametrize("name", ["joined", "grouped", "three"])
 def test_exact_where_the_data_are(
     tmp_path: Path, name: str, rng: random.Random, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every tick as a large one, or every other: what one leaves behind the other goes on from."""
     sizes = itertools.cycle([-1, 1 << 60] if name == "joined" else [-1])
     monkeypatch.setattr(Dataflow, "_rows_max", lambda *_: LARGE_ROWS_MIN - next(sizes))
-    monkeypatch.setattr(large, "SAMPLED_ROWS_MIN", 0)
-    # Whatever the rows are like: to leave equal ones as they are is no mistake.
-    monkeypatch.setattr(large, "mostly_distinct", lambda updates: mostly_distinct(updates) is not None)
     maintain_and_check(tmp_path, name, rng, SparkEngine(spark))
+
+
+@pytest.mark.spark
+def test_exact_where_spark_writes(
+    tmp_path: Path, rng: random.Random, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with an object store."""
+    monkeypatch.setattr(Dataflow, "_rows_max", lambda *_: LARGE_ROWS_MIN + 1)
+    monkeypatch.setattr(bulk, "can_write_runs", lambda *_: False)
+    monkeypatch.setattr(bulk, "SAMPLED_ROWS_MIN", 0)
+    # Whatever the rows are like: to leave equal ones as they are is no mistake.
+    mostly_distinct = bulk.mostly_distinct
+    monkeypatch.setattr(bulk, "mostly_distinct", lambda updates: mostly_distinct(updates) is not None)
+    maintain_and_check(tmp_path, "grouped", rng, SparkEngine(spark))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("crash", [("commit.before", 2, "spark"), ("commit.after", 1, "local")])
+def test_a_hydration_that_ended_with_its_result_goes_on(
+    tmp_path: Path,
+    crash: tuple[str, int, str],
+    rng: random.Random,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The result is there to be read; what follows changes is written when somebody comes back."""
+    history = histories(rng)
+    relation = optimize(plan(VIEWS["three"], Tables()).relation)
+    monkeypatch.setattr(Dataflow, "_rows_max", lambda *_: LARGE_ROWS_MIN + 1)
+    with Environment.open(tmp_path, background=False) as environment:
+        tables = Tables3(environment, history)
+        tables.write(0, 4)
+        flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), SparkEngine(spark))
+        point, hit, engine = crash
+        with armed(point, hit=hit), pytest.raises(Crash):
+            flow.tick()
+    monkeypatch.undo()
+    with Environment.open(tmp_path, background=False) as environment:
+        flow = resume(environment, "view", relation, SparkEngine(spark) if engine == "spark" else LocalEngine())
+        assert flow.hydrated and flow.upper == 1
+        check(environment, flow, history, range(1))
+        assert flow.owes and flow.idle_step() is None
+        environment.maintenance.run()
+        flow.tick()
+        assert not flow.owes
+        check(environment, flow, history, range(4))
+        tables.environment = environment
+        tables.write(4, LAST + 1)
+        flow.tick()
+        check(environment, flow, history, range(LAST + 1))
 
 
 def maintain_and_check(folder: Path, name: str, rng: random.Random, engine: Engine) -> None:

@@ -6,6 +6,10 @@ changed, runs the program on an engine, and commits, in one atomic step, the cha
 the errors, and how far it no longer needs the inputs' past. So whoever comes after a crash goes on from the last
 commit: nothing is computed twice, nothing is forgotten, and nothing has to be read again from the beginning.
 
+A large view is hydrated in two steps, where nothing in it can fail: its result first, which can then be read, and what
+is a mere pass over inputs, for following their changes, after it. Until then the dataflow *owes* these arrangements:
+they stand where they were made, and the inputs are held at that time.
+
 Reading capabilities on inputs stay at or before the output's `since`, and the output's upper never passes the inputs'.
 The errors of an input are errors of the view. Where nothing can fail, the collection of errors sleeps: it stands where
 it was made, means that there are none, and costs nothing. It wakes with the first tick that could bring an error; so an
@@ -25,7 +29,7 @@ import pyarrow as pa
 
 from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.engine.contract import Engine, LargeEngine
-from everview.compute.hydration import can_hydrate
+from everview.compute.hydration import can_hydrate, passes
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.compute.large_tick import LargeTick
@@ -158,6 +162,7 @@ class Dataflow:
         self._pending = Pending(environment, self._state, view.program.arrangements)
         self.limit: int | None = None  # it goes no further than this, while another is to catch up
         self._ticking = False
+        self._owes_nothing = False  # as far as is known
 
     @property
     def plan(self) -> Relation:
@@ -224,6 +229,18 @@ class Dataflow:
         return self.upper > self._start
 
     @property
+    def owes(self) -> list[Arrangement]:
+        """The arrangements that have to be written before the next tick, though the output is there."""
+        if self._owes_nothing or not self.hydrated:
+            return []
+        owed = [each for each in self.view.program.arrangements if self._is_owed(state_id(self._state, each))]
+        self._owes_nothing = not owed
+        return owed
+
+    def _is_owed(self, id: GlobalId) -> bool:
+        return self._environment.frontiers(id).upper.only == self._environment.shard(id).spec.initial
+
+    @property
     def next_due(self) -> int | None:
         """The first time at which the output changes though no input does; None if there is none, as far as is known.
 
@@ -255,6 +272,7 @@ class Dataflow:
             self._ticking = False
 
     def _tick(self, until: int | None) -> Ticked | None:
+        self._pay()
         lower = self.upper
         upper = self.ready if until is None else min(self.ready, until)
         if upper <= lower:
@@ -298,6 +316,8 @@ class Dataflow:
         lower, upper = self.upper, self.ready
         if upper <= lower or lower == self._start or self._pending.any_due(upper) or self._rows_max(lower, upper):
             return None
+        if self.owes:
+            return None
         return Ticked(lower, upper), self._commands(None, {}, [], upper)
 
     def _rows_max(self, lower: int, upper: int) -> int:
@@ -312,26 +332,18 @@ class Dataflow:
     def _large_tick(self, engine: LargeEngine, lower: int, upper: int) -> Ticked:
         began = time.perf_counter()
         first = lower == self._start
-        if first and can_hydrate(self.view.program):
+        hydrates = first and can_hydrate(self.view.program)
+        if hydrates:
             upper = lower + 1  # the contents at the start, which is simpler than that and what came after
-        inputs = inputs_of(self.plan)
-        states = {each.name: state_id(self._state, each) for each in self.view.program.arrangements}
-        tick = LargeTick(
-            self._environment,
-            self.view,
-            self.id,
-            states,
-            inputs,
-            lower=lower,
-            upper=upper,
-            first=first,
-        )
-        changes = tick.run(engine)
+        later = passes(self.view.program) if hydrates and not self.view.failing else []
+        changes = self._large(lower, upper, later, first=first).run(engine)
         computed = time.perf_counter()
         theirs = {id: self._input(id, lower, upper, first=first) for id in self._followed() if is_errors_id(id)}
         staged = changes.staged
         errors = [changes.errors, *map(_as_errors, theirs.values())]
-        self._environment.commit(*self._commands(staged.get(self.id), staged, errors, upper))
+        self._environment.commit(*self._commands(staged.get(self.id), staged, errors, upper, later))
+        committed = time.perf_counter()
+        self._pay()
         self._pending.changed(None, upper)
         rows = {id: _rows_of(each) for id, each in staged.items()}
         return Ticked(
@@ -342,8 +354,31 @@ class Dataflow:
             careful=changes.careful,
             large=True,
             compute_s=computed - began,
-            commit_s=time.perf_counter() - computed,
+            commit_s=committed - computed,
         )
+
+    def _large(self, lower: int, upper: int, later: Sequence[Arrangement], *, first: bool) -> LargeTick:
+        names = frozenset(each.name for each in later)
+        states = {each.name: state_id(self._state, each) for each in self.view.program.arrangements}
+        inputs = inputs_of(self.plan)
+        return LargeTick(self._environment, self.view, self.id, states, inputs, lower, upper, first, names)
+
+    def _pay(self) -> None:
+        """Write the arrangements that are owed, as of the time at which the output was hydrated."""
+        owed = {state_id(self._state, each): each for each in self.owes}
+        if not owed:
+            return
+        environment = self._environment
+        at = environment.shard(next(iter(owed))).spec.initial
+        written: Mapping[GlobalId, Updates]
+        if isinstance(self._engine, LargeEngine):
+            written = self._large(at, at + 1, list(owed.values()), first=True).rest(self._engine)
+        else:
+            rows = {id: self._input(id, at, at + 1, first=True) for id in inputs_of(self.plan)}
+            rows = {id: _untimed(table) for id, table in rows.items()}
+            found = {id: (each, self._engine.run(_contents(each), rows)) for id, each in owed.items()}
+            written = {id: _at(table, at, each) for id, (each, table) in found.items()}
+        environment.commit(*(UpdateAndDowngrade(self._writer(id), written.get(id), Antichain(at + 1)) for id in owed))
 
     def drop(self) -> None:
         """Let go of everything that the dataflow holds; its collections go with the last capability on them."""
@@ -392,11 +427,17 @@ class Dataflow:
         return 0 if output is None else output.num_rows
 
     def _commands(
-        self, output: Updates, states: Mapping[GlobalId, Updates], errors: Sequence[pa.Table], upper: int
+        self,
+        output: Updates,
+        states: Mapping[GlobalId, Updates],
+        errors: Sequence[pa.Table],
+        upper: int,
+        later: Sequence[Arrangement] = (),
     ) -> list[Command]:
         """All changes of the tick, and what is no longer needed of the past, for one atomic step.
 
-        Arrangements in which nothing changes stay where they are: what they held then, they hold now.
+        Arrangements in which nothing changes stay where they are: what they held then, they hold now. So do those that
+        are written `later`.
         """
         environment, to = self._environment, Antichain(upper)
         since = environment.frontiers(self.id).since
@@ -404,7 +445,7 @@ class Dataflow:
         commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), output, to)]
         for each in self.view.program.arrangements:
             id = state_id(self._state, each)
-            if states.get(id) is not None or not self.hydrated:
+            if (states.get(id) is not None or not self.hydrated) and each not in later:
                 commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), to))
                 commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
         found = _updates(pa.concat_tables(errors)) if errors else None
@@ -481,6 +522,12 @@ def _timed(table: pa.Table, times: I64) -> pa.Table:
     return pa.table(columns, names=[*(f"c{index}" for index in range(len(names) + 1)), DIFF])
 
 
+def _untimed(table: pa.Table) -> pa.Table:
+    """A timed batch, all of one time, as the rows that are there then."""
+    names = [*(f"c{index}" for index in range(table.num_columns - 2)), DIFF]
+    return table.drop_columns(["c0"]).rename_columns(names)
+
+
 def _advanced(table: pa.Table, floor: int) -> pa.Table:
     """A timed batch without the times before `floor`, at which updates take place instead."""
     times = table.column(0).to_numpy()
@@ -495,6 +542,11 @@ def _advanced(table: pa.Table, floor: int) -> pa.Table:
 
 def _as_errors(table: pa.Table) -> pa.Table:
     return table.cast(empty_table((INT8, *ERROR_SCHEMA)).schema)
+
+
+def _contents(arrangement: Arrangement) -> Relation:
+    assert arrangement.contents is not None
+    return arrangement.contents
 
 
 def _updates(table: pa.Table | None) -> pa.Table | None:

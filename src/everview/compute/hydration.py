@@ -1,7 +1,8 @@
 """Hydration: what a view and its arrangements hold at the first time, as plans over the contents of the inputs.
 
 At the first time nothing is remembered and nothing has changed before, so everything is simply what its plan means.
-That is what Spark is made for: each of these is one query. What several of them compute is computed once.
+That is what Spark is made for: each of these is one query. What several of them compute is computed once. The result
+does not take longer than any query; what is kept beside it, to follow changes by, is often more, and may come later.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from everview.compute.delta.program import TickProgram, at
+from everview.compute.delta.program import Arrangement, TickProgram, at
 from everview.compute.engine.contract import Steps
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
@@ -22,23 +23,33 @@ def can_hydrate(program: TickProgram) -> bool:
     return all(each.contents is not None for each in program.arrangements)
 
 
+def passes(program: TickProgram) -> list[Arrangement]:
+    """The arrangements that are but a pass over the rows of inputs: the result needs none of them to be known."""
+    return [each for each in program.arrangements if each.contents is not None and not _is_heavy(each.contents)]
+
+
 def hydration_steps(
-    program: TickProgram, plan: Relation, failing: Sequence[Relation], time: int
+    arrangements: Sequence[Arrangement], plan: Relation | None, failing: Sequence[Relation], time: int
 ) -> tuple[Steps, dict[str, str]]:
     """Timed steps at `time`, and the names of those that are what an arrangement keeps, by the arrangement.
 
-    The step `output` is the view, and `failing:0` and so on are the rows that fail.
+    The step `output` is the view, if its plan is given, and `failing:0` and so on are the rows that fail.
     """
     wanted: dict[str, Relation] = {}
     kept: dict[str, str] = {}
-    for each in program.arrangements:
+    for each in arrangements:
         assert each.contents is not None
         wanted[f"kept:{each.name}"] = each.contents
         kept[each.name] = f"kept:{each.name}"
-    wanted["output"] = plan
+    if plan is not None:
+        wanted["output"] = plan
     wanted |= {f"failing:{place}": each for place, each in enumerate(failing)}
     shared, rest = _shared(wanted)
     return [*shared, *((name, at(each, time)) for name, each in rest.items())], kept
+
+
+def _is_heavy(plan: Relation) -> bool:
+    return any(isinstance(each, _HEAVY) for each in ir.walk(plan))
 
 
 def _shared(plans: Mapping[str, Relation]) -> tuple[Steps, dict[str, Relation]]:

@@ -63,6 +63,7 @@ class LargeTick:
     lower: int
     upper: int
     first: bool
+    later: frozenset[str] = frozenset()  # names of arrangements that a hydration leaves to `rest`
 
     def run(self, engine: LargeEngine) -> LargeChanges:
         """Compute and write everything; nothing is committed yet."""
@@ -73,13 +74,22 @@ class LargeTick:
         except EvaluationFailed:
             return run(engine, self.view.careful_program, separated=True)
 
-    def _hydrate(self, engine: LargeEngine, program: TickProgram, *, separated: bool) -> LargeChanges:
+    def rest(self, engine: LargeEngine) -> Mapping[GlobalId, Staged | pa.Table]:
+        """Write the arrangements that are to come later, by the ids of their collections."""
+        return self._hydrate(engine, self.view.program, separated=False, rest=True).staged
+
+    def _hydrate(
+        self, engine: LargeEngine, program: TickProgram, *, separated: bool, rest: bool = False
+    ) -> LargeChanges:
         """The first time alone, from the contents of the inputs."""
         plan = self.view.separated if separated else self.view.plan
         failing = [each.plan for each in self.view.failing] if separated else []
-        steps, kept = hydration_steps(program, plan, failing, self.lower)
+        kept_now = [each for each in program.arrangements if (each.name in self.later) == rest]
+        steps, kept = hydration_steps(kept_now, None if rest else plan, failing, self.lower)
         left, nothing = prune(steps, ())
-        targets = {step: self.states[name] for name, step in kept.items()} | {"output": self.output}
+        targets = {step: self.states[name] for name, step in kept.items()}
+        if not rest:
+            targets["output"] = self.output
         with ExitStack() as open_while_read:
             stored = {
                 id: self._open(open_while_read, self.environment.contents(id, self.lower), schema)

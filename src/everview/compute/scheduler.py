@@ -168,7 +168,7 @@ class Scheduler:
         status, dataflow = entry.status, entry.dataflow
         if status.running_since is not None or time.monotonic() < status.retry_at:
             return False
-        return dataflow.ready > dataflow.upper
+        return dataflow.ready > dataflow.upper or bool(dataflow.owes)
 
     def _sleep_s(self) -> float:
         """Until the next retry, if there is one."""

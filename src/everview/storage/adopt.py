@@ -7,8 +7,9 @@ takes the checksum of every file. Files may overlap in hashes and need not be co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,10 +95,26 @@ class Landing(Place):
         self.id, self.spec = shard.id, shard.spec
         self._staged: Staged | None = None
 
+    def written(self, runs: Sequence[Part]) -> Staged:
+        """Files of our own writing, from wherever they were written, durable; their keys are their names here.
+
+        Other files are left by tasks that failed and were tried again.
+        """
+        self._check_unused()
+        parts = tuple(replace(part, key=f"{self._prefix}/{part.key}") for part in runs)
+        sizes = {info.key: info.size_bytes for info in self._blob.list(f"{self._prefix}/")}
+        for part in parts:
+            if sizes.get(part.key) != part.size_bytes:
+                raise Determinate(
+                    f"what landed for {self.id} is not what was written",
+                    detail=f"{part.key} should have {part.size_bytes} bytes, and has {sizes.get(part.key, 'no')}",
+                    hint="the executors must write to the same blob store that this process reads",
+                )
+        return self._stage(parts)
+
     def staged(self, rows: int | None = None) -> Staged:
         """The files that were written, checked and durable; `rows` is how many updates the writer says there are."""
-        if self._staged is not None:
-            raise InvalidUsage(f"what landed for {self.id} was staged before", hint="write to a new landing")
+        self._check_unused()
         keys = self.files()
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="adopt") as pool:
             parts = tuple(part for part in pool.map(self._examined, keys) if part is not None)
@@ -108,9 +125,17 @@ class Landing(Place):
                     detail=f"{rows} updates were written, {found} are in the {len(parts)} files at {self._prefix}",
                     hint="the executors must write to the same blob store that this process reads",
                 )
-            batch = self._inline(parts) or (part_batch(parts, 0, 0, 0) if parts else None)
-            kept = {part.key for part in batch.parts} if batch else set()
-            self._remove(key for key in self.keys() if key not in kept)
+        return self._stage(parts)
+
+    def _check_unused(self) -> None:
+        if self._staged is not None:
+            raise InvalidUsage(f"what landed for {self.id} was staged before", hint="write to a new landing")
+
+    def _stage(self, parts: tuple[Part, ...]) -> Staged:
+        batch = self._inline(parts) or (part_batch(parts, 0, 0, 0) if parts else None)
+        kept = {part.key for part in batch.parts} if batch else set()
+        self._remove(key for key in self.keys() if key not in kept)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="adopt") as pool:
             list(pool.map(self._blob.seal, kept))
         self._staged = Staged(self.id, batch)
         return self._staged

@@ -76,7 +76,8 @@ class PartWriter:
         if whole:
             try:
                 if self._file is None:
-                    self._file = _OpenPart(self._schema, self._scratch, self._new_key())
+                    key = self._new_key()
+                    self._file = _OpenPart(self._schema, self._scratch / key.replace("/", "_"), key)
                 self._file.write(table.slice(0, whole))
             except OSError as error:
                 raise write_failure(error, "writing a part", self._scratch) from error
@@ -99,12 +100,23 @@ class PartWriter:
         failpoint("part.written")
 
 
+def write_run(updates: pa.Table, path: Path) -> Part:
+    """Write consolidated updates, with the columns of a part, to a file; its key is the name of the file."""
+    part = _OpenPart(updates.schema, path, path.name)
+    try:
+        part.write(updates)
+        return part.close()[0]
+    except BaseException:
+        part.discard()
+        raise
+
+
 class _OpenPart:
     """A part while it is being written to a scratch file."""
 
-    def __init__(self, schema: pa.Schema, scratch: Path, key: str) -> None:
+    def __init__(self, schema: pa.Schema, path: Path, key: str) -> None:
         self._key = key
-        self._path = scratch / key.replace("/", "_")
+        self._path = path
         # Dictionaries never pay for hashes, and the tries to build them cost as much as the rest of the writing.
         dictionaries = [f.name for f in schema if f.name in (TIME, DIFF) or not _mostly_distinct(f.type)]
         self._writer = pq.ParquetWriter(

@@ -54,6 +54,14 @@ CASES: dict[str, list[tuple[str, Relation]]] = {
         ("first", Filter(T, (positive(A),))),
         ("second", Map(Project(T, (1,)), (call("+", A, number(1)),))),
     ],
+    "what is never NULL, in some rows only": [
+        HEAVY,
+        ("ones", Map(Project(Filter(_HEAVY, (positive(B),)), ()), (number(1),))),
+        (
+            "counts",
+            Map(Filter(_HEAVY, (call("is not null", B),)), (Case(((positive(B), number(1)),), number(0), INT8),)),
+        ),
+    ],
     "what is used again and again": [
         HEAVY,
         ("twice", Map(_HEAVY, (call("+", A, B),))),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from everview.compute.engine.contract import PlanRefused, RunFailed
+from everview.compute.engine.spark.runs import RUN_ROWS, can_write_runs, write_runs
 from everview.storage.adopt import Landing
 from everview.storage.errors import StorageError
 from everview.storage.parts import ROW_GROUP_ROWS
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 FILE_ROWS_MAX = 1 << 22  # of a file, however little room its rows take: copies of its columns are made in one piece
 BROADCAST_HASHES_MAX = 1 << 20
 PART_ROWS, PARTS_MAX = 1 << 19, 1 << 12
-SAMPLE_ROWS = 20_000
+UNDIVIDED_ROWS_MAX = 16 * RUN_ROWS
+SAMPLE_ROWS, SAMPLED_ROWS_MIN = 20_000, 500_000
 _MOSTLY = 0.95
 
 WRITE_OPTIONS = {
@@ -61,6 +63,7 @@ _SPARK_TYPES = {
     pa.timestamp("us"): "timestamp_ntz",
     pa.timestamp("us", "UTC"): "timestamp",
 }
+_TRACEBACK = "Traceback (most recent call last):"
 _CALLING = "An error occurred while calling"  # some method of some number
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _GLOB = str.maketrans({character: f"\\{character}" for character in "{}[]*?"})
@@ -85,14 +88,11 @@ def read_contents(session: SparkSession, selection: Selection, columns: Sequence
     return read_updates(session, selection, columns).drop(TIME)
 
 
-def write_updates(
-    session: SparkSession, query: DataFrame | str, landing: Landing, rows_about: int = 0, *, distinct: bool = False
-) -> Staged:
+def write_updates(session: SparkSession, query: DataFrame | str, landing: Landing, rows_about: int = 0) -> Staged:
     """Run the query, whose columns are `_time`, those of the landing's collection and `_diff`, and stage its result.
 
-    Its rows need not be consolidated. How many there are about, at the most, says how many files are made. If hardly
-    two of them are equal, as `distinct` says, they are left as they are: compaction finds those few. Whatever fails,
-    the landing is empty afterwards and nothing has happened.
+    Its rows need not be consolidated. How many there are about, at the most, says how many files are made. Whatever
+    fails, the landing is empty afterwards and nothing has happened.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -100,8 +100,11 @@ def write_updates(
     try:
         with _errors(f"write updates of {landing.id}"):
             frame = _typed(session.sql(query) if isinstance(query, str) else query, landing)
+            if can_write_runs(session, landing):
+                return write_runs(_divided(frame, landing.spec, rows_about), landing)
             written = Observation()
             parts = min(PARTS_MAX, 1 + rows_about // PART_ROWS)
+            distinct = rows_about > SAMPLED_ROWS_MIN and mostly_distinct(frame)
             arranged = _arranged(frame, landing.spec, parts, distinct=distinct)
             counted = arranged.observe(written, f.count(f.lit(1)).alias("rows"))
             counted.write.options(**WRITE_OPTIONS).parquet(landing.uri)
@@ -118,7 +121,8 @@ def _arranged(frame: DataFrame, spec: Spec, parts: int, *, distinct: bool) -> Da
 
     One shuffle serves all of this. It divides by ranges of the hash, which are known beforehand because hashes are
     even: to look for ranges of equal size would compute everything twice. Equal updates have equal hashes and meet in
-    one task; one with a key of very many rows sorts them on its disk.
+    one task; one with a key of very many rows sorts them on its disk. If hardly two are equal, as `distinct` says, they
+    are left as they are: compaction finds those few.
     """
     from pyspark.sql import functions as f
 
@@ -133,7 +137,7 @@ def _arranged(frame: DataFrame, spec: Spec, parts: int, *, distinct: bool) -> Da
         order = [HASH, row, TIME]
         dividing = HASH if spec.key else row
     place = _unused("_place", spec)
-    divided = hashed.withColumn(place, _place(dividing, parts)).repartitionById(parts, place)
+    divided = hashed.withColumn(place, _place(f.col(dividing), parts)).repartitionById(parts, place)
     if distinct:  # to look for equal ones takes longer than to sort and write them all
         kept = divided.where(f"{DIFF} <> 0")
         return kept.sortWithinPartitions(*order).select(HASH, TIME, DIFF, *data)
@@ -142,6 +146,16 @@ def _arranged(frame: DataFrame, spec: Spec, parts: int, *, distinct: bool) -> Da
     # Grouped by the place too, though the hash says it: so Spark sees that the groups are together already.
     summed = divided.groupBy(place, *order, *data).agg(total).where(f"{DIFF} <> 0")
     return summed.sortWithinPartitions(*order).select(HASH, TIME, DIFF, *data)
+
+
+def _divided(frame: DataFrame, spec: Spec, rows_about: int) -> DataFrame:
+    """The updates as they come, unless they are so many that a look-up should find most files to be of other hashes."""
+    if rows_about <= UNDIVIDED_ROWS_MAX:
+        return frame
+    place = _unused("_place", spec)
+    parts = min(PARTS_MAX, 1 + rows_about // RUN_ROWS)
+    dividing = _hash(spec.key or spec.schema.names)
+    return frame.withColumn(place, _place(dividing, parts)).repartitionById(parts, place)
 
 
 def mostly_distinct(updates: DataFrame) -> bool:
@@ -157,11 +171,11 @@ def mostly_distinct(updates: DataFrame) -> bool:
     return bool(different >= _MOSTLY * rows)
 
 
-def _place(hash: str, parts: int) -> Column:
+def _place(hash: Column, parts: int) -> Column:
     """Which of so many equal ranges of hashes one is in, from below."""
     from pyspark.sql import functions as f
 
-    from_zero = f.shiftright(f.col(hash), 32) + f.lit(1 << 31)
+    from_zero = f.shiftright(hash, 32) + f.lit(1 << 31)
     return f.shiftright(from_zero * f.lit(parts), 32).cast("int")
 
 
@@ -278,6 +292,10 @@ def _errors(doing: str) -> Iterator[None]:
 
 
 def said(error: Exception) -> str:
-    """The first line of what Spark says that says something; the rest is its stack."""
+    """The first line of what Spark says that says something; the rest is its stack. Python says it behind its own."""
+    _, _, python = str(error).partition(_TRACEBACK)
+    ends = [line for line in python.splitlines() if line and not line[0].isspace()]
+    if ends:
+        return ends[0]
     lines = [line.strip(" :") for line in str(error).strip().splitlines()]
     return next((line for line in lines if line and not line.startswith(_CALLING)), type(error).__name__)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from everview.compute.engine.contract import EvaluationFailed, RunFailed, Steps, Stored
-from everview.compute.engine.spark.bulk import mostly_distinct, read_contents, read_updates, write_updates
+from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
 from everview.compute.engine.spark.engine import rendering
 from everview.compute.engine.spark.outputs import with_types
 from everview.compute.engine.spark.python_calls import run_sql
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _HEAVY = (ir.Join, ir.Reduce, ir.TopK, ir.Window, ir.Threshold, ir.Accumulate)
 _numbers = itertools.count()
 SMALL_ROWS_MAX = 50_000
-SAMPLED_ROWS_MIN = 500_000
 WRITES_AT_ONCE = 2
 
 
@@ -121,13 +120,13 @@ class _Run:
         """
         if name not in self._heavy:
             updates, rows = self.updates(name), self._rows_about(name)
-            distinct = rows > SAMPLED_ROWS_MIN and mostly_distinct(updates)
-            return write_updates(self._session, updates, landing, rows, distinct=distinct)
+            return write_updates(self._session, updates, landing, rows)
         kept = self.updates(name).persist()
         try:
-            if (rows := kept.count()) > SMALL_ROWS_MAX:
-                return write_updates(self._session, kept, landing, rows)
-            return as_declared(kept.toArrow(), landing.spec.at_rest)
+            first = kept.limit(SMALL_ROWS_MAX + 1).toArrow()
+            if first.num_rows > SMALL_ROWS_MAX:
+                return write_updates(self._session, kept, landing, kept.count())
+            return as_declared(first, landing.spec.at_rest)
         finally:
             with suppress(Exception):
                 kept.unpersist()

@@ -75,7 +75,8 @@ class Layout:
             struct = ", ".join(f"'{name}', {scalar(each)}" for name, each in zip(names, branch.outputs, strict=True))
             row = f"named_struct({struct})"
             if len(mine) > 1 and conditions[place]:
-                row = f"CASE WHEN {conditions[place]} THEN {row} END"
+                # The cast says that fields may be NULL: where the struct is, Arrow's are.
+                row = f"cast(CASE WHEN {conditions[place]} THEN {row} END as {_struct_type(branch)})"
             items.append(f"{row} AS o{place}")
         where = f" WHERE {' OR '.join(f'({each})' for each in conditions.values())}" if all(conditions.values()) else ""
         return f"SELECT {', '.join([*items, DIFF])} FROM {source}{where}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from everview.compute.engine.java import use_java
+from everview.compute.engine.spark.runs import is_embedded, warm_up_workers
 from everview.compute.functions.spark_sql import SETTINGS
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Spark:
         """Run what makes the first job of a JVM slow."""
         for session in (self.small, self.bulk):
             session.sql("SELECT id % 2 AS c0, sum(id) AS c1 FROM range(10) GROUP BY 1").toArrow()
+        if is_embedded(self.bulk):
+            warm_up_workers(self.bulk)
 
     def stop(self) -> None:
         """End the sessions, and a Spark that was started here."""
@@ -108,6 +111,7 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     if address.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
         settings["spark.driver.memory"] = f"{_driver_memory_mib()}m"
+        settings["spark.python.daemon.module"] = "everview.compute.engine.spark.daemon"
     builder = SparkSession.builder.appName("everview").master(address)
     for name, value in {**settings, **(options or {})}.items():
         builder = builder.config(name, value)
