@@ -22,7 +22,7 @@ from tests.compute.sql.test_against_postgres import QUERIES, RECURSIVE
 from tests.tpch.queries import QUERIES as TPCH_QUERIES
 from tests.tpch.test_binding import Tpch
 
-SAMPLES, SAMPLES_LONG = 300, 10_000
+SAMPLES, SAMPLES_LONG = 300, 3_000
 
 
 def of_view(relation: Relation) -> Iterator[str]:

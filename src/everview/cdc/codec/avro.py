@@ -8,6 +8,7 @@ import secrets
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
@@ -24,7 +25,6 @@ from everview.cdc.codec.container import (
     read_header,
 )
 from everview.cdc.codec.contract import Bad, Item, Partial
-from everview.cdc.codec.values import decimal_in
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import InvalidStatement, InvalidUse, Undecodable
 from everview.cdc.reader import check_progress
@@ -187,7 +187,7 @@ def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
     if pa.types.is_timestamp(dtype) and dtype.tz is not None:
         return (lambda value: value.astimezone(UTC)), None
     if pa.types.is_decimal128(dtype):
-        return decimal_in(dtype), None
+        return _fitting(dtype), None
     if pa.types.is_list(dtype):
         item = AvroColumn(pa.field("item", dtype.value_type))
         return (lambda values: tuple(item.decode(values))), (lambda values: list(item.encode(values)))
@@ -199,6 +199,17 @@ def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
             lambda value: {name: part.encode([v])[0] for (name, part), v in zip(parts, value, strict=True)},
         )
     return None, None
+
+
+def _fitting(dtype: pa.DataType) -> Convert:
+    limit = Decimal(10) ** (dtype.precision - dtype.scale)
+
+    def read(value: Decimal) -> Decimal:
+        if not -limit < value < limit:
+            raise ValueError(f"{value} does not fit")
+        return value
+
+    return read
 
 
 def _with_room(described: Any) -> Any:

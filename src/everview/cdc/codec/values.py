@@ -110,7 +110,7 @@ def _conversion(dtype: pa.DataType) -> tuple[set[type], Convert | None, Convert 
     if pa.types.is_binary(dtype):
         return {str}, _bytes_in, _bytes_out
     if pa.types.is_decimal128(dtype):
-        return {str, int}, decimal_in(dtype), str
+        return {str, int}, _decimal_in(dtype), str
     if pa.types.is_date32(dtype):
         return {str}, date.fromisoformat, date.isoformat
     if pa.types.is_timestamp(dtype):
@@ -149,11 +149,10 @@ def _float_out(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def decimal_in(dtype: pa.DataType) -> Convert:
-    """What reads a decimal of a type, and refuses one that has more digits."""
+def _decimal_in(dtype: pa.DataType) -> Convert:
     limit, least = 10 ** (dtype.precision - dtype.scale), -dtype.scale
 
-    def read(value: str | int | Decimal) -> Decimal:
+    def read(value: str | int) -> Decimal:
         number = Decimal(value)
         exponent = number.as_tuple().exponent
         if not isinstance(exponent, int) or exponent < least or number.copy_abs() >= limit:
