@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -174,6 +175,25 @@ def test_another_schema_is_refused(codec: Codec, other: StreamSchema) -> None:
     data = codec_for(codec.suffix, other).encode_file([])
     with pytest.raises(SchemaDiffers):
         decode(codec, data)
+
+
+def numbers(precision: int, *, listed: bool = False) -> StreamSchema:
+    dtype = pa.decimal128(precision, 2)
+    return StreamSchema(pa.schema([("d", pa.list_(dtype) if listed else dtype)]))
+
+
+@pytest.mark.parametrize("kind", [JsonCodec, AvroCodec])
+@pytest.mark.parametrize("listed", [False, True])
+def test_decimals_of_another_number_of_digits_are_read_if_they_fit(kind: Any, listed: bool) -> None:
+    wide, narrow = kind(numbers(38, listed=listed)), kind(numbers(10, listed=listed))
+    short, long = (((each,),) if listed else (each,) for each in (Decimal("-99999999.99"), Decimal("100000000.00")))
+    for writer, reader in ((wide, narrow), (narrow, wide), (wide, wide)):
+        assert decode(reader, writer.encode_file([Updates([(short, 1, 1)])])) == [Updates([(short, 1, 1)])]
+    assert decode(wide, wide.encode_file([Updates([(long, 1, 1)])])) == [Updates([(long, 1, 1)])]
+    (refused,) = decode(narrow, wide.encode_file([Updates([(long, 1, 1)])]))
+    assert isinstance(refused, Bad) and "does not fit" in refused.reason
+    with pytest.raises(Undecodable):
+        narrow.decode(wide.encode(Updates([(long, 1, 1)])))
 
 
 def test_what_cannot_be_written() -> None:

@@ -40,7 +40,7 @@ from everview.compute.ir.relation import (
 )
 from everview.compute.ir.scalar import Call, Column, Literal, Scalar, columns_of, shift
 from everview.compute.ir.show import show
-from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, INT8, Kind, SqlType
+from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, INT8, Kind, SqlType, arrow_type
 from everview.compute.sql import hir
 from everview.compute.sql.lower import UNIT, Context, Lowering
 from tests.compute import temporal as times
@@ -212,7 +212,7 @@ class Plans:
         return join
 
     def members(self, inputs: Sequence[Relation], *, signed: bool) -> tuple[Scalar, ...]:
-        """Expressions of one type, each over another input."""
+        """Expressions of one representation, each over another input."""
         sql_type = self.choose.pick(TYPES)
         members: list[Scalar] = []
         start = 0
@@ -223,7 +223,7 @@ class Plans:
                 members.append(Column(start + self.choose.pick(places), sql_type))
             elif choice == 1:
                 scalar = self.expressions(each, signed=signed).of_kind(sql_type.kind, 1)
-                if columns_of(scalar):
+                if columns_of(scalar) and arrow_type(scalar.type) == arrow_type(sql_type):
                     members.append(shift(scalar, start))
             start += arity(each)
         return tuple(members)
@@ -243,14 +243,20 @@ class Plans:
         left, right = self.relation(depth, signed=False), self.relation(min(depth, 2), signed=False)
         if rows_max(left) * rows_max(right) > PRODUCT_MAX:
             return left
-        pairs = [(a, b) for a, one in enumerate(types(left)) for b, other in enumerate(types(right)) if one == other]
+        pairs = [
+            (a, b)
+            for a, one in enumerate(types(left))
+            for b, other in enumerate(types(right))
+            if one.kind is other.kind
+        ]
         conditions: tuple[Scalar, ...] = ()
         if pairs and self.choose.integer(0, 4):
             place, own = self.choose.pick(pairs)
             sql_type = types(left)[place]
             outer: Any = hir.Outer(1, place, sql_type)
+            inner = Column(own, types(right)[own])
             entry = comparison(self.choose.pick(("eq", "eq", "is_not_distinct_from", "lt")), sql_type)
-            conditions = (Call(entry.key, (outer, Column(own, sql_type)), BOOLEAN),)
+            conditions = (Call(entry.key, (outer, inner), BOOLEAN),)
         negated = flip(self.choose)
 
         def query(one: Relation, other: Relation) -> Any:

@@ -203,7 +203,7 @@ def _on_spark(
         ready = [index for index, part in enumerate(selection.parts) if part.time_max < selection.time_range[1]]
         uris = selection.uris
         if ready and len(ready) == len(selection.parts):
-            batches[f"{id} parts"] = Parts(tuple(uris[index] for index in ready))
+            batches[f"{id} parts"] = Parts(tuple(uris[index] for index in ready), selection.spec.schema)
             whole[id] = f"{id} parts"
             batches[id] = _numbered(selection.inline_updates())
         else:

@@ -18,7 +18,7 @@ import structlog
 from everview.adapter.catalog.items import Item
 from everview.adapter.secrets import masked
 from everview.adapter.sinks.contract import RUNNING, STALLED, STARTING
-from everview.adapter.stream_places import SparkWhenThere, inlet_of, schema_of
+from everview.adapter.stream_places import SparkWhenThere, inlet_of, schema_to_read
 from everview.cdc.errors import TransportFailed
 from everview.cdc.source import BULK_BYTES, Source, SourceStatus
 from everview.errors import EverviewError
@@ -123,7 +123,7 @@ class StreamFeeder:
                 return False
 
     def _opened(self) -> Source:
-        schema = schema_of(self._item.columns)
+        schema = schema_to_read(self._item.columns)
         inlet = inlet_of(self._item.source["kind"], self._arguments, schema)
         try:
             return Source.resume(self._environment, self._item.id, inlet, schema, bulk_bytes=self._bulk_bytes)

@@ -18,7 +18,7 @@ from everview.cdc.reader import START
 from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import BulkWriter, Outlet
 from everview.cdc.tracker import Tracker
-from everview.compute.ir.types import arrow_type
+from everview.compute.ir.types import declared_type, outside_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,8 +65,13 @@ def check_arguments(kind: str, arguments: Mapping[str, str]) -> None:
 
 
 def schema_of(columns: Sequence[ColumnInfo]) -> StreamSchema:
-    """The schema of a stream of these columns, by the names that users know."""
-    return StreamSchema(pa.schema([pa.field(each.name, arrow_type(each.type), each.nullable) for each in columns]))
+    """The schema of a stream that tells of these columns, by the names that users know."""
+    return StreamSchema(pa.schema([pa.field(each.name, outside_type(each.type), each.nullable) for each in columns]))
+
+
+def schema_to_read(columns: Sequence[ColumnInfo]) -> StreamSchema:
+    """The schema of a stream that fills these columns: a number that does not fit its column is not read."""
+    return StreamSchema(pa.schema([pa.field(each.name, declared_type(each.type), each.nullable) for each in columns]))
 
 
 def suffix_of(arguments: Mapping[str, str]) -> str:

@@ -43,7 +43,10 @@ class StreamSchema:
     shape: Time = 0
 
     def check(self, other: StreamSchema, where: str) -> None:
-        """Raise SchemaDiffers unless the other has the same columns, in any order, and the same kind of times."""
+        """Raise SchemaDiffers unless the other has the same columns, in any order, and the same kind of times.
+
+        Decimals may say another number of digits: whether each fits is seen when it is read.
+        """
         if self.shape != other.shape:
             detail = f"times like {other.shape}, and should be like {self.shape}"
             raise SchemaDiffers(f"{where} has times of another order", detail=detail)
@@ -52,8 +55,16 @@ class StreamSchema:
             detail = f"columns {', '.join(other.data.names)}; wanted {', '.join(self.data.names)}"
             raise SchemaDiffers(f"{where} has other columns", detail=detail)
         for name, column in ours.items():
-            if not column.type.equals(theirs[name].type):
+            if not _alike(column.type, theirs[name].type):
                 raise SchemaDiffers(f"{where} has column {name} as {theirs[name].type}, and should as {column.type}")
+
+
+def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+    if pa.types.is_decimal128(one) and pa.types.is_decimal128(other):
+        return bool(one.scale == other.scale)
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return _alike(one.value_type, other.value_type)
+    return bool(one.equals(other))
 
 
 def message_schema(stream: StreamSchema) -> list[dict[str, Any]]:

@@ -158,7 +158,7 @@ class Dataflow:
         self._errors = errors_id(id) if errors_id(id) in held.outputs else None
         self._state = held.state or id
         # A collection may get more columns than there were when this plan was made: it goes on without them.
-        self._widths = {each: len(schema) for each, schema in inputs_of(view.plan).items()}
+        self._inputs = inputs_of(view.plan)
         self._pending = Pending(environment, self._state, view.program.arrangements)
         self.limit: int | None = None  # it goes no further than this, while another is to catch up
         self._ticking = False
@@ -401,16 +401,19 @@ class Dataflow:
 
     def _input(self, id: GlobalId, lower: int, upper: int, *, first: bool) -> pa.Table:
         """The changes of an input as a timed batch; at the start these are its contents, all at that time."""
+        schema = self._inputs.get(id, ())
         tables = []
         if first:
             with self._environment.contents(id, lower) as selection:
-                contents = selection.contents(selection.first_columns(self._widths.get(id, 0)))
+                contents = selection.contents(selection.first_columns(len(schema)))
             tables.append(_timed(contents, np.full(contents.num_rows, lower)))
         if not first or lower + 1 < upper:
             with self._environment.changes(id, lower + 1 if first else lower, upper) as selection:
-                updates = selection.changes(selection.first_columns(self._widths.get(id, 0)))
+                updates = selection.changes(selection.first_columns(len(schema)))
             tables.append(_timed(updates, updates.column(TIME).to_numpy()))
-        return pa.concat_tables(tables)
+        table = pa.concat_tables(tables)
+        # A collection that is older than this program may have another representation.
+        return table.cast(empty_table((INT8, *schema)).schema) if schema else table
 
     def _commit(self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
         """The changes of a small tick; gives how many of the output there are."""

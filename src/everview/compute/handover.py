@@ -85,9 +85,8 @@ def hand_over(environment: Environment, old: Dataflow, new: Dataflow, difference
 
 def _extension(environment: Environment, writer: WriteCapability, new: Dataflow) -> list[Command]:
     """What gives the output the columns of the new definition, if it lacks some."""
-    wanted = environment.shard(new.id).spec.schema
-    has = len(environment.shard(writer.id).spec.schema)
-    return [Extend(writer, wanted)] if has < len(wanted) else []
+    wanted, has = (list(environment.shard(id).spec.schema) for id in (new.id, writer.id))
+    return [Extend(writer, pa.schema([*has, *wanted[len(has) :]]))] if len(has) < len(wanted) else []
 
 
 def _output(

@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from everview.compute.ir.types import SqlType, arrow_type
+from everview.compute.ir.types import SqlType, outside_type
 from everview.flow.reduction import LAST_WRITE_WINS, Reduction
 from everview.storage.contract import GlobalId
 
@@ -73,12 +73,12 @@ class Binding:
     @cached_property
     def schema(self) -> pa.Schema:
         """Of documents: all fields."""
-        return pa.schema([(each.name, arrow_type(each.type)) for each in self.fields])
+        return pa.schema([(each.name, outside_type(each.type)) for each in self.fields])
 
     @cached_property
     def key_schema(self) -> pa.Schema:
         """Of keys to load."""
-        return pa.schema([(each.name, arrow_type(each.type)) for each in self.key_fields])
+        return pa.schema([(each.name, outside_type(each.type)) for each in self.key_fields])
 
     @cached_property
     def store_schema(self) -> pa.Schema:

@@ -18,6 +18,7 @@ from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Binding
 from everview.flow.errors import HistoryLost, InvalidMaterialization
 from everview.flow.keyrange import SPLITS_MAX, KeyRange, hashes_of, places_of
+from everview.storage.batch import as_declared, widens
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.reading import Selection
@@ -128,6 +129,7 @@ class Source:
         # The collection may have more columns than there were when the sink was made.
         names = [name for name in updates.column_names if name not in (HASH, TIME, DIFF)][: len(binding.names)]
         updates = updates.select([*names, TIME, DIFF]).rename_columns([*binding.names, TIME, DIFF])
+        updates = as_declared(updates, self._empty(binding).schema)
         times = int_column(updates, TIME)
         if checkpoint.simple and end.simple:
             wanted = (times >= checkpoint.lowest) & (times < end.lowest)
@@ -146,7 +148,8 @@ def check_columns(environment: Environment, binding: Binding) -> None:
     spec = environment.shard(binding.collection).spec
     columns = spec.schema
     wanted = [field.type for field in binding.schema]
-    if len(wanted) < spec.created or wanted != list(columns.types)[: len(wanted)]:
+    fits = len(wanted) <= len(columns) and all(map(widens, columns.types, wanted))
+    if len(wanted) < spec.created or not fits:
         raise InvalidMaterialization(
             f"the fields of the sink are not the columns of collection {binding.collection}",
             detail=f"fields {', '.join(map(str, wanted))}; columns {', '.join(map(str, columns.types))}",

@@ -146,6 +146,15 @@ def as_declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def widens(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether the types are the same, but for how many digits decimals may have: not more than are wanted."""
+    if pa.types.is_list(given) and pa.types.is_list(wanted):
+        return widens(given.value_type, wanted.value_type)
+    if pa.types.is_decimal128(given) and pa.types.is_decimal128(wanted):
+        return bool(given.scale == wanted.scale and given.precision <= wanted.precision)
+    return bool(given == wanted)
+
+
 def encode_batch(batch: Batch) -> bytes:
     """The batch as a value for consensus: its description, a checksum, and what is inline."""
     payload = batch.payload or b""

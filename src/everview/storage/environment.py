@@ -259,8 +259,8 @@ class Environment:
 
     def key_hashes(self, id: GlobalId, keys: pa.Table) -> I64:
         """The hashes under which rows with these values of the key columns are found."""
-        key = self._shard(id).spec.key
-        return hash_rows([keys.column(name) for name in key], keys.num_rows)
+        spec = self._shard(id).spec
+        return hash_rows([keys.column(name).cast(spec.schema.field(name).type) for name in spec.key], keys.num_rows)
 
     def subscribe(
         self,

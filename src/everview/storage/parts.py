@@ -127,6 +127,7 @@ class _OpenPart:
             use_dictionary=dictionaries or False,
             write_page_checksum=True,
             store_schema=True,
+            store_decimal_as_integer=True,  # those that fit a word: as Spark writes them
         )
         self.rows = self.arrow_bytes = self._retractions = 0
         self._hash_min = self._hash_max = self._time_min = self._time_max = 0

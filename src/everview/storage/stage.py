@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from everview.storage.batch import INLINE_BYTES_MAX, Batch, Part, inline_batch, one_record_batch, part_batch
+from everview.storage.batch import INLINE_BYTES_MAX, Batch, Part, inline_batch, one_record_batch, part_batch, widens
 from everview.storage.blob.contract import Blob
 from everview.storage.contract import GlobalId
 from everview.storage.errors import SchemaMismatch
@@ -161,7 +161,10 @@ def extended_spec(id: GlobalId, spec: Spec, schema: pa.Schema) -> Spec:
 
 
 def conformed(updates: pa.Table | pa.RecordBatch, spec: Spec) -> pa.Table | pa.RecordBatch:
-    """The updates with exactly the columns at rest, or `SchemaMismatch`; columns added later may be left out."""
+    """The updates with exactly the columns at rest, or `SchemaMismatch`; columns added later may be left out.
+
+    Decimals may have fewer digits than those at rest, as where a collection was made when all of them had 38.
+    """
     wanted = spec.at_rest
     if not updates.schema.equals(wanted):
         names = [name for name in updates.schema.names if name != HASH]
@@ -173,7 +176,9 @@ def conformed(updates: pa.Table | pa.RecordBatch, spec: Spec) -> pa.Table | pa.R
         for column in wanted:
             given = updates.column(column.name) if column.name in names else pa.nulls(updates.num_rows, column.type)
             if given.type != column.type:
-                raise SchemaMismatch(f"column {column.name} is {given.type}, and should be {column.type}")
+                if not widens(given.type, column.type):
+                    raise SchemaMismatch(f"column {column.name} is {given.type}, and should be {column.type}")
+                given = given.cast(column.type)
             columns.append(given)
         updates = type(updates).from_arrays(columns, schema=wanted)
     for index in spec.required:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from everview.compute.functions.casts import WIDENED
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.input import from_text
 from everview.compute.functions.naming import base, short_name
@@ -411,6 +412,9 @@ def _variants(function: Function) -> Iterator[tuple[SqlType, ...]]:
     )
     if all(each.kind is Kind.NUMERIC for each in numbers):
         yield declared
+        # Of two representations, in turn: some fit a word, some do not.
+        turn = itertools.cycle((numeric(6, 2), numeric(24, 2 if function.name == "array" else 5)))
+        yield tuple(next(turn) if each.kind is Kind.NUMERIC else each for each in declared)
 
 
 def _modified(sql_type: SqlType) -> SqlType:
@@ -466,6 +470,8 @@ def _is_int(text: str | None) -> bool:
 
 
 def _result(function: Function, types: tuple[SqlType, ...]) -> SqlType:
+    if function.key == WIDENED:
+        return numeric(38, 18) if types[0].scale > 3 else numeric(24, 4)
     if function.name in ("cast", "assign"):
         target = result_type(function.result, types)
         if target.kind is Kind.NUMERIC:

@@ -195,6 +195,9 @@ def differences(session: SparkSession, columns: list[Column]) -> list[str]:
         return differences(session, columns[:half]) + differences(session, columns[half:])
     wrong = []
     for at, column in enumerate(columns):
+        wrong += representation(
+            column.calls[0][1].function.key, answer.schema.field(f"r{at}"), column.calls[0][1].result
+        )
         try:
             found = answer.column(f"r{at}").to_pylist()
         except OverflowError as error:
@@ -202,6 +205,15 @@ def differences(session: SparkSession, columns: list[Column]) -> list[str]:
             continue
         wrong += [line for place, case in column.calls if (line := difference(case, found[place]))]
     return wrong
+
+
+def representation(key: str, found: pa.Field, sql_type: SqlType) -> list[str]:
+    """Whether a decimal, or an array of such, has other digits than its type."""
+    number = sql_type.element or sql_type
+    given = found.type.value_type if sql_type.element else found.type
+    if number.kind is not Kind.NUMERIC or given == arrow_type(number):
+        return []
+    return [f"{key} is {given}, and should be {arrow_type(number)}"]
 
 
 def difference(case: Case, found: Any) -> str | None:
@@ -246,6 +258,7 @@ def test_aggregates(session: SparkSession) -> None:
         answer = session.sql(f"SELECT n, {selected} FROM groups{place} GROUP BY n").toArrow()
         numbers = answer.column("n").to_pylist()
         for at, (result, key) in enumerate(wanted):
+            wrong += representation(key, answer.schema.field(f"r{at}"), result)
             found = answer.column(f"r{at}").to_pylist()
             answers[types, result, key] = dict(zip(numbers, found, strict=True))
     for group, number, ours in expected:

@@ -264,3 +264,69 @@ SELECT unnest('{}'::int[]) AS a, unnest(NULL::text[]) AS b
 SELECT -12345678901234567890123456789012345678, 12345678901234567890123456789012345678 - 1, -(0.0), abs(-12345678901234567890123456789.012345678)
 
 SELECT sum(x), min(x), max(-x) FROM (VALUES (12345678901234567890123456789012345678), (-12345678901234567890123456789012345678), (1)) AS v(x)
+
+-- Numbers that fit a word, and numbers that do not, wherever they can meet.
+
+SELECT x.id, y.id FROM m AS x JOIN m AS y ON x.a = y.b
+
+SELECT x.id, y.id FROM m AS x JOIN m AS y ON x.a = y.c AND x.b = y.d
+
+SELECT x.id, y.id, z.id FROM m AS x, m AS y, m AS z WHERE x.a = y.b AND y.b = z.c AND z.c = x.a
+
+SELECT x.id, y.id FROM m AS x LEFT JOIN m AS y ON x.e = y.d
+
+SELECT x.id, y.id FROM m AS x FULL JOIN m AS y ON x.c = y.e AND x.id <> y.id
+
+SELECT x.id, y.id FROM m AS x JOIN m AS y ON x.a IS NOT DISTINCT FROM y.b
+
+SELECT x.id, t.id FROM m AS x JOIN t ON x.b = t.price OR x.a = t.qty
+
+SELECT x.id, t.id FROM m AS x JOIN t ON x.a = t.qty
+
+SELECT x.id, u.id FROM m AS x JOIN u ON x.c = u.amount
+
+SELECT a FROM m UNION SELECT b FROM m
+
+SELECT a FROM m UNION ALL SELECT b FROM m UNION ALL SELECT c FROM m
+
+SELECT c FROM m INTERSECT SELECT a FROM m
+
+SELECT b FROM m EXCEPT SELECT a FROM m
+
+SELECT v, count(*), sum(v), min(v), max(v) FROM (SELECT a AS v FROM m UNION ALL SELECT d FROM m) AS q GROUP BY v
+
+SELECT DISTINCT coalesce(a, b), CASE WHEN id > 4 THEN a ELSE c END FROM m
+
+SELECT greatest(a, b, c), least(a, b), nullif(a, b), coalesce(c, a, d) FROM m
+
+SELECT id FROM m WHERE a IN (SELECT b FROM m WHERE id < 6)
+
+SELECT id FROM m WHERE a NOT IN (SELECT b FROM m WHERE b IS NOT NULL)
+
+SELECT id FROM m AS x WHERE EXISTS (SELECT 1 FROM m AS y WHERE y.b = x.a AND y.id <> x.id)
+
+SELECT id, (SELECT count(*) FROM m AS y WHERE y.c = x.b) FROM m AS x
+
+SELECT id FROM m WHERE a IN (1, 2.25, 100.10) OR b = 50 OR c = 9999.99
+
+SELECT v, w FROM (VALUES (1.5, 2), (1.25, 12345678901234567890.5), (NULL, 3)) AS q(v, w)
+
+SELECT m.id, q.v FROM m JOIN (VALUES (1.0), (2.25), (123456789012345678901234.0)) AS q(v) ON m.a = q.v
+
+SELECT a + b, a - c, a * c, a * 2, a % nullif(c, 0), -a, abs(a), a + 1 FROM m
+
+SELECT ceil(a), floor(c), round(a), round(c, 1), round(a, -1), trunc(c, 2), sign(a), sign(d) FROM m
+
+SELECT count(DISTINCT a), count(DISTINCT b), sum(DISTINCT a), sum(a), sum(a * b), avg(a), avg(c) FROM m
+
+SELECT id, sum(a) OVER (ORDER BY id), lag(a, 1, b) OVER (ORDER BY id), max(c) OVER () FROM m
+
+SELECT a, array_agg(b ORDER BY id), array_agg(a ORDER BY id) FROM m GROUP BY a
+
+SELECT a = ANY (ARRAY[1, 2.25]), b = ANY (ARRAY[50, 100.1]), a < b, a >= c, c <> d FROM m
+
+SELECT a::numeric(24, 2), b::numeric(6, 2), c::numeric(6, 2), a::numeric, d::numeric(12, 3), id::numeric(6, 2) FROM m
+
+SELECT x.a, y.s FROM m AS x JOIN (SELECT a, sum(b) AS s FROM m GROUP BY a) AS y ON x.b = y.s
+
+SELECT 9999.99::numeric(6, 2) * 9999.99::numeric(6, 2), 999999999999999999 + 1.0, 0.5::numeric(18, 18) + 0.5::numeric(18, 18)

@@ -19,6 +19,15 @@ TABLES = {
     },
     "u": {"id": INT4, "k": INT4, "label": TEXT, "amount": INT8},
     "empty": {"x": INT4, "y": TEXT},
+    # Numbers in both representations and of several scales.
+    "m": {
+        "id": INT4,
+        "a": numeric(6, 2),
+        "b": numeric(24, 2),
+        "c": numeric(10, 4),
+        "d": numeric(),
+        "e": numeric(38, 0),
+    },
 }
 
 

@@ -39,7 +39,13 @@ def contents(rng: random.Random) -> dict[str, list[tuple[Any, ...]]]:
         (rng.randint(1, 12), maybe(rng.randint(1, 5)), rng.choice("pqrs"), rng.randint(0, 70))
         for _ in range(rng.choice([8, 12]))
     ]
-    return {"t": [*t, t[0]], "u": u, "empty": []}
+    numbers = [Decimal(each) for each in ("0", "1", "-3", "2.25", "100.1", "9999.99", "-9999.99", "50")]
+    whole = [each for each in numbers if each == int(each)]
+    m = [
+        (number, *(maybe(rng.choice(numbers)) for _ in range(4)), maybe(rng.choice(whole)))
+        for number in range(1, rng.choice([9, 14]))
+    ]
+    return {"t": [*t, t[0]], "u": u, "empty": [], "m": m}
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -21,7 +21,7 @@ from everview.adapter.stream_places import (
     check_arguments,
     folder_of,
     is_stream,
-    schema_of,
+    schema_to_read,
 )
 from everview.adapter.tables import shard_schema
 from everview.adapter.timeline import HISTORY, Timeline
@@ -61,7 +61,7 @@ def create_stream_source(context: Context, statement: nodes.CreateSource) -> Res
         return _DONE
     arguments = absolute(statement.arguments)
     with as_sql_errors(), without_secrets():
-        _check(statement.kind, arguments, schema_of(columns))
+        _check(statement.kind, arguments, schema_to_read(columns))
     source = {
         "kind": statement.kind,
         "arguments": json.dumps(arguments),

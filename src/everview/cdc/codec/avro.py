@@ -8,6 +8,7 @@ import secrets
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
@@ -39,6 +40,7 @@ except ImportError as missing:
     ) from missing
 
 _BLOCK_BYTES = 256 << 10
+_DIGITS_MAX = 1000
 # What fastavro raises over bytes that are not of the schema; it has no one kind for them.
 _BROKEN = (ValueError, EOFError, IndexError, KeyError, TypeError, ArithmeticError, struct.error)
 
@@ -48,15 +50,16 @@ class AvroCodec:
 
     suffix = ".avro"
 
-    def __init__(self, schema: StreamSchema) -> None:
+    def __init__(self, schema: StreamSchema, wanted: StreamSchema | None = None) -> None:
+        """With what is `wanted` of the columns, if that is less than they say: decimals may have fewer digits."""
         self.schema = schema
         self._described = message_schema(schema)
-        self._parsed = _parsed(self._described)
+        self._parsed = _parsed(_with_room(self._described))
         # To write a union fastavro looks through all of a value for what it is, which takes as long as to write it.
         self._branches = [_parsed(branch) for branch in self._described]
         fields = self._described[0]["items"]["fields"][0]["type"]["fields"]
         self._names = [field["name"] for field in fields]
-        self._columns = [AvroColumn(field) for field in schema.data]
+        self._columns = [AvroColumn((wanted or schema).data.field(name)) for name in schema.data.names]
 
     def encode(self, message: Message[Row]) -> bytes:
         branch = 1 if isinstance(message, Progress) else 0
@@ -103,7 +106,7 @@ class AvroCodec:
             return
         theirs = stream_schema(header.schema)
         self.schema.check(theirs, where)
-        codec = self if theirs == self.schema else AvroCodec(theirs)
+        codec = self if theirs == self.schema else AvroCodec(theirs, self.schema)
         order = [theirs.data.get_field_index(name) for name in self.schema.data.names]
         for block in read_blocks(file, header):
             if isinstance(block, Block):
@@ -183,6 +186,8 @@ def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
         return (lambda value: NAN if value != value else value), None  # noqa: PLR0124 - the quickest test for NaN
     if pa.types.is_timestamp(dtype) and dtype.tz is not None:
         return (lambda value: value.astimezone(UTC)), None
+    if pa.types.is_decimal128(dtype):
+        return _fitting(dtype), None
     if pa.types.is_list(dtype):
         item = AvroColumn(pa.field("item", dtype.value_type))
         return (lambda values: tuple(item.decode(values))), (lambda values: list(item.encode(values)))
@@ -194,6 +199,27 @@ def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
             lambda value: {name: part.encode([v])[0] for (name, part), v in zip(parts, value, strict=True)},
         )
     return None, None
+
+
+def _fitting(dtype: pa.DataType) -> Convert:
+    limit = Decimal(10) ** (dtype.precision - dtype.scale)
+
+    def read(value: Decimal) -> Decimal:
+        if not -limit < value < limit:
+            raise ValueError(f"{value} does not fit")
+        return value
+
+    return read
+
+
+def _with_room(described: Any) -> Any:
+    """The schema with more digits for decimals than any has: fastavro rounds to those that there are."""
+    if isinstance(described, list):
+        return [_with_room(each) for each in described]
+    if not isinstance(described, dict):
+        return described
+    found = {name: _with_room(value) for name, value in described.items()}
+    return found | {"precision": _DIGITS_MAX} if found.get("logicalType") == "decimal" else found
 
 
 def _parsed(described: Any) -> Any:

@@ -69,8 +69,7 @@ class SparkWriter:
         # The collection's columns may have other names than the stream's; their order is the same, and behind them
         # there may be more than there were when the stream began.
         stored = selection.spec.schema.names[: len(self._schema.data)]
-        types = [spark_type(field.type) for field in self._schema.data]
-        columns = [f"{name_of(name)} {each}" for name, each in zip(stored, types, strict=True)]
+        columns = [f"{name_of(name)} {spark_type(selection.spec.schema.field(name).type)}" for name in stored]
         declared = ", ".join([f"{TIME} bigint", f"{DIFF} bigint", *columns])
         names = [TIME, DIFF, *stored]
         frames = []
@@ -80,7 +79,11 @@ class SparkWriter:
             inline = selection.inline_updates().drop_columns([HASH]).select(names)
             frames.append(self._session.createDataFrame(inline, schema=_struct(declared)))  # type: ignore[call-overload]
         found = frames[0].unionAll(frames[1]) if len(frames) > 1 else frames[0]
-        return found.toDF(TIME, DIFF, *self._schema.data.names)
+        casts = [
+            f"cast({name_of(name)} as {spark_type(field.type)}) AS {name_of(field.name)}"
+            for name, field in zip(stored, self._schema.data, strict=True)
+        ]
+        return found.selectExpr(TIME, DIFF, *casts)
 
 
 def _struct(declared: str) -> object:

@@ -26,6 +26,7 @@ class Parts:
     """A batch in Parquet files, by address; the engine, and its executors if it has any, must be able to reach them."""
 
     uris: tuple[str, ...]
+    schema: pa.Schema | None = None  # of the data columns, if it may be another than that of the types
 
 
 Batch: TypeAlias = pa.Table | Parts

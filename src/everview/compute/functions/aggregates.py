@@ -90,7 +90,8 @@ def _sums() -> None:
         )
     exact: Callable[[SqlType, Rows], Any] = lambda to, rows: fit(_total(_column(rows)), to) if rows else None  # noqa: E731
     _add("sum", (INT8,), numeric(38, 0), exact, "try_sum(cast({0} as decimal(38,0)))", sums=True)
-    _add("sum", (NUMERIC,), _sum_type, exact, "try_sum({0})", sums=True)
+    total = lambda args, _, result: f"cast(try_sum({args[0]}) as {spark_type(result)})"  # noqa: E731
+    _add("sum", (NUMERIC,), _sum_type, exact, total, sums=True)
     for of in (FLOAT4, FLOAT8):
         _add(
             "sum",

@@ -41,6 +41,11 @@ def renderer(source: SqlType, target: SqlType, word: str) -> Renderer:
     return rendered
 
 
+def widened(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
+    """A numeric as one of a type that holds all of its values."""
+    return f"cast({args[0]} as {spark_type(result)})"
+
+
 def cast_sql(value: str, source: SqlType, target: SqlType, depth: int = 0) -> str:
     """The value as one of the target type."""
     return rounded_sql(_exact_sql(value, source, target, depth), target)
@@ -109,9 +114,9 @@ def _to_numeric(value: str, source: SqlType, target: SqlType) -> str:
         exact = f"cast(cast({value} as string) as double)" if source.kind is Kind.FLOAT4 else value
         value = f"try_cast(format_string('%.{digits}e', {exact}) as decimal(38,{target.scale}))"
     physical = spark_type(target)
-    if not target.constrained or target.precision == 38:
-        return f"try_cast({value} as {physical})"
     limit = f"decimal({target.precision},{target.scale})"
+    if not target.constrained or limit == physical:
+        return f"try_cast({value} as {physical})"
     return f"cast(try_cast({value} as {limit}) as {physical})"
 
 

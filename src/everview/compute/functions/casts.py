@@ -30,7 +30,7 @@ from everview.compute.functions.naming import (
     element_of,
     short_name,
 )
-from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrain, real, significant, whole
+from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrain, fit, real, significant, whole
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.precision import PRECISE, is_rounded, rounded
 from everview.compute.ir.types import (
@@ -52,6 +52,7 @@ from everview.compute.ir.types import (
     Kind,
     SqlType,
     array_of,
+    arrow_type,
 )
 
 FUNCTIONS: list[Function] = []
@@ -82,6 +83,8 @@ def cast_between(source: SqlType, target: SqlType) -> Cast | None:
         return None
     if _unchanged(source, target):
         return Cast(None, context)
+    if _widens(source, target):
+        return Cast(WIDENED, context)
     key = f"cast({short_name(source)} as {short_name(target)})"
     return Cast(key, context) if key in _keys() else None
 
@@ -107,11 +110,17 @@ def _unchanged(source: SqlType, target: SqlType) -> bool:
     if source.kind is target.kind is Kind.VARCHAR:
         return target.length is None or (source.length is not None and source.length <= target.length)
     if source.kind is target.kind is Kind.NUMERIC:
-        wider = target.precision - target.scale >= source.precision - source.scale
-        return source.scale == target.scale and (wider or not target.constrained)
+        return source.scale == target.scale and _widens(source, target) and arrow_type(source) == arrow_type(target)
     if source.kind is target.kind and is_rounded(target):
         return source.length is not None and source.length <= (target.length or 0)
     return source.kind is target.kind and source.kind is not Kind.CHAR
+
+
+def _widens(source: SqlType, target: SqlType) -> bool:
+    """Whether both are numerics, and every value of the one is one of the other."""
+    if source.kind is not Kind.NUMERIC or target.kind is not Kind.NUMERIC or source.scale > target.scale:
+        return False
+    return target.precision - target.scale >= source.precision - source.scale
 
 
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
@@ -310,6 +319,11 @@ def _pairs() -> Sequence[tuple[SqlType, SqlType]]:
     return [*chosen, *nested, *texts, *((text, array) for array, text in texts)]
 
 
+# Of numerics to such as hold all of them, so that it cannot fail: nothing changes but how values are represented.
+WIDENED = "cast(numeric as wider numeric)"
+FUNCTIONS.append(
+    Function(WIDENED, "cast", (NUMERIC,), NUMERIC, lambda to, value: fit(value, to), cast_spark.widened, typed=True)
+)
 for _source, _target in _pairs():
     _register(_source, _target)
 for _source in (TEXT, VARCHAR, CHAR):

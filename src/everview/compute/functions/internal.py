@@ -47,8 +47,9 @@ def _average(to: SqlType, total: Decimal, count: int) -> Any:
     return quotient(total, Decimal(count), to)
 
 
-def _average_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
-    return f"try_divide({args[0]}, cast({args[1]} as decimal(38,18)))"  # of which Spark gives a decimal(38,18)
+def _average_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+    total = f"cast({args[0]} as decimal(38,{types[0].scale}))"
+    return f"try_divide({total}, cast({args[1]} as decimal(38,18)))"  # of which Spark gives a decimal(38,18)
 
 
 FUNCTIONS.append(

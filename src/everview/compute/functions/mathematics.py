@@ -70,6 +70,10 @@ def _rounding_sql(name: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlT
     return rendered
 
 
+def _whole_sql(name: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+    return lambda args, _types, result: f"cast({name}({args[0]}) as {spark_type(result)})"
+
+
 def _by_float(function: Callable[..., float]) -> Callable[..., Decimal]:
     def evaluate(result: SqlType, *values: Decimal) -> Decimal:
         return fit(significant(function(*map(float, values))), result)
@@ -224,8 +228,8 @@ def _numerics() -> None:
     one, two = (NUMERIC,), (NUMERIC, NUMERIC)
     FUNCTIONS.add("abs", one, _same, Decimal.copy_abs, "abs({0})")
     for name in ("ceil", "ceiling"):
-        FUNCTIONS.add(name, one, _whole_type, _rounding(ROUND_CEILING), "cast(ceil({0}) as decimal(38,0))", typed=True)
-    FUNCTIONS.add("floor", one, _whole_type, _rounding(ROUND_FLOOR), "cast(floor({0}) as decimal(38,0))", typed=True)
+        FUNCTIONS.add(name, one, _whole_type, _rounding(ROUND_CEILING), _whole_sql("ceil"), typed=True)
+    FUNCTIONS.add("floor", one, _whole_type, _rounding(ROUND_FLOOR), _whole_sql("floor"), typed=True)
     for name, rounding in (("round", ROUND_HALF_UP), ("trunc", ROUND_DOWN)):
         FUNCTIONS.add(name, one, _whole_type, _rounding(rounding), _rounding_sql(name), typed=True, fails=True)
         FUNCTIONS.add(
@@ -237,7 +241,7 @@ def _numerics() -> None:
             typed=True,
             fails=True,
         )
-    FUNCTIONS.add("sign", one, numeric(1, 0), lambda a: Decimal((a > 0) - (a < 0)), "cast(sign({0}) as decimal(38,0))")
+    FUNCTIONS.add("sign", one, numeric(1, 0), lambda a: Decimal((a > 0) - (a < 0)), _whole_sql("sign"))
     for name, function, spark in (
         ("sqrt", _sqrt, _SQRT),
         ("exp", _exp, _EXP),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from everview.compute.functions.contract import AggregateFunction, Function
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import Kind, SqlType, stored_precision
 
 Renderer = Callable[[Sequence[str], Sequence[SqlType], SqlType], str]
 
@@ -72,7 +72,7 @@ _SPARK = {
 def spark_type(sql_type: SqlType) -> str:
     """The Spark type that values of this type have."""
     if sql_type.kind is Kind.NUMERIC:
-        return f"decimal(38,{sql_type.scale})"
+        return f"decimal({stored_precision(sql_type)},{sql_type.scale})"
     if sql_type.kind is Kind.ARRAY:
         assert sql_type.element is not None
         return f"array<{spark_type(sql_type.element)}>"

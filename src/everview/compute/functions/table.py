@@ -155,7 +155,8 @@ def _decimals_sql(args: Sequence[str], _types: Columns, columns: Columns) -> str
         f" WHEN (v.c > 0 AND v.a > v.b) OR (v.c < 0 AND v.a < v.b) THEN {none}"
         f" WHEN {ratio} <= {ROWS_MAX} THEN {series} END"
     )
-    return let(body, *(f"cast({each} as {to})" for each in (args[0], args[1], step)))
+    # With all digits that there can be: quotients of fewer have fewer in front of the point.
+    return let(body, *(f"cast({each} as decimal(38,{columns[0].scale}))" for each in (args[0], args[1], step)))
 
 
 def _timestamps(of: SqlType) -> Callable[..., Iterable[tuple[datetime]]]:

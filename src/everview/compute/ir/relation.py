@@ -72,8 +72,9 @@ class FlatMap:
 class Join:
     """The product of the inputs, restricted to rows in which, for each equivalence, all members are equal and not NULL.
 
-    Members are scalars over the inputs' columns side by side, each over columns of one input. In the classes of
-    `nullsafe`, which decorrelation makes, NULL is equal to NULL.
+    Members are scalars over the inputs' columns side by side, each over columns of one input; those of a class have one
+    representation, for rows are looked up by its hash. In the classes of `nullsafe`, which decorrelation makes, NULL is
+    equal to NULL.
     """
 
     inputs: tuple[Relation, ...]

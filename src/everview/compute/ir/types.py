@@ -8,7 +8,7 @@ and on the way to and from Spark. Equal values have equal representations: hashi
 | boolean             | bool                                    | bool                           |
 | int2, int4, int8    | int                                     | int16, int32, int64            |
 | float4, float8      | float                                   | float, double                  |
-| numeric             | Decimal, exponent = -scale              | decimal128(38, scale)          |
+| numeric             | Decimal, exponent = -scale              | decimal128(18 or 38, scale)    |
 | text, varchar, char | str                                     | string                         |
 | bytea               | bytes                                   | binary                         |
 | date                | datetime.date                           | date32                         |
@@ -20,6 +20,9 @@ and on the way to and from Spark. Equal values have equal representations: hashi
 | jsonb               | str, canonical JSON text                | string                         |
 | mz_timestamp        | int, milliseconds since the epoch       | int64                          |
 | T[]                 | list                                    | list<T>                        |
+
+A numeric of which no more than 18 digits are declared fits a word, and is kept with 18 digits; any other with 38. So
+two numerics of one scale may differ in representation: what is to meet in a key or in a union is cast to one type.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 NUMERIC_PRECISION = 38
+WORD_PRECISION = 18  # whatever has no more digits fits 64 bits
 # The scale of a numeric that declares none: as many digits behind the point as in front of it, give or take.
 NUMERIC_SCALE = 18
 
@@ -159,11 +163,40 @@ _ARROW = {
 }
 
 
+def stored_precision(numeric_type: SqlType) -> int:
+    """With how many digits the values of a numeric are kept: those of a word, if no more are declared, else all."""
+    declared = numeric_type.constrained and max(numeric_type.precision, numeric_type.scale) <= WORD_PRECISION
+    return WORD_PRECISION if declared else NUMERIC_PRECISION
+
+
 def arrow_type(sql_type: SqlType) -> pa.DataType:
     """How values of this type are stored."""
     if sql_type.kind is Kind.NUMERIC:
-        return pa.decimal128(NUMERIC_PRECISION, sql_type.scale)
+        return pa.decimal128(stored_precision(sql_type), sql_type.scale)
     if sql_type.kind is Kind.ARRAY:
         assert sql_type.element is not None
         return pa.list_(arrow_type(sql_type.element))
     return _ARROW[sql_type.kind]
+
+
+def outside_type(sql_type: SqlType) -> pa.DataType:
+    """How values are told to others, in files and streams: as they are stored, but that every numeric has all digits.
+
+    What is declared of an endpoint or a stream stays the same that way, however values are kept here.
+    """
+    if sql_type.kind is Kind.NUMERIC:
+        return pa.decimal128(NUMERIC_PRECISION, sql_type.scale)
+    if sql_type.kind is Kind.ARRAY:
+        assert sql_type.element is not None
+        return pa.list_(outside_type(sql_type.element))
+    return arrow_type(sql_type)
+
+
+def declared_type(sql_type: SqlType) -> pa.DataType:
+    """The same for values that others give: a numeric has no more digits than are declared."""
+    if sql_type.kind is Kind.NUMERIC:
+        return pa.decimal128(sql_type.precision if sql_type.constrained else NUMERIC_PRECISION, sql_type.scale)
+    if sql_type.kind is Kind.ARRAY:
+        assert sql_type.element is not None
+        return pa.list_(declared_type(sql_type.element))
+    return arrow_type(sql_type)

@@ -4,6 +4,9 @@ An equality that cannot fail may be checked anywhere. One that can fail becomes 
 otherwise be multiplied out. It is then computed for rows that a filter of the product would not have reached, if the
 other side is empty or another predicate comes before it: the one rewrite after which a plan may fail that did not, as
 any database with hash joins does. The alternative is the product.
+
+Rows are found by the hash of a key, which is that of its representation. So numerics of two types become one type that
+holds both before they are keys; where there is none, what they have in front of the point is the key.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ from dataclasses import replace
 
 from everview.compute.engine.local import library
 from everview.compute.engine.local.library import can_fail
+from everview.compute.functions.casts import WIDENED, cast_between
+from everview.compute.functions.naming import merged
 from everview.compute.ir.relation import Filter, Join, Relation, transform
 from everview.compute.ir.scalar import Call, Column, Scalar, columns_of, remap
-from everview.compute.ir.types import Kind
+from everview.compute.ir.types import NUMERIC_PRECISION, Kind, arrow_type, numeric
 from everview.compute.optimize.known import known
 from everview.compute.optimize.sides import Class, owner_of, sides_of
 
@@ -49,13 +54,18 @@ def _extract(join: Join, predicates: tuple[Scalar, ...]) -> tuple[Join, tuple[Sc
         pair = _equality(predicate, sides)
         if pair is None or can_fail(predicate):
             kept.append(predicate)
-        else:
-            (nullsafe if _takes_nulls(predicate) else equivalences).append(pair)
+            continue
+        key, whole = _represented(pair)
+        (nullsafe if _takes_nulls(predicate) else equivalences).append(key)
+        if not whole:
+            kept.append(predicate)
     for predicate in list(kept):
         pair = _equality(predicate, sides)
         if pair is not None and not _connected(pair, equivalences + nullsafe, sides):
-            (nullsafe if _takes_nulls(predicate) else equivalences).append(pair)
-            kept.remove(predicate)
+            key, whole = _represented(pair)
+            (nullsafe if _takes_nulls(predicate) else equivalences).append(key)
+            if whole:
+                kept.remove(predicate)
     return replace(join, equivalences=tuple(equivalences), nullsafe=tuple(nullsafe)), tuple(kept)
 
 
@@ -70,6 +80,21 @@ def _equality(predicate: Scalar, sides: list[range]) -> Class | None:
     if left.type.kind is not right.type.kind or left.type.kind not in _EQUAL_AS_STORED:
         return None
     return (left, right)
+
+
+def _represented(pair: Class) -> tuple[Class, bool]:
+    """The sides of an equality in one representation, and whether these are equal only if the sides are."""
+    left, right = (each.type for each in pair)
+    if arrow_type(left) == arrow_type(right):
+        return pair, True
+    common = merged((left, right))
+    casts = [cast_between(each.type, common) for each in pair]
+    if all(each is not None and each.key in (None, WIDENED) for each in casts):
+        wanted = arrow_type(common)
+        return tuple(each if arrow_type(each.type) == wanted else Call(WIDENED, (each,), common) for each in pair), True
+    # Without what is behind the point, there is room for any.
+    whole = numeric(NUMERIC_PRECISION, 0)
+    return tuple(Call("trunc(numeric)", (each,), whole) for each in pair), False
 
 
 def _takes_nulls(equality: Scalar) -> bool:

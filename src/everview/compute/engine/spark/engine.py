@@ -21,7 +21,7 @@ from everview.compute.engine.contract import (
     Steps,
     Stored,
 )
-from everview.compute.engine.spark.bulk import said
+from everview.compute.engine.spark.bulk import said, spark_type_of
 from everview.compute.engine.spark.outputs import with_types
 from everview.compute.engine.spark.prepared import PreparedStatements, can_prepare, placeholder
 from everview.compute.engine.spark.python_calls import run_sql
@@ -170,10 +170,15 @@ def _rows(batches: Iterable[Batch]) -> int:
 def _frame(session: SparkSession, batch: Batch, schema: tuple[SqlType, ...]) -> DataFrame:
     declared = ", ".join(f"c{place} {spark_type(each)}" for place, each in enumerate(schema))
     declared = f"{declared}, {DIFF} bigint" if declared else f"{DIFF} bigint"
-    if isinstance(batch, Parts):
+    if not isinstance(batch, Parts):
+        table = with_types(batch.select([*columns(len(schema)), DIFF]), schema)
+        return session.createDataFrame(table, schema=_schema(declared))  # type: ignore[call-overload, no-any-return]
+    if batch.schema is None:
         return session.read.schema(declared).parquet(*batch.uris)
-    table = batch.select([*columns(len(schema)), DIFF])
-    return session.createDataFrame(table, schema=_schema(declared))  # type: ignore[call-overload, no-any-return]
+    stored = [(name, spark_type_of(batch.schema.field(name).type)) for name in columns(len(schema))]
+    found = session.read.schema(", ".join([*(f"{name} {each}" for name, each in stored), f"{DIFF} bigint"]))
+    casts = [f"cast({name} as {spark_type(each)}) AS {name}" for (name, _), each in zip(stored, schema, strict=True)]
+    return found.parquet(*batch.uris).selectExpr(*casts, DIFF)
 
 
 PACKED = "everview_packed"

@@ -23,8 +23,10 @@ from everview.compute.engine.spark.outputs import with_types
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_relation
 from everview.compute.engine.spark.scalar import FAILED, columns
+from everview.compute.functions.spark_sql import spark_type
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import arity, types, walk
+from everview.compute.ir.types import SqlType, arrow_type
 from everview.storage.adopt import Landing
 from everview.storage.batch import as_declared
 from everview.storage.stage import Staged
@@ -90,13 +92,18 @@ class _Run:
 
     def read(self, inputs: Mapping[str, Stored]) -> None:
         """The inputs as views."""
+        declared = {each.id: each.schema for _, step in self._steps for each in walk(step) if isinstance(each, ir.Get)}
         for name, stored in inputs.items():
             self._rows[name] = stored.selection.rows_max
             read = read_updates if stored.timed else read_contents
             frame = read(self._session, stored.selection)
             width = len(stored.selection.spec.schema.names) if stored.width is None else stored.width
             items = [*([f"{TIME} AS c0"] if stored.timed else [])]
-            items += [f"c{index} AS c{index + stored.timed}" for index in range(width)]
+            schema = declared.get(name, ())[stored.timed :]
+            items += [
+                f"{_as_declared(index, stored.selection.spec.schema, schema)} AS c{index + stored.timed}"
+                for index in range(width)
+            ]
             self._add(name, frame.selectExpr(*items, DIFF))
 
     def frame(self, name: str) -> DataFrame:
@@ -163,6 +170,13 @@ class _Run:
         self._views[name] = view
         if name in self._relations:
             self._kept.append(frame)
+
+
+def _as_declared(index: int, stored: pa.Schema, types: Sequence[SqlType]) -> str:
+    """A column in the representation of its type: a collection that is older than this program may have another."""
+    if index >= len(types) or stored.field(index).type == arrow_type(types[index]):
+        return f"c{index}"
+    return f"cast(c{index} as {spark_type(types[index])})"
 
 
 def _heavy(steps: Steps) -> set[str]:
