@@ -75,7 +75,7 @@ class Tables3:
         commands = []
         for name, writer in self.writers.items():
             schema = tuple(TABLES[name].values())
-            rows = timed(self.history[name], lower, upper)
+            rows = timed(self.history.get(name, []), lower, upper)
             table = rows_to_arrow({(*row[1:], row[0]): count for row, count in rows.items()}, (*schema, _INT8))
             names = [*(f"c{index}" for index in range(len(schema))), TIME, "_diff"]
             commands.append(UpdateAndDowngrade(writer, table.rename_columns(names), Antichain(upper)))
