@@ -1,7 +1,8 @@
 """Which steps make one statement: stages of a program, and which steps are worth computing once.
 
-A statement that reads a step twice computes it twice. That is cheap for what is small, and another statement costs
-more; but a step that is heavy and read often is computed first, by a statement of its own, and handed over.
+A statement that reads a step twice computes it twice, unless both are passes over its rows for what is wanted. That is
+cheap for what is small, and another statement costs more; but a step that is heavy and read often is computed first, by
+a statement of its own, and handed over.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cache
 from everview.compute.delta.program import Lookup, Stage
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, walk
+from everview.compute.optimize.branches import branches_of
 
 # As much work as another statement, in operators over a thousand rows: measured on two cores, in local mode.
 STATEMENT_WEIGHT = 4
@@ -61,7 +63,7 @@ def stages(
 
 
 def _worth_their_own(steps: Mapping[str, Relation], wanted: set[str], first: set[str]) -> set[str]:
-    uses = Counter(each.id for step in steps.values() for each in walk(step) if isinstance(each, ir.Get))
+    uses = _uses(steps, wanted)
     weights: dict[str, int] = {}
     chosen: set[str] = set()
     for name, step in steps.items():
@@ -71,7 +73,16 @@ def _worth_their_own(steps: Mapping[str, Relation], wanted: set[str], first: set
             if isinstance(each, ir.Get) and each.id in steps and each.id not in chosen and each.id not in first:
                 weight += weights[each.id]
         weights[name] = weight
-        copies = uses[name] + (name in wanted)
-        if name not in first and (copies - 1) * weight >= STATEMENT_WEIGHT:
+        if name not in first and (uses[name] - 1) * weight >= STATEMENT_WEIGHT:
             chosen.add(name)
     return chosen
+
+
+def _uses(steps: Mapping[str, Relation], wanted: set[str]) -> Counter[str]:
+    """How often each step is computed in a statement for all that is wanted: passes over its rows count once."""
+    found = branches_of([name for name in steps if name in wanted], steps)
+    uses = Counter({branch.base for branches in found.values() for branch in branches})
+    for name in reversed(list(steps)):
+        if uses[name]:
+            uses.update(each.id for each in walk(steps[name]) if isinstance(each, ir.Get))
+    return uses

@@ -26,12 +26,12 @@ from everview.compute.engine.spark.outputs import with_types
 from everview.compute.engine.spark.prepared import PreparedStatements, can_prepare, placeholder
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
-from everview.compute.engine.spark.row_by_row import columns_read
 from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.ir.relation import Get, Relation, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.optimize.computed_columns import computed_columns
+from everview.compute.optimize.row_by_row import columns_read
 from everview.storage.adopt import Landing
 from everview.storage.stage import Staged
 from everview.timely.consolidate import DIFF

@@ -2,8 +2,9 @@
 
 Spark computes a common table expression anew wherever it is mentioned. An output that is but a pass over the rows of
 another step, such as the changes of a view that follow from the new totals of its groups, would so have the whole
-step computed twice. Therefore an output is taken apart into *branches*: passes over the rows of a step or of an input.
-All branches over the same rows are one SELECT, with a struct for each, which is NULL where the branch has no row.
+step computed twice. Therefore an output is taken apart into branches, passes over the rows of a step or of an input
+(`optimize.branches`). All branches over the same rows are one SELECT, with a struct for each, which is NULL where the
+branch has no row.
 """
 
 from __future__ import annotations
@@ -14,27 +15,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.compute.engine.local.library import can_fail
-from everview.compute.engine.spark.row_by_row import fused
 from everview.compute.engine.spark.scalar import columns
 from everview.compute.functions.spark_sql import spark_type
-from everview.compute.ir.relation import Get, Negate, Relation, Union, all_columns, types
-from everview.compute.ir.scalar import Column, Scalar, substitute, walk
+from everview.compute.ir.relation import Relation, types
+from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType, arrow_type
+from everview.compute.optimize.branches import Branch, branches_of
 from everview.timely.consolidate import DIFF
-
-_BRANCHES_MAX = 8  # of an output; with more, it is a step of its own
-_PARTS_MAX = 200  # of the scalars of a branch: what is written twice is longer each time
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """Of each row of a step or input that passes, these columns; `negated`, with the opposite multiplicity."""
-
-    base: str
-    outputs: tuple[Scalar, ...]
-    predicates: tuple[Scalar, ...] = ()
-    negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +92,9 @@ class Layout:
 def layout(steps: Sequence[tuple[str, Relation]], outputs: Sequence[str]) -> Layout:
     """How the outputs are computed together."""
     relations = dict(steps)
-    known: dict[str, list[Branch]] = {}
     branches: list[Branch] = []
     places: dict[str, tuple[int, ...]] = {}
-    for name in outputs:
-        own = _branches_of(name, relations, known)
+    for name, own in branches_of(outputs, relations).items():
         places[name] = tuple(range(len(branches), len(branches) + len(own)))
         branches += own
     return Layout(tuple(branches), places, {name: types(relations[name]) for name in outputs})
@@ -119,49 +104,6 @@ def with_types(table: pa.Table, schema: tuple[SqlType, ...]) -> pa.Table:
     """The table in the Arrow types that the columns have everywhere."""
     fields = [pa.field(f"c{place}", arrow_type(each)) for place, each in enumerate(schema)]
     return table.cast(pa.schema([*fields, pa.field(DIFF, pa.int64())]))
-
-
-def _branches_of(name: str, relations: Mapping[str, Relation], known: dict[str, list[Branch]]) -> list[Branch]:
-    """The branches of a step; if it is more than passes over rows, there is one, over the step itself."""
-    if name not in known:
-        found = _branches(relations[name], relations, known)
-        if found is None or len(found) > _BRANCHES_MAX or any(_parts(each) > _PARTS_MAX for each in found):
-            found = [Branch(name, all_columns(relations[name]))]
-        known[name] = found
-    return known[name]
-
-
-def _branches(plan: Relation, relations: Mapping[str, Relation], known: dict[str, list[Branch]]) -> list[Branch] | None:
-    match plan:
-        case Get(id) if id in relations:
-            return _branches_of(id, relations, known)
-        case Get(id):
-            return [Branch(id, all_columns(plan))]
-        case Union(inputs):
-            parts = [_branches(each, relations, known) for each in inputs]
-            return None if any(part is None for part in parts) else [each for part in parts if part for each in part]
-        case Negate(input):
-            below = _branches(input, relations, known)
-            return below and [Branch(b.base, b.outputs, b.predicates, not b.negated) for b in below]
-        case _:
-            rows = fused(plan)
-            below = None if rows.input is plan else _branches(rows.input, relations, known)
-            if below is None or (rows.predicates and any(can_fail(each) for b in below for each in b.outputs)):
-                return None  # a filter must not keep a failure before it from being seen
-            return [
-                Branch(
-                    b.base,
-                    tuple(substitute(each, b.outputs) for each in rows.outputs),
-                    b.predicates + tuple(substitute(each, b.outputs) for each in rows.predicates),
-                    b.negated,
-                )
-                for b in below
-            ]
-
-
-def _parts(branch: Branch) -> int:
-    """How long its scalars are; columns and literals by themselves cost nothing."""
-    return sum(1 for each in branch.outputs + branch.predicates if not isinstance(each, Column) for _ in walk(each))
 
 
 def _struct_type(branch: Branch) -> str:

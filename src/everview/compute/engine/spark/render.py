@@ -19,7 +19,6 @@ from everview.compute.engine.spark.join import render_join
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.outputs import Layout, layout
 from everview.compute.engine.spark.reduce import render_reduce
-from everview.compute.engine.spark.row_by_row import RowByRow, fused
 from everview.compute.engine.spark.rows import consolidated, is_consolidated, occurs_once
 from everview.compute.engine.spark.scalar import FAILED, column, columns, render_guarded, render_scalar
 from everview.compute.engine.spark.topk import render_topk
@@ -49,6 +48,7 @@ from everview.compute.ir.relation import (
     walk,
 )
 from everview.compute.ir.scalar import Column
+from everview.compute.optimize.row_by_row import RowByRow, fused
 from everview.errors import EverviewError
 
 
