@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,11 +89,28 @@ def hydration(report: Report, spark: Spark, data: Loaded, place: Path) -> Datafl
     advance(first, data.next)  # Java has not compiled yet what is measured: neither side pays for that
     first.drop()
     flow = install(data.stored, "q3", relation_of(Q3), engine_of(spark))
-    ours = seconds(lambda: advance(flow, data.next))
+    ours = hydrate(data, flow)
     check(report, spark, data, flow, snapshot=snapshot, query=Q3)
     beside = f"Spark evaluates it once and writes the result, {theirs:.2f} s"
-    report.add(Figure("hydration of Q3", f"{ours:.2f} s", beside, ours / theirs, 1.5))
+    for until, took_s in ours.items():
+        report.add(Figure(f"hydration of Q3, until {until}", f"{took_s:.2f} s", beside, took_s / theirs, 1.5))
     return flow
+
+
+def hydrate(data: Loaded, flow: Dataflow) -> dict[str, float]:
+    """Seconds until the result is there, and until all state is: the former is committed first."""
+    environment, started, readable = data.environment, time.perf_counter(), []
+
+    def watch() -> None:
+        environment.wait(lambda: flow.hydrated, None)
+        readable.append(time.perf_counter() - started)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    advance(flow, data.next)
+    took_s = time.perf_counter() - started
+    watching.join()
+    return {"it can be read": readable[0], "it follows changes": took_s}
 
 
 def small_deltas(report: Report, spark: Spark, data: Loaded, flow: Dataflow, place: Path) -> float:
@@ -168,6 +187,10 @@ def bulk_deltas(report: Report, spark: Spark, data: Loaded, rows: int, place: Pa
     flow = install(data.stored, "q3", relation, engine)
     advance(flow, data.next)
     run_ticks(data, flow, rows // BATCHES, 3, warm_up=0)
+    for _ in range(2):  # for so many rows there is a statement of its own, which Java has not compiled yet
+        for _ in range(BATCHES):
+            data.write(data.stream.rows(rows // BATCHES))
+        advance(flow, data.next)
     at_first = {name: data.stream.contents(name) for name in data.stored.schemas}
     batches = [data.stream.rows(rows // BATCHES) for _ in range(BATCHES)]
     count = sum(data.write(batch) for batch in batches)

@@ -22,7 +22,7 @@ from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Rows, rows_of
 from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.engine.spark.session import profiles
+from everview.compute.engine.spark.session import SMALL, profile, profiles
 from everview.compute.ir.relation import (
     Constant,
     Frame,
@@ -265,3 +265,14 @@ def test_the_comparison_notices(engine: SparkEngine) -> None:
     assert difference(run(engine, table, inputs), expected) is None
     assert difference(run(engine, Reduce(table, (Column(0, INT4),)), inputs), expected)
     assert difference(run(engine, Negate(table), inputs), expected)
+
+
+@pytest.mark.spark
+def test_rules_that_were_excluded_stay_excluded(spark: SparkSession) -> None:
+    name, other = "spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.CollapseProject"
+    session = spark.newSession()
+    session.conf.set(name, other)
+    for _ in range(2):
+        profile(session, SMALL)
+        excluded = (session.conf.get(name) or "").split(",")
+        assert sorted(excluded) == [other, "org.apache.spark.sql.catalyst.optimizer.ConstantPropagation"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,8 @@ from everview.compute.engine.contract import (
     Stored,
 )
 from everview.compute.engine.spark.bulk import said, spark_type_of
-from everview.compute.engine.spark.outputs import with_types
-from everview.compute.engine.spark.prepared import PreparedStatements, can_prepare, placeholder
+from everview.compute.engine.spark.outputs import Layout, with_types
+from everview.compute.engine.spark.prepared import STATEMENTS_MAX, PreparedStatements, can_prepare, placeholder
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.scalar import FAILED, columns
@@ -48,6 +49,16 @@ SMALL_ROWS_MAX = 20_000  # of inputs: up to so many, one task without code gener
 ONE_TASK_ROWS_MAX = 400_000  # of inputs of a prepared statement: more are divided
 
 
+@dataclass(frozen=True, slots=True)
+class _SmallStatement:
+    """Some steps as a statement, and which columns of its inputs it speaks of."""
+
+    steps: Steps
+    text: str
+    layout: Layout
+    columns: Mapping[str, Sequence[int]]
+
+
 class SparkEngine:
     """Runs plans in the sessions of a Spark: in that for few rows, or in the other one if there are many.
 
@@ -57,6 +68,7 @@ class SparkEngine:
     def __init__(self, small: SparkSession, bulk: SparkSession | None = None) -> None:
         self._small, self._bulk = small, bulk or small
         self._prepared = PreparedStatements(small) if can_prepare(small) else None
+        self._statements: dict[tuple[object, ...], _SmallStatement] = {}
 
     @staticmethod
     def of(spark: Spark) -> SparkEngine:
@@ -106,16 +118,13 @@ class SparkEngine:
         separated: bool,
     ) -> dict[str, pa.Table] | None:
         """One statement: prepared, if it can be; else, over few rows, over one table, in which all the inputs are."""
-        spoken_of = columns_read(step for _, step in steps)
-        given = {name: (batch, sorted(spoken_of[name]), schema) for name, (batch, schema) in inputs.items()}
+        known = self._small_statement(steps, outputs, inputs, separated=separated)
+        given = {name: (batch, known.columns[name], schema) for name, (batch, schema) in inputs.items()}
         if self._prepared is not None and given:
-            marks = {name: placeholder(place) for place, name in enumerate(given)}
-            with rendering():
-                statement, layout = render_steps(steps, outputs, marks, guarded=not separated, single=True)
-            with _errors(statement):
-                result = self._prepared.run(statement, list(given.values()))
+            with _errors(known.text):
+                result = self._prepared.run(known.text, list(given.values()))
             if result is not None:
-                return layout.split(result)
+                return known.layout.split(result)
         if not self._is_small(batch for batch, _ in inputs.values()):
             return None
         table, tables = packed(given)
@@ -130,6 +139,23 @@ class SparkEngine:
             finally:
                 with suppress(Exception):
                     self._small.catalog.dropTempView(view)
+
+    def _small_statement(
+        self, steps: Steps, outputs: Sequence[str], inputs: Iterable[str], *, separated: bool
+    ) -> _SmallStatement:
+        """The statement with placeholders for its inputs; the same for the very same steps, which ticks repeat."""
+        key = (id(steps), tuple(outputs), tuple(inputs), separated)
+        known = self._statements.get(key)
+        if known is None or known.steps is not steps:
+            spoken_of = columns_read(step for _, step in steps)
+            marks = {name: placeholder(place) for place, name in enumerate(inputs)}
+            with rendering():
+                text, layout = render_steps(steps, outputs, marks, guarded=not separated, single=True)
+            known = _SmallStatement(steps, text, layout, {name: sorted(spoken_of[name]) for name in marks})
+            if len(self._statements) >= STATEMENTS_MAX:
+                self._statements.clear()
+            self._statements[key] = known
+        return known
 
     def run_large(
         self,

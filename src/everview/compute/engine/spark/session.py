@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL, CONNECT = "local[*]", "sc://"
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
 
 SMALL: Mapping[str, str] = {
     **SETTINGS,
@@ -74,9 +75,10 @@ class Spark:
 
 
 def profile(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """The session with these settings."""
+    """The session with these settings; rules that are excluded already stay excluded."""
     for name, value in settings.items():
-        session.conf.set(name, value)
+        given = session.conf.get(name, "") if name == _EXCLUDED else ""
+        session.conf.set(name, ",".join(dict.fromkeys([*filter(None, (given or "").split(",")), value])))
     return session
 
 
