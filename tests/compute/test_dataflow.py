@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from everview.compute import tick
 from everview.compute.dataflow import LARGE_ROWS_MIN, Dataflow, maintain_view, resume, schema_of
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
@@ -227,6 +228,35 @@ def test_a_tick_reads_only_the_keys_that_changed(tmp_path: Path) -> None:
         ticked = flow.tick()
         assert ticked is not None and 0 < ticked.rows_looked_up < 60
         check(environment, flow, history, range(6))
+
+
+def test_of_all_rows_that_must_be_seen_only_those_that_changed_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An average changes, and all rows are compared with it; but the groups of few rows are looked up."""
+    history: dict[str, Updates] = {
+        "t": [((n, n, "x", None, n, None, True), 0, 1) for n in range(600)]
+        + [((1000, 7, "y", None, 310, None, True), 5, 1)],
+        "u": [],
+        "empty": [],
+    }
+    query = "SELECT k, count(*) FROM t WHERE qty > (SELECT avg(qty) FROM t) GROUP BY k"
+    relation = optimize(plan(query, Tables()).relation)
+    found = {}
+    for limit in (10, 1000):
+        monkeypatch.setattr(tick, "KEYS_FROM_ALL_MAX", limit)
+        monkeypatch.setattr(tick, "NETTED_ROWS_MIN", limit)
+        with Environment.open(tmp_path / str(limit), background=False) as environment:
+            tables = Tables3(environment, history)
+            tables.write(0, 5)
+            flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), LocalEngine())
+            flow.tick()
+            tables.write(5, 6)
+            ticked = flow.tick()
+            assert ticked is not None
+            found[limit] = ticked.rows_looked_up
+            check(environment, flow, history, range(6))
+    assert found[10] < 620 < 800 < found[1000]
 
 
 def test_quiet_inputs_move_only_the_frontier(tmp_path: Path) -> None:

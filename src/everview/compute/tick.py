@@ -23,6 +23,7 @@ from everview.compute.delta.program import (
     Lookup,
     Source,
     TickProgram,
+    reads_all,
 )
 from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import Engine, Steps
@@ -33,10 +34,16 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import INT8, SqlType, arrow_type
-from everview.timely.consolidate import DIFF
+from everview.timely.consolidate import DIFF, TIME, consolidate
 from everview.timely.hashing import I64, hash_rows
 
+KEYS_FROM_ALL_MAX = 5_000  # of rows that were all looked up: from more, no further keys are taken
+NETTED_ROWS_MIN = 1_000
 _PRUNED_MAX = 256  # sets of empty tables for which it is remembered what is left to compute
+
+
+class TooManyKeys(Exception):
+    """Look-ups would follow from all rows of a collection; a program that goes stepwise computes first what changed."""
 
 
 class State(Protocol):
@@ -63,11 +70,19 @@ class TickResult:
 
 
 class Ticker:
-    """Runs one program, and remembers what is left of it for the tables that are empty."""
+    """Runs one program, and remembers what is left of it for the tables that are empty.
 
-    def __init__(self, program: TickProgram, *, separated: bool = False) -> None:
+    If it is not `patient` it raises TooManyKeys, before anything was computed, where look-ups become too many.
+    """
+
+    def __init__(self, program: TickProgram, *, separated: bool = False, patient: bool = True) -> None:
         self.program = program
         self._separated = separated
+        keyed = {each.name for each in program.arrangements if each.key}
+        lookups = [each for stage in program.stages for each in stage.lookups]
+        self._followed = {source.table for each in lookups for source in each.sources}
+        self._all = {each.name for each in lookups if reads_all(each, keyed)} & self._followed
+        self._patient = patient or not self._all
         self._relations = dict(program.steps)
         self._arrangements = {each.name: each for each in program.arrangements}
         self._pending = any(each.pending for each in program.arrangements)
@@ -84,6 +99,8 @@ class Ticker:
         for number, stage in enumerate(self.program.stages):
             for lookup in stage.lookups:
                 found[lookup.name] = self._find(lookup, {**tables, **found}, state, upper)
+                if not self._patient and lookup.name in self._all and found[lookup.name].num_rows > KEYS_FROM_ALL_MAX:
+                    raise TooManyKeys
             tables |= self._readings(number, found)
             empty = frozenset(name for name, table in tables.items() if table.num_rows == 0)
             if not self._is_idle(number, empty):
@@ -94,7 +111,9 @@ class Ticker:
             if outputs:
                 read = {each.id for _, step in steps for each in ir.walk(step) if isinstance(each, ir.Get)}
                 inputs = {name: table for name, table in tables.items() if name in read}
-                tables |= engine.run_steps(steps, outputs, inputs, separated=self._separated)
+                results = engine.run_steps(steps, outputs, inputs, separated=self._separated)
+                # What cancels out would be looked up in vain.
+                tables |= {name: _netted(each) if name in self._followed else each for name, each in results.items()}
                 statements += 1
         return self._result(tables, statements, sum(table.num_rows for table in found.values()), upper)
 
@@ -222,6 +241,14 @@ def _tagged(rows: pa.Table, tag: int) -> pa.Table:
     tags = pa.array(np.full(rows.num_rows, tag, dtype=np.int64))
     columns = [tags, *rows.columns]
     return pa.table(columns, names=[*(f"c{index}" for index in range(len(columns) - 1)), DIFF])
+
+
+def _netted(table: pa.Table) -> pa.Table:
+    """The same updates, of many at most one for each row."""
+    if table.num_rows < NETTED_ROWS_MIN or table.num_columns == 1:
+        return table
+    at_once = table.append_column(TIME, pa.array(np.zeros(table.num_rows, dtype=np.int64)))
+    return consolidate(at_once).select(table.column_names)
 
 
 def updates_of_moments(moments: pa.Table) -> pa.Table:

@@ -1,8 +1,10 @@
 """A maintained view as a function: from the changes of its inputs to those of its output, its state and its errors.
 
-There are two programs for it, with the same arrangements. The first expects that no evaluation fails, and costs nothing
-for being wrong about it now and then: where one does fail, the second is run instead, which leaves failing rows out and
-gives them too. What exactly went wrong with such a row is found out here, by evaluating it once more.
+There are three programs for it, with the same arrangements. The first expects that no evaluation fails, and costs
+nothing for being wrong about it now and then: where one does fail, the second is run instead, which leaves failing rows
+out and gives them too. What exactly went wrong with such a row is found out here, by evaluating it once more. The third
+is for ticks in which all rows of some collection have to be seen, such as those that are compared with an average: few
+of them will turn out to have changed, and only the state of these is looked up.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, TEXT, SqlType
 from everview.compute.optimize.computed_columns import computed_columns
 from everview.compute.optimize.unique_lets import unique_lets
-from everview.compute.tick import State, Ticker, TickResult
+from everview.compute.tick import State, Ticker, TickResult, TooManyKeys
 
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
@@ -64,14 +66,25 @@ class View:
     @cached_property
     def careful_program(self) -> TickProgram:
         """The program for the others."""
-        program = differentiate(self.separated, self.failing)
+        return self._alike(differentiate(self.separated, self.failing))
+
+    @cached_property
+    def stepwise_program(self) -> TickProgram:
+        """The program for ticks in which too much would be looked up."""
+        return self._alike(differentiate(self.plan, stepwise=True))
+
+    def _alike(self, program: TickProgram) -> TickProgram:
         shapes = [[(each.name, each.key, each.schema) for each in p.arrangements] for p in (self.program, program)]
-        assert shapes[0] == shapes[1], "both programs keep the same state"
+        assert shapes[0] == shapes[1], "all programs keep the same state"
         return program
 
     @cached_property
     def _ticker(self) -> Ticker:
-        return Ticker(self.program)
+        return Ticker(self.program, patient=False)
+
+    @cached_property
+    def _stepwise_ticker(self) -> Ticker:
+        return Ticker(self.stepwise_program)
 
     @cached_property
     def _careful_ticker(self) -> Ticker:
@@ -90,7 +103,7 @@ class View:
         lower, upper = within
         tables = {**deltas, **self._constants(lower, first=first)}
         try:
-            result, careful = self._ticker.run(engine, tables, state, upper), False
+            result, careful = self._run(engine, tables, state, upper), False
         except EvaluationFailed:
             result, careful = self._careful_ticker.run(engine, tables, state, upper), True
         return Changes(
@@ -102,6 +115,12 @@ class View:
             self.errors_of(result.failing) if careful else self.no_errors,
             careful,
         )
+
+    def _run(self, engine: Engine, tables: Mapping[str, pa.Table], state: State, upper: int) -> TickResult:
+        try:
+            return self._ticker.run(engine, tables, state, upper)
+        except TooManyKeys:
+            return self._stepwise_ticker.run(engine, tables, state, upper)
 
     def _constants(self, lower: int, *, first: bool) -> dict[str, pa.Table]:
         tables = {}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from unittest.mock import patch
 
+from everview.compute import tick
 from everview.compute.engine.contract import EvaluationFailed
 from everview.compute.engine.local.collection import rows_of
 from everview.compute.engine.local.evaluate import evaluate
@@ -41,9 +43,11 @@ def check(seed: int) -> tuple[int, int]:
     plan = optimize(chosen.plan) if rng.random() < 0.5 else chosen.plan
     view = Maintained(plan)
     cuts = sorted(rng.sample(range(1, TIMES), rng.randint(0, 4)))
+    limits = {"KEYS_FROM_ALL_MAX": rng.choice([0, 0, 3, 1000]), "NETTED_ROWS_MIN": rng.choice([0, 1000])}
     try:
-        for lower, upper in pairwise([0, *cuts, TIMES]):
-            view.tick(history, lower, upper)
+        with patch.multiple(tick, **limits):
+            for lower, upper in pairwise([0, *cuts, TIMES]):
+                view.tick(history, lower, upper)
     except EvaluationFailed:
         return 0, 0  # an aggregate of random numbers that does not fit its type has no error collection
     for time in range(TIMES):

@@ -15,6 +15,7 @@ from everview.compute.delta.program import (
     Source,
     TickProgram,
     delta_of,
+    reads_all,
     timed_get,
     untimed,
     updates_of,
@@ -27,12 +28,13 @@ from everview.compute.ir.scalar import Column, Scalar, shift
 from everview.compute.ir.types import INT8, SqlType
 
 
-def differentiate(plan: Relation, failing: Sequence[FailingRows] = ()) -> TickProgram:
+def differentiate(plan: Relation, failing: Sequence[FailingRows] = (), *, stepwise: bool = False) -> TickProgram:
     """The program that maintains a plan with its computed columns, and the rows that fail in it if they are separate.
 
-    With and without those the program has the same arrangements.
+    With and without those the program has the same arrangements. So it has if it goes `stepwise`: keys are not taken
+    from where all rows are read, but from what is computed of these.
     """
-    build = Build()
+    build = Build(stepwise=stepwise)
     change = build.delta(plan)
     output = build.step(change.relation)
     missing = tuple(Failing(build.step(build.updates(each.plan)).id, each.scalars) for each in failing)
@@ -76,7 +78,8 @@ class Totals:
 class Build:
     """A program in the making. Equal plans and equal relations are there once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stepwise: bool = False) -> None:
+        self._stepwise = stepwise
         self.steps: dict[str, Relation] = {}
         self.arrangements: list[Arrangement] = []
         self.lookups: list[Lookup] = []
@@ -229,10 +232,13 @@ class Build:
             return [Source(step.id, key)]
         return found
 
-    def _leaf(self, get: ir.Get, key: tuple[Scalar, ...]) -> list[Source]:
+    def _leaf(self, get: ir.Get, key: tuple[Scalar, ...]) -> list[Source] | None:
         if get.id not in self.readings:
             return [Source(get.id, key)]
         feeding = [lookup for lookup in self.lookups if lookup.reading == get.id]
+        keyed = {each.name for each in self.arrangements if each.key}
+        if self._stepwise and any(reads_all(lookup, keyed) for lookup in feeding):
+            return None
         return [
             Source(lookup.name, tuple(shift(each, 0 if lookup.tag is None else -1) for each in key))
             for lookup in feeding

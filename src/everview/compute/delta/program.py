@@ -21,6 +21,7 @@ same program hydrates: the inputs' contents at the first time are their updates 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from everview.compute.functions.resolve import resolve
@@ -124,6 +125,11 @@ class TickProgram:
     output: str
     moments: bool  # whether the output is a relation of moments
     failing: tuple[Failing, ...] = ()
+
+
+def reads_all(lookup: Lookup, keyed: Collection[str]) -> bool:
+    """Whether it finds all rows of its arrangement, for those that have a key are `keyed` and it is not one."""
+    return lookup.arrangement not in keyed and lookup.first is None and not lookup.due
 
 
 TICK_END = "tick:end"  # a table of one row: the end of the tick
