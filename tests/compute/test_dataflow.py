@@ -45,12 +45,17 @@ VIEWS = {
     "global": "SELECT count(*), sum(amount), (SELECT count(DISTINCT k) FROM t) FROM u",
     "three": "SELECT a.id, b.id, c.label FROM t a, t b, u c WHERE a.k = b.k AND b.k = c.k AND a.id < b.id",
     "except": "SELECT k FROM t EXCEPT SELECT k FROM u",
+    # Numbers in two representations, of two scales, and of two types that no third one holds.
+    "numbers": "SELECT x.id, y.id, z.id, x.a * y.b FROM m x JOIN m y ON x.a = y.b"
+    " LEFT JOIN m z ON y.c = z.d AND y.d = z.e",
+    "united": "SELECT v, count(*), sum(v), max(v) FROM"
+    " (SELECT a v FROM m UNION SELECT b FROM m UNION ALL SELECT c FROM m) AS q GROUP BY v",
 }
 LAST = 9
 
 
 def histories(rng: random.Random) -> dict[str, Updates]:
-    """Rows of t and u that come, go and come back."""
+    """Rows of the tables that come, go and come back."""
     result: dict[str, Updates] = {}
     for name, rows in random_rows(rng).items():
         updates: list[tuple[Any, int, int]] = []
@@ -64,7 +69,7 @@ def histories(rng: random.Random) -> dict[str, Updates]:
 
 
 class Tables3:
-    """The three tables as collections that are written time by time."""
+    """The tables as collections that are written time by time."""
 
     def __init__(self, environment: Environment, history: Mapping[str, Updates]) -> None:
         self.environment, self.history = environment, history
@@ -103,7 +108,7 @@ def test_exact_at_every_time(tmp_path: Path, name: str, rng: random.Random) -> N
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["joined", "grouped"])
+@pytest.mark.parametrize("name", ["joined", "grouped", "numbers", "united"])
 def test_exact_at_every_time_on_spark(
     tmp_path: Path, name: str, rng: random.Random, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,12 +116,12 @@ def test_exact_at_every_time_on_spark(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["joined", "grouped", "three"])
+@pytest.mark.parametrize("name", ["joined", "grouped", "three", "numbers", "united"])
 def test_exact_where_the_data_are(
     tmp_path: Path, name: str, rng: random.Random, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every tick as a large one, or every other: what one leaves behind the other goes on from."""
-    sizes = itertools.cycle([-1, 1 << 60] if name == "joined" else [-1])
+    sizes = itertools.cycle([-1, 1 << 60] if name in ("joined", "numbers") else [-1])
     monkeypatch.setattr(Dataflow, "_rows_max", lambda *_: LARGE_ROWS_MIN - next(sizes))
     maintain_and_check(tmp_path, name, rng, SparkEngine(spark))
 
