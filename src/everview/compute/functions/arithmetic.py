@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal, localcontext
 from typing import Any
 
-from everview.compute.functions.contract import Failure
+from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import NUMERIC, as_numeric
 from everview.compute.functions.numbers import EXACT, RANGES, fit, quotient, real, whole
@@ -44,6 +44,29 @@ def _numeric(scale: int, precision: int, types: Sequence[SqlType]) -> SqlType:
     return replace(numeric(min(38, precision), scale), constrained=constrained)
 
 
+def _sum_fits(types: Sequence[SqlType]) -> bool:
+    """Whether a sum or difference of such numbers always has room."""
+    left, right = map(as_numeric, types)
+    return max(left.precision - left.scale, right.precision - right.scale) + max(left.scale, right.scale) < 38
+
+
+def _product_fits(types: Sequence[SqlType]) -> bool:
+    """Whether a product of such numbers always has room, to its last digit."""
+    left, right = map(as_numeric, types)
+    return left.precision + right.precision <= 38 and left.scale + right.scale <= 18
+
+
+def _quotient_fits(given: Arguments) -> bool:
+    """Whether the divisor is a number that makes nothing larger, and what is divided has room."""
+    left, by = as_numeric(given.types[0]), given.values[1]
+    return left.precision - left.scale < 20 and isinstance(by, Decimal) and abs(by) >= 1
+
+
+def _divides(given: Arguments) -> bool:
+    """Whether the divisor is a number other than zero, and than -1, by which the least number cannot be divided."""
+    return isinstance(given.values[1], int) and given.values[1] not in (0, -1)
+
+
 def _zero() -> Failure:
     return Failure("22012", "division by zero")
 
@@ -76,9 +99,17 @@ def _integers(of: SqlType) -> None:
     FUNCTIONS.add("-", pair, of, lambda a, b: whole(a - b, kind), "try_subtract({0}, {1})", fails=True, word="sub")
     FUNCTIONS.add("*", pair, of, lambda a, b: whole(a * b, kind), "try_multiply({0}, {1})", fails=True, word="mul")
     FUNCTIONS.add(
-        "/", pair, of, lambda a, b: whole(_integer_division(a, b), kind), _integer_division_sql, fails=True, word="div"
+        "/",
+        pair,
+        of,
+        lambda a, b: whole(_integer_division(a, b), kind),
+        _integer_division_sql,
+        fails=True,
+        word="div",
+        safe=_divides,
     )
-    FUNCTIONS.add("%", pair, of, remainder, f"cast(try_mod({{0}}, {{1}}) as {name})", fails=True, word="mod")
+    modulo = f"cast(try_mod({{0}}, {{1}}) as {name})"
+    FUNCTIONS.add("%", pair, of, remainder, modulo, fails=True, word="mod", safe=_divides)
     FUNCTIONS.add(
         "-", (of,), of, lambda a: whole(-a, kind), f"try_subtract(cast(0 as {name}), {{0}})", fails=True, word="neg"
     )
@@ -164,9 +195,14 @@ def _floats(left: SqlType, right: SqlType, of: SqlType) -> None:
     FUNCTIONS.add("+", (of,), of, lambda a: a, "{0}", word="pos")
 
 
+_SIGNS = {"try_add": "+", "try_subtract": "-"}
+
+
 def _decimal_sql(operation: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
     def rendered(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
         left, right = (f"cast({each} as {spark_type(_type)})" for each, _type in zip(args, _types, strict=True))
+        if operation in _SIGNS and _sum_fits(_types):
+            return f"cast({left} {_SIGNS[operation]} {right} as {spark_type(result)})"
         return f"try_cast({operation}({left}, {right}) as {spark_type(result)})"
 
     return rendered
@@ -175,6 +211,8 @@ def _decimal_sql(operation: str) -> Callable[[Sequence[str], Sequence[SqlType], 
 def _product_sql(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
     """Exact also where the digits of the product are more than fit: by parts, in front of the point and behind."""
     left, right = types
+    if _product_fits(types):
+        return f"cast({args[0]} * {args[1]} as {spark_type(result)})"
     if left.scale + right.scale <= 18:
         return f"try_cast(try_multiply({args[0]}, {args[1]}) as {spark_type(result)})"
     # Each part is in a type so narrow that Spark computes with it exactly. Behind the point only the first 18 digits
@@ -222,7 +260,15 @@ def _exactly(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[..., 
 def _decimals() -> None:
     pair = (NUMERIC, NUMERIC)
     FUNCTIONS.add(
-        "+", pair, sum_type, _exactly(lambda a, b: a + b), _decimal_sql("try_add"), typed=True, fails=True, word="add"
+        "+",
+        pair,
+        sum_type,
+        _exactly(lambda a, b: a + b),
+        _decimal_sql("try_add"),
+        typed=True,
+        fails=True,
+        word="add",
+        safe=lambda given: _sum_fits(given.types),
     )
     FUNCTIONS.add(
         "-",
@@ -233,9 +279,18 @@ def _decimals() -> None:
         typed=True,
         fails=True,
         word="sub",
+        safe=lambda given: _sum_fits(given.types),
     )
     FUNCTIONS.add(
-        "*", pair, product_type, _exactly(lambda a, b: a * b), _product_sql, typed=True, fails=True, word="mul"
+        "*",
+        pair,
+        product_type,
+        _exactly(lambda a, b: a * b),
+        _product_sql,
+        typed=True,
+        fails=True,
+        word="mul",
+        safe=lambda given: _product_fits(given.types),
     )
     FUNCTIONS.add(
         "/",
@@ -246,6 +301,7 @@ def _decimals() -> None:
         typed=True,
         fails=True,
         word="div",
+        safe=_quotient_fits,
     )
     FUNCTIONS.add(
         "%", pair, remainder_type, _exactly(remainder), _decimal_sql("try_mod"), typed=True, fails=True, word="mod"

@@ -17,7 +17,7 @@ from typing import Any
 
 from everview.compute.functions import cast_spark
 from everview.compute.functions.civil import DAY, day, micros_of, timestamp
-from everview.compute.functions.contract import Failure, Function
+from everview.compute.functions.contract import Arguments, Failure, Function
 from everview.compute.functions.input import from_text, limited
 from everview.compute.functions.json_value import parse
 from everview.compute.functions.naming import (
@@ -25,6 +25,7 @@ from everview.compute.functions.naming import (
     ELEMENTS,
     NUMERIC,
     VARCHAR,
+    as_numeric,
     base,
     display_name,
     element_of,
@@ -288,6 +289,28 @@ def _fails(source: SqlType, target: SqlType) -> bool:
     return target.kind not in _SAFE_TARGETS
 
 
+_INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
+_LONGER = {
+    *((low, high) for place, low in enumerate(_INTEGERS) for high in _INTEGERS[place + 1 :]),
+    *((each, real) for each in _INTEGERS for real in (Kind.FLOAT4, Kind.FLOAT8)),
+    *((each, stamp) for each in (Kind.DATE, Kind.TIMESTAMP) for stamp in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)),
+    (Kind.TIMESTAMPTZ, Kind.TIMESTAMP),
+    (Kind.TIMESTAMP, Kind.DATE),
+    (Kind.TIMESTAMPTZ, Kind.DATE),
+    (Kind.FLOAT4, Kind.FLOAT8),
+    (Kind.BOOLEAN, Kind.INT4),
+}
+
+
+def _is_safe(given: Arguments) -> bool:
+    """Whether every value of the source is one of the target, or has one that it is cut or rounded to."""
+    source, target = given.types[0], given.result
+    if source.kind in _INTEGERS and target.kind is Kind.NUMERIC:
+        return as_numeric(source).precision <= target.precision - target.scale
+    # To fewer digits of a second, the last time of all would be rounded up.
+    return (source.kind, target.kind) in _LONGER and target.length is None
+
+
 def _register(source: SqlType, target: SqlType, *, word: str = "cast") -> None:
     key = f"{word}({short_name(source)} as {short_name(target)})"
     evaluate = _conversion(source, target)
@@ -300,7 +323,15 @@ def _register(source: SqlType, target: SqlType, *, word: str = "cast") -> None:
 
     FUNCTIONS.append(
         Function(
-            key, word, (source,), target, evaluate, cast_spark.renderer(source, target, word), fails=fails, typed=True
+            key,
+            word,
+            (source,),
+            target,
+            evaluate,
+            cast_spark.renderer(source, target, word),
+            fails=fails,
+            typed=True,
+            safe=_is_safe if word == "cast" else None,
         )
     )
 

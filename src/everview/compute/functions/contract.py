@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from everview.compute.ir.types import SqlType
@@ -25,6 +26,21 @@ class Failure(Exception):
 
 
 Result = SqlType | Callable[[Sequence[SqlType]], SqlType]
+
+
+class Unknown(Enum):
+    """The value of an argument that is no literal."""
+
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What is known of a call before there are rows: types, the values of literals, and the type of the result."""
+
+    types: Sequence[SqlType]
+    values: Sequence[Any]  # Unknown.UNKNOWN for what is no literal
+    result: SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,12 @@ class Function:
     typed: bool = False
     variadic: bool = False  # the last argument type may occur any number of times, also none
     volatile: bool = False  # not a function of its arguments alone, as now() is: refused in maintained views
+    # Whether it does not fail for such arguments, though it `fails` for others.
+    safe: Callable[[Arguments], bool] | None = None
+
+    def fails_for(self, arguments: Arguments) -> bool:
+        """Whether it can fail for such arguments, if they are not NULL."""
+        return self.fails and not (self.safe is not None and self.safe(arguments))
 
 
 @dataclass(frozen=True, slots=True)

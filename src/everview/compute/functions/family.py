@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from everview.compute.functions.contract import Function, Result
+from everview.compute.functions.contract import Arguments, Function, Result
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.spark_sql import Renderer
 from everview.compute.ir.types import SqlType
@@ -28,6 +28,7 @@ class Family(list[Function]):
         typed: bool = False,
         variadic: bool = False,
         volatile: bool = False,
+        safe: Callable[[Arguments], bool] | None = None,
     ) -> None:
         """One more overload; its key begins with `word`, for an operator's name is no word."""
         self.append(
@@ -43,5 +44,6 @@ class Family(list[Function]):
                 typed=typed,
                 variadic=variadic,
                 volatile=volatile,
+                safe=safe,
             )
         )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, civil, days_of, micros_of, timestamp
-from everview.compute.functions.contract import Failure
+from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import fit
@@ -270,6 +270,30 @@ def _truncated_span_sql() -> Callable[[Sequence[str], Sequence[SqlType], SqlType
     return _chosen(branches, lambda value: value)
 
 
+_ANY = {
+    Kind.DATE: date(2000, 2, 29),
+    Kind.TIME: 1,
+    Kind.TIMESTAMP: datetime(2000, 2, 29),
+    Kind.TIMESTAMPTZ: datetime(2000, 2, 29, tzinfo=UTC),
+    Kind.INTERVAL: Interval(1, 1, 1),
+}
+
+
+def _is_field(of: SqlType) -> Callable[[Arguments], bool]:
+    """Whether the field is there to be looked at, and is one that values of the type have: then all of them have it."""
+
+    def is_field(given: Arguments) -> bool:
+        if not isinstance(given.values[0], str):
+            return False
+        try:
+            _extract(of)(given.values[0], _ANY[of.kind])
+        except Failure:
+            return False
+        return True
+
+    return is_field
+
+
 for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
     _find = _extract(_of)
     _add(
@@ -280,6 +304,7 @@ for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
         _extract_sql(_of),
         typed=True,
         fails=True,
+        safe=_is_field(_of),
     )
     if _of is not DATE:  # of which date_part takes the timestamp
         _add(
@@ -289,6 +314,7 @@ for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
             lambda field, value, find=_find: float(find(field, value)),
             _extract_sql(_of),
             fails=True,
+            safe=_is_field(_of),
         )
 for _of in (TIMESTAMP, TIMESTAMPTZ):
     _add("date_trunc", (TEXT, _of), _of, _truncated(_of), _truncated_sql(_of), fails=True)

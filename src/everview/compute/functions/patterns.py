@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from everview.compute.functions import regex
-from everview.compute.functions.contract import Failure
+from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import TEXT_ARRAY
 from everview.compute.functions.spark_sql import NotOnSpark, Renderer, let, quoted, unquoted
@@ -79,6 +79,18 @@ def _column_like(args: Sequence[str], ignore_case: bool) -> str:
     )
 
 
+def _is_pattern(given: Arguments) -> bool:
+    """Whether the pattern is there to be looked at, and is one."""
+    _, pattern, *escape = given.values
+    if not all(isinstance(each, str) for each in (pattern, *escape)):
+        return False
+    try:
+        _like(pattern, escape[0] if escape else "\\", False)
+    except Failure:
+        return False
+    return True
+
+
 def _likes() -> None:
     for symbol, word, negated, ignore_case in (
         ("~~", "like", False, False),
@@ -93,8 +105,8 @@ def _likes() -> None:
             return bool(_like(pattern, escape, ignore_case).fullmatch(text)) is not negated
 
         spark = _like_sql(negated=negated, ignore_case=ignore_case)
-        _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True)
-        _add(symbol, (TEXT, TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True)
+        _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True, safe=_is_pattern)
+        _add(symbol, (TEXT, TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True, safe=_is_pattern)
 
 
 def java_pattern(rendered: str, flags: str = "") -> str:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from everview.compute.functions.cast_spark import cast_sql
-from everview.compute.functions.contract import Failure
+from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.keywords import KEYWORDS
 from everview.compute.functions.naming import ANY, ELEMENTS
@@ -49,11 +49,15 @@ _SUBSTRING_OF = let(
 )
 
 
+def _has_length(given: Arguments) -> bool:
+    return isinstance(given.values[2], int) and given.values[2] >= 0
+
+
 def _parts() -> None:
     for of in (TEXT, BYTEA):
         for name in ("substring", "substr"):
             _add(name, (of, INT4), of, _substring, _SUBSTRING)
-            _add(name, (of, INT4, INT4), of, _substring, _SUBSTRING_OF, fails=True)
+            _add(name, (of, INT4, INT4), of, _substring, _SUBSTRING_OF, fails=True, safe=_has_length)
     _add(
         "left",
         (TEXT, INT4),

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from everview.compute.functions import registry
-from everview.compute.functions.contract import AggregateFunction, Function
+from everview.compute.functions.contract import AggregateFunction, Arguments, Function, Unknown
 from everview.compute.functions.table import TableFunction
-from everview.compute.ir.scalar import Call, Failed, FailedTable, Scalar, children
+from everview.compute.ir.scalar import Call, Failed, FailedTable, Literal, Scalar, children
 from everview.errors import EverviewError
 
 Entry = TypeVar("Entry")
@@ -40,9 +40,18 @@ def can_fail(scalar: Scalar) -> bool:
     """Whether the evaluation fails for some row."""
     if isinstance(scalar, (Failed, FailedTable)):
         return False
-    if isinstance(scalar, Call) and function(scalar.function).fails:
+    if isinstance(scalar, Call) and call_can_fail(scalar):
         return True
     return any(can_fail(each) for each in children(scalar))
+
+
+def call_can_fail(call: Call) -> bool:
+    """Whether the call itself fails for some arguments, of the types that it has."""
+    entry = function(call.function)
+    if not entry.fails:
+        return False
+    values = [arg.value if isinstance(arg, Literal) else Unknown.UNKNOWN for arg in call.args]
+    return entry.fails_for(Arguments([arg.type for arg in call.args], values, call.type))
 
 
 def _find(entries: Mapping[str, Entry], key: str) -> Entry:

@@ -108,7 +108,7 @@ def render_failed(scalar: Scalar, place: Place = column) -> str:
         case Call(function, args):
             inside = [render_failed(arg, place) for arg in args if can_fail(arg)]
             entry = library.function(function)
-            if entry.fails:
+            if library.call_can_fail(scalar):
                 present = [f"{each} IS NOT NULL" for each in _each(args, place)] if entry.strict else []
                 inside.append(f"({' AND '.join([*present, f'{render_scalar(scalar, place)} IS NULL'])})")
             return f"({' OR '.join(inside)})"
