@@ -126,15 +126,26 @@ def run_ticks(data: Loaded, flow: Dataflow, rows: int, count: int, *, warm_up: i
 
     These are many, for it takes Java some dozens to compile what a tick runs, and a server has had them.
     """
-    took, sizes = [], []
-    for number in range(warm_up + count):
-        sizes.append(data.write(data.stream.rows(rows)))
-        started = time.perf_counter()
-        advance(flow, data.next)
-        if number >= warm_up:
-            took.append(time.perf_counter() - started)
-        data.environment.maintenance.run()
-    return Ticks(tuple(took), round(statistics.mean(sizes[warm_up:])))
+    return run_in_turn([(data, flow)], rows, count, warm_up=warm_up)[0]
+
+
+def run_in_turn(
+    sides: Sequence[tuple[Loaded, Dataflow]], rows: int, count: int, *, warm_up: int = WARM_UP_TICKS
+) -> list[Ticks]:
+    """The same for several at once, a tick of each in turn, so that all have the same Java."""
+    took: list[list[float]] = [[] for _ in sides]
+    sizes: list[list[int]] = [[] for _ in sides]
+    for _ in range(warm_up + count):
+        for side, (data, flow) in enumerate(sides):
+            sizes[side].append(data.write(data.stream.rows(rows)))
+            started = time.perf_counter()
+            advance(flow, data.next)
+            took[side].append(time.perf_counter() - started)
+            data.environment.maintenance.run()
+    return [
+        Ticks(tuple(seconds[warm_up:]), round(statistics.mean(written[warm_up:])))
+        for seconds, written in zip(took, sizes, strict=True)
+    ]
 
 
 def recompute(spark: Spark, snapshot: Path, query: str) -> pa.Table:

@@ -27,8 +27,9 @@ from everview.storage.shard import FOREVER, Clocks, Shard, Spec
 from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, data_names, int_column, with_column, with_hash
 from everview.timely.hashing import I64
 
-# A look-up of at most this many hashes goes through hot copies; more, and reading row groups is cheaper.
-LOOKUP_HASHES_MAX = 20_000
+# A look-up of at most this many hashes goes through hot copies; more, and reading row groups is cheaper. So it is with
+# more than a few, if that is more than one for so many rows.
+LOOKUP_HASHES_MAX, _FEW_HASHES, _ROWS_FOR_ONE = 100_000, 20_000, 8
 _THREADS = 2
 PASS_BYTES = 64 << 20  # stored; so much at most is sorted anew at once
 
@@ -184,7 +185,8 @@ class Selection:
         first = np.searchsorted(self.hashes, part.hash_min, side="left")
         last = np.searchsorted(self.hashes, part.hash_max, side="right")
         wanted = self.hashes[first:last]
-        hot = self._hot if len(wanted) <= LOOKUP_HASHES_MAX else None
+        few = len(wanted) <= max(_FEW_HASHES, part.rows // _ROWS_FOR_ONE)
+        hot = self._hot if few and len(wanted) <= LOOKUP_HASHES_MAX else None
         copy = hot.get(part, self._where, schema) if hot is not None else None
         if copy is not None:
             found = copy.find(wanted, schema)
