@@ -6,9 +6,9 @@ changed, runs the program on an engine, and commits, in one atomic step, the cha
 the errors, and how far it no longer needs the inputs' past. So whoever comes after a crash goes on from the last
 commit: nothing is computed twice, nothing is forgotten, and nothing has to be read again from the beginning.
 
-A large view is hydrated in two steps, where nothing in it can fail: its result first, which can then be read, and what
-is a mere pass over inputs, for following their changes, after it. Until then the dataflow *owes* these arrangements:
-they stand where they were made, and the inputs are held at that time.
+A large view is hydrated in two steps, where nothing in it can fail: its result first, which can then be read, and its
+arrangements, for following the inputs' changes, after it. Until then the dataflow *owes* these: they stand where they
+were made, and the inputs are held at that time.
 
 Reading capabilities on inputs stay at or before the output's `since`, and the output's upper never passes the inputs'.
 The errors of an input are errors of the view. Where nothing can fail, the collection of errors sleeps: it stands where
@@ -29,13 +29,21 @@ import pyarrow as pa
 
 from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.engine.contract import Engine, LargeEngine
-from everview.compute.hydration import can_hydrate, passes
+from everview.compute.hydration import can_hydrate
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.compute.large_tick import LargeTick
 from everview.compute.pending import Pending, state_id
 from everview.compute.state import StoredState
 from everview.compute.tick import empty_table
+from everview.compute.timed_batches import (
+    advanced,
+    error_updates,
+    shard_updates,
+    state_updates,
+    timed_batch,
+    untimed_rows,
+)
 from everview.compute.view import ERROR_SCHEMA, Changes, View, inputs_of
 from everview.storage.contract import (
     Clone,
@@ -53,8 +61,7 @@ from everview.storage.environment import Environment
 from everview.storage.errors import UnknownId
 from everview.storage.stage import Staged
 from everview.timely.antichain import Antichain
-from everview.timely.consolidate import DIFF, TIME, consolidate
-from everview.timely.hashing import I64
+from everview.timely.consolidate import TIME
 from everview.timely.lattice import TIME_MAX
 
 # A tick over more rows than this runs where the data are, if the engine can: the driver would hold all of them.
@@ -284,7 +291,7 @@ class Dataflow:
         deltas = {each: self._input(each, lower, upper, first=first) for each in self._followed()}
         floor = self._readable_from(lower, upper)
         if floor > lower:
-            deltas = {each: _advanced(table, floor) for each, table in deltas.items()}
+            deltas = {each: advanced(table, floor) for each, table in deltas.items()}
         rows_in = sum(table.num_rows for table in deltas.values())
         read = time.perf_counter()
         changes, looking_s = None, 0.0
@@ -335,50 +342,71 @@ class Dataflow:
         hydrates = first and can_hydrate(self.view.program)
         if hydrates:
             upper = lower + 1  # the contents at the start, which is simpler than that and what came after
-        later = passes(self.view.program) if hydrates and not self.view.failing else []
-        changes = self._large(lower, upper, later, first=first).run(engine)
-        computed = time.perf_counter()
-        theirs = {id: self._input(id, lower, upper, first=first) for id in self._followed() if is_errors_id(id)}
-        staged = changes.staged
-        errors = [changes.errors, *map(_as_errors, theirs.values())]
-        self._environment.commit(*self._commands(staged.get(self.id), staged, errors, upper, later))
-        committed = time.perf_counter()
-        self._pay()
+        tick = self._large(lower, upper, first=first)
+        committed_s, careful = 0.0, False
+        if hydrates and self.view.program.arrangements and not self.view.failing:
+            rows: list[int] = []
+
+            def result(output: Staged | pa.Table | None) -> None:
+                self._commit_large(output, {}, self.view.no_errors, (lower, upper), owing=True)
+                rows.append(_rows_of(output))
+
+            self._commit_owed(tick.hydrate_result_first(engine, result), lower)
+            rows_out = rows[0]
+        else:
+            changes = tick.run(engine)
+            computed = time.perf_counter()
+            output = changes.staged.get(self.id)
+            self._commit_large(output, changes.staged, changes.errors, (lower, upper))
+            committed_s, careful, rows_out = time.perf_counter() - computed, changes.careful, _rows_of(output)
         self._pending.changed(None, upper)
-        rows = {id: _rows_of(each) for id, each in staged.items()}
         return Ticked(
             lower,
             upper,
             self._rows_max(lower, upper),
-            rows.get(self.id, 0),
-            careful=changes.careful,
+            rows_out,
+            careful=careful,
             large=True,
-            compute_s=computed - began,
-            commit_s=committed - computed,
+            compute_s=time.perf_counter() - began - committed_s,
+            commit_s=committed_s,
         )
 
-    def _large(self, lower: int, upper: int, later: Sequence[Arrangement], *, first: bool) -> LargeTick:
-        names = frozenset(each.name for each in later)
+    def _large(self, lower: int, upper: int, *, first: bool) -> LargeTick:
         states = {each.name: state_id(self._state, each) for each in self.view.program.arrangements}
-        inputs = inputs_of(self.plan)
-        return LargeTick(self._environment, self.view, self.id, states, inputs, lower, upper, first, names)
+        return LargeTick(self._environment, self.view, self.id, states, inputs_of(self.plan), lower, upper, first)
+
+    def _commit_large(
+        self,
+        output: Updates,
+        states: Mapping[GlobalId, Updates],
+        errors: pa.Table,
+        within: tuple[int, int],
+        *,
+        owing: bool = False,
+    ) -> None:
+        lower, upper = within
+        first = lower == self._start
+        theirs = [self._input(id, lower, upper, first=first) for id in self._followed() if is_errors_id(id)]
+        together = [errors, *map(error_updates, theirs)]
+        self._environment.commit(*self._commands(output, states, together, upper, owing=owing))
 
     def _pay(self) -> None:
         """Write the arrangements that are owed, as of the time at which the output was hydrated."""
         owed = {state_id(self._state, each): each for each in self.owes}
         if not owed:
             return
-        environment = self._environment
-        at = environment.shard(next(iter(owed))).spec.initial
-        written: Mapping[GlobalId, Updates]
+        at = self._environment.shard(next(iter(owed))).spec.initial
         if isinstance(self._engine, LargeEngine):
-            written = self._large(at, at + 1, list(owed.values()), first=True).rest(self._engine)
-        else:
-            rows = {id: self._input(id, at, at + 1, first=True) for id in inputs_of(self.plan)}
-            rows = {id: _untimed(table) for id, table in rows.items()}
-            found = {id: (each, self._engine.run(_contents(each), rows)) for id, each in owed.items()}
-            written = {id: _at(table, at, each) for id, (each, table) in found.items()}
-        environment.commit(*(UpdateAndDowngrade(self._writer(id), written.get(id), Antichain(at + 1)) for id in owed))
+            self._commit_owed(self._large(at, at + 1, first=True).hydrate_state(self._engine), at)
+            return
+        inputs = {id: untimed_rows(self._input(id, at, at + 1, first=True)) for id in inputs_of(self.plan)}
+        found = {id: (each, self._engine.run(_contents(each), inputs)) for id, each in owed.items()}
+        self._commit_owed({id: state_updates(table, at, each) for id, (each, table) in found.items()}, at)
+
+    def _commit_owed(self, states: Mapping[GlobalId, Updates], at: int) -> None:
+        ids = [state_id(self._state, each) for each in self.view.program.arrangements]
+        to = Antichain(at + 1)
+        self._environment.commit(*(UpdateAndDowngrade(self._writer(id), states.get(id), to) for id in ids))
 
     def drop(self) -> None:
         """Let go of everything that the dataflow holds; its collections go with the last capability on them."""
@@ -406,11 +434,11 @@ class Dataflow:
         if first:
             with self._environment.contents(id, lower) as selection:
                 contents = selection.contents(selection.first_columns(len(schema)))
-            tables.append(_timed(contents, np.full(contents.num_rows, lower)))
+            tables.append(timed_batch(contents, np.full(contents.num_rows, lower)))
         if not first or lower + 1 < upper:
             with self._environment.changes(id, lower + 1 if first else lower, upper) as selection:
                 updates = selection.changes(selection.first_columns(len(schema)))
-            tables.append(_timed(updates, updates.column(TIME).to_numpy()))
+            tables.append(timed_batch(updates, updates.column(TIME).to_numpy()))
         table = pa.concat_tables(tables)
         # A collection that is older than this program may have another representation.
         return table.cast(empty_table((INT8, *schema)).schema) if schema else table
@@ -420,12 +448,12 @@ class Dataflow:
         if changes is None:
             self._environment.commit(*self._commands(None, {}, [], upper))
             return 0
-        output = _updates(changes.output)
+        output = shard_updates(changes.output)
         states = {
-            state_id(self._state, each): _at(changes.states[each.name], lower, each)
+            state_id(self._state, each): state_updates(changes.states[each.name], lower, each)
             for each in self.view.program.arrangements
         }
-        theirs = [_as_errors(table) for id, table in deltas.items() if is_errors_id(id)]
+        theirs = [error_updates(table) for id, table in deltas.items() if is_errors_id(id)]
         self._environment.commit(*self._commands(output, states, [changes.errors, *theirs], upper))
         return 0 if output is None else output.num_rows
 
@@ -435,12 +463,13 @@ class Dataflow:
         states: Mapping[GlobalId, Updates],
         errors: Sequence[pa.Table],
         upper: int,
-        later: Sequence[Arrangement] = (),
+        *,
+        owing: bool = False,
     ) -> list[Command]:
         """All changes of the tick, and what is no longer needed of the past, for one atomic step.
 
-        Arrangements in which nothing changes stay where they are: what they held then, they hold now. So do those that
-        are written `later`.
+        Arrangements in which nothing changes stay where they are: what they held then, they hold now. So do all that
+        are written later, if it is `owing` them.
         """
         environment, to = self._environment, Antichain(upper)
         since = environment.frontiers(self.id).since
@@ -448,10 +477,10 @@ class Dataflow:
         commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), output, to)]
         for each in self.view.program.arrangements:
             id = state_id(self._state, each)
-            if (states.get(id) is not None or not self.hydrated) and each not in later:
+            if (states.get(id) is not None or not self.hydrated) and not owing:
                 commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), to))
                 commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
-        found = _updates(pa.concat_tables(errors)) if errors else None
+        found = shard_updates(pa.concat_tables(errors)) if errors else None
         followed = self._followed()
         if self._errors is not None and self._may_fail(followed):
             commands.append(UpdateAndDowngrade(self._writer(self._errors), found, to))
@@ -518,66 +547,14 @@ def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
     return pa.schema(fields or [("nothing", pa.bool_())])
 
 
-def _timed(table: pa.Table, times: I64) -> pa.Table:
-    """Rows of a shard as a timed batch: the time is column 0."""
-    names = [name for name in table.column_names if not name.startswith("_") and name != "nothing"]
-    columns = [pa.array(times, pa.int64()), *(table.column(name) for name in names), table.column(DIFF)]
-    return pa.table(columns, names=[*(f"c{index}" for index in range(len(names) + 1)), DIFF])
-
-
-def _untimed(table: pa.Table) -> pa.Table:
-    """A timed batch, all of one time, as the rows that are there then."""
-    names = [*(f"c{index}" for index in range(table.num_columns - 2)), DIFF]
-    return table.drop_columns(["c0"]).rename_columns(names)
-
-
-def _advanced(table: pa.Table, floor: int) -> pa.Table:
-    """A timed batch without the times before `floor`, at which updates take place instead."""
-    times = table.column(0).to_numpy()
-    if table.num_rows == 0 or times.min() >= floor:
-        return table
-    names = [TIME, *(f"c{index}" for index in range(1, table.num_columns - 1)), DIFF]
-    advanced = table.set_column(0, TIME, pa.array(np.maximum(times, floor))).rename_columns(names)
-    if len(names) == 2:
-        return advanced.rename_columns(table.column_names)
-    return consolidate(advanced).select(names).rename_columns(table.column_names)
-
-
-def _as_errors(table: pa.Table) -> pa.Table:
-    return table.cast(empty_table((INT8, *ERROR_SCHEMA)).schema)
-
-
 def _contents(arrangement: Arrangement) -> Relation:
     assert arrangement.contents is not None
     return arrangement.contents
 
 
-def _updates(table: pa.Table | None) -> pa.Table | None:
-    """A timed batch as updates of a shard, at most one for each row and time."""
-    if table is None or table.num_rows == 0:
-        return None
-    data = [table.column(index) for index in range(1, table.num_columns - 1)]
-    return _consolidated([table.column(0), table.column(DIFF), *data])
-
-
-def _at(table: pa.Table, when: int, arrangement: Arrangement) -> pa.Table | None:
-    """Changes of an arrangement as updates of its shard, all at one time."""
-    if table.num_rows == 0:
-        return None
-    times = pa.chunked_array([pa.array(np.full(table.num_rows, when, dtype=np.int64))])
-    return _consolidated([times, table.column(DIFF), *table.columns[: len(arrangement.schema)]])
-
-
-def _consolidated(columns: Sequence[pa.ChunkedArray]) -> pa.Table | None:
-    times, diffs, *data = columns
-    names = [f"c{index}" for index in range(len(data))]
-    if not data:
-        data, names = [pa.chunked_array([pa.nulls(len(times), pa.bool_())])], ["nothing"]
-    table = consolidate(pa.table([times, diffs, *data], names=[TIME, DIFF, *names]))
-    return table.select([TIME, DIFF, *names]) if table.num_rows else None
-
-
-def _rows_of(staged: Staged | pa.Table) -> int:
+def _rows_of(staged: Updates) -> int:
+    if staged is None:
+        return 0
     if isinstance(staged, Staged):
         return staged.batch.rows if staged.batch is not None else 0
     return int(staged.num_rows)

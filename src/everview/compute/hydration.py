@@ -23,11 +23,6 @@ def can_hydrate(program: TickProgram) -> bool:
     return all(each.contents is not None for each in program.arrangements)
 
 
-def passes(program: TickProgram) -> list[Arrangement]:
-    """The arrangements that are but a pass over the rows of inputs: the result needs none of them to be known."""
-    return [each for each in program.arrangements if each.contents is not None and not _is_heavy(each.contents)]
-
-
 def hydration_steps(
     arrangements: Sequence[Arrangement], plan: Relation | None, failing: Sequence[Relation], time: int
 ) -> tuple[Steps, dict[str, str]]:
@@ -46,10 +41,6 @@ def hydration_steps(
     wanted |= {f"failing:{place}": each for place, each in enumerate(failing)}
     shared, rest = _shared(wanted)
     return [*shared, *((name, at(each, time)) for name, each in rest.items())], kept
-
-
-def _is_heavy(plan: Relation) -> bool:
-    return any(isinstance(each, _HEAVY) for each in ir.walk(plan))
 
 
 def _shared(plans: Mapping[str, Relation]) -> tuple[Steps, dict[str, Relation]]:

@@ -7,7 +7,7 @@ same as that of a small tick.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ from everview.compute.delta.program import (
     updates_of,
 )
 from everview.compute.delta.prune import prune
-from everview.compute.engine.contract import EvaluationFailed, LargeEngine, Steps, Stored
+from everview.compute.engine.contract import Early, EvaluationFailed, LargeEngine, Steps, Stored
 from everview.compute.hydration import can_hydrate, hydration_steps
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
@@ -63,7 +63,6 @@ class LargeTick:
     lower: int
     upper: int
     first: bool
-    later: frozenset[str] = frozenset()  # names of arrangements that a hydration leaves to `rest`
 
     def run(self, engine: LargeEngine) -> LargeChanges:
         """Compute and write everything; nothing is committed yet."""
@@ -74,21 +73,32 @@ class LargeTick:
         except EvaluationFailed:
             return run(engine, self.view.careful_program, separated=True)
 
-    def rest(self, engine: LargeEngine) -> Mapping[GlobalId, Staged | pa.Table]:
-        """Write the arrangements that are to come later, by the ids of their collections."""
-        return self._hydrate(engine, self.view.program, separated=False, rest=True).staged
+    def hydrate_result_first(
+        self, engine: LargeEngine, then: Callable[[Staged | pa.Table | None], None]
+    ) -> Mapping[GlobalId, Staged | pa.Table]:
+        """Hand the result over as soon as it is written, then write the arrangements, by their collections' ids."""
+        return self._hydrate(engine, self.view.program, separated=False, then=then).staged
+
+    def hydrate_state(self, engine: LargeEngine) -> Mapping[GlobalId, Staged | pa.Table]:
+        """Write the arrangements alone."""
+        return self._hydrate(engine, self.view.program, separated=False, result=False).staged
 
     def _hydrate(
-        self, engine: LargeEngine, program: TickProgram, *, separated: bool, rest: bool = False
+        self,
+        engine: LargeEngine,
+        program: TickProgram,
+        *,
+        separated: bool,
+        result: bool = True,
+        then: Callable[[Staged | pa.Table | None], None] | None = None,
     ) -> LargeChanges:
         """The first time alone, from the contents of the inputs."""
         plan = self.view.separated if separated else self.view.plan
         failing = [each.plan for each in self.view.failing] if separated else []
-        kept_now = [each for each in program.arrangements if (each.name in self.later) == rest]
-        steps, kept = hydration_steps(kept_now, None if rest else plan, failing, self.lower)
+        steps, kept = hydration_steps(program.arrangements, plan if result else None, failing, self.lower)
         left, nothing = prune(steps, ())
         targets = {step: self.states[name] for name, step in kept.items()}
-        if not rest:
+        if result:
             targets["output"] = self.output
         with ExitStack() as open_while_read:
             stored = {
@@ -98,7 +108,8 @@ class LargeTick:
             landings = {name: self.environment.adopt_prefix(id) for name, id in targets.items() if name not in nothing}
             names = [f"failing:{place}" for place in range(len(failing))]
             collected = [name for name in names if name not in nothing]
-            written, tables = engine.run_large(left, stored, landings, collected, separated=separated)
+            early = None if then is None else _early(then, empty="output" in nothing)
+            written, tables = engine.run_large(left, stored, landings, collected, separated=separated, early=early)
         relations = dict(steps)
         rows = {
             each.step: tables[name] if name in tables else empty_table(ir.types(relations[name]))
@@ -217,6 +228,13 @@ class LargeTick:
         old = ir.Filter(source, (before, call("is not null", NEXT)))
         rows = tuple(range(2, width))
         return at(ir.Union((ir.Project(new, rows), ir.Negate(ir.Project(old, rows)))), self.lower)
+
+
+def _early(then: Callable[[Staged | pa.Table | None], None], *, empty: bool) -> Early | None:
+    if not empty:
+        return Early(("output",), lambda written: then(written["output"]))
+    then(None)
+    return None
 
 
 def _in_order(steps: Steps, readings: Steps) -> list[tuple[str, Relation]]:

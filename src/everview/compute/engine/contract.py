@@ -8,7 +8,7 @@ once, and none with multiplicity zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -69,6 +69,20 @@ class Stored:
     width: int
 
 
+@dataclass
+class Early:
+    """Outputs that are written before the others, and whom they are handed to as soon as they are, at most once."""
+
+    names: Sequence[str]
+    then: Callable[[dict[str, Staged | pa.Table]], None]
+    done: bool = False
+
+    def hand_over(self, written: dict[str, Staged | pa.Table]) -> None:
+        """From here on they are not ours."""
+        self.done = True
+        self.then(written)
+
+
 @runtime_checkable
 class LargeEngine(Engine, Protocol):
     """An engine that also reads and writes stored collections by itself, however large they are."""
@@ -81,10 +95,11 @@ class LargeEngine(Engine, Protocol):
         collected: Sequence[str],
         *,
         separated: bool = False,
+        early: Early | None = None,
     ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
         """Write timed steps to where they are to land, and give some others as tables; if it fails, nothing is left.
 
-        An output that turns out small is given as a table of updates instead.
+        An output that turns out small is given as a table of updates instead. What is handed over early is not given.
         """
         ...
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from everview.compute.engine.cancel import cancellation
 from everview.compute.engine.contract import (
     Batch,
+    Early,
     EvaluationFailed,
     NotSupported,
     Parts,
@@ -165,11 +166,12 @@ class SparkEngine:
         collected: Sequence[str],
         *,
         separated: bool = False,
+        early: Early | None = None,
     ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
         """Steps over stored collections, by the executors."""
         from everview.compute.engine.spark.large import run_large
 
-        return run_large(self._bulk, steps, inputs, outputs, collected, separated=separated)
+        return run_large(self._bulk, steps, inputs, outputs, collected, separated=separated, early=early)
 
     @contextmanager
     def _views(self, batches: Mapping[str, tuple[Batch, tuple[SqlType, ...]]]) -> Iterator[SparkSession]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from everview.compute.engine.contract import EvaluationFailed, RunFailed, Steps, Stored
+from everview.compute.engine.contract import Early, EvaluationFailed, RunFailed, Steps, Stored
 from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
 from everview.compute.engine.spark.engine import rendering
 from everview.compute.engine.spark.outputs import with_types
@@ -49,13 +49,17 @@ def run_large(
     collected: Sequence[str],
     *,
     separated: bool,
+    early: Early | None = None,
 ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
     """Write the timed steps that are outputs to their landings, and give those that are collected as tables."""
     run = _Run(session, steps, guarded=not separated)
     with _failures(), run:
         run.read(inputs)
         try:
-            staged = run.write_all(outputs)
+            if early is not None:
+                early.hand_over(run.write_all({name: outputs[name] for name in early.names}))
+            rest = {name: each for name, each in outputs.items() if early is None or name not in early.names}
+            staged = run.write_all(rest)
         except BaseException:
             for landing in outputs.values():
                 with suppress(Exception):

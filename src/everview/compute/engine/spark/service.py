@@ -18,7 +18,7 @@ import pyarrow as pa
 import structlog
 
 from everview.compute.engine.cancel import cancellation
-from everview.compute.engine.contract import Batch, RunFailed, Steps, Stored
+from everview.compute.engine.contract import Batch, Early, RunFailed, Steps, Stored
 from everview.compute.engine.spark.bulk import said
 from everview.compute.engine.spark.engine import SparkEngine, check
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, start
@@ -95,9 +95,13 @@ class SparkService:
         collected: Sequence[str],
         *,
         separated: bool = False,
+        early: Early | None = None,
     ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
         """Steps over stored collections, by the executors."""
-        return self._attempt(lambda engine: engine.run_large(steps, inputs, outputs, collected, separated=separated))
+        return self._attempt(
+            lambda engine: engine.run_large(steps, inputs, outputs, collected, separated=separated, early=early),
+            again=lambda: early is None or not early.done,
+        )
 
     def close(self) -> None:
         """Stop Spark."""
@@ -107,7 +111,7 @@ class SparkService:
         if started.done() and started.exception() is None:
             started.result().stop()
 
-    def _attempt(self, run: Callable[[SparkEngine], Given]) -> Given:
+    def _attempt(self, run: Callable[[SparkEngine], Given], again: Callable[[], bool] = lambda: True) -> Given:
         for attempt in range(1, ATTEMPTS_MAX + 1):
             started = self._started
             engine = self._engine_of(self.spark())
@@ -115,7 +119,7 @@ class SparkService:
                 return run(engine)
             except RunFailed as error:
                 wish = cancellation()
-                if attempt == ATTEMPTS_MAX or self._closed or (wish is not None and wish.asked):
+                if attempt == ATTEMPTS_MAX or self._closed or (wish is not None and wish.asked) or not again():
                     raise
                 dead = not is_alive(self.spark())
                 _log.warning("spark failed", attempt=attempt, dead=dead, detail=(error.detail or "").partition("\n")[0])
