@@ -16,7 +16,7 @@ from everview.compute.engine.spark.render import render_steps
 from everview.compute.engine.spark.session import profiles
 from everview.compute.ir.relation import Filter, Get, Join, Map, Negate, Project, Relation, Union, types
 from everview.compute.ir.scalar import Case, Column, Literal, Scalar
-from everview.compute.ir.types import INT8, numeric
+from everview.compute.ir.types import BOOLEAN, INT8, numeric
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,6 +61,10 @@ CASES: dict[str, list[tuple[str, Relation]]] = {
             "counts",
             Map(Filter(_HEAVY, (call("is not null", B),)), (Case(((positive(B), number(1)),), number(0), INT8),)),
         ),
+    ],
+    "a condition that is a column": [
+        ("kept", Filter(Map(T, (call("is null", B),)), (Column(2, BOOLEAN),))),
+        ("all", Filter(U, (Literal(True, BOOLEAN),))),
     ],
     "what is used again and again": [
         HEAVY,

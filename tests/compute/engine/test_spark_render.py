@@ -96,7 +96,7 @@ PLANS = {
     ),
     "let": (
         Let("x", Filter(get(width=1), (compare("gt", col(0), lit(1)),)), Union((get("x", 1), Negate(get("x", 1))))),
-        "WITH let0 AS (SELECT c0, _diff FROM view_t WHERE (c0 > 1)) SELECT c0, sum(_diff) AS _diff FROM (SELECT c0,"
+        "WITH let0 AS (SELECT c0, _diff FROM view_t AS s WHERE (c0 > 1)) SELECT c0, sum(_diff) AS _diff FROM (SELECT c0,"
         " _diff FROM let0 UNION ALL SELECT c0, -_diff AS _diff FROM let0) GROUP BY c0 HAVING sum(_diff) <> 0",
     ),
 }

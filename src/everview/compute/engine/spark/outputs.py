@@ -48,7 +48,7 @@ class Layout:
         items = [f"{scalar(each)} AS {name}" for name, each in zip(names, branch.outputs, strict=True)]
         items.append(f"-{DIFF} AS {DIFF}" if branch.negated else DIFF)
         where = " WHERE " + " AND ".join(map(scalar, branch.predicates)) if branch.predicates else ""
-        return f"SELECT {', '.join(items)} FROM {sources[branch.base]}{where}"
+        return f"SELECT {', '.join(items)} FROM {sources[branch.base]} AS s{where}"
 
     def _over(self, base: str, source: str, scalar: Callable[[Scalar], str]) -> str:
         mine = [place for place, branch in enumerate(self.branches) if branch.base == base]
@@ -66,7 +66,8 @@ class Layout:
                 row = f"cast(CASE WHEN {conditions[place]} THEN {row} END as {_struct_type(branch)})"
             items.append(f"{row} AS o{place}")
         where = f" WHERE {' OR '.join(f'({each})' for each in conditions.values())}" if all(conditions.values()) else ""
-        return f"SELECT {', '.join([*items, DIFF])} FROM {source}{where}"
+        # With a name of its own: `FROM t WHERE (c0)` would call the table WHERE, and its column c0.
+        return f"SELECT {', '.join([*items, DIFF])} FROM {source} AS s{where}"
 
     def split(self, table: pa.Table) -> dict[str, pa.Table]:
         """The outputs out of the result."""

@@ -173,7 +173,7 @@ class _Renderer:
             for place, each in enumerate(rows.outputs)
         ]
         passes = " AND ".join(self.scalar(predicate) for predicate in rows.predicates)
-        where = f" WHERE {passes}" if passes else ""
+        where = f" AS s WHERE {passes}" if passes else ""  # `FROM t WHERE (c0)` would call t WHERE, and its column c0
         return f"SELECT {_row(items)} FROM {self.source(rows.input, tables)}{where}"
 
     def _flat_map(self, flat: FlatMap, source: str) -> str:
