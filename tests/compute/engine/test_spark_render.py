@@ -12,6 +12,7 @@ from everview.compute.engine.contract import NotSupported
 from everview.compute.engine.spark.engine import statement_of
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.window import attach
+from everview.compute.functions.registry import AGGREGATES
 from everview.compute.ir.relation import (
     Filter,
     Frame,
@@ -96,8 +97,8 @@ PLANS = {
     ),
     "let": (
         Let("x", Filter(get(width=1), (compare("gt", col(0), lit(1)),)), Union((get("x", 1), Negate(get("x", 1))))),
-        "WITH let0 AS (SELECT c0, _diff FROM view_t AS s WHERE (c0 > 1)) SELECT c0, sum(_diff) AS _diff FROM (SELECT c0,"
-        " _diff FROM let0 UNION ALL SELECT c0, -_diff AS _diff FROM let0) GROUP BY c0 HAVING sum(_diff) <> 0",
+        "WITH let0 AS (SELECT c0, _diff FROM view_t AS s WHERE (c0 > 1)) SELECT c0, sum(_diff) AS _diff FROM (SELECT"
+        " c0, _diff FROM let0 UNION ALL SELECT c0, -_diff AS _diff FROM let0) GROUP BY c0 HAVING sum(_diff) <> 0",
     ),
 }
 
@@ -151,6 +152,15 @@ def test_a_window_goes_behind_every_aggregate_of_a_rendering() -> None:
         "try_divide(try_sum(x0) OVER w, count(coalesce(x0, (1))) OVER w)"
     )
     assert attach("array_max(transform(a, e -> e))", "OVER w") == "array_max(transform(a, e -> e))"
+
+
+def test_every_aggregate_has_a_window_behind_it() -> None:
+    written = [each for each in AGGREGATES.values() if isinstance(each.spark, str)]
+    assert len(written) > 20
+    for each in written:
+        assert isinstance(each.spark, str)
+        rendered = each.spark.format("x0", "x1", "x2", args="x0")
+        assert attach(rendered, "OVER w").count("OVER w") > 0, each.key
 
 
 @pytest.mark.parametrize("columns", [(0, 1), (2, 1), (1, 2)])

@@ -373,6 +373,7 @@ class Case:
 def cases(function: Function) -> Iterator[Case]:
     """Calls of a function."""
     for types in _variants(function):
+        first = True
         for texts in _texts(function, types):
             try:
                 values = tuple(
@@ -383,6 +384,12 @@ def cases(function: Function) -> Iterator[Case]:
             used = types[: len(texts)]
             result = _result(function, used)
             yield Case(function, used, texts, values, result)
+            if function.strict and first:  # and what a NULL in the place of each argument gives
+                first = False
+                for place in range(len(values)):
+                    nulled = tuple(None if at == place else each for at, each in enumerate(values))
+                    absent = tuple(None if at == place else each for at, each in enumerate(texts))
+                    yield Case(function, used, absent, nulled, result)
             if function.name == "cast" and result.kind in PRECISE:
                 yield Case(function, used, texts, values, SqlType(result.kind, length=2))
 

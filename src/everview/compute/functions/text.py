@@ -38,9 +38,10 @@ def _substring(text: Any, start: int, length: int | None = None) -> Any:
     return text[first - 1 : max(end, first) - 1]
 
 
-_SUBSTRING = "substring({0}, greatest({1}, 1))"
+# Not greatest({1}, 1): that passes over NULLs.
+_SUBSTRING = "substring({0}, CASE WHEN {1} < 1 THEN 1 ELSE {1} END)"
 _SUBSTRING_OF = let(
-    "CASE WHEN s.c >= 0 THEN substring(s.a, greatest(s.b, 1),"
+    "CASE WHEN s.c >= 0 AND s.b IS NOT NULL THEN substring(s.a, greatest(s.b, 1),"
     " cast(greatest(least(cast(s.b as bigint) + s.c, 2147483647L) - greatest(s.b, 1), 0) as int)) END",
     "{0}",
     "{1}",

@@ -26,7 +26,8 @@ from everview.compute.ir.types import INT8, Interval, Kind
 
 # Spark's aggregates that renderings are made of.
 _CALL = re.compile(
-    r"\b(try_sum|sum|count|avg|(min|max)(_by)?|bool_and|bool_or|first|collect_list|(var|stddev)_(samp|pop))\("
+    r"\b(try_sum|sum|count|avg|(min|max)(_by)?|bool_(and|or)|bit_(and|or|xor)|first|collect_list"
+    r"|(var|stddev)_(samp|pop))\("
 )
 
 _INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.TIME, Kind.MZ_TIMESTAMP)
