@@ -36,3 +36,19 @@ def test_a_view_of_constants_is_explained(coordinator: Coordinator) -> None:
     client("CREATE MATERIALIZED VIEW one AS SELECT 1 AS a")
     explained = client("EXPLAIN MATERIALIZED VIEW one")[1]
     assert explained.startswith("Plan")
+
+
+def test_what_is_recomputed_says_from_which_rows(coordinator: Coordinator) -> None:
+    client = SessionClient(coordinator)
+    client("CREATE TABLE t (k int, v int)")
+    for query, said in (
+        ("SELECT k, v FROM t ORDER BY v LIMIT 3 OFFSET 2", "those rows and changes that may be among the first 5"),
+        ("SELECT k, max(v) AS m FROM t GROUP BY k", "the rows that are equal in #0"),
+        ("SELECT max(v) AS m FROM t", "all rows, for there is no key"),
+        ("SELECT k, sum(v) AS s FROM t GROUP BY k", "nothing"),
+    ):
+        client("DROP MATERIALIZED VIEW IF EXISTS shown")
+        client(f"CREATE MATERIALIZED VIEW shown AS {query}")
+        explained = client("EXPLAIN MATERIALIZED VIEW shown")[1]
+        part = explained.partition("Recomputed per key\n")[2].partition("\n\n")[0]
+        assert said in part, explained

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from everview.compute.delta.per_key import key_of
+from everview.compute.delta.per_key import first_of, key_of
 from everview.compute.delta.program import Arrangement, Lookup, TickProgram
 from everview.compute.delta.totals import is_additive
 from everview.compute.engine.contract import NotSupported
@@ -71,6 +71,8 @@ def _recomputed(view: View) -> str:
             over = f"the rows that are equal in {key}" if key else "all rows, for there is no key"
             if isinstance(each, ir.Threshold):
                 over = "the copies of a row"
+            elif first := first_of(each):
+                over = f"those rows and changes that may be among the first {first.count}"
             lines.append(f"{_NAMES[type(each)]}: from {over}")
     return "\n".join(lines) or "nothing"
 

@@ -30,7 +30,7 @@ Operator = ir.Reduce | ir.TopK | ir.Window | ir.Threshold
 def delta(operator: Operator, change: Relation, build: Build) -> Relation:
     """The moments of the output."""
     key = key_of(operator)
-    arrangement, first = build.remember(change, key), _first(operator)
+    arrangement, first = build.remember(change, key), first_of(operator)
     if first is None:
         known: Relation = ir.Union((at(build.look_up(arrangement, change, key), BEFORE), change))
         changed = change
@@ -40,7 +40,7 @@ def delta(operator: Operator, change: Relation, build: Build) -> Relation:
     return over_moments(operator, _rows_at_moments(_moments(changed, key), known, key))
 
 
-def _first(operator: Operator) -> First | None:
+def first_of(operator: Operator) -> First | None:
     """Of an order and limit over everything: how many rows of what was there may matter."""
     if not isinstance(operator, ir.TopK) or operator.group or operator.limit is None or not can_order(operator.order):
         return None
