@@ -137,6 +137,32 @@ def sum_beyond(folder: Path, engine: Engine) -> None:
         assert found == [[(1, much), (2, "7")], [(1, much), (2, "15")], [(1, f"-{much}"), (2, "15")]]
 
 
+def sum_of_fractions(folder: Path, engine: Engine) -> None:
+    """Totals of numbers with more digits behind the point than the lower part of a total has otherwise."""
+    most = f"{'9' * 17}.{'9' * 19}8"
+    with Environment.open(folder, background=False) as environment:
+        table = Table(environment)
+        query = "SELECT a, sum(s::numeric(38,20)), count(*) FROM t GROUP BY a"
+        flow, _ = maintain_view(environment, "v", optimize(plan(query, Names()).relation), [table.reader], engine)
+        table.change((1, 1, most, 1), (2, 1, "-0.00000000000000000001", 1))
+        table.change((1, 2, "0.00000000000000000001", 1), (2, 2, "-2.5", 1))
+        while flow.tick(flow.upper + 1):
+            pass
+        assert not errors(environment, flow, 1)
+        found = [[(key, f"{total:f}") for key, total, _ in rows(environment, flow, time)] for time in (0, 1)]
+        less, one = "-0.00000000000000000001", f"{'9' * 17}.{'9' * 20}"
+        assert found == [[(1, most), (2, less)], [(1, one), (2, "-2.50000000000000000001")]]
+
+
+def test_a_sum_of_long_fractions_is_exact(tmp_path: Path) -> None:
+    sum_of_fractions(tmp_path, LocalEngine())
+
+
+@pytest.mark.spark
+def test_a_sum_of_long_fractions_is_exact_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    sum_of_fractions(tmp_path, SparkEngine(spark))
+
+
 def test_a_sum_beyond_all_digits_heals(tmp_path: Path) -> None:
     sum_beyond(tmp_path, LocalEngine())
 

@@ -177,9 +177,10 @@ class _Simpler:
         if kind is not Kind.NUMERIC or precision <= _SURE_DIGITS or aggregate.distinct:
             return self.column(aggregate)
         scale = argument.type.scale
-        place = Literal(Decimal(10) ** (_LOWER_DIGITS - scale), numeric(_LOWER_DIGITS - scale + 1, 0))
-        upper = self._part("div", argument, place, numeric(NUMERIC_PRECISION - _LOWER_DIGITS, 0), aggregate)
-        lower = self._part("mod", argument, place, numeric(_LOWER_DIGITS, scale), aggregate)
+        digits = max(_LOWER_DIGITS, scale)  # all that is behind the point is lower
+        place = Literal(Decimal(10) ** (digits - scale), numeric(digits - scale + 1, 0))
+        upper = self._part("div", argument, place, numeric(NUMERIC_PRECISION - digits, 0), aggregate)
+        lower = self._part("mod", argument, place, numeric(digits, scale), aggregate)
         return cast(_call("+", _call("*", upper, place), lower), aggregate.type)
 
     def _part(self, function: str, argument: Scalar, place: Scalar, part: SqlType, aggregate: Aggregate) -> Scalar:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+import structlog
 
 from everview.storage.adopt import Landing
 from everview.storage.batch import Part, as_declared
@@ -36,6 +37,7 @@ _WRITTEN = (
     "name string, rows bigint, size_bytes bigint, checksum string, hash_min bigint, hash_max bigint,"
     " time_min bigint, time_max bigint, retractions bigint"
 )
+_log = structlog.get_logger()
 _able: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 
 
@@ -125,7 +127,9 @@ def _executors_have_everview(session: SparkSession) -> bool:
 
     try:
         warm_up_workers(session)
-    except PySparkException:
+    except PySparkException as error:
+        said = str(error).strip().splitlines()
+        _log.warning("executors cannot run everview, so spark writes state itself, slower", detail=said[-1:])
         return False
     return True
 
