@@ -15,7 +15,7 @@ from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.first_rows import can_order, that_may_matter
 from everview.compute.ir.relation import Get, Order, TopK
 from everview.compute.ir.scalar import Column
-from everview.compute.ir.types import FLOAT8, INT4, INT8, TEXT
+from everview.compute.ir.types import INT4, INT8, INTERVAL, TEXT
 
 SCHEMA = (INT4, TEXT, INT4)
 TIMES = (5, 6, 7)
@@ -64,7 +64,7 @@ def test_at_every_time_the_first_ones_are_the_same_as_with_all_rows(case: int, r
     leaving = table.take(pa.array(rng.sample(range(30), rng.randrange(6)), pa.int64()))
     coming = some(rng, rng.randrange(4))
     changes = pa.concat_tables([timed(leaving, rng, -1), timed(coming, rng, 1)])
-    found = that_may_matter(table, changes, order, count)
+    found = that_may_matter(table, changes, (), order, count)
     state = timed(table, rng, 1).set_column(0, "c0", pa.array([BEFORE] * table.num_rows, pa.int64()))
     everything = pa.concat_tables([state, changes])
     wanted = [firsts(everything, order, count, time) for time in (BEFORE, *TIMES)]
@@ -80,12 +80,12 @@ def test_what_is_far_behind_is_left_out() -> None:
     table = pa.table(rows, schema=table.schema)
     order = (Order(Column(0, INT4)),)
     rng = random.Random(2)
-    behind = that_may_matter(table, timed(table.slice(90, 5), rng, -1), order, 3)
+    behind = that_may_matter(table, timed(table.slice(90, 5), rng, -1), (), order, 3)
     assert behind.num_rows == 0
-    within = that_may_matter(table, timed(table.slice(1, 2), rng, -1), order, 3)
+    within = that_may_matter(table, timed(table.slice(1, 2), rng, -1), (), order, 3)
     assert sorted(within.column("c1").to_pylist()) == [0, 1, 1, 2, 2, 3, 4], "three, and as many as leave"
 
 
 def test_not_every_order_is_one_of_arrow() -> None:
-    assert not can_order([Order(Column(0, FLOAT8))])
+    assert not can_order([Order(Column(0, INTERVAL))])
     assert can_order([Order(Column(0, INT4))])

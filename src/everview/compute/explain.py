@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from everview.compute.delta.per_key import first_of, key_of
+from everview.compute.delta import extremes
+from everview.compute.delta.per_key import Operator, firsts_of, key_of
 from everview.compute.delta.program import Arrangement, Lookup, TickProgram
 from everview.compute.delta.totals import is_additive
 from everview.compute.engine.contract import NotSupported
@@ -67,14 +68,23 @@ def _recomputed(view: View) -> str:
         if isinstance(each, ir.Reduce) and is_additive(each):
             continue
         if isinstance(each, (ir.Reduce, ir.TopK, ir.Window, ir.Threshold)):
-            key = ", ".join(f"#{index}" for index in key_of(each))
-            over = f"the rows that are equal in {key}" if key else "all rows, for there is no key"
-            if isinstance(each, ir.Threshold):
-                over = "the copies of a row"
-            elif first := first_of(each):
-                over = f"those rows and changes that may be among the first {first.count}"
-            lines.append(f"{_NAMES[type(each)]}: from {over}")
+            lines.append(f"{_NAMES[type(each)]}: from {_rows_seen(each)}")
     return "\n".join(lines) or "nothing"
+
+
+def _rows_seen(operator: Operator) -> str:
+    if isinstance(operator, ir.Threshold):
+        return "the copies of a row"
+    key = ", ".join(f"#{index}" for index in key_of(operator))
+    equal = f"the rows that are equal in {key}" if key else "all rows"
+    firsts, totals = firsts_of(operator), ""
+    if isinstance(operator, ir.Reduce) and extremes.is_mixed(operator):
+        firsts, totals = extremes.firsts_of(operator), ", and totals"
+    if not firsts:
+        return equal if key else "all rows, for there is no key"
+    which = f"that may be among the first {firsts[0].count}" if isinstance(operator, ir.TopK) else "that may decide"
+    seen = f"those of {equal}, and of their changes, {which}{totals}"
+    return f"{seen}; from all of them while they are few" if key else seen
 
 
 def _tick(program: TickProgram) -> str:

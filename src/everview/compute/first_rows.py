@@ -1,4 +1,4 @@
-"""The rows that may be among the first in an order: what a tick of an order and limit over everything has to see.
+"""The rows that may be among the first of their key in an order: all that a tick of an order and limit has to see.
 
 Let k rows be wanted. Take rows in their order, and with them the changes of the tick, until as many as were there are k
 more than all that leave. However the tick goes on from time to time, k of these rows are there, so nothing behind them
@@ -12,17 +12,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.compute.delta.program import BEFORE
 from everview.compute.ir.relation import Order
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import Kind
-from everview.timely.consolidate import DIFF, Positions
+from everview.timely.consolidate import DIFF, Bools, int_column
+from everview.timely.equality import rows_equal
+from everview.timely.hashing import I64, hash_rows
+from everview.timely.ordering import Sort, in_order
 
-# Kinds that Arrow orders as SQL does.
+# Kinds whose values are ordered in Arrow as in SQL.
 _ORDERED = {
-    *(Kind.BOOLEAN, Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.MZ_TIMESTAMP),
+    *(Kind.BOOLEAN, Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.MZ_TIMESTAMP),
     *(Kind.TEXT, Kind.VARCHAR, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ),
 }
 
@@ -32,16 +34,66 @@ def can_order(order: Sequence[Order]) -> bool:
     return all(isinstance(each.scalar, Column) and each.scalar.type.kind in _ORDERED for each in order)
 
 
-def that_may_matter(table: pa.Table, changes: pa.Table, order: Sequence[Order], count: int) -> pa.Table:
-    """The rows and changes that may be among the first `count`, timed; nothing if no such row changes."""
+def sorts_of(order: Sequence[Order], front: int = 0) -> list[Sort]:
+    """The order of tables with so many columns in front."""
+    sorts = []
+    for each in order:
+        assert isinstance(each.scalar, Column)
+        sorts.append(Sort(f"c{each.scalar.index + front}", each.descending, each.nulls_first))
+    return sorts
+
+
+def needed_of(hashes: I64, changes_hashes: I64, changes: pa.Table, count: int) -> I64:
+    """How many rows of what was there are needed of each of the hashes: `count` more than leave."""
+    leaving = np.zeros(len(hashes), dtype=np.int64)
+    np.add.at(leaving, np.searchsorted(hashes, changes_hashes), -np.minimum(int_column(changes, DIFF), 0))
+    return leaving + count
+
+
+def that_may_matter(
+    table: pa.Table,
+    changes: pa.Table,
+    key: Sequence[int],
+    order: Sequence[Order],
+    count: int,
+    *,
+    unchanged: bool = False,
+) -> pa.Table:
+    """The rows and changes that may be among the first `count` of their key, timed.
+
+    Keys of which no such row changes are left out, if it is not asked for what is `unchanged` too.
+    """
     state = _at(table, BEFORE, changes.schema)
     everything = pa.concat_tables([state, changes.select(changes.schema.names)]).combine_chunks()
-    places = _first_places(everything, order, count)
-    if places is not None:
-        if not len(places) or places.max() < table.num_rows:
-            return everything.slice(0, 0)
-        everything = everything.take(pa.array(places))
-    return everything
+    if not order or not everything.num_rows:
+        return everything
+    keys = [everything.column(f"c{index + 1}") for index in key]
+    groups = hash_rows(keys, everything.num_rows)
+    places, differs = in_order(everything, sorts_of(order, 1), groups)
+    groups = groups[places]
+    starts = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
+    sizes = np.diff(np.append(starts, len(groups)))
+    of_group = np.repeat(np.arange(len(starts)), sizes)
+    diffs, times = int_column(everything, DIFF)[places], int_column(everything, "c0")[places]
+    there = np.cumsum(np.where(times == BEFORE, diffs, np.minimum(diffs, 0)))
+    there -= np.concatenate(([0], there))[starts][of_group]
+    at = np.arange(len(places))
+    last = np.minimum.reduceat(np.where((there >= count) & differs, at, len(at)), starts)
+    if key:
+        last[np.unique(of_group[:-1][_unlike(keys, places, groups)])] = len(at)
+    kept = at <= last[of_group]
+    if not unchanged:
+        kept &= np.maximum.reduceat(kept & (times != BEFORE), starts)[of_group]
+    return everything.take(pa.array(places[kept]))
+
+
+def _unlike(keys: Sequence[pa.ChunkedArray], places: I64, groups: I64) -> Bools:
+    """Which rows have the hash of the one behind them, and another key: counted together they would be too many."""
+    unlike: Bools = groups[1:] == groups[:-1]
+    candidates = np.flatnonzero(unlike)
+    if len(candidates):
+        unlike[candidates] = ~rows_equal(keys, places[candidates], places[candidates + 1])
+    return unlike
 
 
 def _at(table: pa.Table, time: int, schema: pa.Schema) -> pa.Table:
@@ -49,35 +101,3 @@ def _at(table: pa.Table, time: int, schema: pa.Schema) -> pa.Table:
     times = pa.array(np.full(table.num_rows, time, dtype=np.int64))
     data = [table.column(f"c{place}") for place in range(len(schema) - 2)]
     return pa.table([times, *data, table.column(DIFF)], names=schema.names).cast(schema)
-
-
-def _first_places(everything: pa.Table, order: Sequence[Order], count: int) -> Positions | None:
-    """Where the rows are that may matter; None if all may."""
-    if not order:
-        return None
-    named, keys = {}, []
-    for place, each in enumerate(order):
-        assert isinstance(each.scalar, Column)
-        values = everything.column(f"c{each.scalar.index + 1}")
-        missing = pc.is_null(values)
-        named[f"n{place}"] = (pc.invert(missing) if each.nulls_first else missing).cast(pa.int8())
-        named[f"v{place}"] = values
-        keys += [(f"n{place}", "ascending"), (f"v{place}", "descending" if each.descending else "ascending")]
-    ordered = pa.table(named)
-    places = pc.sort_indices(ordered, sort_keys=keys).to_numpy()
-    diffs, times = (everything.column(name).to_numpy()[places] for name in (DIFF, "c0"))
-    there = np.cumsum(np.where(times == BEFORE, diffs, np.minimum(diffs, 0)))
-    enough = np.flatnonzero((there >= count) & _last_of_equals(ordered.take(pa.array(places))))
-    return places[: enough[0] + 1] if len(enough) else None
-
-
-def _last_of_equals(ordered: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which rows differ from the one behind them, or have none."""
-    differs = np.ones(ordered.num_rows, dtype=bool)
-    if ordered.num_rows:
-        differs[:-1] = False
-        for name in ordered.column_names:
-            column = ordered.column(name).combine_chunks()
-            # Two NULLs are equal here, and that one is a NULL alone is told by the column before.
-            differs[:-1] |= pc.fill_null(pc.not_equal(column[1:], column[:-1]), False).to_numpy(zero_copy_only=False)
-    return differs

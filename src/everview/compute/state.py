@@ -6,6 +6,7 @@ A tick takes the pending updates that are due and does not look at the others, h
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +16,11 @@ from everview.compute.pending import Pending, state_id
 from everview.compute.tick import empty_table
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
+from everview.storage.leading import leading
+from everview.storage.reading import Selection
 from everview.timely.consolidate import DIFF
 from everview.timely.hashing import I64, hash_rows
+from everview.timely.ordering import Sort
 
 
 class StoredState:
@@ -32,10 +36,38 @@ class StoredState:
         if self._first:
             return empty_table(arrangement.schema)
         began = time.perf_counter()
-        id = state_id(self._id, arrangement)
-        with self._environment.contents(id, time_before(self._environment, id, self._lower), hashes) as selection:
+        with self._contents(arrangement, hashes) as selection:
             found = selection.contents()
         self.looking_s += time.perf_counter() - began
+        return self._rows(arrangement, found)
+
+    def look_up_first(
+        self, arrangement: Arrangement, hashes: I64 | None, sorts: Sequence[Sort], counts: I64
+    ) -> pa.Table:
+        """The rows of each of the ascending hashes that come first, `counts` at least, or of all rows."""
+        if self._first:
+            return empty_table(arrangement.schema)
+        began = time.perf_counter()
+        with self._contents(arrangement, hashes) as selection:
+            found = leading(selection, sorts, counts) if sorts else selection.contents()
+        self.looking_s += time.perf_counter() - began
+        return self._rows(arrangement, found)
+
+    def rows_max(self, arrangement: Arrangement, hashes: I64) -> int:
+        """No more rows of these hashes than this would be found."""
+        if self._first:
+            return 0
+        began = time.perf_counter()
+        with self._contents(arrangement, hashes) as selection:
+            count = selection.count_max()
+        self.looking_s += time.perf_counter() - began
+        return count
+
+    def _contents(self, arrangement: Arrangement, hashes: I64 | None) -> Selection:
+        id = state_id(self._id, arrangement)
+        return self._environment.contents(id, time_before(self._environment, id, self._lower), hashes)
+
+    def _rows(self, arrangement: Arrangement, found: pa.Table) -> pa.Table:
         return found.select([*(f"c{index}" for index in range(len(arrangement.schema))), DIFF])
 
     def due(self, arrangement: Arrangement, upper: int) -> pa.Table:

@@ -7,7 +7,7 @@ of the statement, and with them whatever needs them: inputs that did not change 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from everview.compute.delta.program import (
     BUCKET_BITS,
     TICK_END,
     Arrangement,
+    First,
     Lookup,
     Source,
     TickProgram,
@@ -29,21 +30,24 @@ from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import Engine, Steps
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.first_rows import that_may_matter
+from everview.compute.first_rows import needed_of, sorts_of, that_may_matter
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.timely.consolidate import DIFF, TIME, consolidate
 from everview.timely.hashing import I64, hash_rows
+from everview.timely.ordering import Sort
 
 KEYS_FROM_ALL_MAX = 5_000  # of rows that were all looked up: from more, no further keys are taken
+# Where the first rows of keys would do: with more than this, and more than so many a key, only these are looked up.
+WHOLE_ROWS_MAX, WHOLE_ROWS_A_KEY_MAX = 10_000, 50
 NETTED_ROWS_MIN = 1_000
 _PRUNED_MAX = 256  # sets of empty tables for which it is remembered what is left to compute
 
 
-class TooManyKeys(Exception):
-    """Look-ups would follow from all rows of a collection; a program that goes stepwise computes first what changed."""
+class TooMuch(Exception):
+    """Too much would be looked up; a program that goes stepwise computes first what changed, and then needs less."""
 
 
 class State(Protocol):
@@ -51,6 +55,19 @@ class State(Protocol):
 
     def look_up(self, arrangement: Arrangement, hashes: I64 | None) -> pa.Table:
         """The rows of an arrangement, of these hashes, or all of them."""
+        ...
+
+    def look_up_first(
+        self, arrangement: Arrangement, hashes: I64 | None, sorts: Sequence[Sort], counts: I64
+    ) -> pa.Table:
+        """The rows of each of the ascending hashes that come first, `counts` at least, or of all rows; more is as good.
+
+        Of rows that are equal in the order either all are there or none.
+        """
+        ...
+
+    def rows_max(self, arrangement: Arrangement, hashes: I64) -> int:
+        """No more rows of these hashes than this would be found."""
         ...
 
     def due(self, arrangement: Arrangement, upper: int) -> pa.Table:
@@ -72,7 +89,7 @@ class TickResult:
 class Ticker:
     """Runs one program, and remembers what is left of it for the tables that are empty.
 
-    If it is not `patient` it raises TooManyKeys, before anything was computed, where look-ups become too many.
+    If it is not `patient` it raises TooMuch, before anything was computed, where look-ups become too many.
     """
 
     def __init__(self, program: TickProgram, *, separated: bool = False, patient: bool = True) -> None:
@@ -82,7 +99,7 @@ class Ticker:
         lookups = [each for stage in program.stages for each in stage.lookups]
         self._followed = {source.table for each in lookups for source in each.sources}
         self._all = {each.name for each in lookups if reads_all(each, keyed)} & self._followed
-        self._patient = patient or not self._all
+        self._patient = patient
         self._relations = dict(program.steps)
         self._arrangements = {each.name: each for each in program.arrangements}
         self._pending = any(each.pending for each in program.arrangements)
@@ -100,7 +117,7 @@ class Ticker:
             for lookup in stage.lookups:
                 found[lookup.name] = self._find(lookup, {**tables, **found}, state, upper)
                 if not self._patient and lookup.name in self._all and found[lookup.name].num_rows > KEYS_FROM_ALL_MAX:
-                    raise TooManyKeys
+                    raise TooMuch
             tables |= self._readings(number, found)
             empty = frozenset(name for name, table in tables.items() if table.num_rows == 0)
             if not self._is_idle(number, empty):
@@ -131,14 +148,25 @@ class Ticker:
         if lookup.first is not None:
             if not sources:
                 return empty_table((INT8, *arrangement.schema))
-            changes = tables[sources[0].table]
-            return that_may_matter(state.look_up(arrangement, None), changes, lookup.first.order, lookup.first.count)
+            return self._first(lookup.first, arrangement, tables[sources[0].table], state)
         if not sources:
             return empty_table(arrangement.schema)
         if not arrangement.key:
             return state.look_up(arrangement, None)
-        hashes = [self._hashes(each, tables[each.table]) for each in sources]
-        return state.look_up(arrangement, np.unique(np.concatenate(hashes)))
+        hashes = np.unique(np.concatenate([self._hashes(each, tables[each.table]) for each in sources]))
+        if lookup.yields and not self._patient:
+            few = max(WHOLE_ROWS_MAX, WHOLE_ROWS_A_KEY_MAX * len(hashes))
+            if state.rows_max(arrangement, hashes) > few:
+                raise TooMuch
+        return state.look_up(arrangement, hashes)
+
+    def _first(self, first: First, arrangement: Arrangement, changes: pa.Table, state: State) -> pa.Table:
+        """The rows and changes that may be among the first."""
+        of_changes = hash_rows([changes.column(f"c{index + 1}") for index in arrangement.key], changes.num_rows)
+        hashes, sorts = np.unique(of_changes), sorts_of(first.order)
+        counts = needed_of(hashes, of_changes, changes, first.count)
+        rows = state.look_up_first(arrangement, hashes if arrangement.key else None, sorts, counts)
+        return that_may_matter(rows, changes, arrangement.key, first.order, first.count, unchanged=first.unchanged)
 
     def _hashes(self, source: Source, table: pa.Table) -> I64:
         if all(isinstance(each, Column) for each in source.key):

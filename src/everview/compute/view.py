@@ -29,7 +29,7 @@ from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, TEXT, SqlType
 from everview.compute.optimize.computed_columns import computed_columns
 from everview.compute.optimize.unique_lets import unique_lets
-from everview.compute.tick import State, Ticker, TickResult, TooManyKeys
+from everview.compute.tick import State, Ticker, TickResult, TooMuch
 
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
@@ -119,7 +119,7 @@ class View:
     def _run(self, engine: Engine, tables: Mapping[str, pa.Table], state: State, upper: int) -> TickResult:
         try:
             return self._ticker.run(engine, tables, state, upper)
-        except TooManyKeys:
+        except TooMuch:
             return self._stepwise_ticker.run(engine, tables, state, upper)
 
     def _constants(self, lower: int, *, first: bool) -> dict[str, pa.Table]:

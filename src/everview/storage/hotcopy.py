@@ -4,6 +4,9 @@ Parquet must decode tens of thousands of rows to give one; a mapped Arrow file g
 look-up follows the keys asked for and not the size of the part. A column is copied when it is first asked for, and the
 least recently used parts go when their copies exceed the limit. The checksum of a copy is in its name, so that one left
 by an earlier process is used again only if it is whole.
+
+Rows of one hash are in no order that means anything. To find those that come first in one, an *order* is kept beside
+the columns: where the rows are, hash by hash, and of each hash in that order.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ import os
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +28,7 @@ from everview.storage.batch import Part
 from everview.storage.parts import PartReader, checksum_of
 from everview.timely.consolidate import HASH
 from everview.timely.hashing import I64
+from everview.timely.ordering import Sort, in_order
 
 _HASH_FIELD = pa.field(HASH, pa.int64(), nullable=False)
 _FENCE_ROWS = 64  # every so many hashes one is kept at hand: few enough to stay in the processor's cache
@@ -42,19 +47,29 @@ class HotCopy:
 
     def find(self, wanted: I64, schema: pa.Schema) -> pa.Table:
         """The updates whose hash is among the ascending `wanted`, in the columns of `schema`."""
+        starts, sizes = self.places(wanted)
+        positions = pa.array(_ranges(starts, sizes))
+        columns = [
+            pa.array(np.repeat(wanted, sizes)) if name == HASH else self.columns[name].take(positions)
+            for name in schema.names
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def places(self, wanted: I64) -> tuple[I64, I64]:
+        """Where the updates of each of the ascending hashes start, and how many there are."""
         starts = self._search(wanted)
         last = len(self.hashes) - 1
         sizes = (self.hashes[np.minimum(starts, last)] == wanted).astype(np.int64)
         more = np.flatnonzero(self.hashes[np.minimum(starts + 1, last)] == wanted)
         if len(more):
             sizes[more] = np.searchsorted(self.hashes, wanted[more], side="right") - starts[more]
-        ends = np.cumsum(sizes)
-        positions = pa.array(np.arange(int(ends[-1])) - np.repeat(ends - sizes - starts, sizes))
-        columns = [
-            pa.array(np.repeat(wanted, sizes)) if name == HASH else self.columns[name].take(positions)
-            for name in schema.names
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        return starts, sizes
+
+    def first(self, starts: I64, sizes: I64, order: str, schema: pa.Schema) -> pa.Table:
+        """Of each range of an order, the first so many updates."""
+        ranks = pa.array(_ranges(starts, sizes))
+        positions = self.columns[order].take(ranks)
+        return pa.Table.from_arrays([self.columns[name].take(positions) for name in schema.names], schema=schema)
 
     def _search(self, wanted: I64) -> I64:
         """`searchsorted`, but with only one visit to the mapped column for each hash: most of its cost is memory."""
@@ -86,22 +101,36 @@ class HotCopies:
         self._copies: OrderedDict[str, HotCopy] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, part: Part, where: str, schema: pa.Schema) -> HotCopy | None:
-        """The hot copy of a part with these columns, copied now if need be; None where there is no room for it."""
+    def get(
+        self, part: Part, where: str, schema: pa.Schema, sorts: Sequence[Sort] = (), *, together: bool = False
+    ) -> HotCopy | None:
+        """The hot copy of a part with these columns, copied now if need be; None where there is no room for it.
+
+        With `sorts` it has an order, of the rows of each hash, or of all rows `together`.
+        """
         with self._lock:
             copy = self._copies.setdefault(part.key, HotCopy(self._folder / _name(part.key)))
             self._copies.move_to_end(part.key)
-        missing = {HASH, *schema.names} - copy.columns.keys()
-        if missing:
+        order = {order_name(sorts, together=together)} if sorts else set()
+        if {HASH, *schema.names, *order} - copy.columns.keys():
             with copy.lock:
-                for name in sorted(missing - copy.columns.keys()):
-                    path = self._copied(copy.folder, part, schema.field(name) if name != HASH else _HASH_FIELD, where)
+                for name in sorted({HASH, *schema.names} - copy.columns.keys()):
+                    field = schema.field(name) if name != HASH else _HASH_FIELD
+                    path = self._copied(copy.folder, name, partial(self._column, part, where, field))
+                    if path is None:
+                        return None
+                    copy.add(name, path)
+                for name in order - copy.columns.keys():
+                    path = self._copied(copy.folder, name, partial(_order, copy, sorts, together=together))
                     if path is None:
                         return None
                     copy.add(name, path)
             with self._lock:
                 self._evict()
         return copy
+
+    def _column(self, part: Part, where: str, field: pa.Field) -> pa.Table:
+        return self._reader.read(part, where, pa.schema([field])).combine_chunks()
 
     def keep_only(self, keys: Collection[str]) -> None:
         """Remove copies left behind by earlier processes, except of these parts."""
@@ -116,15 +145,15 @@ class HotCopies:
             self._copies.pop(key, None)
         shutil.rmtree(self._folder / _name(key), ignore_errors=True)
 
-    def _copied(self, folder: Path, part: Part, field: pa.Field, where: str) -> Path | None:
+    def _copied(self, folder: Path, name: str, make: Callable[[], pa.Table]) -> Path | None:
         """The file with the copy of one column, found or made."""
-        prefix = xxhash.xxh64_hexdigest(field.name.encode())
+        prefix = xxhash.xxh64_hexdigest(name.encode())
         for path in folder.glob(f"{prefix}.*.arrow"):
             with pa.memory_map(str(path)) as file:
                 if checksum_of(file) == path.name.split(".")[1]:
                     return path
             path.unlink(missing_ok=True)  # only a copy: make it again
-        table = self._reader.read(part, where, pa.schema([field])).combine_chunks()
+        table = make()
         if table.column(0).num_chunks != 1:
             return None  # more text than one array holds: it cannot be searched as one
         draft = folder / f"{prefix}.{os.getpid()}.draft"
@@ -147,6 +176,25 @@ class HotCopies:
             _, copy = self._copies.popitem(last=False)
             total -= copy.size_bytes
             shutil.rmtree(copy.folder, ignore_errors=True)
+
+
+def order_name(sorts: Sequence[Sort], *, together: bool) -> str:
+    """The name under which an order is kept; no column has one like it."""
+    return f"order {together} {[(each.column, each.descending, each.nulls_first) for each in sorts]}"
+
+
+def _order(copy: HotCopy, sorts: Sequence[Sort], *, together: bool) -> pa.Table:
+    """Where the rows of a part are in an order."""
+    table = pa.table({each.column: copy.columns[each.column] for each in sorts})
+    places, _ = in_order(table, sorts, None if together else copy.hashes)
+    return pa.table({"order": pa.array(places.astype(np.int32 if len(places) < 2**31 else np.int64))})
+
+
+def _ranges(starts: I64, sizes: I64) -> I64:
+    """The numbers from each start on, so many each."""
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) - np.repeat(ends - sizes - starts, sizes)
 
 
 def _name(key: str) -> str:

@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 from everview.storage.batch import Batch, Part, decode_inline
 from everview.storage.contract import GlobalId
 from everview.storage.errors import NotReadable
-from everview.storage.hotcopy import HotCopies
+from everview.storage.hotcopy import HotCopies, HotCopy
 from everview.storage.merge import merge
 from everview.storage.parts import PartReader
 from everview.storage.shard import FOREVER, Clocks, Shard, Spec
 from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, data_names, int_column, with_column, with_hash
 from everview.timely.hashing import I64
+from everview.timely.ordering import Sort
 
 # A look-up of at most this many hashes goes through hot copies; more, and reading row groups is cheaper. So it is with
 # more than a few, if that is more than one for so many rows.
@@ -123,9 +124,9 @@ class Selection:
         tables = [self.inline_updates().select(names)] if self.inline else []
         if len(self.parts) > 1 and self.hashes is None:
             with ThreadPoolExecutor(_THREADS, thread_name_prefix="read") as pool:
-                tables += pool.map(lambda part: self._part(part, schema), self.parts)
+                tables += pool.map(lambda part: self.part_updates(part, schema), self.parts)
         else:
-            tables += [self._part(part, schema) for part in self.parts]
+            tables += [self.part_updates(part, schema) for part in self.parts]
         if not tables:
             return schema.empty_table()
         return pa.concat_tables(tables)
@@ -179,20 +180,50 @@ class Selection:
         # Rows that differ only in columns left out are one row now, and their hash says nothing about it.
         return consolidate(updates.drop_columns([HASH]))
 
-    def _part(self, part: Part, schema: pa.Schema) -> pa.Table:
+    def count_max(self) -> int:
+        """No more updates than this are selected; closer than `rows_max`, by a look for the hashes."""
+        if self.hashes is None:
+            return self.rows_max
+        schema = pa.schema([self.spec.in_parts.field(HASH)])
+        count = self.inline_updates().num_rows if self.inline else 0
+        for part in self.parts:
+            wanted = self._wanted(part)
+            copy = self._hot_copy(part, schema, len(wanted))
+            count += part.rows if copy is None else int(copy.places(wanted)[1].sum())
+        return count
+
+    def hot_copy(self, part: Part, schema: pa.Schema, sorts: Sequence[Sort]) -> HotCopy | None:
+        """The hot copy of a part, in an order; None if there is none, or only some of its updates are selected."""
+        if not self._all_in_time(part):
+            return None
+        return self._hot_copy(part, schema, 1 if self.hashes is None else len(self._wanted(part)), sorts)
+
+    def part_updates(self, part: Part, schema: pa.Schema) -> pa.Table:
+        """The selected updates of one part."""
         if self.hashes is None:
             return self._restricted(self._reader.read(part, self._where, schema, threads=len(self.parts) == 1))
-        first = np.searchsorted(self.hashes, part.hash_min, side="left")
-        last = np.searchsorted(self.hashes, part.hash_max, side="right")
-        wanted = self.hashes[first:last]
-        few = len(wanted) <= max(_FEW_HASHES, part.rows // _ROWS_FOR_ONE)
-        hot = self._hot if few and len(wanted) <= LOOKUP_HASHES_MAX else None
-        copy = hot.get(part, self._where, schema) if hot is not None else None
+        wanted = self._wanted(part)
+        copy = self._hot_copy(part, schema, len(wanted))
         if copy is not None:
             found = copy.find(wanted, schema)
-            inside = self.time_range[0] <= part.time_min and part.time_max < self.time_range[1]
-            return found if inside else self._in_times(found)
+            return found if self._all_in_time(part) else self._in_times(found)
         return self._restricted(self._reader.read(part, self._where, schema, (int(wanted[0]), int(wanted[-1]))))
+
+    def _hot_copy(self, part: Part, schema: pa.Schema, hashes: int, sorts: Sequence[Sort] = ()) -> HotCopy | None:
+        few = hashes <= max(_FEW_HASHES, part.rows // _ROWS_FOR_ONE)
+        if self._hot is None or not few or hashes > LOOKUP_HASHES_MAX:
+            return None
+        return self._hot.get(part, self._where, schema, sorts, together=self.hashes is None)
+
+    def _wanted(self, part: Part) -> I64:
+        """The hashes that the part may have."""
+        assert self.hashes is not None
+        first = np.searchsorted(self.hashes, part.hash_min, side="left")
+        last = np.searchsorted(self.hashes, part.hash_max, side="right")
+        return self.hashes[first:last]
+
+    def _all_in_time(self, part: Part) -> bool:
+        return self.time_range[0] <= part.time_min and part.time_max < self.time_range[1]
 
     def _restricted(self, table: pa.Table) -> pa.Table:
         """The updates in the time range and of the wanted hashes."""

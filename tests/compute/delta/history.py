@@ -17,6 +17,7 @@ from everview.compute.ir.relation import Get, Relation, types, walk
 from everview.compute.ir.types import INT8, TEXT
 from everview.compute.view import View
 from everview.timely.hashing import I64, hash_rows
+from everview.timely.ordering import Sort
 
 Updates = Sequence[tuple[Row, int, int]]  # row, time, diff
 
@@ -87,6 +88,16 @@ class Maintained:
             return table
         own = hash_rows([table.column(index) for index in arrangement.key], table.num_rows)
         return table.filter(pa.array(np.isin(own, hashes)))
+
+    def look_up_first(
+        self, arrangement: Arrangement, hashes: I64 | None, sorts: Sequence[Sort], counts: I64
+    ) -> pa.Table:
+        """Rows by hash, all of them."""
+        return self.look_up(arrangement, hashes)
+
+    def rows_max(self, arrangement: Arrangement, hashes: I64) -> int:
+        """How many rows have these hashes."""
+        return int(self.look_up(arrangement, hashes).num_rows)
 
     def due(self, arrangement: Arrangement, upper: int) -> pa.Table:
         """Pending updates before `upper`."""

@@ -44,6 +44,7 @@ def check(seed: int) -> tuple[int, int]:
     view = Maintained(plan)
     cuts = sorted(rng.sample(range(1, TIMES), rng.randint(0, 4)))
     limits = {"KEYS_FROM_ALL_MAX": rng.choice([0, 0, 3, 1000]), "NETTED_ROWS_MIN": rng.choice([0, 1000])}
+    limits |= {"WHOLE_ROWS_MAX": rng.choice([-1, 3, 1000]), "WHOLE_ROWS_A_KEY_MAX": rng.choice([-1, 2])}
     try:
         with patch.multiple(tick, **limits):
             for lower, upper in pairwise([0, *cuts, TIMES]):

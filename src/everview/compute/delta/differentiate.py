@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from everview.compute.delta import join, linear, per_key, temporal, totals
+from everview.compute.delta import extremes, join, linear, per_key, temporal, totals
 from everview.compute.delta.failures import FailingRows
 from everview.compute.delta.program import (
     Arrangement,
@@ -124,6 +124,8 @@ class Build:
                 return Change(join.delta([self._change(each) for each in inputs], classes, self))
             case ir.Reduce() if totals.is_additive(plan):
                 return Change(totals.delta(plan, self._change(plan.input), self), 2)
+            case ir.Reduce() if extremes.is_mixed(plan):
+                return Change(extremes.delta(plan, self._change(plan.input), self), 2)
             case ir.Reduce() | ir.TopK() | ir.Window() | ir.Threshold():
                 return Change(per_key.delta(plan, self._change(plan.input), self), 2)
             case ir.Temporal():
@@ -169,16 +171,22 @@ class Build:
         self.arrangements.append(Arrangement(f"s{len(self.arrangements)}", step.id, key, untimed(step), contents))
         return self.arrangements[-1]
 
-    def look_up(self, arrangement: Arrangement, change: Relation, key: tuple[int, ...]) -> ir.Get:
+    def look_up(
+        self, arrangement: Arrangement, change: Relation, key: tuple[int, ...], *, yields: bool = False
+    ) -> ir.Get:
         """The rows of an arrangement with the keys that occur in these columns of a change."""
         reading = self.reading(arrangement.schema)
-        schema = untimed(change)
-        columns: tuple[Scalar, ...] = tuple(Column(index + 1, schema[index]) for index in key)
-        self.add_lookup(arrangement, tuple(self.sources(change, columns)), reading)
+        self.add_lookup(arrangement, tuple(self.sources(change, _timed_key(change, key))), reading, yields=yields)
         return reading
 
+    def is_known(self, change: Relation, key: tuple[int, ...]) -> bool:
+        """Whether a change is computed before its keys are looked up: it has to be, or this program goes stepwise."""
+        if self._stepwise or not key:
+            return True
+        return trace(change, _timed_key(change, key), self.steps, self._leaf) is None
+
     def look_up_first(self, arrangement: Arrangement, change: Relation, first: First) -> ir.Get:
-        """The rows of an arrangement and of a change, timed, that may be among the first; none if none changes."""
+        """The rows of an arrangement and of a change, timed, that may be among the first of their key."""
         assert isinstance(change, ir.Get)
         if change.id in self.steps:  # what changes has to be known
             self.cut.add(change.id)
@@ -216,11 +224,13 @@ class Build:
         reading: ir.Get,
         tag: int | None = None,
         first: First | None = None,
+        *,
+        yields: bool = False,
     ) -> str:
         """Look keys up for a reading; gives the name by which the rows found are a source of further keys."""
         name = f"l{len(self.lookups)}"
         known = tuple(dict.fromkeys(sources))
-        self.lookups.append(Lookup(name, arrangement.name, known, reading.id, tag, first=first))
+        self.lookups.append(Lookup(name, arrangement.name, known, reading.id, tag, first=first, yields=yields))
         return name
 
     def sources(self, relation: Relation, key: tuple[Scalar, ...]) -> list[Source]:
@@ -243,3 +253,9 @@ class Build:
             Source(lookup.name, tuple(shift(each, 0 if lookup.tag is None else -1) for each in key))
             for lookup in feeding
         ]
+
+
+def _timed_key(change: Relation, key: tuple[int, ...]) -> tuple[Scalar, ...]:
+    """The columns of a key in a timed relation."""
+    schema = untimed(change)
+    return tuple(Column(index + 1, schema[index]) for index in key)

@@ -5,14 +5,19 @@ are those of X⁻ and of ΔX at times up to tᵢ, and the operator over them giv
 So the output is a relation of moments, and all of it is one evaluation: each row of a changed key once for every time
 at which it counts, with that time and the next one in front, and the operator with these two as part of its key. Keys
 that did not change are not touched.
+
+For the first rows in an order, or the least or greatest value, few rows of a key matter. These alone are looked up, if
+the change is known by then; otherwise all of them are, as long as they are not many.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everview.compute.delta.program import BEFORE, NEXT, TIME, First, at, call
+from everview.compute.engine.local import library
 from everview.compute.first_rows import can_order
 from everview.compute.functions.internal import NUMBERS
 from everview.compute.ir import relation as ir
@@ -20,6 +25,7 @@ from everview.compute.ir.parts import with_scalars
 from everview.compute.ir.relation import Relation, all_columns, arity
 from everview.compute.ir.scalar import Case, Column, Literal, shift
 from everview.compute.ir.types import INT8
+from everview.compute.optimize.computed_columns import EXTREMES
 
 if TYPE_CHECKING:
     from everview.compute.delta.differentiate import Build
@@ -30,21 +36,49 @@ Operator = ir.Reduce | ir.TopK | ir.Window | ir.Threshold
 def delta(operator: Operator, change: Relation, build: Build) -> Relation:
     """The moments of the output."""
     key = key_of(operator)
-    arrangement, first = build.remember(change, key), first_of(operator)
-    if first is None:
-        known: Relation = ir.Union((at(build.look_up(arrangement, change, key), BEFORE), change))
-        changed = change
-    else:
-        known = build.look_up_first(arrangement, change, first)
-        changed = ir.Filter(known, (call(">", TIME, Literal(BEFORE, INT8)),))
-    return over_moments(operator, _rows_at_moments(_moments(changed, key), known, key))
+    known, changed = what_matters(firsts_of(operator), change, key, build)
+    return over_moments(operator, rows_at_moments(_moments(changed, key), known, key))
 
 
-def first_of(operator: Operator) -> First | None:
-    """Of an order and limit over everything: how many rows of what was there may matter."""
-    if not isinstance(operator, ir.TopK) or operator.group or operator.limit is None or not can_order(operator.order):
-        return None
-    return First(operator.order, operator.offset + operator.limit)
+def what_matters(
+    firsts: Sequence[First], change: Relation, key: tuple[int, ...], build: Build
+) -> tuple[Relation, Relation]:
+    """Timed rows and changes from which the output of the changed keys follows, and which of them are changes.
+
+    If more than one order matters, those rows that do in any of them; some are there several times then.
+    """
+    arrangement = build.remember(change, key)
+    if not firsts or not build.is_known(change, key):
+        found = build.look_up(arrangement, change, key, yields=bool(firsts))
+        return ir.Union((at(found, BEFORE), change)), change
+    if len(firsts) > 1:  # where something changes in one order, it has to be known what is first in the others
+        firsts = [replace(each, unchanged=True) for each in firsts]
+    readings = [build.look_up_first(arrangement, change, each) for each in firsts]
+    known: Relation = ir.Union(tuple(readings)) if len(readings) > 1 else readings[0]
+    return known, ir.Filter(known, (call(">", TIME, Literal(BEFORE, INT8)),))
+
+
+def firsts_of(operator: Operator) -> list[First]:
+    """The orders in which only the first rows of a key matter, and how many do; none if all rows matter."""
+    match operator:
+        case ir.TopK(order=order, limit=int(limit), offset=offset) if can_order(order):
+            return [First(order, offset + limit)]
+        case ir.Reduce(aggregates=aggregates) if aggregates and all(map(is_extreme, aggregates)):
+            return list(dict.fromkeys(First((extreme_order(each),), 1) for each in aggregates))
+        case _:
+            return []
+
+
+def is_extreme(aggregate: ir.Aggregate) -> bool:
+    """Whether an aggregate is the least or greatest value of a column, in an order that can be kept."""
+    name = library.aggregate(aggregate.function).name
+    return name in EXTREMES and aggregate.filter is None and can_order((extreme_order(aggregate),))
+
+
+def extreme_order(aggregate: ir.Aggregate) -> ir.Order:
+    """The order in which the value comes first."""
+    name = library.aggregate(aggregate.function).name
+    return ir.Order(aggregate.args[0], descending=name in ("max", "bool_or"))
 
 
 def key_of(operator: Operator) -> tuple[int, ...]:
@@ -92,7 +126,7 @@ def numbered(relation: Relation, first: int, last: int) -> tuple[Relation, Colum
     return ir.FlatMap(relation, f"{NUMBERS}(int8,int8)", bounds, (INT8,)), Column(arity(relation), INT8)
 
 
-def _rows_at_moments(moments: Relation, updates: Relation, key: tuple[int, ...]) -> Relation:
+def rows_at_moments(moments: Relation, updates: Relation, key: tuple[int, ...]) -> Relation:
     """Each update once for every moment of its key at or after it, that moment and the next in front."""
     front, width = arity(moments), arity(updates)
     ours = all_columns(moments)[2:]

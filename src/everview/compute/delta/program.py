@@ -74,10 +74,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """So many rows in an order are wanted at every time; the rows looked up are timed, with those of the one source."""
+    """So many rows of each key, in an order, are wanted at every time.
+
+    The rows looked up are timed, with those of the one source; of keys of which no such row changes only if asked.
+    """
 
     order: tuple[Order, ...]
     count: int
+    unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ class Lookup:
     reading: str
     tag: int | None = None
     due: bool = False  # of pending updates: those whose time has come, whatever the keys
-    first: First | None = None  # of all rows and changes, only those that may be among the first
+    first: First | None = None  # of rows and changes, only those that may be among the first
+    yields: bool = False  # where it finds many rows, another program would look up only the first of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,7 @@ class TickProgram:
 
 
 def reads_all(lookup: Lookup, keyed: Collection[str]) -> bool:
-    """Whether it finds all rows of its arrangement, for those that have a key are `keyed` and it is not one."""
+    """Whether it finds all rows of its arrangement, for those that have a key are `keyed` and this is none of them."""
     return lookup.arrangement not in keyed and lookup.first is None and not lookup.due
 
 

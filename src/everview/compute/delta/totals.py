@@ -7,6 +7,7 @@ at which the key changes give the output from that time on; where the number of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from everview.compute.delta.program import BEFORE, at, call
 from everview.compute.engine.local import library
 from everview.compute.functions.resolve import resolve_aggregate
 from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import Aggregate, Relation, types
+from everview.compute.ir.relation import Aggregate, Relation, arity, types
 from everview.compute.ir.scalar import And, Case, Coalesce, Column, Literal, Scalar, shift
 from everview.compute.ir.types import INT8, NUMERIC_PRECISION, Kind, SqlType, numeric
 from everview.compute.optimize.computed_columns import EXACT, cast
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 
 def is_additive(reduce: ir.Reduce) -> bool:
     """Whether all aggregates can be kept as totals; sums of floats can't, for they depend on the order."""
-    return all(_is_additive(each) for each in reduce.aggregates)
+    return all(map(adds_up, reduce.aggregates))
 
 
-def _is_additive(aggregate: Aggregate) -> bool:
+def adds_up(aggregate: Aggregate) -> bool:
+    """Whether an aggregate can be kept as totals."""
     if aggregate.distinct:
         return False
     name = library.aggregate(aggregate.function).name
@@ -39,26 +41,59 @@ def _is_additive(aggregate: Aggregate) -> bool:
 
 def delta(reduce: ir.Reduce, change: Relation, build: Build) -> Relation:
     """The moments of the output."""
+    kept = keep(reduce, reduce.aggregates, change, build)
+    return kept.output(kept.step, kept.finals)
+
+
+@dataclass
+class Kept:
+    """Running totals of a Reduce: a step of moments, (time, next, key, totals), and aggregates over the totals."""
+
+    reduce: ir.Reduce
+    key: tuple[int, ...]
+    step: Relation
+    amounts: Amounts
+    finals: list[Scalar]
+
+    @property
+    def start(self) -> int:
+        """Where the totals are; the first is the number of rows."""
+        return 2 + len(self.key)
+
+    def output(self, moments: Relation, finals: Sequence[Scalar]) -> Relation:
+        """The moments of the output, from totals with whatever else is behind them; scalars start at the totals."""
+        there = ir.Filter(moments, (call(">", Column(self.start, INT8), Literal(0, INT8)),))
+        heads = tuple(
+            Column(2 + self.key.index(each.index), each.type) if isinstance(each, Column) else each
+            for each in self.reduce.keys
+        )
+        computed = ir.Map(there, heads + tuple(shift(each, self.start) for each in finals))
+        end = arity(moments)
+        return ir.Project(computed, (0, 1, *range(end, end + len(heads) + len(finals))))
+
+
+def keep(
+    reduce: ir.Reduce, aggregates: Sequence[Aggregate], change: Relation, build: Build, *, every_change: bool = False
+) -> Kept:
+    """Keep the totals that some aggregates of a Reduce need, and the number of rows of each key.
+
+    There is a moment for each time at which these change, or at which the key does in any way.
+    """
     key = key_of(reduce)
     schema = types(reduce.input)
     amounts = Amounts()
-    finals = [_final(each, amounts) for each in reduce.aggregates]
+    finals = [_final(each, amounts) for each in aggregates]
     mapped = ir.Map(change, tuple(shift(each, 1) for each in amounts.scalars))
     width = len(schema) + 1
     added = range(width, width + len(amounts.scalars))
     timed = ir.Project(mapped, (0, *(index + 1 for index in key), *added))
     totals = build.totals(_contents(reduce, key, amounts), len(key), change, key)
     known = ir.Union((at(totals.reading, BEFORE), timed))
-    accumulated = totals.follow(ir.Accumulate(known, len(key)))
-    start = 2 + len(key)
-    there = ir.Filter(accumulated, (call(">", Column(start, INT8), Literal(0, INT8)),))
-    outputs = tuple(shift(each, start) for each in finals)
-    heads = tuple(
-        Column(2 + key.index(each.index), each.type) if isinstance(each, Column) else each for each in reduce.keys
-    )
-    end = start + len(amounts.scalars)
-    computed = ir.Map(there, heads + outputs)
-    return ir.Project(computed, (0, 1, *range(end, end + len(heads) + len(outputs))))
+    if every_change:
+        nothing = tuple(_zero(each.type) for each in amounts.scalars)
+        occurring = ir.Map(ir.Project(ir.Occurring(change), (0, *(index + 1 for index in key))), nothing)
+        known = ir.Union((*known.inputs, occurring))
+    return Kept(reduce, key, totals.follow(ir.Accumulate(known, len(key))), amounts, finals)
 
 
 def _contents(reduce: ir.Reduce, key: tuple[int, ...], amounts: Amounts) -> Relation:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
+from everview.compute.engine.local import library
 from everview.compute.functions.casts import cast_between
 from everview.compute.functions.internal import AVERAGE, ONE_ROW
 from everview.compute.functions.resolve import resolve, resolve_aggregate
@@ -35,6 +36,7 @@ from everview.compute.ir.types import INT8, NUMERIC_PRECISION, Kind, SqlType, nu
 from everview.compute.optimize.sides import owner_of, sides_of
 
 EXACT = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC)
+EXTREMES = ("min", "max", "bool_and", "bool_or", "every")  # the least or greatest value; false is less than true
 _SURE_DIGITS = 33  # of numbers: of such, no fewer than a hundred thousand make a total too large
 _LOWER_DIGITS = 19
 
@@ -222,6 +224,11 @@ def cast(scalar: Scalar, to: SqlType) -> Scalar:
 
 
 def _aggregate(aggregate: Aggregate, columns: _Columns) -> Aggregate:
+    if library.aggregate(aggregate.function).name in EXTREMES:
+        (argument,) = aggregate.args
+        if aggregate.filter is not None:  # a column by whose order the value is found has it for all rows
+            argument = Case(((aggregate.filter, argument),), Literal(None, argument.type), argument.type)
+        return replace(aggregate, args=(columns.add(argument),), filter=None, distinct=False, order=())
     changed = change_aggregate(replace(aggregate, filter=None), _taken(aggregate.filter, columns))
     return changed if aggregate.filter is None else replace(changed, filter=columns.add(aggregate.filter))
 
