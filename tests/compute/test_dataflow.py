@@ -265,6 +265,47 @@ def test_of_all_rows_that_must_be_seen_only_those_that_changed_are_followed(
     assert found[1000] > 800
 
 
+@pytest.mark.parametrize(
+    ("query", "statements"),
+    [
+        ("SELECT max(qty) AS m, min(id) AS n FROM t", 2),
+        ("SELECT k, max(qty) AS m FROM t GROUP BY k", 2),
+        ("SELECT k, max(qty) AS m, min(id) AS n, count(*) AS c, sum(qty) AS s FROM t GROUP BY k", 2),
+        ("SELECT DISTINCT ON (k) k, qty, id FROM t ORDER BY k, qty DESC, id", 2),
+        ("SELECT k, id FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY qty DESC, id) AS n FROM t) x"
+         " WHERE n <= 3", 3),
+        ("SELECT id, qty FROM t ORDER BY qty DESC, id LIMIT 5", 2),
+    ],
+)  # fmt: skip
+def test_of_a_large_group_only_what_matters_is_read(
+    query: str, statements: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two keys of many rows each, of which some leave: those that are greatest, and others."""
+    monkeypatch.setattr(tick, "WHOLE_ROWS_MAX", 500)
+    rows = [(n, n % 2, "x", None, n * 7919 % 2011, None, True) for n in range(2000)]
+    greatest = sorted(rows, key=lambda row: -row[4])
+    gone = [*greatest[:3], *greatest[50:60], *rows[100:150]]
+    come = [(40_000 + n, n % 2, "x", None, n, None, True) for n in (1, 2, 2020, 2021)]
+    history: dict[str, Updates] = {
+        "t": [*((row, 0, 1) for row in rows), *((row, 5 + n % 2, -1) for n, row in enumerate(gone))]
+        + [*((row, 5, 1) for row in come), *((row, 6, -1) for row in come[2:])],
+        "u": [],
+        "empty": [],
+    }
+    relation = optimize(plan(query, Tables()).relation)
+    with Environment.open(tmp_path, background=False) as environment:
+        tables = Tables3(environment, history)
+        tables.write(0, 5)
+        flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), LocalEngine())
+        flow.tick()
+        tables.write(5, 7)
+        ticked = flow.tick()
+        assert ticked is not None
+        assert ticked.rows_looked_up < 300
+        assert ticked.statements <= statements
+        check(environment, flow, history, (4, 5, 6))
+
+
 def test_quiet_inputs_move_only_the_frontier(tmp_path: Path) -> None:
     history: dict[str, Updates] = {"t": [((1, 1, "x", None, 1, None, True), 0, 1)], "u": [], "empty": []}
     relation = optimize(plan("SELECT k, count(*) FROM t GROUP BY k", Tables()).relation)

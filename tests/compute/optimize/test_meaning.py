@@ -17,6 +17,7 @@ from everview.compute.optimize.fold_constants import fold_constants
 from everview.compute.optimize.fuse import fuse
 from everview.compute.optimize.inline_lets import inline_lets
 from everview.compute.optimize.join_keys import join_keys
+from everview.compute.optimize.limit_windows import limit_windows
 from everview.compute.optimize.order_joins import order_joins
 from everview.compute.optimize.pipeline import PASSES, optimize
 from everview.compute.optimize.push_filters import push_filters
@@ -44,6 +45,7 @@ REFINING: dict[Pass, tuple[str, ...]] = {
     remove_empty: ("filter", "union", "join"),
     demand: ("project", "project", "map", "join", "reduce", "topk", "window", "let", "union", "threshold"),
     join_keys: ("join", "join", "filter"),
+    limit_windows: ("window", "filter"),
     optimize: (),
 }
 SAMPLES, SAMPLES_LONG = 1_000, 20_000

@@ -16,6 +16,7 @@ from everview.compute.optimize.fold_constants import fold_constants
 from everview.compute.optimize.fuse import fuse
 from everview.compute.optimize.inline_lets import inline_lets
 from everview.compute.optimize.join_keys import join_keys
+from everview.compute.optimize.limit_windows import limit_windows
 from everview.compute.optimize.order_joins import order_joins
 from everview.compute.optimize.push_filters import push_filters
 from everview.compute.optimize.remove_empty import remove_empty
@@ -30,6 +31,7 @@ PASSES: tuple[Pass, ...] = (
     flatten_joins,
     join_keys,
     push_filters,
+    limit_windows,
     remove_empty,
     simplify_distinct,
     demand,
