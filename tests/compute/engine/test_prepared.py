@@ -74,3 +74,16 @@ def test_what_keeps_rows_between_runs_is_not_prepared(spark: SparkSession) -> No
     ):
         assert statements.run(exchanging, inputs) is None, exchanging
     assert len(statements) == 1
+
+
+@pytest.mark.spark
+def test_a_join_of_many_inputs_is_prepared(spark: SparkSession) -> None:
+    """Spark multiplies their sizes, and from a size on it would divide the rows first."""
+    engine, count = SparkEngine(profiles(spark).small), 12
+    gets = tuple(Get(f"t{number}", (INT8, TEXT)) for number in range(count))
+    chain = tuple((Column(2 * number, INT8), Column(2 * number + 2, INT8)) for number in range(count - 1))
+    inputs = {each.id: rows_to_arrow({(1, each.id): 1}, (INT8, TEXT)) for each in gets}
+    found = engine.run_steps([("joined", Join(gets, chain))], ["joined"], inputs)["joined"]
+    assert found.num_rows == 1
+    assert engine._prepared is not None
+    assert len(engine._prepared) == 1

@@ -40,7 +40,8 @@ BYTES_SENT_MAX = 256 << 10  # of an input, as an argument of a call; more goes b
 _KEEPS = ("Exchange", "Subquery", "InMemoryTableScan", "InMemoryRelation")
 _AS_RDD: Mapping[str, str] = {
     "spark.sql.execution.arrow.localRelationThreshold": "0",  # else the first rows become part of the plan
-    "spark.sql.defaultSizeInBytes": "1000",  # what Spark takes an RDD for: something that one task can do
+    # What Spark takes an RDD for: something that one task can do, also after the sizes of many inputs are multiplied.
+    "spark.sql.defaultSizeInBytes": "1",
 }
 # Before each run Spark describes the plan to whoever may listen, at length if it is allowed to.
 _IN_SHORT: Mapping[str, str] = {"spark.sql.maxPlanStringLength": "64", "spark.sql.debug.maxToStringFields": "0"}
