@@ -44,6 +44,17 @@ from tests.tpch.stored import advance, contents_of, install
 
 Q3 = QUERIES[3]
 Q3_ALL = Q3[: Q3.index("order by")]  # without ORDER BY and LIMIT, which Pathway has no operator for
+LARGE_GROUPS = {
+    "greatest and least of a group": """
+        select l_returnflag, max(l_extendedprice) as highest, min(l_shipdate) as earliest, count(*) as lines
+        from lineitem group by l_returnflag""",
+    "the first three of a group": """
+        select l_shipmode, l_orderkey, l_linenumber, l_extendedprice from (
+            select *, row_number() over (
+                partition by l_shipmode order by l_extendedprice desc, l_orderkey, l_linenumber) as place
+            from lineitem) as placed
+        where place <= 3""",
+}
 DELTA_ROWS, TICKS = 1000, 20
 BULK_ROWS, BATCHES, BULK_WARM_UPS, BULK_TICKS = 100_000, 20, 5, 5
 
@@ -56,7 +67,11 @@ def run(report: Report, scale: float) -> None:
             flow = hydration(report, started, data, place)
             with loaded(scale / 10, place / "a tenth") as tenth:
                 small_deltas(report, started, (data, flow), tenth, place)
-            phases(report, started, data, flow)
+                phases(report, started, data, flow)
+                flow.drop()
+                report.title(f"three groups of all lineitems at scale {scale:g}, and the first three of seven groups")
+                for name, query in LARGE_GROUPS.items():
+                    large_groups(report, started, (data, tenth), (name, query), place)
         rows = max(DELTA_ROWS, int(BULK_ROWS * min(1, scale)))
         report.title(f"Q3 without LIMIT at scale {scale:g}: {rows:,} rows of RF1 and RF2 in {BATCHES} batches")
         with folder() as place, loaded(scale, place / "data") as data:
@@ -128,6 +143,28 @@ def small_deltas(report: Report, spark: Spark, large: tuple[Loaded, Dataflow], t
     what = f"the tick over ten times the state, {ticks.rows:,} rows"
     beside = f"scale {tenth.scale:g}, in turn, {theirs}"
     report.add(Figure(what, f"{ticks.median_s * 1000:,.0f} ms", beside, ticks.median_s / theirs.median_s, 1.3))
+
+
+def large_groups(
+    report: Report, spark: Spark, sides: tuple[Loaded, Loaded], query: tuple[str, str], place: Path
+) -> None:
+    """A tick that changes groups of millions of rows, beside recomputation and groups of a tenth of the size."""
+    name, text = query
+    id = name.replace(" ", "-")
+    flows = [install(each.stored, id, relation_of(text), engine_of(spark)) for each in sides]
+    for each, flow in zip(sides, flows, strict=True):
+        advance(flow, each.next)
+    ticks, tenth = run_in_turn(list(zip(sides, flows, strict=True)), DELTA_ROWS, TICKS)
+    data, snapshot = sides[0], sides[0].snapshot(place / id)
+    recomputed_s = seconds(lambda: recompute(spark, snapshot, text), 3)
+    check(report, spark, data, flows[0], snapshot=snapshot, query=text)
+    rows = f"a tick of {ticks.rows:,} rows, {name}"
+    beside = f"Spark recomputes, {recomputed_s * 1000:,.0f} ms"
+    report.add(Figure(rows, str(ticks), beside, ticks.median_s / recomputed_s, 0.5))
+    ours, theirs = f"{ticks.median_s * 1000:,.0f} ms", f"groups of a tenth, in turn, {tenth}"
+    report.add(Figure(f"{name}, by size", ours, theirs, ticks.median_s / tenth.median_s, 1.3))
+    for flow in flows:
+        flow.drop()
 
 
 def check(report: Report, spark: Spark, data: Loaded, flow: Dataflow, *, snapshot: Path, query: str) -> None:
