@@ -252,6 +252,15 @@ OWN: dict[str, Sequence[Texts]] = {
     "round": [(a, b) for a in ("2.345", "-2.345", "1234.5", "0", None) for b in ("0", "2", "-2", "5", "-9")]
     + [(a,) for a in ("2.5", "3.5", "-2.5", "0.4999", "12345678.5", None)],
     "power": [(a, b) for a in ("0", "2", "-2", "1", "0.5", None) for b in ("0", "2", "-1", "0.5", "10")],
+    **dict.fromkeys(
+        ("sind", "cosd", "tand", "cotd", "cot"),
+        [(each,) for each in ("0", "30", "45", "60", "90", "-120", "180", "225", "1e6", "12.5", "NaN", "Infinity")],
+    ),
+    **dict.fromkeys(
+        ("asin", "acos", "asind", "acosd", "atanh", "acosh", "erf", "erfc", "atand", "sinh", "cosh", "tanh", "asinh"),
+        [(each,) for each in ("0", "0.5", "-0.5", "1", "-1", "0.3", "2", "-2", "1000", "NaN", "-Infinity", "Infinity")],
+    ),
+    "factorial": [(each,) for each in ("0", "1", "5", "20", "33", "34", "-1", None)],
     "exp": [("0",), ("1",), ("-1",), ("10",), ("2.5",)],
     "format": [("%s-%I-%L %%", "a", "b c", "d'e"), ("%2$s %1$s", "a", "b"), ("%s", None), ("%s",), ("%x", "a")],
     "jsonb_set": [

@@ -22,9 +22,11 @@ from everview.compute.functions import (
     number_formatting,
     ordered_sets,
     patterns,
+    regression,
     table,
     temporal,
     text,
+    trigonometry,
     whole_numbers,
     windows,
 )
@@ -35,6 +37,7 @@ from everview.compute.functions.windows import WindowOnly
 _FAMILIES = (
     arithmetic,
     mathematics,
+    trigonometry,
     whole_numbers,
     comparison,
     text,
@@ -63,7 +66,7 @@ def _keyed(functions: list[Function]) -> dict[str, Function]:
 
 FUNCTIONS: dict[str, Function] = _keyed([function for family in _FAMILIES for function in family.FUNCTIONS])
 AGGREGATES: dict[str, AggregateFunction] = {
-    each.key: each for each in (*aggregates.AGGREGATES, *listing.AGGREGATES, *ordered_sets.AGGREGATES)
+    each.key: each for family in (aggregates, regression, listing, ordered_sets) for each in family.AGGREGATES
 }
 TABLES: dict[str, TableFunction] = {each.key: each for each in (*table.TABLES, *internal.TABLES)}
 WINDOWS: dict[str, WindowOnly] = {each.key: each for each in windows.WINDOWS}
