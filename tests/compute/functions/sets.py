@@ -154,6 +154,7 @@ _REGEX: list[Texts] = [
     ("foobar", "x"),
     ("foobar", "o", "g"),
     ("a1b22", "([0-9])", "g"),
+    ("aXbxc", "x", "i"),
 ]
 
 

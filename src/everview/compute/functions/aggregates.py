@@ -19,8 +19,8 @@ from everview.compute.functions.contract import AggregateFunction, Failure, Resu
 from everview.compute.functions.intervals import divide_interval, divide_interval_sql
 from everview.compute.functions.naming import ANY, ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
 from everview.compute.functions.numbers import EXACT, fit, quotient, real, significant, whole
-from everview.compute.functions.regression import deviation, total
 from everview.compute.functions.order import sort_key, spark_sort_key
+from everview.compute.functions.regression import deviation, total
 from everview.compute.functions.spark_sql import Renderer, interval, let, spark_type
 from everview.compute.ir.types import (
     BOOLEAN,

@@ -55,7 +55,7 @@ class _Line:
     sxy: float
 
 
-# Each formula, and the same in Spark SQL, where l.n … l.xy are the fields of `_Line`; None and NULL where there is none.
+# Each formula, and the same in Spark SQL, where l.n … l.xy are what `_Line` has; None and NULL where it means nothing.
 _FORMULAS: dict[str, tuple[Callable[[_Line], float | None], str]] = {
     "regr_avgx": (lambda line: line.sum_x / line.count, "l.sx / l.n"),
     "regr_avgy": (lambda line: line.sum_y / line.count, "l.sy / l.n"),

@@ -31,7 +31,7 @@ def _within(low: float, high: float, function: Callable[[float], float]) -> Call
     def evaluate(value: float) -> float:
         if value < low or value > high:
             raise _out_of_range()
-        return function(value)
+        return math.nan if math.isnan(value) else function(value)
 
     return evaluate
 
@@ -137,15 +137,13 @@ def _acosd(value: float) -> float:
 
 def _add(name: str, function: Callable[..., float], *, fails: bool = False, count: int = 1) -> None:
     # A zero has no sign: equal values have equal representations.
-    FUNCTIONS.add(
-        name, (FLOAT8,) * count, FLOAT8, lambda *args: function(*args) + 0.0, not_on_spark(name), fails=fails
-    )
+    FUNCTIONS.add(name, (FLOAT8,) * count, FLOAT8, lambda *args: function(*args) + 0.0, not_on_spark(name), fails=fails)
 
 
-for _name, _function in (("asin", math.asin), ("acos", math.acos), ("asind", _asind), ("acosd", _acosd)):
-    _add(_name, _within(-1, 1, lambda a, f=_function: math.nan if math.isnan(a) else f(a)), fails=True)
-for _name, _function in (("sind", _sind), ("cosd", _cosd), ("tand", _tand), ("cotd", _cotd), ("cot", _cotangent)):
-    _add(_name, _of_finite(_function), fails=True)
+for _name, _arc in (("asin", math.asin), ("acos", math.acos), ("asind", _asind), ("acosd", _acosd)):
+    _add(_name, _within(-1, 1, _arc), fails=True)
+for _name, _of_angle in (("sind", _sind), ("cosd", _cosd), ("tand", _tand), ("cotd", _cotd), ("cot", _cotangent)):
+    _add(_name, _of_finite(_of_angle), fails=True)
 _add("atan2", math.atan2, count=2)
 _add("atand", lambda value: math.atan(value) / _ATAN_ONE * 45)
 _add("atan2d", lambda above, beside: math.atan2(above, beside) / _ATAN_ONE * 45, count=2)
