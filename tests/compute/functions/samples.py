@@ -221,6 +221,13 @@ OWN: dict[str, Sequence[Texts]] = {
         ("2024-02-29 12:34:56", "YYYY-MM-DD HH24:MI:SS"),
         ("2024-02-29 25:00:00", "YYYY-MM-DD HH24:MI:SS"),
         ("12:34:56.5 2024-02-29", "HH24:MI:SS.MS YYYY-MM-DD"),
+        ("2024-02-29T12:34:56Z", 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+        *(
+            (text, "YYYY-MM-DD HH12:MI AM")
+            for text in ("2024-02-29 12:34 am", "2024-02-29 12:34 PM", "2024-02-29 1:34 pm")
+        ),
+        *((text, "YYYY-MM-DD HH12:MI P.M.") for text in ("2024-02-29 13:34 p.m.", "2024-02-29 11:34 a.m.")),
+        *((text, "YYYY-MM-DD HH:MI") for text in ("2024-02-29 12:34", "2024-02-29 13:34", "2024-02-29 1:34")),
         ("0",),
         ("1700000000.123456",),
         ("-1.5",),
@@ -265,9 +272,19 @@ OWN: dict[str, Sequence[Texts]] = {
                 "HH12:MI AM",
                 "hh:mi pm",
             ),
-            *("Q D ID DDD WW W IW IYYY CC YY", "US", '"the year" YYYY', "MONTH month"),
+            *("Q D ID DDD WW W IW IYYY CC YY", "US", '"the year" YYYY', "MONTH month", "", "FMx FM|FMFMMM MMthth"),
+            *("FMMS FMUS FMQ FMDDD FMIDDD FMJ FMCC FMYYY FMIW", "Y FMY Y,YYY IYY IY I", "SSSS SSSSS FMFF3 FF1FF2 ff6"),
+            *("A.M. p.m. Am A.D. bc B.C. AD", "FMRM|RM|rm|Rm", "TZ|tz|TZH|TZM|OF|of|Tz", "TMMonth|tmMON|TMdy|TMMM"),
+            *("Mm|Yyyy|yyyY|Hh24|mI|dAY|MonTH", "DDTH|Monthth|RMth|SSSSth|FF1th|Wth|DDSP|FXMM"),
+            *('YYYY\\"x\\"MM \\a"q\\"q"', '"unclosed YYYY', "YYYYYYY DDDD MMM SSS IIYY WWW"),
         )
     ]
+    + [
+        (span, pattern)
+        for span in ("-1 year -2 mons +3 days -04:05:06.7", "15h 2m 12s", "100:02:12.000567", "26 mons 45 days")
+        for pattern in ("YYYY|YYY|YY|Y|MM|DD", "HH24:MI:SS|HH12|HH", "MS|US|FF3|SSSS", "am|P.M.|FMMM|FMHH24|FMYYYYth")
+    ]
+    + [("1 day", pattern) for pattern in ("Month", "D", "TZ", "AD", "of")]
     + [
         (number, pattern)
         for number in ("0", "-7", "1234.5", "-0.004", "1234567", None)
@@ -281,6 +298,15 @@ OWN: dict[str, Sequence[Texts]] = {
         ("2023-02-29", "YYYY-MM-DD"),
         ("2024-13-01", "YYYY-MM-DD"),
         (" 2024-1-5 tail", "YYYY-MM-DD"),
+        *(
+            (text, "DD Mon YYYY")
+            for text in ("05 Dec 2000", "5-DEC-2000", "5december2000", "05 Foo 2000", "31 Feb 2000")
+        ),
+        *((text, "Month DD, YYYY") for text in ("December 5, 2000", "december 5 2000", "Dec 5, 2000", "May 05 , 2000")),
+        *((text, "Dy, DD Mon YY") for text in ("Tue, 05 Dec 00", "tue 5 dec 69", "Tue,5 Dec 70", "X, 5 Dec 70")),
+        *((text, "YYYYDDD") for text in ("2024060", "2024366", "2023366")),
+        *((text, "YYYY/MM/DD") for text in ("2024-02-29", "2024 02 29", "2024. 02.29")),
+        ("2024-W-29", 'YYYY-"x"-DD'),
     ],
     "jsonb_build_array": [("1", None, '"x"'), ()],
     "subscript": [],
@@ -325,6 +351,7 @@ _SUBSCRIPTS = ("1", "2", "0", "-1", "9", None)
 # Spark renders these with a literal at these places.
 LITERAL: dict[str, tuple[int, ...]] = {
     "regexp_replace": (1, 2, 3),
+    "regexp_substr": (2, 3, 4, 5),
     **dict.fromkeys(
         ("regexp_match", "regexp_like", "substring_regex", "regexp_count", "regexp_split_to_array"), (1, 2)
     ),
