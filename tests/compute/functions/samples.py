@@ -203,7 +203,6 @@ OWN: dict[str, Sequence[Texts]] = {
         ("a,b", ",", None),
     ],
     "extract": [],
-    "date_trunc": [],
     "timezone": [
         (zone, at)
         for zone in ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata")
@@ -345,6 +344,7 @@ _FIELDS = (
         "month",
     ),
     *("quarter", "year", "decade", "century", "millennium", "epoch", "YEARS", "nonsense"),
+    *("julian", "timezone", "timezone_hour", "timezone_minute"),
 )
 _SUBSCRIPTS = ("1", "2", "0", "-1", "9", None)
 
@@ -453,7 +453,7 @@ def _texts(function: Function, types: tuple[SqlType, ...]) -> Iterator[Texts]:
         )
         yield from ((each,) for each in (*own, None))
         return
-    if name in ("extract", "date_part", "date_trunc"):
+    if name in ("extract", "date_part", "date_trunc") and len(types) == 2:
         yield from itertools.product(_FIELDS, pool(types[1])[:4])
         return
     if name in ("subscript", "slice"):
@@ -546,7 +546,7 @@ def call(case: Case) -> str | None:
         return f"CASE WHEN {args[0]} IS NOT NULL THEN format('%s', {args[0]}) END"
     if name in ("greatest", "least"):
         return f"{name}({', '.join(args)})"
-    if name in ("extract", "position", "substring", "overlay", "normalize"):
+    if name in ("extract", "position", "substring", "overlay", "normalize", "overlaps"):
         return f'pg_catalog."{name}"({", ".join(args)})'
     if name in ("~~", "!~~", "~~*", "!~~*") and len(args) == 3:
         word = {"~~": "LIKE", "!~~": "NOT LIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE"}[name]

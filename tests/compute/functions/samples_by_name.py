@@ -83,6 +83,39 @@ OWN: dict[str, Sequence[tuple[str | None, ...]]] = {
     "regexp_split_to_array": [("a1b22c", "[0-9]+"), ("abc", "x"), ("a,b", ","), ("aXbxc", "x", "i"), ("a", "x", "")],
     "factorial": [(each,) for each in ("0", "1", "5", "20", "33", "34", "-1", None)],
 }
+_ZONED = ("2024-10-27 00:45:10+00", "2024-10-27 01:45:10+00", "2024-03-31 00:59:59+00", "2021-07-04 22:30:00+00")
+OWN |= {
+    "date_trunc": [
+        (field, at, zone)
+        for field in ("hour", "minute", "day", "week", "month", "year", "nonsense")
+        for at in _ZONED
+        for zone in ("Europe/Berlin", "Asia/Kolkata", "UTC")
+    ]
+    + [("day", _ZONED[0], "Nowhere/Land")],
+    "make_timestamptz": [("2024", "2", "29", "8", "15", "23.5"), ("2023", "2", "29", "0", "0", "0")]
+    + [("2024", "7", "1", "8", "15", "23.5", zone) for zone in ("Europe/Berlin", "UTC", "Nowhere/Land")],
+    "overlaps": [
+        (a, b, c, d)
+        for a, b in (("01:00", "05:00"), ("05:00", "01:00"), (None, "05:00"), ("01:00", None), (None, None))
+        for c, d in (("04:00", "06:00"), ("05:00", "06:00"), ("01:00", "01:00"), ("05:00", None), (None, None))
+    ]
+    + [("2024-01-01", "2024-02-01", "2024-01-15", "2024-03-01"), ("2024-01-01", "2024-02-01", "2024-02-01", None)],
+    "#-": [
+        (json, path)
+        for json in ('{"a": [1, {"b": 2}], "c": 3}', "[1, 2, [3, 4]]", "5", "{}")
+        for path in ("{a}", "{a,1,b}", "{a,-1}", "{2,0}", "{-1}", "{9}", "{}", "{c,x}", "{NULL}", "{a,x}")
+    ],
+    "jsonb_insert": [
+        (json, path, "9", *after)
+        for json in ('{"a": [1, {"b": 2}], "c": 3}', "[1, 2]", "5")
+        for path in ("{a,1}", "{a,1,z}", "{c}", "{d}", "{0}", "{-1}", "{-9}", "{9}", "{}", "{a,x}")
+        for after in ((), ("true",), ("false",))
+    ],
+    "jsonb_object": [
+        *(("{a,1,b,NULL}",), ("{a,b,c}",), ("{}",), ("{NULL,1}",), ("{a,1,a,2}",)),
+        *(("{a,b}", "{1,NULL}"), ("{a,b}", "{1}"), ("{NULL}", "{1}"), ("{}", "{}")),
+    ],
+}
 _DEGREES = tuple(
     (each,) for each in ("0", "30", "45", "60", "90", "-120", "180", "225", "1e6", "12.5", "NaN", "Infinity")
 )
