@@ -184,8 +184,10 @@ def _branches(of: SqlType) -> dict[str, str]:
     dated = {name: spark.format(d="x.a") for name, (_, spark) in _DATE.items()}
     micros = micros_sql("x.a", of)
     dated["epoch"] = f"({micros}) / 1000000BD"
-    julian = f"cast({micros} + {_JULIAN_EPOCH * DAY}L as decimal(38,0))"
-    dated["julian"] = f"cast({julian} / {DAY}BD as decimal(38,{NUMERIC_SCALE}))"
+    # Days and the part of a day apart: a quotient of all digits would keep too few behind the point.
+    days, rest = f"floor(({micros}) / {DAY}BD) + {_JULIAN_EPOCH}", f"pmod({micros}, {DAY}L)"
+    part = f"cast({rest} as decimal(30,18)) / cast({DAY} as decimal(11,0))"
+    dated["julian"] = f"cast({days} as decimal(38,{NUMERIC_SCALE})) + cast({part} as decimal(19,{NUMERIC_SCALE}))"
     if of.kind is Kind.TIMESTAMPTZ:
         dated |= dict.fromkeys(_ZONE, "CASE WHEN x.a IS NOT NULL THEN 0 END")
     if of.kind is not Kind.DATE:

@@ -55,6 +55,18 @@ class _Line:
     sxy: float
 
 
+# The root of a product that is too large, or too small, where the roots of both are not.
+_ROOT_SQL = (
+    "(CASE WHEN l.xx * l.yy > 0 AND l.xx * l.yy < double('Infinity') THEN sqrt(l.xx * l.yy)"
+    " ELSE sqrt(l.xx) * sqrt(l.yy) END)"
+)
+
+
+def _root(one: float, other: float) -> float:
+    product = one * other
+    return math.sqrt(product) if 0 < product < math.inf else math.sqrt(one) * math.sqrt(other)
+
+
 # Each formula, and the same in Spark SQL, where l.n … l.xy are what `_Line` has; None and NULL where it means nothing.
 _FORMULAS: dict[str, tuple[Callable[[_Line], float | None], str]] = {
     "regr_avgx": (lambda line: line.sum_x / line.count, "l.sx / l.n"),
@@ -69,14 +81,13 @@ _FORMULAS: dict[str, tuple[Callable[[_Line], float | None], str]] = {
     ),
     "corr": (
         lambda line: _correlation(line) if line.sxx and line.syy else None,
-        # Not the root of the product, which may be too large where the roots are not.
         "CASE WHEN l.xx <> 0 AND l.yy <> 0 THEN"
-        " CASE WHEN isnan(l.xy) THEN l.xy ELSE least(greatest(l.xy / (sqrt(l.xx) * sqrt(l.yy)), -1D), 1D) END END",
+        f" CASE WHEN isnan(l.xy) THEN l.xy ELSE least(greatest(l.xy / {_ROOT_SQL}, -1D), 1D) END END",
     ),
     "regr_r2": (
         lambda line: None if not line.sxx else _correlation(line) ** 2 if line.syy else 1.0,
         "CASE WHEN l.xx = 0 THEN NULL WHEN l.yy = 0 THEN 1D WHEN isnan(l.xy) THEN l.xy"
-        " ELSE least(pow(l.xy / (sqrt(l.xx) * sqrt(l.yy)), 2D), 1D) END",
+        f" ELSE least(pow(l.xy / {_ROOT_SQL}, 2D), 1D) END",
     ),
     "regr_slope": (
         lambda line: line.sxy / line.sxx if line.sxx else None,
@@ -91,7 +102,7 @@ _FORMULAS: dict[str, tuple[Callable[[_Line], float | None], str]] = {
 
 def _correlation(line: _Line) -> float:
     """Within -1 and 1, which rounding may leave."""
-    found = line.sxy / (math.sqrt(line.sxx) * math.sqrt(line.syy))
+    found = line.sxy / _root(line.sxx, line.syy)
     return found if math.isnan(found) else max(min(found, 1.0), -1.0)
 
 
