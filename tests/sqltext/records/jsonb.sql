@@ -532,9 +532,8 @@ id:int4|jsonb_strip_nulls:jsonb
 8|[]
 1|{"a": 1, "b": {"c": [1, 2, 3]}, "e": 2.5}
 
-% everview-only
 > SELECT id, v - 'a', v - ARRAY['a', 'b'], v #- '{b,c}' FROM j WHERE jsonb_typeof(v) = 'object'
-! 0A000 jsonbdeleteatpath (v #- '{b,c}') is not supported
+! 22P02 path element at position 2 is not an integer: "c"
 
 > SELECT id, v - 'two', v - 0, v - -1 FROM j WHERE jsonb_typeof(v) = 'array'
 id:int4|?column?:jsonb|?column?:jsonb|?column?:jsonb

@@ -521,21 +521,49 @@ id:int4|substring:text
 9|lines
 6|1
 
-% everview-only
 > SELECT id, a SIMILAR TO 'foo%' FROM r
-! 0A000 similarto (a SIMILAR TO 'foo%') is not supported
+id:int4|?column?:bool
+1|t
+2|f
+3|f
+4|NULL
+5|f
+8|f
+9|f
+6|f
 
-% everview-only
 > SELECT id, a SIMILAR TO '(f|F)oo%' FROM r
-! 0A000 similarto (a SIMILAR TO '(f\|F)oo%') is not supported
+id:int4|?column?:bool
+1|t
+2|t
+3|f
+4|NULL
+5|f
+8|f
+9|f
+6|f
 
-% everview-only
 > SELECT id, a NOT SIMILAR TO '%[0-9]%' FROM r
-! 0A000 similarto (a SIMILAR TO '%[0-9]%') is not supported
+id:int4|?column?:bool
+1|t
+2|t
+3|t
+4|NULL
+5|f
+8|t
+9|t
+6|f
 
-% everview-only
 > SELECT id, a SIMILAR TO '_____r' FROM r
-! 0A000 similarto (a SIMILAR TO '_____r') is not supported
+id:int4|?column?:bool
+1|t
+2|f
+3|f
+4|NULL
+5|f
+8|f
+9|f
+6|f
 
 > SELECT id, m FROM r, regexp_matches(a, '[a-z]+', 'g') AS m
 id:int4|m:text[]
