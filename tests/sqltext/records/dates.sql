@@ -1614,6 +1614,7 @@ make_interval:interval|make_interval:interval|make_interval:interval
 > SELECT make_interval(nope => 1)
 ! 42883 make_interval has no argument nope
 
+% no-view
 > SELECT age(current_date::timestamp), age(current_date - 1)
 age:interval|age:interval
 00:00:00|1 day
