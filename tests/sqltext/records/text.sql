@@ -1690,6 +1690,7 @@ length:int4|upper:text|reverse:text|repeat:text|left:text
 sha224:bytea|sha384:bytea|sha512:bytea
 \\xabd37534c7d9a2efb9465de931cd7055ffdb8879563ae98078d6d6d5|\\x54a59b9f22b0b80880d8427e548b7c23abd873486e1f035dce9cd697e85175033caa88e6d57bc35efae0b5afd3145f31|\\x1f40fc92da241694750979ee6cf582f2d5d7d28e18335de05abc54d0560e0f5302860c652bf08d560252aa5e74210546f369fbbbce8c12cfc7957b2652fe9a75
 
+% no-view
 > SELECT pg_typeof(1)::text, pg_typeof('a'::text)::text, pg_typeof(NULL)::text, pg_typeof(ARRAY[1.5])::text, pg_typeof(now())::text, pg_typeof('x'::varchar(3))::text
 pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text
 integer|text|unknown|numeric[]|timestamp with time zone|character varying
