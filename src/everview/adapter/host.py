@@ -68,6 +68,10 @@ class SessionHost:
             self.asked.add("current_date")
             today = coerce(Literal(_local(self._surroundings).date(), DATE), TIMESTAMP)
             return call("age", [today, args[0]], position)
+        if name in _RANDOM:
+            detail = "a query may be computed again, on another engine, and must give the same rows"
+            hint = "send such values as parameters"
+            raise SqlError("0A000", f"{name}() is not supported", detail=detail, hint=hint, position=position)
         if name in _TIMES:
             if args:
                 raise SqlError("42883", f"function {name} takes no arguments", position=position)
@@ -206,3 +210,4 @@ _SESSION: Mapping[str, Own] = {
 }
 # The time of the statement, whichever that is: it is put in their place when the statement has one.
 _TIMES = ("mz_now", "mz_logical_timestamp")
+_RANDOM = ("random", "random_normal", "setseed", "gen_random_uuid", "uuidv4", "uuidv7")

@@ -89,6 +89,24 @@ def _modified(sql_type: SqlType) -> SqlType:
 _UNSUITABLE = ("1e308", "3e38", "30 days", '{"1 mon","30 days"}')
 
 
+# Pairs: those that fit a line and those that hardly do, columns of one value, and values that are no numbers.
+_PAIRS: tuple[tuple[Texts, ...], ...] = (
+    (("1", "2"), ("2.5", "3"), ("-7", "1"), ("0.1", "0.7"), (None, "5"), ("5", None), ("123.25", "-1e3")),
+    (("1", "10"), ("2", "20"), ("3", "30"), ("4", "40")),
+    (("1e6", "-3"), ("1000001", "-3.5"), ("1000002", "-3.25"), ("1000002", "-3.25")),
+    (("0.1", "1"), ("0.1", "2"), ("0.1", "4")),
+    (("1", "0.1"), ("2", "0.1"), ("4", "0.1")),
+    (("3", "4"),),
+    (("NaN", "4"),),
+    (("3", "Infinity"), ("1", "2")),
+    (("NaN", "1"), ("1", "2"), ("2", "5")),
+    (("-Infinity", "1"), ("1", "1"), ("2", "1")),
+    (("1e200", "1"), ("-1e200", "2")),
+    ((None, "1"), ("1", None)),
+    (),
+)
+
+
 def groups(aggregate: AggregateFunction) -> Iterator[Group]:
     """Groups of many rows, of one, of NULL only and of none; of a numeric with and without a declared scale."""
     declared = tuple(TEXT if each.kind is Kind.UNKNOWN else each for each in aggregate.args)
@@ -101,6 +119,9 @@ def groups(aggregate: AggregateFunction) -> Iterator[Group]:
             rows = [(text,) for text in pool(types[0]) if text not in _UNSUITABLE]
         elif WITHIN in aggregate.name:
             rows = [(FRACTION, text) for text in pool(types[1]) if text not in _UNSUITABLE]
+        elif aggregate.name.startswith(("corr", "covar", "regr")):
+            yield from (Group(aggregate, types, each, result_type(aggregate.result, types)) for each in _PAIRS)
+            return
         else:
             second = pool(types[1])
             rows = [(text, second[at % len(second)]) for at, text in enumerate(pool(types[0])) if text is not None]
@@ -133,6 +154,7 @@ _REGEX: list[Texts] = [
     ("foobar", "x"),
     ("foobar", "o", "g"),
     ("a1b22", "([0-9])", "g"),
+    ("aXbxc", "x", "i"),
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from everview.compute.functions import bounds, internal
+from everview.compute.functions import bounds, internal, regression
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.keywords import COLUMNS, KEYWORDS, NEED_AS, RESERVED, TYPES_AND_FUNCTIONS
 from everview.compute.functions.output import to_text
@@ -41,6 +41,7 @@ VARIANCES = {"variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev
 APPROXIMATE = {
     *("/", "sqrt", "cbrt", "exp", "ln", "log", "log10", "power", "pow", "^", "sin", "cos", "tan", "atan"),
     *("degrees", "radians", "avg", "sum", *VARIANCES),
+    *(each.name for each in regression.AGGREGATES),
 }
 OURS_ALONE = {"single", "some", "any_value", "min(uuid)", "max(uuid)"}
 RELATIVE = Decimal("1e-12")

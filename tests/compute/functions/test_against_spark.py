@@ -129,7 +129,10 @@ class Samples:
                 continue  # refused when the view is made
             names = self.names(case.types)
             texts = [text if at in literal else None for at, text in enumerate(case.texts)]
-            args = [name if text is None else quoted(text) for name, text in zip(names, texts, strict=True)]
+            args = [
+                name if text is None else text if each is INT4 else quoted(text)
+                for name, text, each in zip(names, texts, case.types, strict=True)
+            ]
             try:
                 sql = render_call(function, args, case.types, case.result)
             except NotOnSpark:

@@ -444,3 +444,18 @@ NULL
 % everview-only
 > SELECT max(x) WITHIN GROUP (ORDER BY x) FROM (VALUES (1)) AS v (x)
 ! 42883 there is no ordered-set aggregate max
+
+> SELECT dept, corr(pay, id), covar_pop(pay, id), covar_samp(pay, id), regr_count(pay, id), regr_avgx(pay, id), regr_avgy(pay, id) FROM e GROUP BY dept
+dept:int4|corr:float8|covar_pop:float8|covar_samp:float8|regr_count:int8|regr_avgx:float8|regr_avgy:float8
+NULL|NULL|NULL|NULL|0|NULL|NULL
+5|NULL|0|NULL|1|6|300.5
+2|0.27606928298943056|66.33333333333333|99.5|3|5|500.25
+1|-1|-49.875|-99.75|2|1.5|400.25
+
+> SELECT regr_slope(pay, id), regr_intercept(pay, id), regr_r2(pay, id), regr_sxx(pay, id), regr_syy(pay, id), regr_sxy(pay, id) FROM e
+regr_slope:float8|regr_intercept:float8|regr_r2:float8|regr_sxx:float8|regr_syy:float8|regr_sxy:float8
+7.133928571428571|405.0892857142857|0.012064331206796713|28|118116.96875|199.75
+
+> SELECT regr_count(pay, id), regr_slope(pay, id) FROM e WHERE id < 0
+regr_count:int8|regr_slope:float8
+0|NULL

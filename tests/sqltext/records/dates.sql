@@ -465,9 +465,14 @@ id:int4|?column?:bool
 6|f
 2|f
 
-% everview-only
 > SELECT id, (d, e) OVERLAPS (date '2000-01-01', date '2010-01-01') FROM d
-! 0A000 overlaps ((d, e) OVERLAPS (CAST('2000-01-01' AS DATE), CAST('2010-01-01' AS DATE))) is not supported
+id:int4|overlaps:bool
+1|f
+3|NULL
+4|f
+5|f
+6|f
+2|f
 
 > SELECT id, greatest(d, e) FROM d
 id:int4|greatest:date
@@ -757,9 +762,14 @@ id:int4|extract:numeric
 6|1209600.001000
 2|-86400.000000
 
-% everview-only
 > SELECT id, extract(julian FROM d) FROM d
-! 0A000 unit "julian" not supported for type date
+id:int4|extract:numeric
+1|2460341
+3|NULL
+4|2451544
+5|2440588
+6|2465443
+2|2460371
 
 > SELECT id, date_part('year', d) FROM d
 id:int4|date_part:float8
@@ -1604,6 +1614,36 @@ make_interval:interval|make_interval:interval|make_interval:interval
 > SELECT make_interval(nope => 1)
 ! 42883 make_interval has no argument nope
 
+% no-view
 > SELECT age(current_date::timestamp), age(current_date - 1)
 age:interval|age:interval
 00:00:00|1 day
+
+> SELECT id, to_char(ts, 'FMMonth Y,YYY SSSS FF3 A.D. RM IDDD'), to_char(tz, 'TZ OF TZH'), to_char(i, 'YYYY-MM-DD HH24:MI:SS') FROM d
+id:int4|to_char:text|to_char:text|to_char:text
+1|January 2,024 49530 123 A.D. I    031|UTC +00 +00|0000-01-02 03:04:05
+3|NULL|NULL|NULL
+4|December 1,999 86399 000 A.D. XII  362|UTC +00 +00|0001-06-00 00:00:00
+5|December 1,969 43200 500 A.D. XII  003|UTC +00 +00|0000-00-00 36:00:00
+6|January 2,038 11648 000 A.D. I    016|UTC +00 +00|0000-00-14 00:00:00
+2|February 2,024 3600 000 A.D. II   060|UTC +00 +00|0000-00--1 00:00:00
+
+> SELECT id, date_trunc('day', tz, 'Europe/Berlin'), extract(julian FROM d), extract(timezone FROM tz), (d, e) OVERLAPS (date '2024-01-01', interval '40 days') FROM d
+id:int4|date_trunc:timestamptz|extract:numeric|extract:numeric|overlaps:bool
+1|2024-01-30 23:00:00+00|2460341|0|t
+3|NULL|NULL|NULL|NULL
+4|1999-12-31 23:00:00+00|2451544|0|f
+5|1969-12-31 23:00:00+00|2440588|0|f
+6|2099-12-31 23:00:00+00|2465443|0|f
+2|2024-02-28 23:00:00+00|2460371|0|f
+
+> SELECT make_timestamptz(2024, 7, 1, 8, 15, 23.5), make_timestamptz(2024, 7, 1, 8, 15, 23.5, 'Europe/Berlin')
+make_timestamptz:timestamptz|make_timestamptz:timestamptz
+2024-07-01 08:15:23.5+00|2024-07-01 06:15:23.5+00
+
+> SELECT to_date('05 Dec 2000', 'DD Mon YYYY'), to_timestamp('December 5, 2000 1:30 pm', 'Month DD, YYYY HH12:MI am')
+to_date:date|to_timestamp:timestamptz
+2000-12-05|2000-12-05 13:30:00+00
+
+> SELECT to_date('05 Foo 2000', 'DD Mon YYYY')
+! 22007 invalid value "Foo" for

@@ -532,9 +532,8 @@ id:int4|jsonb_strip_nulls:jsonb
 8|[]
 1|{"a": 1, "b": {"c": [1, 2, 3]}, "e": 2.5}
 
-% everview-only
 > SELECT id, v - 'a', v - ARRAY['a', 'b'], v #- '{b,c}' FROM j WHERE jsonb_typeof(v) = 'object'
-! 0A000 jsonbdeleteatpath (v #- '{b,c}') is not supported
+! 22P02 path element at position 2 is not an integer: "c"
 
 > SELECT id, v - 'two', v - 0, v - -1 FROM j WHERE jsonb_typeof(v) = 'array'
 id:int4|?column?:jsonb|?column?:jsonb|?column?:jsonb
@@ -996,3 +995,17 @@ id:int4|jsonb_build_object:jsonb
 > SELECT jsonb_pretty('{"b": [1, {"c": null}], "a": "x", "e": {}, "l": []}'), jsonb_pretty('1')
 jsonb_pretty:text|jsonb_pretty:text
 {\n    "a": "x",\n    "b": [\n        1,\n        {\n            "c": null\n        }\n    ],\n    "e": {\n    },\n    "l": [\n    ]\n}|1
+
+> SELECT id, v #- '{b,c,0}', jsonb_insert(v, '{b,c,0}', '9') FROM j WHERE id = 1
+id:int4|?column?:jsonb|jsonb_insert:jsonb
+1|{"a": 1, "b": {"c": [2, 3]}, "d": null, "e": 2.5}|{"a": 1, "b": {"c": [9, 1, 2, 3]}, "d": null, "e": 2.5}
+
+> SELECT jsonb_object('{a,1,b,x}'), jsonb_object('{a,b}', '{1,NULL}'), '[1, [2, 3]]'::jsonb #- '{1,-1}'
+jsonb_object:jsonb|jsonb_object:jsonb|?column?:jsonb
+{"a": "1", "b": "x"}|{"a": "1", "b": null}|[1, [2]]
+
+> SELECT jsonb_insert('{"a": 1}', '{a}', '2')
+! 22023 cannot replace existing key
+
+> SELECT '1'::jsonb #- '{a}'
+! 22023 cannot delete path in scalar

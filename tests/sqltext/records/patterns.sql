@@ -521,21 +521,49 @@ id:int4|substring:text
 9|lines
 6|1
 
-% everview-only
 > SELECT id, a SIMILAR TO 'foo%' FROM r
-! 0A000 similarto (a SIMILAR TO 'foo%') is not supported
+id:int4|?column?:bool
+1|t
+2|f
+3|f
+4|NULL
+5|f
+8|f
+9|f
+6|f
 
-% everview-only
 > SELECT id, a SIMILAR TO '(f|F)oo%' FROM r
-! 0A000 similarto (a SIMILAR TO '(f\|F)oo%') is not supported
+id:int4|?column?:bool
+1|t
+2|t
+3|f
+4|NULL
+5|f
+8|f
+9|f
+6|f
 
-% everview-only
 > SELECT id, a NOT SIMILAR TO '%[0-9]%' FROM r
-! 0A000 similarto (a SIMILAR TO '%[0-9]%') is not supported
+id:int4|?column?:bool
+1|t
+2|t
+3|t
+4|NULL
+5|f
+8|t
+9|t
+6|f
 
-% everview-only
 > SELECT id, a SIMILAR TO '_____r' FROM r
-! 0A000 similarto (a SIMILAR TO '_____r') is not supported
+id:int4|?column?:bool
+1|t
+2|f
+3|f
+4|NULL
+5|f
+8|f
+9|f
+6|f
 
 > SELECT id, m FROM r, regexp_matches(a, '[a-z]+', 'g') AS m
 id:int4|m:text[]
@@ -635,3 +663,31 @@ x.y(z)|1
 abc|1
 foobar|1
 two\nlines|1
+
+> SELECT id, regexp_substr(a, '[a-z]+', 1, 2), regexp_instr(a, 'o', 2), regexp_count(a, 'O', 1, 'i'), regexp_replace(a, '[ao]', '<\&>', 1, 2) FROM r
+id:int4|regexp_substr:text|regexp_instr:int4|regexp_count:int4|regexp_replace:text
+1|NULL|2|2|fo<o>bar
+2|ar|2|2|Fo<o> Bar baz
+3|NULL|0|0|""
+4|NULL|NULL|NULL|NULL
+5|NULL|0|0|2024-01-15
+8|y|0|0|x.y(z)
+9|lines|3|1|two\nlines
+6|b|0|0|a1b22c3339
+
+> SELECT id, a SIMILAR TO '%(o|x){2}%', a NOT SIMILAR TO 'f_obar', a SIMILAR TO '20%#-15' ESCAPE '#', regexp_split_to_array(a, 'B', 'i') FROM r
+id:int4|?column?:bool|?column?:bool|?column?:bool|regexp_split_to_array:text[]
+1|t|f|f|{foo,ar}
+2|t|t|f|{"Foo ","ar ",az}
+3|f|t|f|{""}
+4|NULL|NULL|NULL|NULL
+5|f|t|t|{2024-01-15}
+8|f|t|f|{x.y(z)}
+9|f|t|f|{"two\nlines"}
+6|f|t|f|{a1,22c3339}
+
+> SELECT regexp_instr('a', 'a', 0)
+! 22023 invalid value for parameter "start": 0
+
+> SELECT regexp_substr('a', 'a', 1, 0)
+! 22023 invalid value for parameter "n": 0

@@ -1690,6 +1690,40 @@ length:int4|upper:text|reverse:text|repeat:text|left:text
 sha224:bytea|sha384:bytea|sha512:bytea
 \\xabd37534c7d9a2efb9465de931cd7055ffdb8879563ae98078d6d6d5|\\x54a59b9f22b0b80880d8427e548b7c23abd873486e1f035dce9cd697e85175033caa88e6d57bc35efae0b5afd3145f31|\\x1f40fc92da241694750979ee6cf582f2d5d7d28e18335de05abc54d0560e0f5302860c652bf08d560252aa5e74210546f369fbbbce8c12cfc7957b2652fe9a75
 
+% no-view
 > SELECT pg_typeof(1)::text, pg_typeof('a'::text)::text, pg_typeof(NULL)::text, pg_typeof(ARRAY[1.5])::text, pg_typeof(now())::text, pg_typeof('x'::varchar(3))::text
 pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text|pg_typeof:text
 integer|text|unknown|numeric[]|timestamp with time zone|character varying
+
+> SELECT id, overlay(a PLACING 'XX' FROM 2), overlay(a PLACING b FROM 1 FOR 3), quote_nullable(a), quote_literal(n), normalize(a) FROM x
+id:int4|overlay:text|overlay:text|quote_nullable:text|quote_literal:text|normalize:text
+1|hXXlo|lolo|'hello'|'2'|hello
+3|XX|""|''|'0'|""
+4|NULL|NULL|NULL|NULL|NULL
+5|üXXcödé|ïcödé|'ünïcödé'|'4'|ünïcödé
+6|\ XXadded \s|\ added \s|'  padded  '|'-2'|\  padded \s
+7|aXX,,c|,,,c|'a,b,,c'|'1'|a,b,,c
+2|HXXlo World!|olo World!|'Hello World!'|'3'|Hello World!
+
+> SELECT id, to_bin(n), to_oct(n), convert_from(convert_to(a, 'UTF8'), 'utf-8'), decode(encode(a::bytea, 'escape'), 'escape') = a::bytea FROM x
+id:int4|to_bin:text|to_oct:text|convert_from:text|?column?:bool
+1|10|2|hello|t
+3|0|0|""|t
+4|NULL|NULL|NULL|NULL
+5|100|4|ünïcödé|t
+6|11111111111111111111111111111110|37777777776|\  padded \s|t
+7|1|1|a,b,,c|t
+2|11|3|Hello World!|t
+
+> SELECT id, bit_length(a::bytea), position('l'::bytea IN a::bytea), bit_count(b::bytea), btrim(a::bytea, ' '::bytea) FROM x
+id:int4|bit_length:int4|position:int4|bit_count:int8|btrim:bytea
+1|40|3|10|\\x68656c6c6f
+3|0|0|0|\\x
+4|NULL|NULL|NULL|NULL
+5|88|0|10|\\xc3bc6ec3af63c3b664c3a9
+6|80|0|1|\\x706164646564
+7|48|0|3|\\x612c622c2c63
+2|96|3|6|\\x48656c6c6f20576f726c6421
+
+> SELECT get_byte('\x12'::bytea, 1)
+! 2202E index 1 out of valid range, 0..0

@@ -20,6 +20,7 @@ from everview.compute.functions.intervals import divide_interval, divide_interva
 from everview.compute.functions.naming import ANY, ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
 from everview.compute.functions.numbers import EXACT, fit, quotient, real, significant, whole
 from everview.compute.functions.order import sort_key, spark_sort_key
+from everview.compute.functions.regression import deviation, total
 from everview.compute.functions.spark_sql import Renderer, interval, let, spark_type
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -65,8 +66,7 @@ def _total(values: Sequence[Decimal | int]) -> Decimal:
 
 
 def _float_sum(values: list[float], kind: Kind) -> float:
-    total = math.fsum(values) if all(map(math.isfinite, values)) else sum(values)
-    return real(total, kind, infinite=any(map(math.isinf, values)))
+    return real(total(values), kind, infinite=any(map(math.isinf, values)))
 
 
 def _interval_sum(values: list[Interval]) -> Interval:
@@ -212,10 +212,8 @@ def variance_sql(count: str, total: str, squares: str, scale: int, *, sample: bo
 
 
 def _float_variance(values: list[float], *, sample: bool) -> float:
-    if not all(map(math.isfinite, values)):
-        return math.nan
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - sample)
+    found = deviation(values, values) / (len(values) - sample)
+    return found if math.isnan(found) and not all(map(math.isfinite, values)) else real(found, Kind.FLOAT8)
 
 
 def _numeric_variance(to: SqlType, rows: Rows, *, sample: bool, root: bool) -> Any:

@@ -249,6 +249,13 @@ def _shape(of: SqlType) -> None:
         "CASE WHEN {1} = 1 AND size({0}) > 0 THEN 1 END",
     )
     _add("array_ndims", (array,), INT4, lambda a: 1 if a else None, "CASE WHEN size({0}) > 0 THEN 1 END")
+    _add(
+        "array_dims",
+        (array,),
+        TEXT,
+        lambda a: f"[1:{len(a)}]" if a else None,
+        "CASE WHEN size({0}) > 0 THEN concat('[1:', cast(size({0}) as string), ']') END",
+    )
     _add("cardinality", (array,), INT4, len, "size({0})")
     _add("trim_array", (array, INT4), lambda types: types[0], _trimmed, _trimmed_sql, fails=True)
     for name, word in (("array_append", "array_append"), ("||", "array_push")):

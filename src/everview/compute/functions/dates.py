@@ -254,7 +254,8 @@ def zone(name: str) -> ZoneInfo:
         raise Failure("22023", f'time zone "{name}" not recognized') from None
 
 
-def _at_zone(name: str, value: datetime) -> datetime:
+def at_zone(name: str, value: datetime) -> datetime:
+    """What clocks of a zone show at a moment, or the moment at which they show that."""
     try:
         if value.tzinfo:
             return value.astimezone(zone(name)).replace(tzinfo=None)
@@ -272,7 +273,7 @@ def _zones() -> None:
         return timestamp_of(micros_sql(moved, TIMESTAMP), result)
 
     for of, result in ((TIMESTAMPTZ, TIMESTAMP), (TIMESTAMP, TIMESTAMPTZ)):
-        _add("timezone", (TEXT, of), result, _at_zone, rendered, fails=True)
+        _add("timezone", (TEXT, of), result, at_zone, rendered, fails=True)
 
 
 def _make_date(year: int, month: int, of_month: int) -> Any:
@@ -289,7 +290,8 @@ def _clock(hour: int, minute: int, second: float) -> int:
     return micros
 
 
-def _make_timestamp(*args: Any) -> datetime:
+def make_timestamp(*args: Any) -> datetime:
+    """Of year, month, day, hour, minute and second."""
     return timestamp(micros_of(_make_date(*args[:3])) + _clock(*args[3:6]), Kind.TIMESTAMP)
 
 
@@ -318,7 +320,7 @@ def _makers() -> None:
         "make_timestamp",
         (INT4, INT4, INT4, INT4, INT4, FLOAT8),
         TIMESTAMP,
-        _make_timestamp,
+        make_timestamp,
         lambda a, t, r: timestamp_of(
             f"unix_date({_DATE_SQL.format(*a[:3])}) * 86400000000L + {_CLOCK_SQL.format(*a[3:])}", TIMESTAMP
         ),

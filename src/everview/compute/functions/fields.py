@@ -11,13 +11,14 @@ from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, civil, d
 from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import display_name
-from everview.compute.functions.numbers import fit
+from everview.compute.functions.numbers import EXACT, fit
 from everview.compute.functions.spark_sql import interval, let, spark_type, timestamp_of
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.types import (
     DATE,
     FLOAT8,
     INTERVAL,
+    NUMERIC_SCALE,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -88,6 +89,8 @@ _DATE: dict[str, tuple[Callable[[date], int], str]] = {
     "century": (lambda d: (d.year + 99) // 100, "(year({d}) + 99) div 100"),
     "millennium": (lambda d: (d.year + 999) // 1000, "(year({d}) + 999) div 1000"),
 }
+_JULIAN_EPOCH = 2_440_588  # the day 1970-01-01, counted from the first of 4714 BC
+_ZONE = ("timezone", "timezone_hour", "timezone_minute")  # the session's is UTC
 # Of an interval: `m` its months, `t` its microseconds, divided towards zero.
 _SPAN: dict[str, tuple[Callable[[Interval], int | Decimal], str]] = {
     "microseconds": (lambda s: _rest(s.micros, MINUTE), "{t} % 60000000"),
@@ -124,14 +127,20 @@ def _rest(amount: int, size: int) -> int:
     return amount - _units(amount, size) * size
 
 
+def unit_of(field: str) -> str:
+    """The field by the name that is no abbreviation."""
+    return _ALIASES.get(field.lower(), field.lower())
+
+
 def field_scale(field: str, kind: Kind) -> int:
     """How many digits behind the point extract gives of a field."""
-    name = _ALIASES.get(field.lower(), field.lower())
-    return {"second": 6, "milliseconds": 3, "epoch": 0 if kind is Kind.DATE else 6}.get(name, 0)
+    if unit_of(field) == "julian" and kind is not Kind.DATE:
+        return NUMERIC_SCALE
+    return {"second": 6, "milliseconds": 3, "epoch": 0 if kind is Kind.DATE else 6}.get(unit_of(field), 0)
 
 
 def _unknown(field: str, of: SqlType) -> Failure:
-    known = field in {*_CLOCK, *_DATE, "epoch", "julian", "timezone"}
+    known = field in {*_CLOCK, *_DATE, "epoch", "julian", *_ZONE}
     if known:
         return Failure("0A000", f'unit "{field}" not supported for type {display_name(of)}')
     return Failure("22023", f'unit "{field}" not recognized for type {display_name(of)}')
@@ -149,6 +158,10 @@ def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal]:
             micros = micros_of(value)
             if name == "epoch":
                 return Decimal(micros).scaleb(-6)
+            if name == "julian":
+                return EXACT.divide(Decimal(micros + _JULIAN_EPOCH * DAY), Decimal(DAY))
+            if name in _ZONE and of.kind is Kind.TIMESTAMPTZ:
+                return 0
             if of.kind is not Kind.DATE and name in _CLOCK:
                 return _CLOCK[name][0](micros % DAY)
             found = _DATE.get(name)
@@ -171,6 +184,12 @@ def _branches(of: SqlType) -> dict[str, str]:
     dated = {name: spark.format(d="x.a") for name, (_, spark) in _DATE.items()}
     micros = micros_sql("x.a", of)
     dated["epoch"] = f"({micros}) / 1000000BD"
+    # Days and the part of a day apart: a quotient of all digits would keep too few behind the point.
+    days, rest = f"floor(({micros}) / {DAY}BD) + {_JULIAN_EPOCH}", f"pmod({micros}, {DAY}L)"
+    part = f"cast({rest} as decimal(30,18)) / cast({DAY} as decimal(11,0))"
+    dated["julian"] = f"cast({days} as decimal(38,{NUMERIC_SCALE})) + cast({part} as decimal(19,{NUMERIC_SCALE}))"
+    if of.kind is Kind.TIMESTAMPTZ:
+        dated |= dict.fromkeys(_ZONE, "CASE WHEN x.a IS NOT NULL THEN 0 END")
     if of.kind is not Kind.DATE:
         dated |= {name: spark.format(t=f"pmod({micros}, 86400000000L)") for name, (_, spark) in _CLOCK.items()}
     return dated
@@ -195,7 +214,15 @@ _UNITS = {"microseconds": 1, "milliseconds": 1000, "second": SECOND, "minute": M
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
-def _truncated(of: SqlType) -> Callable[[str, datetime], datetime]:
+def _not_truncated(name: str, of: SqlType) -> Failure:
+    if name in (*_ZONE, "week"):
+        return Failure("0A000", f'unit "{name}" not supported for type {display_name(of)}')
+    return Failure("22023", f'unit "{name}" not recognized for type {display_name(of)}')
+
+
+def truncated(of: SqlType) -> Callable[[str, datetime], datetime]:
+    """date_trunc of a kind of timestamp."""
+
     def evaluate(field: str, value: datetime) -> datetime:
         name = _ALIASES.get(field.lower(), field.lower())
         micros = micros_of(value)
@@ -209,7 +236,7 @@ def _truncated(of: SqlType) -> Callable[[str, datetime], datetime]:
             size = 100 if name == "century" else 1000
             return timestamp(days_of((year - 1) // size * size + 1, 1, 1) * DAY, of.kind)
         if name not in _MONTHS:
-            raise Failure("22023", f'unit "{name}" not recognized for type {display_name(of)}')
+            raise _not_truncated(name, of)
         index = (year * 12 + month - 1) // _MONTHS[name] * _MONTHS[name]
         return timestamp(days_of(index // 12, index % 12 + 1, 1) * DAY, of.kind)
 
@@ -255,7 +282,7 @@ def _truncated_span(field: str, value: Interval) -> Interval:
     if name == "day":
         return Interval(value.months, value.days, 0)
     if name not in _UNITS:
-        raise Failure("0A000" if name == "week" else "22023", f'unit "{name}" not supported for type interval')
+        raise _not_truncated(name, INTERVAL)
     return Interval(value.months, value.days, _units(value.micros, _UNITS[name]) * _UNITS[name])
 
 
@@ -317,5 +344,5 @@ for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
             safe=_is_field(_of),
         )
 for _of in (TIMESTAMP, TIMESTAMPTZ):
-    _add("date_trunc", (TEXT, _of), _of, _truncated(_of), _truncated_sql(_of), fails=True)
+    _add("date_trunc", (TEXT, _of), _of, truncated(_of), _truncated_sql(_of), fails=True)
 _add("date_trunc", (TEXT, INTERVAL), INTERVAL, _truncated_span, _truncated_span_sql(), fails=True)

@@ -1,165 +1,81 @@
-"""to_char, to_date and to_timestamp: dates and times by pattern.
+"""to_date and to_timestamp: dates and times read by a pattern.
 
-On Spark the pattern must be a literal.
+On Spark a pattern of numbers that is a literal is a regular expression; else this is called in Python.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
-from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, day, days_of, month_length, timestamp
+from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, civil, day, days_of, month_length, timestamp
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.date_patterns import DAYS, MONTHS
 from everview.compute.functions.family import Family
 from everview.compute.functions.spark_sql import NotOnSpark, let, quoted, timestamp_of, unquoted
-from everview.compute.ir.types import DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType
+from everview.compute.ir.types import DATE, TEXT, TIMESTAMPTZ, Kind, SqlType
 
 FUNCTIONS = Family()
 
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-
-
-def _named(names: Sequence[str], place: str) -> str:
-    return f"element_at(array({', '.join(map(quoted, names))}), {place})"
-
-
-_MONTH_SQL = _named(_MONTHS, "month(x.a)")
-_DAY_SQL = _named(_DAYS, "dayofweek(x.a)")
-_MICROS_SQL = "pmod(unix_micros(cast(x.a as timestamp)), 1000000L)"
-_SHORT_MONTH = f"substring({_MONTH_SQL}, 1, 3)"
-_SHORT_DAY = f"substring({_DAY_SQL}, 1, 3)"
-
-
-def _weekday(value: datetime) -> str:
-    return _DAYS[value.isoweekday() % 7]
-
-
-# A pattern: how wide its numbers are (0 of names, which have 9 letters with FM's absence), its value, and Spark's.
-_Piece = tuple[int, Callable[[datetime], Any], str]
-_PATTERNS: dict[str, _Piece] = {
-    "HH24": (2, lambda v: v.hour, "hour(x.a)"),
-    "HH12": (2, lambda v: (v.hour + 11) % 12 + 1, "(hour(x.a) + 11) % 12 + 1"),
-    "HH": (2, lambda v: (v.hour + 11) % 12 + 1, "(hour(x.a) + 11) % 12 + 1"),
-    "MI": (2, lambda v: v.minute, "minute(x.a)"),
-    "SS": (2, lambda v: v.second, "second(x.a)"),
-    "MS": (3, lambda v: v.microsecond // 1000, f"{_MICROS_SQL} div 1000"),
-    "US": (6, lambda v: v.microsecond, _MICROS_SQL),
-    "YYYY": (4, lambda v: v.year, "year(x.a)"),
-    "YYY": (3, lambda v: v.year % 1000, "year(x.a) % 1000"),
-    "YY": (2, lambda v: v.year % 100, "year(x.a) % 100"),
-    "IYYY": (4, lambda v: v.isocalendar()[0], "extract(YEAROFWEEK FROM x.a)"),
-    "IW": (2, lambda v: v.isocalendar()[1], "weekofyear(x.a)"),
-    "ID": (1, lambda v: v.isoweekday(), "weekday(x.a) + 1"),
-    "MM": (2, lambda v: v.month, "month(x.a)"),
-    "DDD": (3, lambda v: v.timetuple().tm_yday, "dayofyear(x.a)"),
-    "DD": (2, lambda v: v.day, "day(x.a)"),
-    "D": (1, lambda v: v.isoweekday() % 7 + 1, "dayofweek(x.a)"),
-    "WW": (2, lambda v: (v.timetuple().tm_yday - 1) // 7 + 1, "(dayofyear(x.a) - 1) div 7 + 1"),
-    "W": (1, lambda v: (v.day - 1) // 7 + 1, "(day(x.a) - 1) div 7 + 1"),
-    "Q": (1, lambda v: (v.month + 2) // 3, "quarter(x.a)"),
-    "CC": (2, lambda v: (v.year + 99) // 100, "(year(x.a) + 99) div 100"),
-    "J": (0, lambda v: v.toordinal() + 1_721_425, "unix_date(cast(x.a as date)) + 2440588"),
+_DIGITS = {
+    "YYYY": 4,
+    "YY": 2,
+    "MM": 2,
+    "DDD": 3,
+    "DD": 2,
+    "HH24": 2,
+    "HH12": 2,
+    "HH": 2,
+    "MI": 2,
+    "SS": 2,
+    "MS": 3,
+    "US": 6,
 }
-_NAMES: dict[str, tuple[int, Callable[[datetime], str], str]] = {
-    "MONTH": (9, lambda v: _MONTHS[v.month - 1], _MONTH_SQL),
-    "MON": (3, lambda v: _MONTHS[v.month - 1][:3], _SHORT_MONTH),
-    "DAY": (9, _weekday, _DAY_SQL),
-    "DY": (3, lambda v: _weekday(v)[:3], _SHORT_DAY),
-    "AM": (2, lambda v: "AM" if v.hour < 12 else "PM", "CASE WHEN hour(x.a) < 12 THEN 'AM' ELSE 'PM' END"),
-    "PM": (2, lambda v: "AM" if v.hour < 12 else "PM", "CASE WHEN hour(x.a) < 12 THEN 'AM' ELSE 'PM' END"),
+_FRACTIONS = ("MS", "US")
+_HALVES = dict.fromkeys(("AM", "PM"), "([AaPp][Mm])") | dict.fromkeys(("A.M.", "P.M."), r"([AaPp]\.[Mm]\.)")
+_NAMES = {
+    "MONTH": tuple(each.upper() for each in MONTHS),
+    "MON": tuple(each[:3].upper() for each in MONTHS),
+    "DAY": tuple(each.upper() for each in DAYS),
+    "DY": tuple(each[:3].upper() for each in DAYS),
 }
-_WORDS = sorted({*_PATTERNS, *_NAMES}, key=len, reverse=True)
-_TOKEN = re.compile(rf'(FM)?({"|".join(_WORDS)})(TH)?|"([^"]*)"|(.)', re.IGNORECASE | re.DOTALL)
-_ENDINGS = ("th", "st", "nd", "rd", *("th",) * 6)
-
-
-def _ending(number: int) -> str:
-    """What makes an ordinal of a number: 1st, 2nd, 11th."""
-    return "th" if number // 10 % 10 == 1 else _ENDINGS[number % 10]
-
-
-def _ending_sql(number: str) -> str:
-    tenth = f"element_at(array({', '.join(map(quoted, _ENDINGS))}), cast(({number}) % 10 as int) + 1)"
-    return f"CASE WHEN ({number}) div 10 % 10 = 1 THEN 'th' ELSE {tenth} END"
-
-
-def _as_written(text: str, like: str) -> str:
-    return text.upper() if like.isupper() else text
-
-
-def _case(word: str) -> str:
-    """Whether a name is written MONTH, month or Month."""
-    if word[:2].isupper() and (len(word) > 2 or word.isupper()):
-        return "upper" if word.isupper() else "title"
-    return "lower" if word.islower() else "title"
-
-
-def _to_char(value: datetime, pattern: str) -> str:
-    def piece(match: re.Match[str]) -> str:
-        if match[2] is None:
-            return str(match[4] if match[4] is not None else match[5])
-        word, bare = match[2].upper(), bool(match[1])
-        if word in _PATTERNS:
-            width, of, _ = _PATTERNS[word]
-            number = of(value)
-            ending = _as_written(_ending(number), match[3]) if match[3] else ""
-            return (str(number) if bare else str(number).zfill(width)) + ending
-        width, name, _ = _NAMES[word]
-        text = str(getattr(str, _case(match[2]))(name(value)))
-        return text if bare else text.ljust(width)
-
-    return _TOKEN.sub(piece, pattern)
-
-
-def _to_char_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
-    pattern = unquoted(args[1])
-    if pattern is None:
-        raise NotOnSpark("to_char with a pattern from a column")
-    pieces = []
-    for match in _TOKEN.finditer(pattern):
-        if match[2] is None:
-            pieces.append(quoted(match[4] if match[4] is not None else match[5]))
-            continue
-        word, bare = match[2].upper(), bool(match[1])
-        if word in _PATTERNS:
-            width, _, sql = _PATTERNS[word]
-            pieces.append(f"cast({sql} as string)" if bare or not width else f"lpad({sql}, {width}, '0')")
-            if match[3]:
-                ending = _ending_sql(sql)
-                pieces.append(f"upper({ending})" if match[3].isupper() else ending)
-            continue
-        width, _, sql = _NAMES[word]
-        named = sql if _case(match[2]) == "title" else f"{_case(match[2])}({sql})"
-        pieces.append(named if bare else f"rpad({named}, {width}, ' ')")
-    return let(f"CASE WHEN x.a IS NOT NULL THEN concat('', {', '.join(pieces) or quoted('')}) END", args[0], name="x")
-
-
-_READ = {"YYYY": r"(\d{1,4})", "MM": r"(\d{1,2})", "DD": r"(\d{1,2})", "HH24": r"(\d{1,2})", "HH": r"(\d{1,2})",
-         "MI": r"(\d{1,2})", "SS": r"(\d{1,2})", "MS": r"(\d{1,3})", "US": r"(\d{1,6})"}  # fmt: skip
+_IN_SPARK = {"YYYY", "MM", "DD", "HH24", "MI", "SS", "MS", "US"}
+_SEPARATORS = re.compile(r"[^A-Za-z0-9\"]+")
 _READ_TOKEN = re.compile(
-    rf'({"|".join(sorted(_READ, key=len, reverse=True))})|"([^"]*)"|(.)', re.IGNORECASE | re.DOTALL
+    rf"(?:FM)?({'|'.join(sorted(map(re.escape, {*_DIGITS, *_HALVES, *_NAMES}), key=len, reverse=True))})(?:TH)?"
+    rf'|"([^"]*)"|({_SEPARATORS.pattern})|(.)',
+    re.IGNORECASE | re.DOTALL,
 )
 
 
-def _reader(pattern: str) -> tuple[str, list[str]]:
-    """The regular expression of a pattern, for Python and Java both, and which field each group is."""
+@lru_cache(256)
+def _reader(pattern: str) -> tuple[str, tuple[str, ...]]:
+    """The regular expression of a pattern, for Python and Java both, and which field each group is.
+
+    Separators stand for as many others at most, with any blanks, and quoted text for as many characters.
+    """
     expression, fields = r"^\s*", []
-    for match in _READ_TOKEN.finditer(pattern):
-        if match[1]:
-            expression += _READ[match[1].upper()]
-            fields.append(match[1].upper())
+    tokens = list(_READ_TOKEN.finditer(pattern))
+    for match, following in zip_longest(tokens, tokens[1:]):
+        word = (match[1] or "").upper()
+        if word in _DIGITS:
+            # Where no other number follows, it has all digits that there are.
+            limited = word in _FRACTIONS or (following is not None and (following[1] or "").upper() in _DIGITS)
+            expression += rf"(\d{{1,{_DIGITS[word]}}})" if limited else r"(\d{1,9})(?!\d)"
+            fields.append(word)
+        elif word:
+            expression += _HALVES.get(word, "([A-Za-z]+)")
+            fields.append(word)
+        elif match[2] is not None:
+            expression += f"(?s:.{{{len(match[2])}}})"
+        elif match[3]:
+            expression += rf"\s*(?:[^\w\s]\s*){{0,{len(match[3].replace(' ', '')) or 1}}}"
         else:
-            literal = match[2] if match[2] is not None else match[3]
-            if literal.isalpha():
-                raise Failure("0A000", f'pattern "{pattern}" is not supported for reading dates')
-            expression += r"\s*" if literal.isspace() else re.escape(literal)
-    return expression, fields
+            raise Failure("0A000", f'pattern "{pattern}" is not supported for reading dates')
+    return expression, tuple(fields)
 
 
 def _read(text: str, pattern: str, kind: Kind) -> Any:
@@ -168,11 +84,11 @@ def _read(text: str, pattern: str, kind: Kind) -> Any:
     if not match:
         raise Failure("22007", f'invalid value "{text}" for "{pattern}"')
     found = dict(zip(fields, match.groups(), strict=True))
-    year, month, of_month = (int(found.get(name, default)) for name, default in (("YYYY", 1), ("MM", 1), ("DD", 1)))
-    hour = int(found.get("HH24", found.get("HH", 0)))
+    year, month, of_month = _day_read(found)
+    hour = _hour_read(found)
     minute, second = int(found.get("MI", 0)), int(found.get("SS", 0))
     fraction = int(found.get("MS", "0").ljust(3, "0")) * 1000 + int(found.get("US", "0").ljust(6, "0"))
-    valid = year >= 1 and 1 <= month <= 12 and 1 <= of_month <= month_length(year, month)
+    valid = 1 <= year <= 9999 and 1 <= month <= 12 and 1 <= of_month <= month_length(year, month)
     if not (valid and hour < 24 and minute < 60 and second < 60):
         raise Failure("22008", f'date/time field value out of range: "{text}"')
     days = days_of(year, month, of_month)
@@ -181,11 +97,48 @@ def _read(text: str, pattern: str, kind: Kind) -> Any:
     return timestamp(days * DAY + hour * HOUR + minute * MINUTE + second * SECOND + fraction, kind)
 
 
+def _day_read(found: Mapping[str, str]) -> tuple[int, int, int]:
+    """Year, month and day; names of days are read past."""
+    for word in ("DAY", "DY"):
+        _named(found, word)
+    year = int(found.get("YYYY", 1))
+    if "YY" in found:  # the nearest to 2020 that ends so
+        year = int(found["YY"]) + (2000 if int(found["YY"]) < 70 else 1900)
+    month = _named(found, "MONTH") or _named(found, "MON") or int(found.get("MM", 1))
+    if "DDD" not in found:
+        return year, month, int(found.get("DD", 1))
+    number = int(found["DDD"])
+    if not 1 <= number <= 365 + (month_length(year, 2) == 29):
+        raise Failure("22008", f"date/time field value out of range: {number}")
+    return civil(days_of(year, 1, 1) + number - 1)
+
+
+def _named(found: Mapping[str, str], word: str) -> int:
+    """Which of the names it is, from 1 on; 0 where the pattern has no such word."""
+    text = found.get(word, "").upper()
+    if word in found and text not in _NAMES[word]:
+        raise Failure("22007", f'invalid value "{found[word]}" for "{word}"')
+    return _NAMES[word].index(text) + 1 if text else 0
+
+
+def _hour_read(found: Mapping[str, str]) -> int:
+    half = next((found[word] for word in _HALVES if word in found), "")
+    of_half = found.get("HH12", found.get("HH"))
+    if of_half is None and not half:
+        return int(found.get("HH24", "0"))
+    hour = int(of_half or found.get("HH24", "12"))
+    if not 1 <= hour <= 12:
+        raise Failure("22007", f'hour "{hour}" is invalid for the 12-hour clock')
+    return hour % 12 + (12 if half[:1] in ("P", "p") else 0)
+
+
 def _read_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
     pattern = unquoted(args[1])
     if pattern is None:
         raise NotOnSpark(f"{'to_date' if result is DATE else 'to_timestamp'} with a pattern from a column")
     expression, fields = _reader(pattern)
+    if not set(fields) <= _IN_SPARK:
+        raise NotOnSpark("names of months, and hours of half a day")
 
     def part(*names: str, default: str = "0", width: int = 0) -> str:
         place = next((fields.index(name) + 1 for name in names if name in fields), None)
@@ -215,8 +168,6 @@ def _read_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -
     return let(f"CASE WHEN x.a RLIKE {quoted(expression)} THEN {read} END", args[0], name="x")
 
 
-for _of in (TIMESTAMP, TIMESTAMPTZ):
-    FUNCTIONS.add("to_char", (_of, TEXT), TEXT, _to_char, _to_char_sql)
 FUNCTIONS.add(
     "to_date", (TEXT, TEXT), DATE, lambda text, pattern: _read(text, pattern, Kind.DATE), _read_sql, fails=True
 )

@@ -215,10 +215,12 @@ def _replace_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     return let(let(f"CASE WHEN y.b > 0 THEN {body} ELSE x.a END", first, place, name="y"), args[0], name="x")
 
 
-def split(text: str, pattern: str) -> list[str]:
+def split(text: str, pattern: str, flags: str = "") -> list[str]:
     """The parts between matches; an empty match splits between two characters."""
+    if "g" in flags:
+        raise Failure("22023", 'splitting by a regular expression does not support the "global" option')
     parts, start = [], 0
-    for match in regex.compiled(pattern).finditer(text):
+    for match in regex.compiled(pattern, flags).finditer(text):
         if match.end() == match.start() and match.start() in (start, len(text)):
             continue
         if match.end() == 0:
@@ -228,15 +230,20 @@ def split(text: str, pattern: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def split_sql(text: str, pattern: str) -> str:
+def split_sql(args: Sequence[str]) -> str:
     """The same in Spark, which also splits at an empty match at the end."""
+    flags = flags_of(args, 2)
+    if "g" in flags:
+        return "cast(NULL as array<string>)"
+    text, pattern = args[0], java_pattern(args[1], flags)
     at_end = "v.a <> '' AND v.a RLIKE concat('\\\\z(?:', v.b, ')')"
     body = f"CASE WHEN {at_end} THEN slice(v.c, 1, size(v.c) - 1) ELSE v.c END"
-    return let(body, text, java_pattern(pattern), f"split({text}, {java_pattern(pattern)})")
+    return let(body, text, pattern, f"split({text}, {pattern})")
 
 
 _likes()
 _matches()
 _add("regexp_replace", (TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql)
 _add("regexp_replace", (TEXT, TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql)
-_add("regexp_split_to_array", (TEXT, TEXT), TEXT_ARRAY, split, lambda a, t, r: split_sql(*a))
+for _args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
+    _add("regexp_split_to_array", _args, TEXT_ARRAY, split, lambda a, t, r: split_sql(a), fails=len(_args) > 2)

@@ -97,6 +97,29 @@ def like(pattern: str, escape: str = "\\") -> str:
     return "".join(parts)
 
 
+_SIMILAR = re.compile(r"\[\^?\]?[^\]]*\]|.", re.DOTALL)
+_SIMILAR_WORDS = {"%": ".*", "_": ".", "(": "(?:"}
+
+
+def similar(pattern: str, escape: str = "\\") -> str:
+    """A pattern of SIMILAR TO as a regular expression of PostgreSQL's, to be searched for."""
+    if len(escape) > 1:
+        raise Failure("22025", "invalid escape string")
+    parts: list[str] = []
+    place = 0
+    while place < len(pattern):
+        if escape and pattern[place] == escape:
+            parts += map(_plain, pattern[place + 1 : place + 2])  # at the end an escape means nothing
+            place += 2
+            continue
+        token = _SIMILAR.match(pattern, place)
+        assert token is not None
+        place = token.end()
+        known = _SIMILAR_WORDS.get(token[0], token[0])
+        parts.append("\\" + known if known in ("^", "$", "\\", ".") and token[0] != "_" else known)
+    return f"^(?:{''.join(parts)})$"
+
+
 def _plain(character: str) -> str:
     return character if character.isalnum() or character in " _" or ord(character) > 127 else "\\" + character
 

@@ -9,22 +9,30 @@ from everview.compute.functions import (
     arithmetic,
     arrays,
     bounds,
+    byte_strings,
     casts,
     comparison,
+    date_patterns,
     dates,
+    encodings,
     fields,
     formatting,
     internal,
     intervals,
     jsonb,
+    jsonb_edits,
     listing,
     mathematics,
     number_formatting,
     ordered_sets,
     patterns,
+    periods,
+    regex_places,
+    regression,
     table,
     temporal,
     text,
+    trigonometry,
     whole_numbers,
     windows,
 )
@@ -35,16 +43,23 @@ from everview.compute.functions.windows import WindowOnly
 _FAMILIES = (
     arithmetic,
     mathematics,
+    trigonometry,
     whole_numbers,
     comparison,
     text,
+    byte_strings,
+    encodings,
     patterns,
+    regex_places,
     intervals,
     dates,
     fields,
+    date_patterns,
     formatting,
     number_formatting,
+    periods,
     jsonb,
+    jsonb_edits,
     arrays,
     casts,
     internal,
@@ -63,7 +78,7 @@ def _keyed(functions: list[Function]) -> dict[str, Function]:
 
 FUNCTIONS: dict[str, Function] = _keyed([function for family in _FAMILIES for function in family.FUNCTIONS])
 AGGREGATES: dict[str, AggregateFunction] = {
-    each.key: each for each in (*aggregates.AGGREGATES, *listing.AGGREGATES, *ordered_sets.AGGREGATES)
+    each.key: each for family in (aggregates, regression, listing, ordered_sets) for each in family.AGGREGATES
 }
 TABLES: dict[str, TableFunction] = {each.key: each for each in (*table.TABLES, *internal.TABLES)}
 WINDOWS: dict[str, WindowOnly] = {each.key: each for each in windows.WINDOWS}

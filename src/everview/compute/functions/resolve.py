@@ -251,7 +251,10 @@ def _signature(name: str, arg_types: Sequence[SqlType]) -> str:
 def _missing(name: str, arg_types: Sequence[SqlType]) -> ResolutionError:
     hint = None
     known = registry.names()
-    if name.isidentifier() and name not in known and (close := difflib.get_close_matches(name, known, 1)):
+    binary = name.replace("json_", "jsonb_", 1)
+    if name.startswith("json_") and binary in known:
+        hint = f"json is kept as jsonb here: use {binary}"
+    elif name.isidentifier() and name not in known and (close := difflib.get_close_matches(name, known, 1)):
         hint = f"did you mean {close[0]}?"
     elif name in known or not name.isidentifier():
         hint = "no overload takes these argument types, you might need to add explicit type casts"

@@ -325,16 +325,22 @@ def _matches_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str
     return let(f"CASE WHEN size(m.a) > 0 THEN {body} ELSE array() END", *all_of, name="m")
 
 
+def _split_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
+    refused = "g" in patterns.flags_of(args, 2)
+    return "cast(NULL as array<struct<c0: string>>)" if refused else _rows(patterns.split_sql(args))
+
+
 def _regular() -> None:
     for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
         _add("regexp_matches", args, (TEXT_ARRAY,), _matches, _matches_sql)
-    _add(
-        "regexp_split_to_table",
-        (TEXT, TEXT),
-        (TEXT,),
-        lambda _, a, p: [(each,) for each in patterns.split(a, p)],
-        lambda a, t, c: _rows(patterns.split_sql(*a)),
-    )
+        _add(
+            "regexp_split_to_table",
+            args,
+            (TEXT,),
+            lambda _, *a: [(each,) for each in patterns.split(*a)],
+            _split_sql,
+            fails=len(args) > 2,
+        )
 
 
 _series()

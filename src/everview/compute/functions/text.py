@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from everview.compute.functions.cast_spark import cast_sql
@@ -11,6 +14,7 @@ from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.keywords import KEYWORDS
 from everview.compute.functions.naming import ANY, ELEMENTS
+from everview.compute.functions.numbers import whole
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.spark_sql import let, not_on_spark
 from everview.compute.ir.types import BOOLEAN, BYTEA, INT4, INT8, TEXT, Kind, SqlType
@@ -50,6 +54,27 @@ _SUBSTRING_OF = let(
 )
 
 
+def _overlay(text: Any, new: Any, start: int, length: int | None = None) -> Any:
+    """With the part that begins there, and is as long as what is new unless said otherwise, replaced."""
+    if start <= 0:
+        raise Failure("22011", "negative substring length not allowed")
+    end = whole(start + (len(new) if length is None else length), Kind.INT4)
+    return text[: start - 1] + new + text[max(end, 1) - 1 :]
+
+
+def _overlay_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+    size = "octet_length" if types[0].kind is Kind.BYTEA else "length"
+    end = "cast(o.c as bigint) + o.d"
+    rest = f"substring(o.a, cast(greatest({end}, 1L) as int))"
+    body = f"concat(substring(o.a, 1, o.c - 1), o.b, {rest})"
+    return let(
+        f"CASE WHEN o.c > 0 AND {end} BETWEEN -2147483648L AND 2147483647L THEN {body} END",
+        *args[:3],
+        args[3] if len(args) > 3 else f"{size}({args[1]})",
+        name="o",
+    )
+
+
 def _has_length(given: Arguments) -> bool:
     return isinstance(given.values[2], int) and given.values[2] >= 0
 
@@ -59,6 +84,8 @@ def _parts() -> None:
         for name in ("substring", "substr"):
             _add(name, (of, INT4), of, _substring, _SUBSTRING)
             _add(name, (of, INT4, INT4), of, _substring, _SUBSTRING_OF, fails=True, safe=_has_length)
+        for more in ((INT4,), (INT4, INT4)):
+            _add("overlay", (of, of, *more), of, _overlay, _overlay_sql, fails=True)
     _add(
         "left",
         (TEXT, INT4),
@@ -195,6 +222,14 @@ def _changes() -> None:
     _add("reverse", (TEXT,), TEXT, lambda a: a[::-1], "reverse({0})")
     _add("starts_with", (TEXT, TEXT), BOOLEAN, str.startswith, "startswith({0}, {1})")
     _add("^@", (TEXT, TEXT), BOOLEAN, str.startswith, "startswith({0}, {1})", word="starts")
+    _add("normalize", (TEXT,), TEXT, _normalized, not_on_spark("normalize"))
+    _add("normalize", (TEXT, TEXT), TEXT, _normalized, not_on_spark("normalize"), fails=True)
+
+
+def _normalized(text: str, form: str = "NFC") -> str:
+    if form.upper() not in ("NFC", "NFD", "NFKC", "NFKD"):
+        raise Failure("22023", f"invalid normalization form: {form}")
+    return unicodedata.normalize(form.upper(), text)  # type: ignore[arg-type]
 
 
 def _translate(text: str, old: str, new: str) -> str:
@@ -223,8 +258,8 @@ def _chr(code: int) -> str:
     return chr(code)
 
 
-def _hex(bits: int) -> Any:
-    return lambda value: f"{value & (2**bits - 1):x}"
+def _digits(letter: str, bits: int) -> Any:
+    return lambda value: format(value & (2**bits - 1), letter)
 
 
 def _codes() -> None:
@@ -243,21 +278,41 @@ def _codes() -> None:
     for bits in (224, 256, 384, 512):
         digest = getattr(hashlib, f"sha{bits}")
         _add(f"sha{bits}", (BYTEA,), BYTEA, lambda a, d=digest: d(a).digest(), f"unhex(sha2({{0}}, {bits}))")
-    _add("to_hex", (INT4,), TEXT, _hex(32), "lower(hex({0} & 4294967295L))")
-    _add("to_hex", (INT8,), TEXT, _hex(64), "lower(hex({0}))")
+    _add("to_hex", (INT4,), TEXT, _digits("x", 32), "lower(hex({0} & 4294967295L))")
+    _add("to_hex", (INT8,), TEXT, _digits("x", 64), "lower(hex({0}))")
+    for name, letter, base in (("to_bin", "b", 2), ("to_oct", "o", 8)):
+        for of, bits in ((INT4, 32), (INT8, 64)):
+            spark = f"lower(conv(hex({'{0} & 4294967295L' if bits == 32 else '{0}'}), 16, {base}))"
+            _add(name, (of,), TEXT, _digits(letter, bits), spark)
     keywords = ", ".join(f"'{word}'" for word in sorted(KEYWORDS))
     identifier = (
         f"CASE WHEN {{0}} RLIKE '^[a-z_][a-z0-9_]*$' AND {{0}} NOT IN ({keywords})"
         " THEN {0} ELSE concat('\"', replace({0}, '\"', '\"\"'), '\"') END"
     )
     _add("quote_ident", (TEXT,), TEXT, quote_identifier, identifier)
-    _add(
-        "quote_literal",
-        (TEXT,),
-        TEXT,
-        quote_literal,
-        "concat(CASE WHEN contains({0}, '\\\\') THEN 'E' ELSE '' END, '\\'',"
-        " replace(replace({0}, '\\'', '\\'\\''), '\\\\', '\\\\\\\\'), '\\'')",
+    for of in ELEMENTS:
+        _add("quote_literal", (of,), TEXT, partial(_quoted, of=of), _quoted_sql)
+        _add(
+            "quote_nullable",
+            (of,),
+            TEXT,
+            partial(_quoted, of=of),
+            lambda a, t, r: f"coalesce({_quoted_sql(a, t, r)}, 'NULL')",
+            strict=False,
+        )
+
+
+def _quoted(value: Any, of: SqlType) -> str:
+    return "NULL" if value is None else quote_literal(_shown(value, of))
+
+
+def _quoted_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+    text = args[0] if types[0].kind is Kind.TEXT else cast_sql(args[0], types[0], TEXT)
+    return let(
+        "concat(CASE WHEN contains(q.a, '\\\\') THEN 'E' ELSE '' END, '\\'',"
+        " replace(replace(q.a, '\\'', '\\'\\''), '\\\\', '\\\\\\\\'), '\\'')",
+        text,
+        name="q",
     )
 
 
@@ -299,6 +354,13 @@ def _format(pattern: str | None, *args: str | None) -> str | None:
     return re.sub(r"%(?:%|(\d+\$)?([sIL]?))", piece, pattern)
 
 
+def _shown(value: Any, of: SqlType) -> str:
+    """What a cast to text gives."""
+    if of.kind is Kind.BOOLEAN:
+        return "true" if value else "false"
+    return str(value) if of is TEXT else untyped_text(value, of)
+
+
 def _joins() -> None:
     pair = (TEXT, TEXT)
     _add("||", pair, TEXT, lambda a, b: a + b, "concat({0}, {1})", word="concat_text")
@@ -306,17 +368,11 @@ def _joins() -> None:
     for of in ELEMENTS:
         if of is TEXT:
             continue
-
-        def shown(value: Any, of: SqlType = of) -> str:
-            if of.kind is Kind.BOOLEAN:
-                return "true" if value else "false"
-            return untyped_text(value, of)
-
         _add(
             "||",
             (TEXT, of),
             TEXT,
-            lambda a, b, shown=shown: a + shown(b),
+            lambda a, b, of=of: a + _shown(b, of),
             lambda a, t, r: f"concat({a[0]}, {cast_sql(a[1], t[1], TEXT)})",
             word="concat_text",
         )
@@ -324,7 +380,7 @@ def _joins() -> None:
             "||",
             (of, TEXT),
             TEXT,
-            lambda a, b, shown=shown: shown(a) + b,
+            lambda a, b, of=of: _shown(a, of) + b,
             lambda a, t, r: f"concat({cast_sql(a[0], t[0], TEXT)}, {a[1]})",
             word="concat_text",
         )
@@ -350,62 +406,8 @@ def _joins() -> None:
     _add("format", (TEXT, ANY), TEXT, _format, not_on_spark("format"), strict=False, fails=True, variadic=True)
 
 
-def _encode(data: bytes, style: str) -> str:
-    import base64
-
-    if style.lower() == "hex":
-        return data.hex()
-    if style.lower() == "base64":
-        return "\n".join(re.findall(".{1,76}", base64.b64encode(data).decode()))
-    if style.lower() == "escape":
-        return "".join("\\\\" if byte == 92 else chr(byte) if 0 < byte < 128 else f"\\{byte:03o}" for byte in data)
-    raise Failure("22023", f'unrecognized encoding: "{style}"')
-
-
-def _decode(text: str, style: str) -> bytes:
-    import base64
-    import binascii
-
-    try:
-        if style.lower() == "hex":
-            return bytes.fromhex(text)
-        if style.lower() == "base64":
-            return base64.b64decode(re.sub(r"\s", "", text), validate=True)
-    except (ValueError, binascii.Error):
-        raise Failure("22023", f"invalid {style.lower()} data") from None
-    raise Failure("22023", f'unrecognized encoding: "{style}"')
-
-
-def _encodings() -> None:
-    lines = "regexp_replace(regexp_replace(base64({0}), '[\\\\r\\\\n]', ''), '(.{{76}})(?=.)', '$1\\n')"
-    escape = (
-        "array_join(transform(regexp_extract_all(hex({0}), '(..)', 1), h -> CASE WHEN h = '5C' THEN '\\\\\\\\'"
-        " WHEN h BETWEEN '01' AND '7F' THEN decode(unhex(h), 'UTF-8')"
-        " ELSE concat('\\\\', lpad(conv(h, 16, 8), 3, '0')) END), '')"
-    )
-    _add(
-        "encode",
-        (BYTEA, TEXT),
-        TEXT,
-        _encode,
-        f"CASE lower({{1}}) WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN {lines}"
-        f" WHEN 'escape' THEN {escape} END",
-        fails=True,
-    )
-    _add(
-        "decode",
-        (TEXT, TEXT),
-        BYTEA,
-        _decode,
-        "CASE lower({1}) WHEN 'hex' THEN CASE WHEN {0} RLIKE '^([0-9a-fA-F]{{2}})*$' THEN unhex({0}) END"
-        " WHEN 'base64' THEN try_to_binary(regexp_replace({0}, '\\\\s', ''), 'base64') END",
-        fails=True,
-    )
-
-
 _parts()
 _changes()
 _sizes()
 _codes()
 _joins()
-_encodings()

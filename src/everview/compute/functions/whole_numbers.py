@@ -1,34 +1,38 @@
-"""Functions that give whole numbers: common divisors and multiples, buckets of a histogram, numbers of NULLs."""
+"""Functions about whole numbers: common divisors and multiples, factorials, digits, buckets of a histogram, NULLs."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from typing import Any
 
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
-from everview.compute.functions.naming import ANY, NUMERIC
-from everview.compute.functions.numbers import EXACT, whole
+from everview.compute.functions.naming import ANY, NUMERIC, wider_numeric
+from everview.compute.functions.numbers import EXACT, fit, whole
 from everview.compute.functions.order import sort_key
-from everview.compute.functions.spark_sql import not_on_spark
+from everview.compute.functions.spark_sql import not_on_spark, spark_type
 from everview.compute.ir.types import (
     DATE,
     FLOAT8,
     INT4,
     INT8,
+    NUMERIC_SCALE,
     TIMESTAMP,
     TIMESTAMPTZ,
     Kind,
     SqlType,
     array_of,
+    numeric,
 )
 
 FUNCTIONS = Family()
 _add = FUNCTIONS.add
 _BAD_BUCKETS = "2201G"
+_FACTORIAL_MAX = 33  # the factorial of the next number has more than 38 digits
 
 
 def _multiples() -> None:
@@ -40,6 +44,62 @@ def _multiples() -> None:
     for of in (INT4, INT8):
         _add("gcd", (of, of), of, within(math.gcd, of.kind), not_on_spark("gcd"), fails=True)
         _add("lcm", (of, of), of, within(math.lcm, of.kind), not_on_spark("lcm"), fails=True)
+    pair = (NUMERIC, NUMERIC)
+    _add("gcd", pair, wider_numeric, _of_decimals(math.gcd), not_on_spark("gcd"), typed=True, fails=True)
+    _add("lcm", pair, _multiple_type, _of_decimals(math.lcm), not_on_spark("lcm"), typed=True, fails=True)
+
+
+def _multiple_type(types: Sequence[SqlType]) -> SqlType:
+    return numeric(38, max(each.scale for each in types))
+
+
+def _of_decimals(function: Callable[[int, int], int]) -> Callable[[SqlType, Decimal, Decimal], Decimal]:
+    """The function of whole numbers, over decimals in units of the last digit that either has."""
+
+    def evaluate(to: SqlType, one: Decimal, other: Decimal) -> Decimal:
+        found = function(*(int(each.scaleb(to.scale, EXACT)) for each in (one, other)))
+        return fit(Decimal(found).scaleb(-to.scale, EXACT), to)
+
+    return evaluate
+
+
+def _factorial(value: int) -> Decimal:
+    if value < 0:
+        raise Failure("22003", "factorial of a negative number is undefined")
+    if value > _FACTORIAL_MAX:
+        raise Failure("22003", "value overflows numeric format")
+    return Decimal(math.factorial(value))
+
+
+def _digits_that_count(value: Decimal) -> int:
+    """How many digits behind the point there are before nothing but zeros."""
+    return max(-int(value.normalize(EXACT).as_tuple().exponent), 0)
+
+
+def _digits_shown(value: Decimal) -> int:
+    """How many digits behind the point its text has, which are those of its type if that was declared."""
+    scale = -int(value.as_tuple().exponent)
+    return _digits_that_count(value) if scale == NUMERIC_SCALE else scale
+
+
+def _trimmed_type(types: Sequence[SqlType]) -> SqlType:
+    """A numeric of no declared scale, of which no digits are shown that do not count."""
+    most = NUMERIC.precision - NUMERIC.scale
+    return NUMERIC if types[0].precision - types[0].scale <= most else replace(types[0], constrained=False)
+
+
+def _digits() -> None:
+    _add("factorial", (INT8,), numeric(38, 0), _factorial, not_on_spark("factorial"), fails=True)
+    _add("scale", (NUMERIC,), INT4, _digits_shown, not_on_spark("scale"))
+    _add("min_scale", (NUMERIC,), INT4, _digits_that_count, not_on_spark("min_scale"))
+    _add(
+        "trim_scale",
+        (NUMERIC,),
+        _trimmed_type,
+        lambda to, value: fit(value, to),
+        lambda args, _types, result: f"cast({args[0]} as {spark_type(result)})",
+        typed=True,
+    )
 
 
 def _bucket(value: Any, low: Any, high: Any, count: int) -> int:
@@ -113,5 +173,6 @@ def _nulls() -> None:
 
 
 _multiples()
+_digits()
 _buckets()
 _nulls()

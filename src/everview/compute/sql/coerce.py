@@ -11,12 +11,13 @@ from everview.compute.functions.casts import Context, cast_between
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import zone
 from everview.compute.functions.regex import compiled
+from everview.compute.functions.regex_places import Wanted, check_places
 from everview.compute.functions.registry import FUNCTIONS
 from everview.compute.functions.resolve import ResolutionError, common_type, resolve
 from everview.compute.ir.scalar import Call, Literal
 from everview.compute.ir.types import TEXT, Kind, SqlType
 from everview.compute.sql import hir
-from everview.compute.sql.errors import DATATYPE_MISMATCH, SqlError
+from everview.compute.sql.errors import DATATYPE_MISMATCH, SqlError, unsupported
 from everview.compute.sql.hosting import Parameter
 
 CONTEXTS = {"implicit": Context.IMPLICIT, "assignment": Context.ASSIGNMENT, "explicit": Context.EXPLICIT}
@@ -65,7 +66,10 @@ def _cast_literal(key: str, literal: Literal, to: SqlType, position: int | None)
 
 
 # Arguments that must be of some form, and which they are. Written down, they are checked before any row is seen.
-_PATTERNS = ("~", "~*", "!~", "!~*", "substring", "regexp_like", "regexp_count", "regexp_match", "regexp_replace")
+_PATTERNS = (
+    *("~", "~*", "!~", "!~*", "substring", "regexp_like", "regexp_count", "regexp_match", "regexp_replace"),
+    *("regexp_substr", "regexp_instr"),
+)
 _CHECKS: dict[str, tuple[int, Callable[[str], Any]]] = {
     "timezone": (0, zone),
     **dict.fromkeys((*_PATTERNS, "regexp_split_to_array"), (1, compiled)),
@@ -75,11 +79,28 @@ _CHECKS: dict[str, tuple[int, Callable[[str], Any]]] = {
 def _check_constant(name: str, args: Sequence[hir.HScalar], position: int | None) -> None:
     place, check = _CHECKS.get(name, (0, None))
     given = args[place] if place < len(args) else None  # `~` is an operator of one number as well
-    if check is not None and isinstance(given, Literal) and isinstance(given.value, str):
-        try:
+    try:
+        if check is not None and isinstance(given, Literal) and isinstance(given.value, str):
             check(given.value)
-        except Failure as failure:
-            raise SqlError(failure.sqlstate, failure.message, position=position) from failure
+        if name == "regexp_substr" and len(args) > 2:
+            _check_substr(args[2:], position)
+    except Failure as failure:
+        raise SqlError(failure.sqlstate, failure.message, position=position) from failure
+
+
+def _check_substr(given: Sequence[hir.HScalar], position: int | None) -> None:
+    """Where to begin, which match, options and group: NULL is an answer, so nothing of this may fail later."""
+    if not all(isinstance(each, Literal) for each in given):
+        hint = "substring(value FROM pattern) and regexp_match take values from columns"
+        raise unsupported("regexp_substr with a place or an option that is no constant", position, hint=hint)
+    values = [each.value for each in given]
+    if None in values:
+        return
+    wanted = Wanted(*values)
+    check_places("regexp_substr", wanted.start, wanted.number, wanted.group)
+    if "g" in wanted.flags:
+        raise Failure("22023", 'regexp_substr() does not support the "global" option')
+    compiled("", wanted.flags)
 
 
 def call(name: str, args: Sequence[hir.HScalar], position: int | None = None) -> hir.HScalar:

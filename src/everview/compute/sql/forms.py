@@ -42,6 +42,7 @@ from everview.compute.sql.errors import (
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
+from everview.compute.sql.word_forms import WORD_FORMS
 
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
@@ -297,19 +298,6 @@ def _case(binder: Expressions, tree: exp.Case) -> hir.HScalar:
     return Case(tuple(zip(conditions, results, strict=True)), otherwise, otherwise.type)
 
 
-def _like(binder: Expressions, tree: Tree, escape: Tree | None = None) -> hir.HScalar:
-    name = "~~*" if isinstance(tree, exp.ILike) else "~~"
-    args = [binder.bind(tree.this), binder.bind(tree.expression)]
-    if escape is not None:
-        args.append(binder.bind(escape))
-    return call(name, [settled(arg) for arg in args], position_of(tree))
-
-
-def _escape(binder: Expressions, tree: exp.Escape) -> hir.HScalar:
-    matched = _like(binder, tree.this, tree.expression)
-    return call("not", [matched]) if tree.this.args.get("negate") else matched
-
-
 def _exists(binder: Expressions, tree: exp.Exists) -> hir.HScalar:
     return hir.Subquery("exists", binder.subquery(tree.this)[0])
 
@@ -363,31 +351,6 @@ def _interval(binder: Expressions, tree: exp.Interval) -> hir.HScalar:
 def _is_amount(text: str, unit: str) -> bool:
     """Whether a text is a number of that unit, and of no smaller one."""
     return re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*" if unit.lower() == "second" else r"\s*[+-]?\d+\s*", text) is not None
-
-
-def _extract(binder: Expressions, tree: exp.Extract) -> hir.HScalar:
-    part = Literal(tree.this.name.lower(), TEXT)
-    return call("extract", [part, binder.bind(tree.expression)], position_of(tree))
-
-
-def _substring(binder: Expressions, tree: exp.Substring) -> hir.HScalar:
-    given = [tree.this, tree.args.get("start"), tree.args.get("length")]
-    return call("substring", [binder.bind(each) for each in given if each is not None], position_of(tree))
-
-
-def _trim(binder: Expressions, tree: exp.Trim) -> hir.HScalar:
-    side = (tree.args.get("position") or "BOTH").upper()
-    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
-    given = [tree.this] + ([tree.expression] if tree.args.get("expression") is not None else [])
-    return call(name, [binder.bind(each) for each in given], position_of(tree))
-
-
-def _position(binder: Expressions, tree: exp.StrPosition) -> hir.HScalar:
-    return call("strpos", [binder.bind(tree.this), binder.bind(tree.args["substr"])], position_of(tree))
-
-
-def _at_time_zone(binder: Expressions, tree: exp.AtTimeZone) -> hir.HScalar:
-    return call("timezone", [binder.bind(tree.args["zone"]), binder.bind(tree.this)], position_of(tree))
 
 
 def _collate(binder: Expressions, tree: exp.Collate) -> hir.HScalar:
@@ -570,20 +533,12 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.NullSafeEQ: _distinct_from,
     exp.NullSafeNEQ: _distinct_from,
     exp.Case: _case,
-    exp.Like: _like,
-    exp.ILike: _like,
-    exp.Escape: _escape,
     exp.Exists: _exists,
     exp.Subquery: _scalar_subquery,
     exp.Select: _scalar_subquery,
     exp.Array: _array,
     exp.Bracket: _subscript,
     exp.Interval: _interval,
-    exp.Extract: _extract,
-    exp.Substring: _substring,
-    exp.Trim: _trim,
-    exp.StrPosition: _position,
-    exp.AtTimeZone: _at_time_zone,
     exp.Collate: _collate,
     exp.Filter: _filtered_aggregate,
     exp.WithinGroup: _within_group,
@@ -591,5 +546,6 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Placeholder: _placeholder,
     exp.Anonymous: _function,
     **SESSION_FORMS,
+    **WORD_FORMS,
     **dict.fromkeys(_COMPARISON, _comparison),
 }

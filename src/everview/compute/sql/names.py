@@ -16,6 +16,8 @@ _WORDS: dict[type, str] = {
     exp.Extract: "extract",
     exp.Substring: "substring",
     exp.StrPosition: "position",
+    exp.Overlay: "overlay",
+    exp.Overlaps: "overlaps",
     exp.Array: "array",
     exp.AtTimeZone: "timezone",
     **WORDS,

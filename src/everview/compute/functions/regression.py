@@ -1,0 +1,182 @@
+"""Aggregates over pairs of floats: covariances, correlation and the line that fits them best.
+
+As in SQL the dependent value comes first: regr_slope(y, x). A pair takes part if neither value is NULL. With n pairs,
+means ȳ and x̄, and Sxx = Σ(x - x̄)², Syy and Sxy likewise, each of them is a formula below. Their sums do not depend on
+the order of the rows: in Python they are exact, on Spark the pairs are sorted first. Values that are all the same
+deviate by exactly 0, however the mean of them is rounded, so that what divides by Sxx is NULL on both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from everview.compute.functions.contract import AggregateFunction, Failure
+from everview.compute.functions.naming import key_of
+from everview.compute.functions.spark_sql import Renderer, let
+from everview.compute.ir.types import FLOAT8, INT8, SqlType
+
+AGGREGATES: list[AggregateFunction] = []
+Rows = list[tuple[Any, ...]]
+_PAIR = (FLOAT8, FLOAT8)
+
+
+def total(values: Sequence[float]) -> float:
+    """The sum of floats, rounded once; infinite where it is too large."""
+    if not all(map(math.isfinite, values)):
+        return sum(values)
+    try:
+        return math.fsum(values)
+    except OverflowError:  # on the way, or in the end
+        return sum(value / len(values) for value in values) * len(values)
+
+
+def deviation(ones: Sequence[float], others: Sequence[float]) -> float:
+    """The sum of the products of what two columns differ from their means; NaN where a value is not finite."""
+    if not all(map(math.isfinite, (*ones, *others))):
+        return math.nan
+    if min(ones) == max(ones) or min(others) == max(others):
+        return 0.0
+    mean, other_mean = total(ones) / len(ones), total(others) / len(others)
+    return total([(one - mean) * (other - other_mean) for one, other in zip(ones, others, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is known of the pairs."""
+
+    count: int
+    sum_x: float
+    sum_y: float
+    sxx: float
+    syy: float
+    sxy: float
+
+
+# The root of a product that is too large, or too small, where the roots of both are not.
+_ROOT_SQL = (
+    "(CASE WHEN l.xx * l.yy > 0 AND l.xx * l.yy < double('Infinity') THEN sqrt(l.xx * l.yy)"
+    " ELSE sqrt(l.xx) * sqrt(l.yy) END)"
+)
+
+
+def _root(one: float, other: float) -> float:
+    product = one * other
+    return math.sqrt(product) if 0 < product < math.inf else math.sqrt(one) * math.sqrt(other)
+
+
+# Each formula, and the same in Spark SQL, where l.n … l.xy are what `_Line` has; None and NULL where it means nothing.
+_FORMULAS: dict[str, tuple[Callable[[_Line], float | None], str]] = {
+    "regr_avgx": (lambda line: line.sum_x / line.count, "l.sx / l.n"),
+    "regr_avgy": (lambda line: line.sum_y / line.count, "l.sy / l.n"),
+    "regr_sxx": (lambda line: line.sxx, "l.xx"),
+    "regr_syy": (lambda line: line.syy, "l.yy"),
+    "regr_sxy": (lambda line: line.sxy, "l.xy"),
+    "covar_pop": (lambda line: line.sxy / line.count, "l.xy / l.n"),
+    "covar_samp": (
+        lambda line: line.sxy / (line.count - 1) if line.count > 1 else None,
+        "CASE WHEN l.n > 1 THEN l.xy / (l.n - 1) END",
+    ),
+    "corr": (
+        lambda line: _correlation(line) if line.sxx and line.syy else None,
+        "CASE WHEN l.xx <> 0 AND l.yy <> 0 THEN"
+        f" CASE WHEN isnan(l.xy) THEN l.xy ELSE least(greatest(l.xy / {_ROOT_SQL}, -1D), 1D) END END",
+    ),
+    "regr_r2": (
+        lambda line: None if not line.sxx else _correlation(line) ** 2 if line.syy else 1.0,
+        "CASE WHEN l.xx = 0 THEN NULL WHEN l.yy = 0 THEN 1D WHEN isnan(l.xy) THEN l.xy"
+        f" ELSE least(pow(l.xy / {_ROOT_SQL}, 2D), 1D) END",
+    ),
+    "regr_slope": (
+        lambda line: line.sxy / line.sxx if line.sxx else None,
+        "CASE WHEN l.xx <> 0 THEN l.xy / l.xx END",
+    ),
+    "regr_intercept": (
+        lambda line: (line.sum_y - line.sum_x * (line.sxy / line.sxx)) / line.count if line.sxx else None,
+        "CASE WHEN l.xx <> 0 THEN (l.sy - l.sx * (l.xy / l.xx)) / l.n END",
+    ),
+}
+
+
+def _correlation(line: _Line) -> float:
+    """Within -1 and 1, which rounding may leave."""
+    found = line.sxy / _root(line.sxx, line.syy)
+    return found if math.isnan(found) else max(min(found, 1.0), -1.0)
+
+
+def _evaluation(formula: Callable[[_Line], float | None]) -> Callable[[SqlType, Rows], Any]:
+    def evaluate(_: SqlType, rows: Rows) -> Any:
+        ys, xs = [row[0] for row in rows], [row[1] for row in rows]
+        sums = (total(xs), total(ys), deviation(xs, xs), deviation(ys, ys), deviation(xs, ys))
+        if not all(map(math.isfinite, sums)) and all(map(math.isfinite, (*xs, *ys))):
+            raise Failure("22003", "value out of range: overflow")
+        found = formula(_Line(len(rows), *sums))
+        return None if found is None else found + 0.0
+
+    return evaluate
+
+
+def _pairs_sql(args: Sequence[str]) -> str:
+    """The pairs that take part, in order."""
+    pair = f"named_struct('x', {args[1]}, 'y', {args[0]})"
+    there = f"{args[0]} IS NOT NULL AND {args[1]} IS NOT NULL"
+    return f"array_sort(collect_list(CASE WHEN {there} THEN {pair} END))"
+
+
+def _sum_sql(value: str) -> str:
+    return f"aggregate(p.a, 0D, (s, e) -> s + {value})"
+
+
+def _is_finite(*values: str) -> str:
+    return " AND ".join(f"abs({value}) < double('Infinity')" for value in values)  # NaN is above all
+
+
+_FINITE = _is_finite("m.xl", "m.xh", "m.yl", "m.yh")
+
+
+def _deviation_sql(one: str, other: str) -> str:
+    columns = sorted({one, other})
+    finite = _is_finite(*(f"m.{each}{end}" for each in columns for end in "lh"))
+    same = " OR ".join(f"m.{each}l = m.{each}h" for each in columns)
+    spread = _sum_sql(f"(e.{one} - m.{one}) * (e.{other} - m.{other})")
+    return f"CASE WHEN NOT ({finite}) THEN double('NaN') WHEN {same} THEN 0D ELSE {spread} END"
+
+
+def _rendering(formula: str) -> Renderer:
+    """NULL where sums of finite values are too large."""
+
+    def rendered(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
+        means = ", ".join(
+            f"'{each}', {_sum_sql(f'e.{each}')} / size(p.a), '{each}l', array_min(transform(p.a, e -> e.{each})),"
+            f" '{each}h', array_max(transform(p.a, e -> e.{each}))"
+            for each in "xy"
+        )
+        known = (
+            f"'n', cast(size(p.a) as double), 'sx', {_sum_sql('e.x')}, 'sy', {_sum_sql('e.y')},"
+            f" 'xx', {_deviation_sql('x', 'x')}, 'yy', {_deviation_sql('y', 'y')}, 'xy', {_deviation_sql('x', 'y')}"
+        )
+        sound = f"NOT ({_FINITE}) OR ({_is_finite('l.sx', 'l.sy', 'l.xx', 'l.yy', 'l.xy')})"
+        value = f"transform(array(named_struct({known})), l -> CASE WHEN {sound} THEN {formula} + 0D END)[0]"
+        found = f"transform(array(named_struct({means})), m -> {value})[0]"
+        return let(f"CASE WHEN size(p.a) > 0 THEN {found} END", _pairs_sql(args), name="p")
+
+    return rendered
+
+
+for _name, (_formula, _spark) in _FORMULAS.items():
+    AGGREGATES.append(
+        AggregateFunction(key_of(_name, _PAIR), _name, _PAIR, FLOAT8, _evaluation(_formula), _rendering(_spark))
+    )
+AGGREGATES.append(
+    AggregateFunction(
+        key_of("regr_count", _PAIR),
+        "regr_count",
+        _PAIR,
+        INT8,
+        lambda _, rows: len(rows),
+        "count(CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN 1 END)",
+        empty=0,
+    )
+)

@@ -1,0 +1,123 @@
+"""Expressions with words of their own inside: EXTRACT, SUBSTRING, TRIM, OVERLAY, LIKE, SIMILAR TO, OVERLAPS.
+
+Also the operators that are another spelling of a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.regex import similar
+from everview.compute.ir.scalar import Literal
+from everview.compute.ir.types import FLOAT8, TEXT, Kind
+from everview.compute.sql import hir
+from everview.compute.sql.coerce import call, coerce, settled
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.parse import Tree, position_of
+
+if TYPE_CHECKING:
+    from everview.compute.sql.expression import Expressions
+
+
+def _like(binder: Expressions, tree: Tree, escape: Tree | None = None) -> hir.HScalar:
+    name = "~~*" if isinstance(tree, exp.ILike) else "~~"
+    args = [binder.bind(tree.this), binder.bind(tree.expression)]
+    if escape is not None:
+        args.append(binder.bind(escape))
+    return call(name, [settled(arg) for arg in args], position_of(tree))
+
+
+def _escape(binder: Expressions, tree: exp.Escape) -> hir.HScalar:
+    if isinstance(tree.this, exp.SimilarTo):
+        return _similar(binder, tree.this, tree.expression)
+    matched = _like(binder, tree.this, tree.expression)
+    return call("not", [matched]) if tree.this.args.get("negate") else matched
+
+
+def _similar(binder: Expressions, tree: exp.SimilarTo, escape: Tree | None = None) -> hir.HScalar:
+    """SIMILAR TO: a match by the regular expression that its pattern means, which must be there to be looked at."""
+    given = [binder.bind(each) for each in (tree.expression, escape) if each is not None]
+    position = position_of(tree)
+    if not all(isinstance(each, Literal) and isinstance(each.value, str | None) for each in given):
+        hint = "a regular expression may be computed: value ~ pattern"
+        raise unsupported("SIMILAR TO a pattern that is no constant", position, hint=hint)
+    value, texts = settled(binder.bind(tree.this)), [each.value for each in given]
+    if None in texts:
+        return call("~", [value, Literal(None, TEXT)], position)
+    try:
+        pattern = similar(*texts)
+    except Failure as failure:
+        raise SqlError(failure.sqlstate, failure.message, position=position) from failure
+    return call("~", [value, Literal(pattern, TEXT)], position)
+
+
+def _extract(binder: Expressions, tree: exp.Extract) -> hir.HScalar:
+    part = Literal(tree.this.name.lower(), TEXT)
+    return call("extract", [part, binder.bind(tree.expression)], position_of(tree))
+
+
+def _substring(binder: Expressions, tree: exp.Substring) -> hir.HScalar:
+    given = [tree.this, tree.args.get("start"), tree.args.get("length")]
+    return call("substring", [binder.bind(each) for each in given if each is not None], position_of(tree))
+
+
+def _trim(binder: Expressions, tree: exp.Trim) -> hir.HScalar:
+    side = (tree.args.get("position") or "BOTH").upper()
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
+    given = [tree.this] + ([tree.expression] if tree.args.get("expression") is not None else [])
+    return call(name, [binder.bind(each) for each in given], position_of(tree))
+
+
+def _position(binder: Expressions, tree: exp.StrPosition) -> hir.HScalar:
+    return call("position", [binder.bind(tree.this), binder.bind(tree.args["substr"])], position_of(tree))
+
+
+def _at_time_zone(binder: Expressions, tree: exp.AtTimeZone) -> hir.HScalar:
+    return call("timezone", [binder.bind(tree.args["zone"]), binder.bind(tree.this)], position_of(tree))
+
+
+def _overlay(binder: Expressions, tree: exp.Overlay) -> hir.HScalar:
+    given = [tree.this, tree.expression, tree.args.get("from_"), tree.args.get("for_")]
+    return call("overlay", [binder.bind(each) for each in given if each is not None], position_of(tree))
+
+
+def _overlaps(binder: Expressions, tree: exp.Overlaps) -> hir.HScalar:
+    """Two periods, each of its ends, or of a start and how long it lasts."""
+    position, ends = position_of(tree), []
+    for side in (tree.this, tree.expression):
+        if not isinstance(side, exp.Tuple) or len(side.expressions) != 2:
+            raise SqlError(SYNTAX_ERROR, "OVERLAPS is between two pairs: (start, end) OVERLAPS (start, end)")
+        start, end = (binder.bind(each) for each in side.expressions)
+        ends += [start, call("+", [start, end], position) if end.type.kind is Kind.INTERVAL else end]
+    return call("overlaps", ends, position)
+
+
+def _root(name: str) -> Callable[[Expressions, Tree], hir.HScalar]:
+    """`|/` and `||/`, which are of floats only."""
+    return lambda binder, tree: call(name, [coerce(binder.bind(tree.this), FLOAT8)], position_of(tree))
+
+
+def _delete_path(binder: Expressions, tree: exp.JSONBDeleteAtPath) -> hir.HScalar:
+    return call("#-", [binder.bind(tree.this), binder.bind(tree.expression)], position_of(tree))
+
+
+WORD_FORMS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Escape: _escape,
+    exp.SimilarTo: _similar,
+    exp.Extract: _extract,
+    exp.Substring: _substring,
+    exp.Trim: _trim,
+    exp.StrPosition: _position,
+    exp.Overlay: _overlay,
+    exp.Overlaps: _overlaps,
+    exp.AtTimeZone: _at_time_zone,
+    exp.Sqrt: _root("sqrt"),
+    exp.Cbrt: _root("cbrt"),
+    exp.JSONBDeleteAtPath: _delete_path,
+}
