@@ -42,8 +42,14 @@ def test_what_is_recomputed_says_from_which_rows(coordinator: Coordinator) -> No
     client = SessionClient(coordinator)
     client("CREATE TABLE t (k int, v int)")
     for query, said in (
-        ("SELECT k, v FROM t ORDER BY v LIMIT 3 OFFSET 2", "those of all rows, and of their changes, that may be among the first 5"),
-        ("SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v", "equal in #0, and of their changes, that may be among the"),
+        (
+            "SELECT k, v FROM t ORDER BY v LIMIT 3 OFFSET 2",
+            "those of all rows, and of their changes, that may be among the first 5",
+        ),
+        (
+            "SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v",
+            "equal in #0, and of their changes, that may be among the",
+        ),
         ("SELECT k, max(v) AS m FROM t GROUP BY k", "equal in #0, and of their changes, that may decide; from all of"),
         ("SELECT k, max(v) AS m, count(*) AS n FROM t GROUP BY k", "that may decide, and totals;"),
         ("SELECT max(v) AS m FROM t", "those of all rows, and of their changes, that may decide"),

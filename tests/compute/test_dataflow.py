@@ -287,8 +287,12 @@ def test_of_a_large_group_only_what_matters_is_read(
     gone = [*greatest[:3], *greatest[50:60], *rows[100:150]]
     come = [(40_000 + n, n % 2, "x", None, n, None, True) for n in (1, 2, 2020, 2021)]
     history: dict[str, Updates] = {
-        "t": [*((row, 0, 1) for row in rows), *((row, 5 + n % 2, -1) for n, row in enumerate(gone))]
-        + [*((row, 5, 1) for row in come), *((row, 6, -1) for row in come[2:])],
+        "t": [
+            *((row, 0, 1) for row in rows),
+            *((row, 5 + n % 2, -1) for n, row in enumerate(gone)),
+            *((row, 5, 1) for row in come),
+            *((row, 6, -1) for row in come[2:]),
+        ],
         "u": [],
         "empty": [],
     }
