@@ -31,6 +31,7 @@ from everview.timely.ordering import Sort
 # A look-up of at most this many hashes goes through hot copies; more, and reading row groups is cheaper. So it is with
 # more than a few, if that is more than one for so many rows.
 LOOKUP_HASHES_MAX, _FEW_HASHES, _ROWS_FOR_ONE = 100_000, 20_000, 8
+_MANY_HASHES = 2_000  # of so many, one part is searched beside another
 _THREADS = 2
 PASS_BYTES = 64 << 20  # stored; so much at most is sorted anew at once
 
@@ -122,7 +123,7 @@ class Selection:
         whole = self.spec.in_parts
         schema = whole if names == whole.names else pa.schema([whole.field(name) for name in names])
         tables = [self.inline_updates().select(names)] if self.inline else []
-        if len(self.parts) > 1 and self.hashes is None:
+        if len(self.parts) > 1 and (self.hashes is None or len(self.hashes) >= _MANY_HASHES):
             with ThreadPoolExecutor(_THREADS, thread_name_prefix="read") as pool:
                 tables += pool.map(lambda part: self.part_updates(part, schema), self.parts)
         else:

@@ -77,7 +77,9 @@ def _render_single(join: Join, sources: Sequence[str]) -> str:
                 if len(members) == 1 and sign == "=":
                     conditions.append(f"{render_scalar(own[0], place)} IS NOT NULL")
         items = [f"{place(index)} AS {column(index)}" for index in range(mine.stop)]
-        lines = [f"SELECT /*+ COALESCE(1) */ {', '.join([*items, 'j0._diff * j1._diff AS _diff'])}", f"FROM {left}"]
+        # Over few rows it is as quick to sort both sides, over many it is not; what fits into one task can be hashed.
+        hints = "COALESCE(1), SHUFFLE_HASH(j1)" if conditions else "COALESCE(1)"
+        lines = [f"SELECT /*+ {hints} */ {', '.join([*items, 'j0._diff * j1._diff AS _diff'])}", f"FROM {left}"]
         kind = f"JOIN {sources[number]} AS j1 ON {' AND '.join(conditions)}"
         lines.append(kind if conditions else f"CROSS JOIN {sources[number]} AS j1")
         if number == 1 and first:
