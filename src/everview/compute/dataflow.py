@@ -59,9 +59,10 @@ from everview.storage.contract import (
 )
 from everview.storage.environment import Environment
 from everview.storage.errors import UnknownId
+from everview.storage.reading import Selection
 from everview.storage.stage import Staged
 from everview.timely.antichain import Antichain
-from everview.timely.consolidate import TIME
+from everview.timely.consolidate import DIFF, TIME, int_column
 from everview.timely.lattice import TIME_MAX
 
 # A tick over more rows than this runs where the data are, if the engine can: the driver would hold all of them.
@@ -437,11 +438,27 @@ class Dataflow:
             tables.append(timed_batch(contents, np.full(contents.num_rows, lower)))
         if not first or lower + 1 < upper:
             with self._environment.changes(id, lower + 1 if first else lower, upper) as selection:
-                updates = selection.changes(selection.first_columns(len(schema)))
-            tables.append(timed_batch(updates, updates.column(TIME).to_numpy()))
+                tables.append(self._changes(id, selection, schema))
         table = pa.concat_tables(tables)
         # A collection that is older than this program may have another representation.
         return table.cast(empty_table((INT8, *schema)).schema) if schema else table
+
+    def _changes(self, id: GlobalId, selection: Selection, schema: tuple[SqlType, ...]) -> pa.Table:
+        """Updates of an input as a timed batch. Most are of different rows, so they are not consolidated.
+
+        Columns that the view does not speak of are not read: NULL stands for whatever they hold.
+        """
+        if not schema:
+            updates = selection.changes()
+            return timed_batch(updates, updates.column(TIME).to_numpy())
+        names, read = selection.spec.schema.names[: len(schema)], self.view.columns_read.get(id, set())
+        updates = selection.updates([name for place, name in enumerate(names) if place in read])
+        missing = {
+            name: selection.spec.schema.field(name).type for place, name in enumerate(names) if place not in read
+        }
+        for name, dtype in missing.items():
+            updates = updates.append_column(name, pa.nulls(updates.num_rows, dtype))
+        return timed_batch(updates.select([DIFF, *names]), int_column(updates, TIME))
 
     def _commit(self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
         """The changes of a small tick; gives how many of the output there are."""

@@ -29,17 +29,21 @@ class StoredState:
     def __init__(self, environment: Environment, id: GlobalId, lower: int, pending: Pending, *, first: bool) -> None:
         self._environment, self._id, self._lower = environment, id, lower
         self._pending, self._first = pending, first
+        self._found: dict[tuple[str, bytes | None], pa.Table] = {}
         self.looking_s = 0.0
 
     def look_up(self, arrangement: Arrangement, hashes: I64 | None) -> pa.Table:
         """The rows of an arrangement, of these hashes, or all of them."""
         if self._first:
             return empty_table(arrangement.schema)
-        began = time.perf_counter()
-        with self._contents(arrangement, hashes) as selection:
-            found = selection.contents()
-        self.looking_s += time.perf_counter() - began
-        return self._rows(arrangement, found)
+        # Of a join's input that does not change, several paths may look for the same.
+        asked = (arrangement.name, None if hashes is None else hashes.tobytes())
+        if asked not in self._found:
+            began = time.perf_counter()
+            with self._contents(arrangement, hashes) as selection:
+                self._found[asked] = self._rows(arrangement, selection.contents())
+            self.looking_s += time.perf_counter() - began
+        return self._found[asked]
 
     def look_up_first(
         self, arrangement: Arrangement, hashes: I64 | None, sorts: Sequence[Sort], counts: I64

@@ -28,6 +28,7 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, TEXT, SqlType
 from everview.compute.optimize.computed_columns import computed_columns
+from everview.compute.optimize.row_by_row import columns_read
 from everview.compute.optimize.unique_lets import unique_lets
 from everview.compute.tick import State, Ticker, TickResult, TooMuch
 
@@ -72,6 +73,11 @@ class View:
     def stepwise_program(self) -> TickProgram:
         """The program for ticks in which too much would be looked up."""
         return self._alike(differentiate(self.plan, stepwise=True))
+
+    @cached_property
+    def columns_read(self) -> Mapping[str, set[int]]:
+        """Of each input, the columns that matter."""
+        return columns_read([self.plan, self.separated, *(each.plan for each in self.failing)])
 
     def _alike(self, program: TickProgram) -> TickProgram:
         shapes = [[(each.name, each.key, each.schema) for each in p.arrangements] for p in (self.program, program)]

@@ -31,7 +31,6 @@ from everview.timely.hashing import I64
 from everview.timely.ordering import Sort, in_order
 
 _HASH_FIELD = pa.field(HASH, pa.int64(), nullable=False)
-_FENCE_ROWS = 64  # every so many hashes one is kept at hand: few enough to stay in the processor's cache
 
 
 class HotCopy:
@@ -42,7 +41,6 @@ class HotCopy:
         self.lock = threading.Lock()
         self.columns: dict[str, pa.Array] = {}
         self.hashes: I64 = np.zeros(0, dtype=np.int64)
-        self._fences = self.hashes
         self.size_bytes = 0
 
     def find(self, wanted: I64, schema: pa.Schema) -> pa.Table:
@@ -57,7 +55,7 @@ class HotCopy:
 
     def places(self, wanted: I64) -> tuple[I64, I64]:
         """Where the updates of each of the ascending hashes start, and how many there are."""
-        starts = self._search(wanted)
+        starts: I64 = np.searchsorted(self.hashes, wanted)
         last = len(self.hashes) - 1
         sizes = (self.hashes[np.minimum(starts, last)] == wanted).astype(np.int64)
         more = np.flatnonzero(self.hashes[np.minimum(starts + 1, last)] == wanted)
@@ -71,21 +69,12 @@ class HotCopy:
         positions = self.columns[order].take(ranks)
         return pa.Table.from_arrays([self.columns[name].take(positions) for name in schema.names], schema=schema)
 
-    def _search(self, wanted: I64) -> I64:
-        """`searchsorted`, but with only one visit to the mapped column for each hash: most of its cost is memory."""
-        blocks = np.maximum(np.searchsorted(self._fences, wanted) - 1, 0) * _FENCE_ROWS
-        places = np.minimum(blocks[:, None] + np.arange(_FENCE_ROWS), len(self.hashes) - 1)
-        below: I64 = (self.hashes[places] < wanted[:, None]).sum(axis=1)
-        found: I64 = np.minimum(blocks + below, len(self.hashes))
-        return found
-
     def add(self, name: str, path: Path) -> None:
         """Map the copy of one column."""
         mapped = pa.memory_map(str(path))
         array = pa.ipc.open_file(mapped).read_all().column(0).chunk(0)
         if name == HASH:
             self.hashes = array.to_numpy()
-            self._fences = self.hashes[::_FENCE_ROWS].copy()
         self.columns[name] = array
         self.size_bytes += mapped.size()
 
