@@ -52,7 +52,6 @@ class Kept:
     reduce: ir.Reduce
     key: tuple[int, ...]
     step: Relation
-    amounts: Amounts
     finals: list[Scalar]
 
     @property
@@ -93,7 +92,7 @@ def keep(
         nothing = tuple(_zero(each.type) for each in amounts.scalars)
         occurring = ir.Map(ir.Project(ir.Occurring(change), (0, *(index + 1 for index in key))), nothing)
         known = ir.Union((*known.inputs, occurring))
-    return Kept(reduce, key, totals.follow(ir.Accumulate(known, len(key))), amounts, finals)
+    return Kept(reduce, key, totals.follow(ir.Accumulate(known, len(key))), finals)
 
 
 def _contents(reduce: ir.Reduce, key: tuple[int, ...], amounts: Amounts) -> Relation:
