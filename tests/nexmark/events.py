@@ -74,17 +74,7 @@ class Site:
         seller, category = seller or rng.choice(list(self._people)[-8:]), category or rng.randint(10, 14)
         name, text = rng.choice(ITEMS), f"a fine {rng.choice(ITEMS)}"
         dates = (self._now, self._now + life)
-        row = (
-            key,
-            name,
-            text,
-            first,
-            first + rng.randint(0, 300),
-            *dates,
-            seller,
-            rng.randint(10, 14),
-            self._padding(),
-        )
+        row = (key, name, text, first, first + rng.randint(0, 300), *dates, seller, category, self._padding())
         self._auctions[key] = row
         changes.append((row, 1))
 
