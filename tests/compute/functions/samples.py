@@ -383,7 +383,7 @@ class Case:
 
 def cases(function: Function) -> Iterator[Case]:
     """Calls of a function."""
-    for types in _variants(function):
+    for types in variants(function):
         first = True
         for texts in _texts(function, types):
             try:
@@ -393,7 +393,7 @@ def cases(function: Function) -> Iterator[Case]:
             except Failure:
                 continue
             used = types[: len(texts)]
-            result = _result(function, used)
+            result = result_of(function, used)
             yield Case(function, used, texts, values, result)
             if function.strict and first:  # and what a NULL in the place of each argument gives
                 first = False
@@ -405,7 +405,8 @@ def cases(function: Function) -> Iterator[Case]:
                 yield Case(function, used, texts, values, SqlType(result.kind, length=2))
 
 
-def _variants(function: Function) -> Iterator[tuple[SqlType, ...]]:
+def variants(function: Function) -> Iterator[tuple[SqlType, ...]]:
+    """The types of arguments that the function is tried with."""
     declared = function.args
     if function.variadic:
         last = {"concat": TEXT, "concat_ws": TEXT, "format": TEXT, "jsonb_build_array": JSONB}.get(
@@ -487,7 +488,8 @@ def _is_int(text: str | None) -> bool:
     return text is not None and text.lstrip("-").isdigit()
 
 
-def _result(function: Function, types: tuple[SqlType, ...]) -> SqlType:
+def result_of(function: Function, types: tuple[SqlType, ...]) -> SqlType:
+    """The type of a call's result."""
     if function.key == WIDENED:
         return numeric(38, 18) if types[0].scale > 3 else numeric(24, 4)
     if function.name in ("cast", "assign"):

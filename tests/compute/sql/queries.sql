@@ -330,3 +330,11 @@ SELECT a::numeric(24, 2), b::numeric(6, 2), c::numeric(6, 2), a::numeric, d::num
 SELECT x.a, y.s FROM m AS x JOIN (SELECT a, sum(b) AS s FROM m GROUP BY a) AS y ON x.b = y.s
 
 SELECT 9999.99::numeric(6, 2) * 9999.99::numeric(6, 2), 999999999999999999 + 1.0, 0.5::numeric(18, 18) + 0.5::numeric(18, 18)
+
+SELECT name, name ~ p, regexp_match(name, p), substring(name from p), regexp_replace(name, p, '<\1\&>') FROM t, (VALUES ('b'), ('a(.)'), ('^$'), (NULL)) AS v(p)
+
+SELECT p, part FROM (VALUES ('a1b22c', '\d+'), ('x', 'y')) AS v(s, p), regexp_split_to_table(s, p) AS part
+
+SELECT id FROM t WHERE id::float8 > 1e-30 AND id::float8 < 1e300 AND id::float8 * 1e-300 < 0.00000000000000000000000000001
+
+SELECT regexp_replace('abc', 'b', '[\1\2]'), regexp_like('ABC', p, o), regexp_count('aXbX', p) FROM (VALUES ('x', 'i'), ('b', '')) AS v(p, o)

@@ -346,7 +346,11 @@ def _interval_text(value: str) -> str:
     days_negative = "n.a.days < 0 OR (n.a.days = 0 AND n.a.months < 0)"
     empty = "n.a.months = 0 AND n.a.days = 0"
     mark = f"CASE WHEN n.a.micros < 0 THEN '-' WHEN {days_negative} THEN '+' ELSE '' END"
-    clock = f"CASE WHEN n.a.micros <> 0 OR ({empty}) THEN concat({mark}, {_time_text('abs(n.a.micros)')}) END"
+    # Of the least number there is no opposite.
+    time = (
+        f"CASE WHEN n.a.micros < -{2**63 - 1}L THEN '2562047788:00:54.775808' ELSE {_time_text('abs(n.a.micros)')} END"
+    )
+    clock = f"CASE WHEN n.a.micros <> 0 OR ({empty}) THEN concat({mark}, {time}) END"
     joined = ", ".join(
         (
             unit(year, "year", "false"),

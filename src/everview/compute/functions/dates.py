@@ -23,7 +23,7 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.intervals import justify_hours, justify_hours_sql
 from everview.compute.functions.numbers import whole
-from everview.compute.functions.spark_sql import date_of, interval, let, timestamp_of
+from everview.compute.functions.spark_sql import NotOnSpark, date_of, interval, let, timestamp_of, unquoted
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -254,6 +254,14 @@ def zone(name: str) -> ZoneInfo:
         raise Failure("22023", f'time zone "{name}" not recognized') from None
 
 
+def is_zone(name: str) -> bool:
+    """Whether there is a time zone of this name."""
+    try:
+        return bool(zone(name))
+    except Failure:
+        return False
+
+
 def at_zone(name: str, value: datetime) -> datetime:
     """What clocks of a zone show at a moment, or the moment at which they show that."""
     try:
@@ -265,9 +273,12 @@ def at_zone(name: str, value: datetime) -> datetime:
 
 
 def _zones() -> None:
-    """AT TIME ZONE. On Spark an unknown name ends the query: it should be a literal, which `zone` can check."""
+    """AT TIME ZONE. On Spark an unknown name ends the query: a name from a column is for Python to look up."""
 
     def rendered(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+        name = unquoted(args[0])
+        if name is None or not is_zone(name):
+            raise NotOnSpark("a time zone from a column")
         source, target = ("'UTC'", args[0]) if types[1].kind is Kind.TIMESTAMPTZ else (args[0], "'UTC'")
         moved = f"convert_timezone({source}, {target}, cast({args[1]} as timestamp_ntz))"
         return timestamp_of(micros_sql(moved, TIMESTAMP), result)

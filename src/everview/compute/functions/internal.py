@@ -9,14 +9,16 @@ from typing import Any
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.naming import NUMERIC, key_of
 from everview.compute.functions.numbers import quotient
+from everview.compute.functions.regex import compiled
+from everview.compute.functions.spark_sql import not_on_spark
 from everview.compute.functions.table import TableFunction
-from everview.compute.ir.types import BOOLEAN, INT8, SqlType
+from everview.compute.ir.types import BOOLEAN, INT8, TEXT, SqlType
 
 FUNCTIONS: list[Function] = []
 
 TABLES: list[TableFunction] = []
 
-ONE_ROW, AVERAGE, NUMBERS = "the only row", "total by count", "numbers"
+ONE_ROW, AVERAGE, NUMBERS, A_PATTERN = "the only row", "total by count", "numbers", "a regular expression"
 
 
 def _numbers_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Sequence[SqlType]) -> str:
@@ -74,5 +76,17 @@ FUNCTIONS.append(
         _average_sql,
         fails=True,
         typed=True,
+    )
+)
+# Whether the second text is a regular expression with such options, if there is a first; it fails where it is none.
+FUNCTIONS.append(
+    Function(
+        key_of(A_PATTERN, (TEXT, TEXT, TEXT)),
+        A_PATTERN,
+        (TEXT, TEXT, TEXT),
+        BOOLEAN,
+        lambda _, pattern, options: bool(compiled(pattern, options)),
+        not_on_spark(A_PATTERN),
+        fails=True,
     )
 )

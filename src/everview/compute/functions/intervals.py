@@ -182,7 +182,7 @@ def _make_sql(args: Sequence[str]) -> str:
 
 def _make(*args: float) -> Interval:
     year, month, week, day, hour, minute, second = [*args, 0, 0, 0, 0, 0, 0][:7]
-    if not math.isfinite(second):
+    if not math.isfinite(second * 1_000_000.0):
         raise _out_of_range()
     clock = (int(hour) * 60 + int(minute)) * 60_000_000 + round(second * 1_000_000.0)
     return make_interval(int(year) * 12 + int(month), int(week) * 7 + int(day), clock)

@@ -269,26 +269,28 @@ def _stripped(value: Any) -> Any:
     return [_stripped(each) for each in value] if isinstance(value, list) else value
 
 
-def _set(json: str, path: list[str], new: str, create: bool = True) -> str:
+def _set(json: str, path: list[str | None], new: str, create: bool = True) -> str:
     value = parse(json)
     if not isinstance(value, dict | list):
         raise Failure("22023", "cannot set path in scalar")
-    return dump(_put(value, path, parse(new), create) if path else value)
+    return dump(_put(value, path, parse(new), create, 1) if path else value)
 
 
-def _put(value: Any, path: list[str], new: Any, create: bool) -> Any:
+def _put(value: Any, path: list[str | None], new: Any, create: bool, depth: int) -> Any:
     step, rest = path[0], path[1:]
+    if not isinstance(value, dict | list):
+        return value
+    if step is None:
+        raise Failure("22004", f"path element at position {depth} is null")
     if isinstance(value, dict):
         if step in value:
-            return {**value, step: _put(value[step], rest, new, create) if rest else new}
+            return {**value, step: _put(value[step], rest, new, create, depth + 1) if rest else new}
         return {**value, step: new} if create and not rest else value
-    if not isinstance(value, list):
-        return value
     if not _is_index(step):
-        raise Failure("22P02", f'path element at position 1 is not an integer: "{step}"')
+        raise Failure("22P02", f'path element at position {depth} is not an integer: "{step}"')
     index = int(step) + (len(value) if int(step) < 0 else 0)
     if 0 <= index < len(value):
-        return [*value[:index], _put(value[index], rest, new, create) if rest else new, *value[index + 1 :]]
+        return [*value[:index], _put(value[index], rest, new, create, depth + 1) if rest else new, *value[index + 1 :]]
     if rest or not create:
         return value
     return [new, *value] if index < 0 else [*value, new]

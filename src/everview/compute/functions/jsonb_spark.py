@@ -88,7 +88,9 @@ def field(json: str, key: str) -> str:
 
 def item(json: str, index: str) -> str:
     """The element at an index from 0 on, or from the end, of what may be an array."""
-    found = f"try_element_at({elements('o.a')}, CASE WHEN o.b < 0 THEN o.b ELSE o.b + 1 END)"
+    # The least and greatest of all integers are places in no array, and Spark cannot count to them.
+    place = "CASE WHEN o.b < 0 THEN greatest(o.b, -2147483647) ELSE o.b + 1 END"
+    found = f"try_element_at({elements('o.a')}, {place})"
     scalar = f"NOT {is_object('o.a')} AND NOT {is_array('o.a')} AND o.b IN (0, -1) THEN o.a"
     return let(
         f"CASE WHEN {is_array('o.a')} AND o.b < 2147483647 THEN {found} WHEN {scalar} END", json, index, name="o"

@@ -1,13 +1,15 @@
 """LIKE and regular expressions.
 
-On Spark a pattern that is a literal is translated when it is rendered; one from a column is matched as Java reads it.
-A group that may take no part in a match cannot be told from an empty one there.
+On Spark a regular expression that is a literal is translated when it is rendered; one from a column is matched in
+Python, for it may be none, which ends a job of Spark's. A group that may take no part in a match cannot be told from an
+empty one there. Where no match is NULL, that cannot say that the expression is none: the binder puts `A_PATTERN` in
+front.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -75,7 +77,11 @@ def _column_like(args: Sequence[str], ignore_case: bool) -> str:
     dangling = f"l.c <> '' AND try_element_at({tokens}, -1) = l.c"
     matched = f"CASE WHEN {dangling} THEN NULL ELSE l.a RLIKE {body} END"
     return let(
-        f"CASE WHEN l.b = '' THEN l.a = '' WHEN length(l.c) <= 1 THEN {matched} END", args[0], args[1], escape, name="l"
+        f"CASE WHEN length(l.c) > 1 THEN NULL WHEN l.b = '' THEN l.a = '' ELSE {matched} END",
+        args[0],
+        args[1],
+        escape,
+        name="l",
     )
 
 
@@ -110,11 +116,14 @@ def _likes() -> None:
 
 
 def java_pattern(rendered: str, flags: str = "") -> str:
-    """The pattern in Java's syntax, if it is a literal; else the column, which Java reads as it is."""
+    """The pattern in Java's syntax; it must be a literal."""
     literal = unquoted(rendered)
     if literal is None:
-        return f"concat('(?{'m' if 'n' in flags else 's'}{_case('i' in flags)})', {rendered})"
-    return quoted(regex.java(literal, flags))
+        raise NotOnSpark("a regular expression from a column")
+    try:
+        return quoted(regex.java(literal, flags))
+    except Failure as failure:
+        raise NotOnSpark(failure.message) from None
 
 
 def flags_of(args: Sequence[str], place: int) -> str:
@@ -125,6 +134,19 @@ def flags_of(args: Sequence[str], place: int) -> str:
     if flags is None:
         raise NotOnSpark("a regular expression with options from a column")
     return flags
+
+
+def is_regex(options: int) -> Callable[[Arguments], bool]:
+    """Whether the regular expression, and its options from this place on, are there to be looked at, and are such."""
+
+    def looked_at(given: Arguments) -> bool:
+        texts = (given.values[1], *given.values[options:])
+        try:
+            return all(isinstance(each, str) for each in texts) and bool(regex.compiled(*texts))
+        except Failure:
+            return False
+
+    return looked_at
 
 
 def _matches() -> None:
@@ -142,7 +164,7 @@ def _matches() -> None:
             found = f"({args[0]} RLIKE {java_pattern(args[1], flags)})"
             return found if wanted else f"(NOT {found})"
 
-        _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, rendered, word=word)
+        _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, rendered, word=word, fails=True, safe=is_regex(2))
     for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
         _add(
             "regexp_like",
@@ -150,6 +172,8 @@ def _matches() -> None:
             BOOLEAN,
             lambda a, p, f="": bool(regex.compiled(p, f).search(a)),
             lambda a, t, r: f"({a[0]} RLIKE {java_pattern(a[1], flags_of(a, 2))})",
+            fails=True,
+            safe=is_regex(2),
         )
         _add("regexp_match", args, TEXT_ARRAY, lambda a, p, f="": _captured(regex.compiled(p, f).search(a)), _match_sql)
     _add(
@@ -158,6 +182,8 @@ def _matches() -> None:
         INT4,
         lambda a, p: len(list(regex.compiled(p).finditer(a))),
         lambda a, t, r: f"regexp_count({a[0]}, {java_pattern(a[1])})",
+        fails=True,
+        safe=is_regex(2),
     )
     _add("substring", (TEXT, TEXT), TEXT, _substring, _substring_sql, word="substring_regex")
 
@@ -195,7 +221,9 @@ def _substring_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
 
 
 def _replace(text: str, pattern: str, new: str, flags: str = "") -> str:
-    return regex.compiled(pattern, flags).sub(regex.replacement(new, java=False), text, count=0 if "g" in flags else 1)
+    expression = regex.compiled(pattern, flags)
+    by = regex.replacement(new, expression.groups, java=False)
+    return expression.sub(by, text, count=0 if "g" in flags else 1)
 
 
 def _replace_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
@@ -203,7 +231,7 @@ def _replace_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     pattern = java_pattern(args[1], flags.replace("g", ""))
     if new is None:
         raise NotOnSpark("regexp_replace with a replacement from a column")
-    by = quoted(regex.replacement(new, java=True))
+    by = quoted(regex.replacement(new, regex.groups(unquoted(args[1]) or "", flags), java=True))
     if "g" in flags:
         return f"regexp_replace({args[0]}, {pattern}, {by})"
     # Spark replaces all: here only inside the first match.
@@ -230,6 +258,10 @@ def split(text: str, pattern: str, flags: str = "") -> list[str]:
     return [*parts, text[start:]]
 
 
+def _is_for_splitting(given: Arguments) -> bool:
+    return is_regex(2)(given) and not any("g" in each for each in given.values[2:])
+
+
 def split_sql(args: Sequence[str]) -> str:
     """The same in Spark, which also splits at an empty match at the end."""
     flags = flags_of(args, 2)
@@ -243,7 +275,15 @@ def split_sql(args: Sequence[str]) -> str:
 
 _likes()
 _matches()
-_add("regexp_replace", (TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql)
-_add("regexp_replace", (TEXT, TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql)
+_add("regexp_replace", (TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql, fails=True, safe=is_regex(3))
+_add("regexp_replace", (TEXT, TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql, fails=True, safe=is_regex(3))
 for _args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
-    _add("regexp_split_to_array", _args, TEXT_ARRAY, split, lambda a, t, r: split_sql(a), fails=len(_args) > 2)
+    _add(
+        "regexp_split_to_array",
+        _args,
+        TEXT_ARRAY,
+        split,
+        lambda a, t, r: split_sql(a),
+        fails=True,
+        safe=_is_for_splitting,
+    )

@@ -76,9 +76,9 @@ def java(pattern: str, flags: str = "") -> str:
     return f"(?{modes}){translated(pattern, java=True)}"
 
 
-def groups(pattern: str) -> int:
+def groups(pattern: str, flags: str = "") -> int:
     """How many groups capture."""
-    return compiled(pattern).groups
+    return compiled(pattern, flags).groups
 
 
 def like(pattern: str, escape: str = "\\") -> str:
@@ -124,12 +124,14 @@ def _plain(character: str) -> str:
     return character if character.isalnum() or character in " _" or ord(character) > 127 else "\\" + character
 
 
-def replacement(text: str, *, java: bool) -> str:
-    """What \\1, \\& and \\\\ of a replacement are in Python's or Java's."""
+def replacement(text: str, groups: int, *, java: bool) -> str:
+    """What \\1, \\& and \\\\ of a replacement are in Python's or Java's; a group that is not there is empty."""
 
     def piece(match: re.Match[str]) -> str:
         token = match[0]
         if len(token) == 2 and token[1].isdigit():
+            if int(token[1]) > groups:
+                return ""
             return f"${token[1]}" if java else f"\\g<{token[1]}>"
         if token == "\\&":
             return "$0" if java else "\\g<0>"

@@ -77,7 +77,7 @@ def _replace(text: str, pattern: str, new: str, *more: Any) -> str:
     """The match of that number is replaced, or with 0 every one."""
     wanted = Wanted(*more)
     check_places("regexp_replace", wanted.start, wanted.number)
-    template = regex.replacement(new, java=False)
+    template = regex.replacement(new, regex.groups(pattern, wanted.flags), java=False)
     pieces, place = [], 0
     for count, match in enumerate(_matches(text, pattern, wanted.start, wanted.flags, "regexp_replace"), 1):
         if wanted.number in (0, count):

@@ -118,6 +118,7 @@ def _parts() -> None:
         _split_part,
         let(
             "CASE WHEN s.c = 0 THEN NULL WHEN s.b = '' THEN CASE WHEN s.c IN (1, -1) THEN s.a ELSE '' END"
+            " WHEN abs(cast(s.c as bigint)) > length(s.a) + 1L THEN nvl2(s.b, '', NULL)"  # Spark counts with 32 bits
             " WHEN s.a IS NOT NULL AND s.b IS NOT NULL THEN split_part(s.a, s.b, s.c) END",
             "{0}",
             "{1}",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from everview.compute.functions.casts import Context, cast_between
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import zone
+from everview.compute.functions.internal import A_PATTERN
+from everview.compute.functions.naming import key_of
 from everview.compute.functions.regex import compiled
 from everview.compute.functions.regex_places import Wanted, check_places
 from everview.compute.functions.registry import FUNCTIONS
 from everview.compute.functions.resolve import ResolutionError, common_type, resolve
-from everview.compute.ir.scalar import Call, Literal
-from everview.compute.ir.types import TEXT, Kind, SqlType
+from everview.compute.ir.scalar import Call, Case, Literal
+from everview.compute.ir.types import BOOLEAN, TEXT, Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.errors import DATATYPE_MISMATCH, SqlError, unsupported
 from everview.compute.sql.hosting import Parameter
@@ -65,27 +66,36 @@ def _cast_literal(key: str, literal: Literal, to: SqlType, position: int | None)
         raise SqlError(failure.sqlstate, failure.message, position=position) from failure
 
 
-# Arguments that must be of some form, and which they are. Written down, they are checked before any row is seen.
-_PATTERNS = (
-    *("~", "~*", "!~", "!~*", "substring", "regexp_like", "regexp_count", "regexp_match", "regexp_replace"),
-    *("regexp_substr", "regexp_instr"),
-)
-_CHECKS: dict[str, tuple[int, Callable[[str], Any]]] = {
-    "timezone": (0, zone),
-    **dict.fromkeys((*_PATTERNS, "regexp_split_to_array"), (1, compiled)),
+# Arguments that must be of some form. Written down, they are checked before any row is seen: regular expressions, of
+# which some have options at a place, and time zones.
+_REGULAR = dict.fromkeys(("~", "~*", "!~", "!~*", "substring", "regexp_count", "regexp_substr", "regexp_instr"), 0) | {
+    **dict.fromkeys(("regexp_like", "regexp_match", "regexp_split_to_array"), 2),
+    "regexp_replace": 3,
 }
+_NULL_WITHOUT_MATCH = ("regexp_match(", "regexp_substr(", "substring_regex(")
 
 
 def _check_constant(name: str, args: Sequence[hir.HScalar], position: int | None) -> None:
-    place, check = _CHECKS.get(name, (0, None))
-    given = args[place] if place < len(args) else None  # `~` is an operator of one number as well
+    texts = [arg.value if isinstance(arg, Literal) and isinstance(arg.value, str) else None for arg in args]
     try:
-        if check is not None and isinstance(given, Literal) and isinstance(given.value, str):
-            check(given.value)
+        if name == "timezone" and texts[0] is not None:
+            zone(texts[0])
+        if name in _REGULAR and len(args) > 1:  # `~` is an operator of one number as well
+            at = _REGULAR[name]
+            compiled(texts[1] or "", (texts[at] or "") if 0 < at < len(texts) else "")
         if name == "regexp_substr" and len(args) > 2:
             _check_substr(args[2:], position)
     except Failure as failure:
         raise SqlError(failure.sqlstate, failure.message, position=position) from failure
+
+
+def _guarded(found: Call) -> hir.HScalar:
+    """A call whose NULL says that nothing matches, so that something else has to fail if there is no pattern."""
+    if not found.function.startswith(_NULL_WITHOUT_MATCH) or isinstance(found.args[1], Literal):
+        return found
+    options = next((arg for arg in found.args[2:] if arg.type.kind is Kind.TEXT), Literal("", TEXT))
+    regular = Call(key_of(A_PATTERN, (TEXT, TEXT, TEXT)), (*found.args[:2], options), BOOLEAN)
+    return Case(((regular, found),), Literal(None, found.type), found.type)
 
 
 def _check_substr(given: Sequence[hir.HScalar], position: int | None) -> None:
@@ -114,7 +124,7 @@ def call(name: str, args: Sequence[hir.HScalar], position: int | None = None) ->
         value = coerce(arg, to, "implicit", position)
         coerced.append(value if function is None else Call(function, (value,), FUNCTIONS[function].result))  # type: ignore[arg-type]
     _check_constant(name, coerced, position)
-    return Call(found.function.key, tuple(coerced), found.result)
+    return _guarded(Call(found.function.key, tuple(coerced), found.result))
 
 
 @contextmanager

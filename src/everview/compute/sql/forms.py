@@ -20,6 +20,8 @@ from everview.compute.ir.types import (
     INT4,
     INT8,
     INTERVAL,
+    NUMERIC_PRECISION,
+    NUMERIC_SCALE,
     TEXT,
     UNKNOWN,
     VECTORS,
@@ -47,6 +49,8 @@ from everview.compute.sql.word_forms import WORD_FORMS
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
 
+_FLOAT_DIGITS = 17  # that a float has, at most
+
 
 def _literal(binder: Expressions, tree: exp.Literal) -> hir.HScalar:
     if tree.is_string:
@@ -57,13 +61,26 @@ def _literal(binder: Expressions, tree: exp.Literal) -> hir.HScalar:
         for kind, limit in ((INT4, 2**31), (INT8, 2**63)):
             if value < limit:
                 return Literal(value, kind)
+    return _number(text, position_of(tree))
+
+
+def _number(text: str, position: int | None) -> hir.HScalar:
+    """A number that is not a whole one of 64 bits: a numeric, or double precision where that would lose what it says.
+
+    Nothing is exact about 1e308 or 1e-30, and a float is what it will be compared with or stored as. But a long whole
+    number means every digit, so it is no float: if it is too long, that is an error.
+    """
     number = Decimal(text)
-    scale = max(0, -int(number.as_tuple().exponent))
-    digits = max(len(number.as_tuple().digits), scale)
-    if digits > 38 or scale > 18:
-        return coerce(Literal(text, UNKNOWN), numeric())
-    fixed = number.quantize(Decimal(1).scaleb(-scale), context=EXACT)
-    return Literal(fixed, numeric(max(1, len(fixed.as_tuple().digits), scale), scale))
+    whole_digits, scale = number.adjusted() + 1, max(0, -int(number.normalize(EXACT).as_tuple().exponent))
+    too_long = whole_digits > NUMERIC_PRECISION and "e" in text.lower()
+    too_fine = bool(number) and scale > NUMERIC_SCALE and whole_digits + NUMERIC_SCALE < _FLOAT_DIGITS
+    if too_long or too_fine:
+        return coerce(Literal(text, UNKNOWN), FLOAT8, position=position)
+    written = max(0, -int(number.as_tuple().exponent))
+    if max(whole_digits, 0) + written > NUMERIC_PRECISION or written > NUMERIC_SCALE:
+        return coerce(Literal(text, UNKNOWN), numeric(), position=position)
+    fixed = number.quantize(Decimal(1).scaleb(-written), context=EXACT)
+    return Literal(fixed, numeric(max(1, len(fixed.as_tuple().digits), written), written))
 
 
 def _string(binder: Expressions, tree: Tree) -> hir.HScalar:

@@ -163,6 +163,10 @@ class From:
         self, name: str, args: list[hir.HScalar], counted: bool, position: int | None
     ) -> tuple[hir.Query, list[str]]:
         """The rows of one table function, and the names of its own columns."""
+        if name == "regexp_split_to_table" and not all(isinstance(arg, Literal) for arg in args[1:]):
+            # What comes from columns may be no regular expression: that is for a scalar to find out.
+            query, _ = self._called("unnest", [call("regexp_split_to_array", args, position)], counted, position)
+            return query, [name]
         with resolving(position):
             function, wanted, types = resolve_table(name, [arg.type for arg in args], host().table_functions(name))
         coerced = tuple(coerce(arg, to) for arg, to in zip(args, wanted, strict=True))
