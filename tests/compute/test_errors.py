@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,9 @@ from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.engine.spark.session import profiles
+from everview.compute.engine.spark.service import SparkService
+from everview.compute.engine.spark.session import Spark, profiles
+from everview.compute.functions import registry
 from everview.compute.ir.types import INT4, TEXT
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.query import plan
@@ -183,6 +187,23 @@ def test_a_sum_beyond_all_digits_heals_on_spark(tmp_path: Path, spark: SparkSess
         "SELECT count(*) FILTER (WHERE b <> 0 AND a / b > 1) FROM t",
         "SELECT (SELECT u.a FROM t u WHERE u.b = t.b) FROM t",
         "SELECT a, g FROM t, generate_series(1, 3, b) AS g",
+        "SELECT 'x' ~ repeat('(', b), regexp_replace(s, repeat('(', b), 'y') FROM t",
+        "SELECT regexp_match('x', repeat('(', b)) FROM t",
+        "SELECT regexp_like('x', 'y', s) FROM t",
+        "SELECT part FROM t, regexp_split_to_table(s, repeat('(', b)) AS part",
+        "SELECT timestamp '2024-01-01' AT TIME ZONE coalesce(s, 'UTC') FROM t",
+        "SELECT b, sum(a * 2e307::float8), avg(a * 2e307::float8) FROM t GROUP BY b",
+        "SELECT b, sum(a * 4e37::float4) FROM t GROUP BY b",
+        "SELECT b, variance(a * 1e154::float8), stddev_pop(a * 1e154::float8) FROM t GROUP BY b",
+        "SELECT b, corr(a, a * 1e154::float8), regr_slope(a, a * 1e154::float8) FROM t GROUP BY b",
+        "SELECT b, sum(a * interval '10000000 years') FROM t GROUP BY b",
+        "SELECT b, sum(DISTINCT a * 1e37::numeric(38,0)), avg(DISTINCT a * 1e19::numeric(38,0)) FROM t GROUP BY b",
+        "SELECT a, sum(a * 1e37::numeric(38,0)) OVER (PARTITION BY b) FROM t",
+        "SELECT a, sum(a * 2e307::float8) OVER (PARTITION BY b), avg(a) OVER () FROM t",
+        "SELECT a, avg(a * 1e19::numeric(38,0)) OVER (PARTITION BY b ORDER BY a) FROM t",
+        "SELECT b, jsonb_object_agg(s, a) FROM t GROUP BY b",
+        "SELECT b, jsonb_object_agg(s, a) FILTER (WHERE s IS NOT NULL) FROM t GROUP BY b",
+        "SELECT b, var_samp(a * 1e18::numeric(38,0)) FROM t GROUP BY b",
     ],
 )
 def test_spark_and_local_fail_alike(tmp_path: Path, query: str, spark: SparkSession) -> None:
@@ -195,12 +216,53 @@ def test_spark_and_local_fail_alike(tmp_path: Path, query: str, spark: SparkSess
             table.change((10, 2, "1", 1), (4, 0, None, 1), (None, 0, "a", 1))
             table.change((6, 2, "1", 1), (3, None, "1", 1))
             table.change((10, 2, "1", -1), (4, 0, None, -1))
+            table.change((3, 2, "i", 1), (-6, 2, "i", 1), (9, 0, None, 1), (8, 0, None, 1))
+            table.change((9, 0, None, -1))
             while flow.tick():
                 pass
             known = is_awake(environment, errors_id("v"))
-            found = [sorted(errors(environment, flow, time)) if known else [] for time in range(3)]
-            seen.append((found, [rows(environment, flow, time) for time in range(3)]))
+            found = [sorted(errors(environment, flow, time)) if known else [] for time in range(5)]
+            seen.append((found, [rows(environment, flow, time) for time in range(5)]))
     assert seen[0] == seen[1]
+
+
+class Watched(SparkService):
+    """The service, over a Spark that is there already."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._closed, self._started, self._given = False, Future[Spark](), SparkEngine(session)
+
+    def spark(self) -> Spark:
+        return self._started  # type: ignore[return-value]
+
+    def _engine_of(self, _: Spark) -> SparkEngine:
+        return self._given
+
+
+@pytest.mark.spark
+def test_a_value_that_ends_a_job_of_spark_is_for_python(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No value should, but if one does, the view goes on, with the row that is right and the one that fails."""
+    ends = "substring(upper({0}), 1, 9 + 0 * (1 div (length({0}) - 1)))"  # for a text of one character
+    upper = registry.FUNCTIONS["upper(text)"]
+    monkeypatch.setitem(registry.FUNCTIONS, upper.key, replace(upper, spark=ends))
+    relation = optimize(plan("SELECT a, upper(s), 6 / b FROM t", Names()).relation)
+    with Environment.open(tmp_path, background=False) as environment:
+        table = Table(environment)
+        table.change((1, 2, "xx", 1))
+        flow, _ = maintain_view(environment, "v", relation, [table.reader], Watched(spark))
+        table.change((2, 3, "y", 1))
+        table.change((3, 0, "z", 1))
+        table.change((3, 0, "z", -1))
+        for _ in range(4):
+            assert flow.tick(flow.upper + 1)
+        assert [rows(environment, flow, time) for time in (0, 1, 3)] == [
+            [(1, "XX", 3)],
+            both := [(1, "XX", 3), (2, "Y", 2)],
+            both,
+        ]
+        assert [errors(environment, flow, time) for time in (1, 2, 3)] == [[], [("22012", "division by zero")], []]
 
 
 @pytest.mark.parametrize(

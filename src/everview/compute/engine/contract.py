@@ -126,3 +126,7 @@ class EvaluationFailed(EngineError):
 
 class RunFailed(EngineError):
     """The engine accepted the plan and failed to run it; it changed nothing, and may be tried again."""
+
+
+class ValueRefused(RunFailed):
+    """A value among the data ended the run, though it should not: trying again does not help, another engine may."""

@@ -1,13 +1,15 @@
 """Aggregates: their meaning over the rows of a group, and how Spark aggregates the same.
 
 An aggregate's `evaluate` is given the rows that take part, in the order asked for: without the rows whose argument is
-NULL, unless it takes NULLs. The Spark rendering skips NULLs itself. A sum beyond 38 digits is NULL on Spark.
+NULL, unless it takes NULLs. The Spark rendering skips NULLs itself. A sum beyond 38 digits, or beyond the floats, is
+NULL on Spark, where the rows that take part are counted too (`Unfit`).
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
@@ -15,10 +17,10 @@ from functools import partial, reduce
 from typing import Any
 
 from everview.compute.functions.civil import make_interval
-from everview.compute.functions.contract import AggregateFunction, Failure, Result
+from everview.compute.functions.contract import AggregateFunction, Failure, Result, Unfit
 from everview.compute.functions.intervals import divide_interval, divide_interval_sql
 from everview.compute.functions.naming import ANY, ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
-from everview.compute.functions.numbers import EXACT, fit, quotient, real, significant, whole
+from everview.compute.functions.numbers import EXACT, SURE_DIGITS, fit, quotient, real, significant, whole
 from everview.compute.functions.order import sort_key, spark_sort_key
 from everview.compute.functions.regression import deviation, total
 from everview.compute.functions.spark_sql import Renderer, interval, let, spark_type
@@ -30,6 +32,8 @@ from everview.compute.ir.types import (
     INT4,
     INT8,
     INTERVAL,
+    NUMERIC_PRECISION,
+    NUMERIC_SCALE,
     Interval,
     Kind,
     SqlType,
@@ -73,6 +77,27 @@ def _interval_sum(values: list[Interval]) -> Interval:
     return make_interval(*(sum(parts) for parts in zip(*values, strict=True)))
 
 
+def _is_short(types: Sequence[SqlType]) -> bool:
+    """Whether no total is too long, nor an average, which has as many digits before the point as are left."""
+    number = as_numeric(types[0])
+    return number.precision <= SURE_DIGITS and number.precision - number.scale <= NUMERIC_PRECISION - NUMERIC_SCALE
+
+
+_TOO_LONG = Unfit("22003", "value overflows numeric format")
+_TOO_LARGE = Unfit("22003", "value out of range: overflow")
+_TOO_LONG_AN_INTERVAL = Unfit("22008", "interval out of range")
+
+
+_SQUARE_MAX = math.sqrt(sys.float_info.max)  # Spark squares values on the way to a variance
+
+
+def _finite(value: str, *, squared: bool = False) -> str:
+    """NULL where a float is not finite, though all that it is made of are; or, if they are `squared`, too large."""
+    argument = "abs(cast({0} as double))"
+    fits = f"abs({value}) < double('Infinity')" + (f" AND max({argument}) <= {_SQUARE_MAX!r}D" if squared else "")
+    return f"CASE WHEN {fits} OR bool_or(NOT ({argument} < double('Infinity'))) THEN {value} END"  # NaN is above all
+
+
 def _counts() -> None:
     _add("count", (), INT8, lambda _, rows: len(rows), "count(*)", takes_nulls=True, sums=True, empty=0)
     _add("count", (ANY,), INT8, lambda _, rows: len(rows), "count({0})", sums=True, empty=0)
@@ -91,14 +116,15 @@ def _sums() -> None:
     exact: Callable[[SqlType, Rows], Any] = lambda to, rows: fit(_total(_column(rows)), to) if rows else None  # noqa: E731
     _add("sum", (INT8,), numeric(38, 0), exact, "try_sum(cast({0} as decimal(38,0)))", sums=True)
     total = lambda args, _, result: f"cast(try_sum({args[0]}) as {spark_type(result)})"  # noqa: E731
-    _add("sum", (NUMERIC,), _sum_type, exact, total, sums=True)
+    _add("sum", (NUMERIC,), _sum_type, exact, total, sums=True, unfit=replace(_TOO_LONG, sure=_is_short))
     for of in (FLOAT4, FLOAT8):
         _add(
             "sum",
             (of,),
             of,
             lambda to, rows: _float_sum(_column(rows), to.kind) if rows else None,
-            f"cast(sum(cast({{0}} as double)) as {spark_type(of)})",
+            _finite(f"cast(sum(cast({{0}} as double)) as {spark_type(of)})"),
+            unfit=_TOO_LARGE,
         )
     _add(
         "sum",
@@ -107,12 +133,18 @@ def _sums() -> None:
         lambda _, rows: _interval_sum(_column(rows)) if rows else None,
         interval("sum({0}.months)", "sum({0}.days)", "try_sum({0}.micros)"),
         sums=True,
+        unfit=_TOO_LONG_AN_INTERVAL,
     )
 
 
 def _average_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
     total = f"try_sum(cast({args[0]} as {spark_type(replace(as_numeric(types[0]), precision=38))}))"
-    return f"try_divide(try_cast({total} as decimal(38,18)), cast(nullif(count({args[0]}), 0L) as decimal(38,18)))"
+    return average_sql(total, f"nullif(count({args[0]}), 0L)")
+
+
+def average_sql(total: str, count: str) -> str:
+    """Of a decimal of 38 digits and a bigint, of which Spark gives a decimal(38,18); NULL where that is too long."""
+    return f"try_divide({total}, cast({count} as decimal(38,18)))"
 
 
 def _averages() -> None:
@@ -120,14 +152,16 @@ def _averages() -> None:
         return quotient(_total(_column(rows)), Decimal(len(rows)), to) if rows else None
 
     for of in (INT2, INT4, INT8, NUMERIC):
-        _add("avg", (of,), NUMERIC, exact, _average_sql, sums=True)
+        unfit = replace(_TOO_LONG, sure=_is_short)
+        _add("avg", (of,), NUMERIC, exact, _average_sql, sums=True, unfit=unfit)
     for of in (FLOAT4, FLOAT8):
         _add(
             "avg",
             (of,),
             FLOAT8,
             lambda to, rows: _float_sum(_column(rows), to.kind) / len(rows) if rows else None,
-            "avg(cast({0} as double))",
+            _finite("avg(cast({0} as double))"),
+            unfit=_TOO_LARGE,
         )
     _add(
         "avg",
@@ -136,6 +170,7 @@ def _averages() -> None:
         lambda _, rows: divide_interval(_interval_sum(_column(rows)), float(len(rows))) if rows else None,
         _interval_average_sql,
         sums=True,
+        unfit=_TOO_LONG_AN_INTERVAL,
     )
 
 
@@ -213,7 +248,9 @@ def variance_sql(count: str, total: str, squares: str, scale: int, *, sample: bo
 
 def _float_variance(values: list[float], *, sample: bool) -> float:
     found = deviation(values, values) / (len(values) - sample)
-    return found if math.isnan(found) and not all(map(math.isfinite, values)) else real(found, Kind.FLOAT8)
+    if all(map(math.isfinite, values)) and not (math.isfinite(found) and max(map(abs, values)) <= _SQUARE_MAX):
+        raise Failure("22003", "value out of range: overflow")
+    return found + 0.0
 
 
 def _numeric_variance(to: SqlType, rows: Rows, *, sample: bool, root: bool) -> Any:
@@ -263,9 +300,11 @@ def _variances() -> None:
             return math.sqrt(variance) if root else variance
 
         for of in (INT2, INT4, INT8, NUMERIC):
-            _add(name, (of,), NUMERIC, exact, _numeric_variance_sql(sample=sample, root=root), sums=True)
+            unfit = replace(_TOO_LONG, least=1 + sample)
+            _add(name, (of,), NUMERIC, exact, _numeric_variance_sql(sample=sample, root=root), sums=True, unfit=unfit)
         for of in (FLOAT4, FLOAT8):
-            _add(name, (of,), FLOAT8, inexact, f"{spark}(cast({{0}} as double))")
+            unfit = replace(_TOO_LARGE, least=1 + sample)
+            _add(name, (of,), FLOAT8, inexact, _finite(f"{spark}(cast({{0}} as double))", squared=True), unfit=unfit)
 
 
 def _single() -> None:

@@ -9,11 +9,13 @@ failure. So errors are data on both engines: no evaluation ever ends a job.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from everview.compute.ir.types import SqlType
+
+TRIED = "tried "
 
 
 class Failure(Exception):
@@ -72,6 +74,22 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfit:
+    """How an aggregate fails for a group: its value, or else that of `witness`, is NULL on Spark though there are rows.
+
+    What counts the rows is another aggregate, and it takes at least so many of them for a value. For arguments of some
+    types it does not happen (`sure`).
+    """
+
+    sqlstate: str
+    message: str
+    least: int = 1
+    count: str = "count(any)"
+    witness: str | None = None
+    sure: Callable[[Sequence[SqlType]], bool] = lambda _: False
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateFunction:
     """One overload of an aggregate: its meaning over the list of argument tuples of a group, multiplicities unfolded.
 
@@ -88,3 +106,17 @@ class AggregateFunction:
     takes_nulls: bool = False
     sums: bool = False
     empty: Any = None  # over no rows: 0 for count, NULL for the others
+    unfit: Unfit | None = None  # how it fails, if it does
+
+    @property
+    def tried(self) -> AggregateFunction:
+        """The same, but NULL where this fails, in Python too: what plans use, which fail where they look at that."""
+
+        def evaluate(result: SqlType, rows: list[tuple[Any, ...]]) -> Any:
+            try:
+                return self.evaluate(result, rows)
+            except Failure:
+                return None
+
+        key, name = f"{TRIED}{self.key}", f"{TRIED}{self.name}"
+        return replace(self, key=key, name=name, evaluate=evaluate, unfit=None)

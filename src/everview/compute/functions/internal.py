@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from everview.compute.functions.aggregates import average_sql
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.naming import NUMERIC, key_of
 from everview.compute.functions.numbers import quotient
@@ -19,6 +20,7 @@ FUNCTIONS: list[Function] = []
 TABLES: list[TableFunction] = []
 
 ONE_ROW, AVERAGE, NUMBERS, A_PATTERN = "the only row", "total by count", "numbers", "a regular expression"
+FITS, FIELD_NAME = "fits", "a field name"
 
 
 def _numbers_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Sequence[SqlType]) -> str:
@@ -50,8 +52,7 @@ def _average(to: SqlType, total: Decimal, count: int) -> Any:
 
 
 def _average_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
-    total = f"cast({args[0]} as decimal(38,{types[0].scale}))"
-    return f"try_divide({total}, cast({args[1]} as decimal(38,18)))"  # of which Spark gives a decimal(38,18)
+    return average_sql(f"cast({args[0]} as decimal(38,{types[0].scale}))", args[1])
 
 
 FUNCTIONS.append(
@@ -89,4 +90,35 @@ FUNCTIONS.append(
         not_on_spark(A_PATTERN),
         fails=True,
     )
+)
+
+
+def _fits(absent: bool, count: int, least: int, sqlstate: str, message: str) -> bool:
+    if absent and count >= least:
+        raise Failure(sqlstate, message)
+    return True
+
+
+# Whether a value is absent though so many rows are counted, which is a failure of that kind.
+FUNCTIONS.append(
+    Function(
+        key_of(FITS, (BOOLEAN, INT8, INT8, TEXT, TEXT)),
+        FITS,
+        (BOOLEAN, INT8, INT8, TEXT, TEXT),
+        BOOLEAN,
+        _fits,
+        "CASE WHEN NOT ({0} AND {1} >= {2}) AND concat({0}, {1}, {2}, {3}, {4}) IS NOT NULL THEN true END",
+        fails=True,
+    )
+)
+
+
+def _field_name(name: str | None) -> str:
+    if name is None:
+        raise Failure("22023", "field name must not be null")
+    return name
+
+
+FUNCTIONS.append(
+    Function(key_of(FIELD_NAME, (TEXT,)), FIELD_NAME, (TEXT,), TEXT, _field_name, "{0}", strict=False, fails=True)
 )

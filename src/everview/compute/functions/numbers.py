@@ -16,6 +16,7 @@ RANGES = {
 }
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 _DIGITS_MAX = 100  # more than any numeric has, and fewer than are computed with
+SURE_DIGITS = 33  # of numbers: of such, no fewer than a hundred thousand make a total too large
 INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
 FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 

@@ -89,6 +89,8 @@ for _function in FUNCTIONS.values():
 _AGGREGATES_BY_NAME: dict[str, list[AggregateFunction]] = defaultdict(list)
 for _aggregate in AGGREGATES.values():
     _AGGREGATES_BY_NAME[_aggregate.name].append(_aggregate)
+# What plans use for aggregates that may fail, and SQL has no names for.
+TRIED_AGGREGATES = {_each.tried.key: _each.tried for _each in AGGREGATES.values() if _each.unfit is not None}
 _TABLES_BY_NAME: dict[str, list[TableFunction]] = defaultdict(list)
 for _table in TABLES.values():
     _TABLES_BY_NAME[_table.name].append(_table)

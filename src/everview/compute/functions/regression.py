@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from everview.compute.functions.contract import AggregateFunction, Failure
+from everview.compute.functions.contract import AggregateFunction, Failure, Unfit
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.spark_sql import Renderer, let
 from everview.compute.ir.types import FLOAT8, INT8, SqlType
@@ -165,10 +165,13 @@ def _rendering(formula: str) -> Renderer:
     return rendered
 
 
+# A slope may be NULL of its own; a sum of products is so only where sums are too large.
+_UNFIT = Unfit(
+    "22003", "value out of range: overflow", count=key_of("regr_count", _PAIR), witness=key_of("regr_sxy", _PAIR)
+)
 for _name, (_formula, _spark) in _FORMULAS.items():
-    AGGREGATES.append(
-        AggregateFunction(key_of(_name, _PAIR), _name, _PAIR, FLOAT8, _evaluation(_formula), _rendering(_spark))
-    )
+    _evaluate, _render = _evaluation(_formula), _rendering(_spark)
+    AGGREGATES.append(AggregateFunction(key_of(_name, _PAIR), _name, _PAIR, FLOAT8, _evaluate, _render, unfit=_UNFIT))
 AGGREGATES.append(
     AggregateFunction(
         key_of("regr_count", _PAIR),

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import TypeVar
 
 from everview.compute.engine.local import library
 from everview.compute.functions.casts import cast_between
-from everview.compute.functions.internal import AVERAGE, ONE_ROW
+from everview.compute.functions.contract import TRIED
+from everview.compute.functions.internal import AVERAGE, FIELD_NAME, FITS, ONE_ROW
+from everview.compute.functions.numbers import SURE_DIGITS
 from everview.compute.functions.resolve import resolve, resolve_aggregate
 from everview.compute.ir.parts import change_aggregate, change_order, change_window_function
 from everview.compute.ir.relation import (
@@ -32,12 +35,11 @@ from everview.compute.ir.relation import (
     transform,
 )
 from everview.compute.ir.scalar import Call, Case, Column, Literal, Scalar, columns_of, shift
-from everview.compute.ir.types import INT8, NUMERIC_PRECISION, Kind, SqlType, numeric
+from everview.compute.ir.types import FLOAT8, INT8, NUMERIC_PRECISION, TEXT, Kind, SqlType, numeric
 from everview.compute.optimize.sides import owner_of, sides_of
 
 EXACT = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC)
 EXTREMES = ("min", "max", "bool_and", "bool_or", "every")  # the least or greatest value; false is less than true
-_SURE_DIGITS = 33  # of numbers: of such, no fewer than a hundred thousand make a total too large
 _LOWER_DIGITS = 19
 
 
@@ -176,8 +178,10 @@ class _Simpler:
         """
         argument = aggregate.args[0]
         kind, precision = argument.type.kind, argument.type.precision
-        if kind is not Kind.NUMERIC or precision <= _SURE_DIGITS or aggregate.distinct:
+        if kind is not Kind.NUMERIC or precision <= SURE_DIGITS:
             return self.column(aggregate)
+        if aggregate.distinct:  # the parts of numbers that differ may be the same
+            return checked(aggregate, self.column)
         scale = argument.type.scale
         digits = max(_LOWER_DIGITS, scale)  # all that is behind the point is lower
         place = Literal(Decimal(10) ** (digits - scale), numeric(digits - scale + 1, 0))
@@ -200,7 +204,7 @@ def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
     """The aggregate over the columns of simpler ones, which fail for no group, so that only a scalar can."""
     if aggregate.function.startswith("single("):
         return simpler.column(replace(aggregate, function=aggregate.function.replace("single(", "some(", 1)))
-    if aggregate.function.startswith("sum("):
+    if aggregate.function.startswith("sum(") and aggregate.args[0].type.kind in EXACT:
         return simpler.total(aggregate)
     if aggregate.function.startswith("avg(") and aggregate.args[0].type.kind in EXACT:
         entry, _, total_type = resolve_aggregate("sum", [aggregate.args[0].type])
@@ -211,7 +215,25 @@ def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
         average = Call(f"{AVERAGE}(numeric,int8)", (wide, count), aggregate.type)
         counted = _call(">", count, Literal(0, INT8))
         return Case(((counted, average),), Literal(None, aggregate.type), aggregate.type)
-    return simpler.column(aggregate)
+    return checked(aggregate, simpler.column)
+
+
+Over = TypeVar("Over", Aggregate, WindowFunction)
+
+
+def checked(function: Over, column: Callable[[Over], Scalar]) -> Scalar:
+    """An aggregate that may fail over columns of what does not: it as far as it has a value, and the rows counted."""
+    unfit = library.aggregate(function.function).unfit
+    if unfit is None or unfit.sure([arg.type for arg in function.args]):
+        return column(function)
+    value = column(replace(function, function=f"{TRIED}{function.function}"))
+    witness = value
+    if unfit.witness is not None:
+        witness = column(replace(function, function=f"{TRIED}{unfit.witness}", type=FLOAT8))
+    count = column(replace(function, function=unfit.count, type=INT8))
+    error = Literal(unfit.sqlstate, TEXT), Literal(unfit.message, TEXT)
+    fits = _call(FITS, _call("is null", witness), count, Literal(unfit.least, INT8), *error)
+    return Case(((fits, value),), Literal(None, function.type), function.type)
 
 
 def cast(scalar: Scalar, to: SqlType) -> Scalar:
@@ -229,8 +251,17 @@ def _aggregate(aggregate: Aggregate, columns: _Columns) -> Aggregate:
         if aggregate.filter is not None:  # a column by whose order the value is found has it for all rows
             argument = Case(((aggregate.filter, argument),), Literal(None, argument.type), argument.type)
         return replace(aggregate, args=(columns.add(argument),), filter=None, distinct=False, order=())
-    changed = change_aggregate(replace(aggregate, filter=None), _taken(aggregate.filter, columns))
+    named = replace(_named(aggregate), filter=None)
+    changed = change_aggregate(named, _taken(aggregate.filter, columns))
     return changed if aggregate.filter is None else replace(changed, filter=columns.add(aggregate.filter))
+
+
+def _named(function: Over) -> Over:
+    """The names of an object's fields, if it makes one, with a look whether they are there."""
+    if not function.function.startswith("jsonb_object_agg("):
+        return function
+    name, value = function.args
+    return replace(function, args=(_call(FIELD_NAME, name), value))
 
 
 def _taken(condition: Scalar | None, columns: _Columns) -> Callable[[Scalar], Scalar]:
@@ -248,11 +279,23 @@ def _window(window: Window) -> Relation:
     columns = _Columns(window.input)
     partition = tuple(columns.add(each) for each in window.partition)
     order = change_order(window.order, columns.add)
-    functions = tuple(_window_function(each, columns) for each in window.functions)
-    plain = Window(columns.relation, partition, order, functions)
-    return columns.without(plain, len(functions))
+    functions = [_window_function(each, columns) for each in window.functions]
+    start, simpler = arity(columns.relation), list[WindowFunction]()
+
+    def column(function: WindowFunction) -> Scalar:
+        if function not in simpler:
+            simpler.append(function)
+        return Column(start + simpler.index(function), function.type)
+
+    finals = [checked(each, column) if library.is_aggregate(each.function) else column(each) for each in functions]
+    plain = Window(columns.relation, partition, order, tuple(simpler))
+    if simpler == functions:
+        return columns.without(plain, len(functions))
+    end = start + len(simpler)
+    return Project(Map(plain, tuple(finals)), (*range(arity(window.input)), *range(end, end + len(finals))))
 
 
 def _window_function(function: WindowFunction, columns: _Columns) -> WindowFunction:
-    changed = change_window_function(replace(function, filter=None), _taken(function.filter, columns))
+    named = replace(_named(function), filter=None)
+    changed = change_window_function(named, _taken(function.filter, columns))
     return changed if function.filter is None else replace(changed, filter=columns.add(function.filter))

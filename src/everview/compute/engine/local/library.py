@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from everview.compute.functions import registry
-from everview.compute.functions.contract import AggregateFunction, Arguments, Function, Unknown
+from everview.compute.functions.contract import TRIED, AggregateFunction, Arguments, Function, Unknown
 from everview.compute.functions.table import TableFunction
 from everview.compute.ir.scalar import Call, Failed, FailedTable, Literal, Scalar, children
 from everview.errors import EverviewError
@@ -28,7 +28,12 @@ def function(key: str) -> Function:
 
 def aggregate(key: str) -> AggregateFunction:
     """The aggregate."""
-    return _find(registry.AGGREGATES, key)
+    return _find(registry.TRIED_AGGREGATES if key.startswith(TRIED) else registry.AGGREGATES, key)
+
+
+def is_aggregate(key: str) -> bool:
+    """Whether it is an aggregate, also over a window."""
+    return key in registry.AGGREGATES
 
 
 def table_function(key: str) -> TableFunction:

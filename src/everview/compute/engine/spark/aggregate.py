@@ -1,7 +1,7 @@
 """Aggregates in Spark SQL over rows with multiplicities.
 
-Counts, exact sums and averages are sums of what each row adds times its multiplicity, so they need no consolidated
-input; extremes and distinct aggregates need to know which rows there are, and all others want every copy.
+Counts and exact sums are sums of what each row adds times its multiplicity, so they need no consolidated input;
+extremes and distinct aggregates need to know which rows there are, and all others want every copy.
 """
 
 from __future__ import annotations
@@ -62,19 +62,16 @@ class Use:
         if self.idempotent or self.distinct or self.name in ("single", "some"):
             return Needs.ROWS
         exact = not self.types or self.types[0].kind in _EXACT
-        return Needs.SUMS if self.name == "count" or (self.name in ("sum", "avg") and exact) else Needs.COPIES
+        return Needs.SUMS if self.name == "count" or (self.name == "sum" and exact) else Needs.COPIES
 
 
 def over_sums(use: Use) -> str:
-    """A count, sum or average of rows with multiplicities."""
+    """A count or a sum of rows with multiplicities."""
     takes = use.takes if not use.args else f"{use.args[0]} IS NOT NULL"
     count = f"coalesce(sum(CASE WHEN {takes} THEN _diff END), 0L)" if takes else "sum(_diff)"
     if use.name == "count":
         return count
-    total = f"CASE WHEN {count} > 0 THEN try_sum({_weighted(use.args[0], use.types[0])}) END"
-    if use.name == "sum":
-        return total
-    return f"try_divide(try_cast({total} as decimal(38,18)), cast(nullif({count}, 0L) as decimal(38,18)))"
+    return f"CASE WHEN {count} > 0 THEN try_sum({_weighted(use.args[0], use.types[0])}) END"
 
 
 def _weighted(arg: str, sql_type: SqlType) -> str:

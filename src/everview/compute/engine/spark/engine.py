@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from everview.compute.engine.contract import (
     RunFailed,
     Steps,
     Stored,
+    ValueRefused,
 )
 from everview.compute.engine.spark.bulk import said, spark_type_of
 from everview.compute.engine.spark.outputs import Layout, with_types
@@ -300,7 +302,24 @@ def _errors(statement: str) -> Iterator[None]:
     except (PySparkException, Py4JError, OSError) as error:
         if FAILED in str(error):
             raise EvaluationFailed from error
-        raise RunFailed("spark failed to run the statement", detail=said(error)) from error
+        failed = ValueRefused if is_of_a_value(error) else RunFailed
+        raise failed("spark failed to run the statement", detail=said(error)) from error
+
+
+# What Java says of values that a function has no answer for; such an error does not come from a machine.
+_OF_VALUES = re.compile(
+    r"java\.lang\.(Arithmetic|(Array|String)?IndexOutOfBounds|NegativeArraySize|NumberFormat|IllegalArgument)Exception"
+    r"|java\.time\.[.\w]*Exception"
+)
+
+
+def is_of_a_value(error: Exception) -> bool:
+    """Whether a job ended because of a value that it met: for the same data it will end again."""
+    from pyspark.errors import PySparkException, PythonException
+
+    if isinstance(error, PySparkException):
+        return isinstance(error, PythonException) or (error.getSqlState() or "").startswith("22")
+    return bool(_OF_VALUES.search(str(error)))
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 It is an engine like the one that it starts. A run that fails is tried again a few times, for an executor may be lost
 or memory short, and a run leaves nothing behind that a second one would find. If Spark itself is gone it is started
-again first. Whoever runs something before Spark is there waits for it.
+again first. Whoever runs something before Spark is there waits for it. And what fails over a value, for which Spark
+ends a job though it should not, is computed in Python, if it is not too much.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import pyarrow as pa
 import structlog
 
 from everview.compute.engine.cancel import cancellation
-from everview.compute.engine.contract import Batch, Early, RunFailed, Steps, Stored
+from everview.compute.engine.contract import Batch, Early, Engine, RunFailed, Steps, Stored, ValueRefused
+from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.spark.bulk import said
 from everview.compute.engine.spark.engine import SparkEngine, check
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, start
@@ -29,6 +31,7 @@ from everview.storage.stage import Staged
 ATTEMPTS_MAX = 3
 PAUSE_S = 0.5
 START_S_MAX = 300.0
+ROWS_HERE_MAX = 500_000  # that Python works on, if Spark cannot: some seconds
 
 _log = structlog.get_logger()
 Given = TypeVar("Given")
@@ -75,13 +78,13 @@ class SparkService:
 
     def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
         """The collection that the plan means over the inputs, consolidated."""
-        return self._attempt(lambda engine: engine.run(plan, inputs))
+        return self._or_here(lambda engine: engine.run(plan, inputs), inputs)
 
     def run_steps(
         self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool = False
     ) -> dict[str, pa.Table]:
         """The collections of some of the steps."""
-        return self._attempt(lambda engine: engine.run_steps(steps, outputs, inputs, separated=separated))
+        return self._or_here(lambda engine: engine.run_steps(steps, outputs, inputs, separated=separated), inputs)
 
     def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
         """Raise NotSupported if there is no statement for these steps; it need not have started to tell."""
@@ -111,12 +114,30 @@ class SparkService:
         if started.done() and started.exception() is None:
             started.result().stop()
 
+    def _or_here(self, run: Callable[[Engine], Given], inputs: Mapping[str, Batch]) -> Given:
+        """A run of Spark's; if a value ends it that a function should have had an answer for, it is done in Python.
+
+        Otherwise no tick over that value would ever succeed, and what the view says would stay as it is.
+        """
+        try:
+            return self._attempt(run)
+        except ValueRefused as error:
+            if not all(isinstance(each, pa.Table) for each in inputs.values()):
+                raise
+            rows = sum(each.num_rows for each in inputs.values() if isinstance(each, pa.Table))
+            if rows > ROWS_HERE_MAX:
+                raise
+            _log.warning("spark failed over a value, so python computes", rows=rows, detail=error.detail)
+            return run(LocalEngine())
+
     def _attempt(self, run: Callable[[SparkEngine], Given], again: Callable[[], bool] = lambda: True) -> Given:
         for attempt in range(1, ATTEMPTS_MAX + 1):
             started = self._started
             engine = self._engine_of(self.spark())
             try:
                 return run(engine)
+            except ValueRefused:
+                raise
             except RunFailed as error:
                 wish = cancellation()
                 if attempt == ATTEMPTS_MAX or self._closed or (wish is not None and wish.asked) or not again():
