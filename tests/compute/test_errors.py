@@ -201,6 +201,7 @@ def test_a_sum_beyond_all_digits_heals_on_spark(tmp_path: Path, spark: SparkSess
         "SELECT a, sum(a * 1e37::numeric(38,0)) OVER (PARTITION BY b) FROM t",
         "SELECT a, sum(a * 2e307::float8) OVER (PARTITION BY b), avg(a) OVER () FROM t",
         "SELECT a, avg(a * 1e19::numeric(38,0)) OVER (PARTITION BY b ORDER BY a) FROM t",
+        "SELECT b, sum(a * '1.00000000000000000000000000000000001'::numeric(38,35)) FROM t GROUP BY b",
         "SELECT b, jsonb_object_agg(s, a) FROM t GROUP BY b",
         "SELECT b, jsonb_object_agg(s, a) FILTER (WHERE s IS NOT NULL) FROM t GROUP BY b",
         "SELECT b, var_samp(a * 1e18::numeric(38,0)) FROM t GROUP BY b",

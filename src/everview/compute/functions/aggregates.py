@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
@@ -17,7 +16,7 @@ from functools import partial, reduce
 from typing import Any
 
 from everview.compute.functions.civil import make_interval
-from everview.compute.functions.contract import AggregateFunction, Failure, Result, Unfit
+from everview.compute.functions.contract import AggregateFunction, Failure, InOrder, Result, Unfit
 from everview.compute.functions.intervals import divide_interval, divide_interval_sql
 from everview.compute.functions.naming import ANY, ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
 from everview.compute.functions.numbers import EXACT, SURE_DIGITS, fit, quotient, real, significant, whole
@@ -88,14 +87,28 @@ _TOO_LARGE = Unfit("22003", "value out of range: overflow")
 _TOO_LONG_AN_INTERVAL = Unfit("22008", "interval out of range")
 
 
-_SQUARE_MAX = math.sqrt(sys.float_info.max)  # Spark squares values on the way to a variance
+_INFINITE = "NOT (abs({}) < double('Infinity'))"  # NaN is above all
 
 
-def _finite(value: str, *, squared: bool = False) -> str:
-    """NULL where a float is not finite, though all that it is made of are; or, if they are `squared`, too large."""
-    argument = "abs(cast({0} as double))"
-    fits = f"abs({value}) < double('Infinity')" + (f" AND max({argument}) <= {_SQUARE_MAX!r}D" if squared else "")
-    return f"CASE WHEN {fits} OR bool_or(NOT ({argument} < double('Infinity'))) THEN {value} END"  # NaN is above all
+def _in_order(value: str, streamed: str, of: SqlType) -> InOrder:
+    """Of `s.a`, the sum of the values `l.a`, and the same by an aggregate of Spark's.
+
+    NULL where it is not finite, though all values are.
+    """
+    sound = f"exists(l.a, e -> {_INFINITE.format('e')})"
+    checked = f"CASE WHEN {_INFINITE.format('r.a')} AND NOT {sound} THEN NULL ELSE r.a END"
+    found = let(checked, f"cast({value} as {spark_type(of)})", name="r")
+    summed = let(found, "aggregate(l.a, 0D, (s, e) -> s + e)", name="s")
+    result = f"cast({streamed} as {spark_type(of)})"
+    lost = f"{_INFINITE.format(result)} AND NOT bool_or({_INFINITE.format('cast({0} as double)')})"
+    return InOrder(
+        lambda values: let(f"CASE WHEN size(l.a) > 0 THEN {summed} END", values, name="l"),
+        f"CASE WHEN {lost} THEN NULL ELSE {result} END",
+    )
+
+
+def _sorted(in_order: InOrder) -> str:
+    return in_order.listed("array_sort(collect_list(cast({0} as double)))")
 
 
 def _counts() -> None:
@@ -123,8 +136,9 @@ def _sums() -> None:
             (of,),
             of,
             lambda to, rows: _float_sum(_column(rows), to.kind) if rows else None,
-            _finite(f"cast(sum(cast({{0}} as double)) as {spark_type(of)})"),
+            _sorted(in_order := _in_order("s.a", "sum(cast({0} as double))", of)),
             unfit=_TOO_LARGE,
+            in_order=in_order,
         )
     _add(
         "sum",
@@ -160,8 +174,9 @@ def _averages() -> None:
             (of,),
             FLOAT8,
             lambda to, rows: _float_sum(_column(rows), to.kind) / len(rows) if rows else None,
-            _finite("avg(cast({0} as double))"),
+            _sorted(in_order := _in_order("s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8)),
             unfit=_TOO_LARGE,
+            in_order=in_order,
         )
     _add(
         "avg",
@@ -247,10 +262,27 @@ def variance_sql(count: str, total: str, squares: str, scale: int, *, sample: bo
 
 
 def _float_variance(values: list[float], *, sample: bool) -> float:
+    values = sorted(values)  # also over a window; where one is not finite, the order does not matter
     found = deviation(values, values) / (len(values) - sample)
-    if all(map(math.isfinite, values)) and not (math.isfinite(found) and max(map(abs, values)) <= _SQUARE_MAX):
+    if not math.isfinite(found) and all(map(math.isfinite, values)):
         raise Failure("22003", "value out of range: overflow")
     return found + 0.0
+
+
+def _float_variance_sql(*, sample: bool, root: bool) -> str:
+    """From the values in order, so that it does not depend on that of the rows."""
+    finite = f"NOT exists(l.a, e -> {_INFINITE.format('e')})"
+    squares = let("aggregate(l.a, 0D, (s, e) -> s + (e - m.a) * (e - m.a))", _MEAN_SQL, name="m")
+    spread = f"CASE WHEN NOT v.b THEN double('NaN') WHEN l.a[0] = l.a[size(l.a) - 1] THEN 0D ELSE {squares} END"
+    variance = f"w.a / (size(l.a) - {int(sample)})"
+    value = f"sqrt({variance})" if root else variance
+    checked = let(f"CASE WHEN v.b AND {_INFINITE.format('w.a')} THEN NULL ELSE {value} END", spread, name="w")
+    found = let(checked, "0", finite)
+    values = "array_sort(collect_list(cast({0} as double)))"
+    return let(f"CASE WHEN size(l.a) > {int(sample)} THEN {found} END", values, name="l")
+
+
+_MEAN_SQL = "aggregate(l.a, 0D, (s, e) -> s + e) / size(l.a)"
 
 
 def _numeric_variance(to: SqlType, rows: Rows, *, sample: bool, root: bool) -> Any:
@@ -283,14 +315,14 @@ def _numeric_variance_sql(*, sample: bool, root: bool) -> Renderer:
 
 def _variances() -> None:
     spellings = (
-        ("variance", "var_samp", True, False),
-        ("var_samp", "var_samp", True, False),
-        ("var_pop", "var_pop", False, False),
-        ("stddev", "stddev_samp", True, True),
-        ("stddev_samp", "stddev_samp", True, True),
-        ("stddev_pop", "stddev_pop", False, True),
+        ("variance", True, False),
+        ("var_samp", True, False),
+        ("var_pop", False, False),
+        ("stddev", True, True),
+        ("stddev_samp", True, True),
+        ("stddev_pop", False, True),
     )
-    for name, spark, sample, root in spellings:
+    for name, sample, root in spellings:
         exact = partial(_numeric_variance, sample=sample, root=root)
 
         def inexact(_: SqlType, rows: Rows, sample: bool = sample, root: bool = root) -> Any:
@@ -304,7 +336,7 @@ def _variances() -> None:
             _add(name, (of,), NUMERIC, exact, _numeric_variance_sql(sample=sample, root=root), sums=True, unfit=unfit)
         for of in (FLOAT4, FLOAT8):
             unfit = replace(_TOO_LARGE, least=1 + sample)
-            _add(name, (of,), FLOAT8, inexact, _finite(f"{spark}(cast({{0}} as double))", squared=True), unfit=unfit)
+            _add(name, (of,), FLOAT8, inexact, _float_variance_sql(sample=sample, root=root), unfit=unfit)
 
 
 def _single() -> None:

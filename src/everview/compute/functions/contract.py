@@ -90,6 +90,19 @@ class Unfit:
 
 
 @dataclass(frozen=True, slots=True)
+class InOrder:
+    """An aggregate whose value depends on the order of the rows, in the last digit: a sum of floats is rounded.
+
+    What is computed again must be the same to the last digit, or the change of a view would take away what it never
+    had. Over a group the values are sorted first; over a window they come as it has them. In Spark SQL it is an
+    expression over an array of values, and one that is right where the order of Spark's rows is known.
+    """
+
+    listed: Callable[[str], str]
+    streamed: str
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateFunction:
     """One overload of an aggregate: its meaning over the list of argument tuples of a group, multiplicities unfolded.
 
@@ -107,6 +120,7 @@ class AggregateFunction:
     sums: bool = False
     empty: Any = None  # over no rows: 0 for count, NULL for the others
     unfit: Unfit | None = None  # how it fails, if it does
+    in_order: InOrder | None = None  # whether the order shows in its value
 
     @property
     def tried(self) -> AggregateFunction:

@@ -1,16 +1,18 @@
 """Aggregates over pairs of floats: covariances, correlation and the line that fits them best.
 
 As in SQL the dependent value comes first: regr_slope(y, x). A pair takes part if neither value is NULL. With n pairs,
-means ȳ and x̄, and Sxx = Σ(x - x̄)², Syy and Sxy likewise, each of them is a formula below. Their sums do not depend on
-the order of the rows: in Python they are exact, on Spark the pairs are sorted first. Values that are all the same
-deviate by exactly 0, however the mean of them is rounded, so that what divides by Sxx is NULL on both.
+means ȳ and x̄, and Sxx = Σ(x - x̄)², Syy and Sxy likewise, each of them is a formula below. Sums of floats are rounded,
+so the pairs are sorted first: then they do not depend on the order of the rows, to the last digit. Values that are all
+the same deviate by exactly 0, however the mean of them is rounded, so that what divides by Sxx is NULL.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from everview.compute.functions.contract import AggregateFunction, Failure, Unfit
@@ -23,14 +25,9 @@ Rows = list[tuple[Any, ...]]
 _PAIR = (FLOAT8, FLOAT8)
 
 
-def total(values: Sequence[float]) -> float:
-    """The sum of floats, rounded once; infinite where it is too large."""
-    if not all(map(math.isfinite, values)):
-        return sum(values)
-    try:
-        return math.fsum(values)
-    except OverflowError:  # on the way, or in the end
-        return sum(value / len(values) for value in values) * len(values)
+def total(values: Iterable[float]) -> float:
+    """The sum of floats, one after the other: what Spark does. `sum` does better, in some versions of Python."""
+    return reduce(operator.add, values, 0.0)
 
 
 def deviation(ones: Sequence[float], others: Sequence[float]) -> float:
@@ -40,7 +37,7 @@ def deviation(ones: Sequence[float], others: Sequence[float]) -> float:
     if min(ones) == max(ones) or min(others) == max(others):
         return 0.0
     mean, other_mean = total(ones) / len(ones), total(others) / len(others)
-    return total([(one - mean) * (other - other_mean) for one, other in zip(ones, others, strict=True)])
+    return total((one - mean) * (other - other_mean) for one, other in zip(ones, others, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,8 @@ def _correlation(line: _Line) -> float:
 
 def _evaluation(formula: Callable[[_Line], float | None]) -> Callable[[SqlType, Rows], Any]:
     def evaluate(_: SqlType, rows: Rows) -> Any:
-        ys, xs = [row[0] for row in rows], [row[1] for row in rows]
+        pairs = sorted(((row[1], row[0]) for row in rows), key=lambda pair: [(math.isnan(each), each) for each in pair])
+        xs, ys = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         sums = (total(xs), total(ys), deviation(xs, xs), deviation(ys, ys), deviation(xs, ys))
         if not all(map(math.isfinite, sums)) and all(map(math.isfinite, (*xs, *ys))):
             raise Failure("22003", "value out of range: overflow")

@@ -180,9 +180,10 @@ class _Simpler:
         kind, precision = argument.type.kind, argument.type.precision
         if kind is not Kind.NUMERIC or precision <= SURE_DIGITS:
             return self.column(aggregate)
-        if aggregate.distinct:  # the parts of numbers that differ may be the same
-            return checked(aggregate, self.column)
         scale = argument.type.scale
+        if aggregate.distinct or scale > SURE_DIGITS:
+            # The parts of numbers that differ may be the same; and what is behind the point leaves a sum no room.
+            return checked(aggregate, self.column)
         digits = max(_LOWER_DIGITS, scale)  # all that is behind the point is lower
         place = Literal(Decimal(10) ** (digits - scale), numeric(digits - scale + 1, 0))
         upper = self._part("div", argument, place, numeric(NUMERIC_PRECISION - digits, 0), aggregate)

@@ -24,7 +24,6 @@ from everview.compute.engine.local.ordering import row_order_key
 from everview.compute.engine.local.scalars import compile_row, compile_scalar
 from everview.compute.engine.local.sorting import compile_order, sort_by
 from everview.compute.functions.contract import AggregateFunction, Failure
-from everview.compute.functions.listing import NAMES as LISTING
 from everview.compute.ir.relation import Aggregate, Order, Reduce
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import Kind, SqlType
@@ -98,7 +97,7 @@ def compile_finisher(
     argument_key = row_order_key([arg.type for arg in args])
     thaws = [(index, thaw) for index, arg in enumerate(args) if (thaw := plain(arg.type))]
     settle = canonical(result)
-    ordered = (_is_ordered(entry, result) or bool(order)) and not (as_given and entry.name in LISTING)
+    ordered = (_is_ordered(entry, result) or bool(order)) and not as_given
 
     def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
         items = [each for each in taken if each[0] is not None and (entry.takes_nulls or None not in each[0][1])]

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from everview.compute.engine.local import library
 from everview.compute.engine.local.window_functions import window_function
 from everview.compute.engine.spark.aggregate import Use, over_copies
 from everview.compute.engine.spark.literal import render_literal
@@ -18,6 +19,7 @@ from everview.compute.engine.spark.ordering import direction, order_by, order_by
 from everview.compute.engine.spark.reduce import Columns
 from everview.compute.engine.spark.rows import unfolded
 from everview.compute.engine.spark.scalar import column, columns, render_scalar
+from everview.compute.functions.contract import InOrder
 from everview.compute.functions.listing import NAMES as LISTING
 from everview.compute.functions.spark_sql import NotOnSpark, micros_of
 from everview.compute.ir.relation import Frame, Order, Window, WindowFunction, types
@@ -44,13 +46,16 @@ def render_window(window: Window, source: str, *, once: bool) -> str:
     by = [values.add(render_scalar(each)) for each in window.partition]
     keys = [values.add(render_scalar(each.scalar)) for each in window.order]
     spec = _Spec(window, by, keys)
-    functions = [_function(each, spec, values) for each in window.functions]
+    running = Columns("y")  # values of rows that others take over
+    functions = [_function(each, spec, values, running) for each in window.functions]
     read = f"(\nSELECT {', '.join([*names, *values.items]) or '1L AS one'} FROM {copies}\n)"
     terms = order_by(window.order, keys)
     total = ", ".join([*terms, *order_by_row(row, names)]) or "1L"
     peers = f"dense_rank() OVER ({spec.by}ORDER BY {', '.join(terms)})" if terms else "1"
     numbers = [f"row_number() OVER ({spec.by}ORDER BY {total}) AS place", f"{peers} AS peers"]
     placed = f"(\nSELECT {', '.join([*names, *values.names, *numbers])} FROM {read}\n)"
+    if running.items:
+        placed = f"(\nSELECT {', '.join([*names, *values.names, 'place', 'peers', *running.items])} FROM {placed}\n)"
     items = [f"{each} AS {column(len(names) + at)}" for at, each in enumerate(functions)]
     return f"SELECT {', '.join([*names, *items, '1L AS _diff'])} FROM {placed}"
 
@@ -79,6 +84,10 @@ class _Spec:
                 return f"OVER ({self.by.rstrip()})"
             return self._framed("peers", "RANGE", *self._counts(frame))
         return self._range(frame)
+
+    def rows(self, end: str) -> str:
+        """The rows of the partition from the first to this end, in their order."""
+        return self._framed("place", "ROWS", "UNBOUNDED PRECEDING", end)
 
     def _framed(self, order: str, unit: str, start: str, end: str) -> str:
         return f"OVER ({self.by}ORDER BY {order} {unit} BETWEEN {start} AND {end})"
@@ -124,7 +133,7 @@ def _bound(sign: Any, size: str, first: bool) -> str:
     return "CURRENT ROW" if sign == 0 else f"{size} {'PRECEDING' if sign < 0 else 'FOLLOWING'}"
 
 
-def _function(each: WindowFunction, spec: _Spec, values: Columns) -> str:
+def _function(each: WindowFunction, spec: _Spec, values: Columns, running: Columns) -> str:
     condition = None if each.filter is None else render_scalar(each.filter)
 
     def read(scalar: Scalar) -> str:
@@ -135,10 +144,28 @@ def _function(each: WindowFunction, spec: _Spec, values: Columns) -> str:
     if window_function(each.function) is not None:
         return _proper(each, args, spec)
     takes = None if condition is None else values.add(f"({condition}) IS TRUE")
+    in_order = library.aggregate(each.function).in_order
+    if in_order is not None:
+        return _in_order(in_order, args[0], each.frame, spec, running)
     use = Use(each.function, tuple(args), tuple(arg.type for arg in each.args), each.type, takes=takes)
     if use.name in LISTING:  # they list the rows as the window has them
         use = replace(use, order=(Order(Column(0, INT8)),), keys=("place",))
     return attach(over_copies(use), spec.over(each.frame))
+
+
+def _in_order(in_order: InOrder, argument: str, frame: Frame, spec: _Spec, running: Columns) -> str:
+    """An aggregate that takes the rows in their order, which a frame of peers says nothing of."""
+    streamed = in_order.streamed.format(argument)
+    over = spec.over(frame)
+    if frame.unit == "rows":
+        return attach(streamed, over)
+    if frame.start is None and (frame.end is None or (frame.end == 0 and not spec.keys)):
+        return attach(streamed, spec.rows("UNBOUNDED FOLLOWING"))
+    if frame.start is None and frame.end == 0:  # up to the row, and of that what its last peer has
+        name = running.add(attach(streamed, spec.rows("CURRENT ROW")))
+        return f"max_by({name}, place) OVER (PARTITION BY {', '.join([*spec.partition, 'peers'])})"
+    item = f"CASE WHEN {argument} IS NOT NULL THEN named_struct('n', place, 'v', cast({argument} as double)) END"
+    return in_order.listed(f"transform(array_sort(collect_list({item}) {over}), e -> e.v)")
 
 
 def _proper(each: WindowFunction, args: list[str], spec: _Spec) -> str:
