@@ -17,6 +17,7 @@ from typing import Any
 
 from everview.compute.functions.civil import make_interval
 from everview.compute.functions.contract import AggregateFunction, Failure, InOrder, Result, Unfit
+from everview.compute.functions.exact_floats import exact_sum, sum_sql
 from everview.compute.functions.intervals import divide_interval, divide_interval_sql
 from everview.compute.functions.naming import ANY, ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
 from everview.compute.functions.numbers import EXACT, SURE_DIGITS, fit, quotient, real, significant, whole
@@ -68,8 +69,8 @@ def _total(values: Sequence[Decimal | int]) -> Decimal:
         return sum((Decimal(value) for value in values), Decimal(0))
 
 
-def _float_sum(values: list[float], kind: Kind) -> float:
-    return real(total(values), kind, infinite=any(map(math.isinf, values)))
+def _float_sum(values: list[float], kind: Kind, add: Callable[[list[float]], float] = exact_sum) -> float:
+    return real(add(values), kind, infinite=any(map(math.isinf, values)))
 
 
 def _interval_sum(values: list[Interval]) -> Interval:
@@ -88,10 +89,11 @@ _TOO_LONG_AN_INTERVAL = Unfit("22008", "interval out of range")
 
 
 _INFINITE = "NOT (abs({}) < double('Infinity'))"  # NaN is above all
+_ANY_INFINITE = f"bool_or({_INFINITE.format('cast({0} as double)')})"
 
 
-def _in_order(value: str, streamed: str, of: SqlType) -> InOrder:
-    """Of `s.a`, the sum of the values `l.a`, and the same by an aggregate of Spark's.
+def _in_order(evaluate: Callable[[SqlType, Rows], Any], value: str, streamed: str, of: SqlType) -> InOrder:
+    """Of `s.a`, the sum of the values `l.a` one after the other, and the same by an aggregate of Spark's.
 
     NULL where it is not finite, though all values are.
     """
@@ -102,13 +104,40 @@ def _in_order(value: str, streamed: str, of: SqlType) -> InOrder:
     result = f"cast({streamed} as {spark_type(of)})"
     lost = f"{_INFINITE.format(result)} AND NOT bool_or({_INFINITE.format('cast({0} as double)')})"
     return InOrder(
+        evaluate,
         lambda values: let(f"CASE WHEN size(l.a) > 0 THEN {summed} END", values, name="l"),
         f"CASE WHEN {lost} THEN NULL ELSE {result} END",
     )
 
 
-def _sorted(in_order: InOrder) -> str:
-    return in_order.listed("array_sort(collect_list(cast({0} as double)))")
+_EXACT_SUM = sum_sql("collect_list(cast({0} as double))")
+
+
+def _float_sums(of: SqlType) -> None:
+    def whole(to: SqlType, rows: Rows) -> Any:
+        return _float_sum(_column(rows), to.kind) if rows else None
+
+    def running(to: SqlType, rows: Rows) -> Any:
+        return _float_sum(_column(rows), to.kind, total) if rows else None
+
+    exact = f"try_cast({_EXACT_SUM} as {spark_type(of)})"
+    spark = let(
+        f"CASE WHEN {_INFINITE.format('f.a')} AND NOT f.b THEN NULL ELSE f.a END", exact, _ANY_INFINITE, name="f"
+    )
+    in_order = _in_order(running, "s.a", "sum(cast({0} as double))", of)
+    _add("sum", (of,), of, whole, spark, unfit=_TOO_LARGE, in_order=in_order)
+
+
+def _float_averages(of: SqlType) -> None:
+    def whole(_: SqlType, rows: Rows) -> Any:
+        return _float_sum(_column(rows), Kind.FLOAT8) / len(rows) if rows else None
+
+    def running(_: SqlType, rows: Rows) -> Any:
+        return _float_sum(_column(rows), Kind.FLOAT8, total) / len(rows) if rows else None
+
+    in_order = _in_order(running, "s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8)
+    spark = f"{_EXACT_SUM} / nullif(count({{0}}), 0L)"
+    _add("avg", (of,), FLOAT8, whole, spark, unfit=_TOO_LARGE, in_order=in_order)
 
 
 def _counts() -> None:
@@ -131,15 +160,7 @@ def _sums() -> None:
     total = lambda args, _, result: f"cast(try_sum({args[0]}) as {spark_type(result)})"  # noqa: E731
     _add("sum", (NUMERIC,), _sum_type, exact, total, sums=True, unfit=replace(_TOO_LONG, sure=_is_short))
     for of in (FLOAT4, FLOAT8):
-        _add(
-            "sum",
-            (of,),
-            of,
-            lambda to, rows: _float_sum(_column(rows), to.kind) if rows else None,
-            _sorted(in_order := _in_order("s.a", "sum(cast({0} as double))", of)),
-            unfit=_TOO_LARGE,
-            in_order=in_order,
-        )
+        _float_sums(of)
     _add(
         "sum",
         (INTERVAL,),
@@ -169,15 +190,7 @@ def _averages() -> None:
         unfit = replace(_TOO_LONG, sure=_is_short)
         _add("avg", (of,), NUMERIC, exact, _average_sql, sums=True, unfit=unfit)
     for of in (FLOAT4, FLOAT8):
-        _add(
-            "avg",
-            (of,),
-            FLOAT8,
-            lambda to, rows: _float_sum(_column(rows), to.kind) / len(rows) if rows else None,
-            _sorted(in_order := _in_order("s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8)),
-            unfit=_TOO_LARGE,
-            in_order=in_order,
-        )
+        _float_averages(of)
     _add(
         "avg",
         (INTERVAL,),

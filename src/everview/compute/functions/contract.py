@@ -91,13 +91,15 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """An aggregate whose value depends on the order of the rows, in the last digit: a sum of floats is rounded.
+    """What an aggregate of floats is over a window: computed from one row to the next, in the window's order.
 
     What is computed again must be the same to the last digit, or the change of a view would take away what it never
-    had. Over a group the values are sorted first; over a window they come as it has them. In Spark SQL it is an
-    expression over an array of values, and one that is right where the order of Spark's rows is known.
+    had. So over a group a sum is exact, and rounded once; over a window that would take too long, but there the rows
+    have an order. In Spark SQL it is an expression over an array of values, and one that is right where the order of
+    Spark's rows is known.
     """
 
+    evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any]
     listed: Callable[[str], str]
     streamed: str
 
@@ -120,17 +122,22 @@ class AggregateFunction:
     sums: bool = False
     empty: Any = None  # over no rows: 0 for count, NULL for the others
     unfit: Unfit | None = None  # how it fails, if it does
-    in_order: InOrder | None = None  # whether the order shows in its value
+    in_order: InOrder | None = None  # what it is over a window, if that is not the same
 
     @property
     def tried(self) -> AggregateFunction:
         """The same, but NULL where this fails, in Python too: what plans use, which fail where they look at that."""
 
-        def evaluate(result: SqlType, rows: list[tuple[Any, ...]]) -> Any:
-            try:
-                return self.evaluate(result, rows)
-            except Failure:
-                return None
-
         key, name = f"{TRIED}{self.key}", f"{TRIED}{self.name}"
-        return replace(self, key=key, name=name, evaluate=evaluate, unfit=None)
+        in_order = self.in_order and replace(self.in_order, evaluate=_attempt(self.in_order.evaluate))
+        return replace(self, key=key, name=name, evaluate=_attempt(self.evaluate), unfit=None, in_order=in_order)
+
+
+def _attempt(evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any]) -> Callable[..., Any]:
+    def attempt(result: SqlType, rows: list[tuple[Any, ...]]) -> Any:
+        try:
+            return evaluate(result, rows)
+        except Failure:
+            return None
+
+    return attempt

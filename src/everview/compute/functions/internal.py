@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from everview.compute.functions import exact_floats
 from everview.compute.functions.aggregates import average_sql
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.naming import NUMERIC, key_of
@@ -15,7 +16,7 @@ from everview.compute.functions.spark_sql import not_on_spark
 from everview.compute.functions.table import TableFunction
 from everview.compute.ir.types import BOOLEAN, INT8, TEXT, SqlType
 
-FUNCTIONS: list[Function] = []
+FUNCTIONS: list[Function] = [*exact_floats.FUNCTIONS]
 
 TABLES: list[TableFunction] = []
 

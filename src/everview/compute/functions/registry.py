@@ -37,6 +37,7 @@ from everview.compute.functions import (
     windows,
 )
 from everview.compute.functions.contract import AggregateFunction, Function
+from everview.compute.functions.exact_floats import TOTAL_OF_BINS
 from everview.compute.functions.table import TableFunction
 from everview.compute.functions.windows import WindowOnly
 
@@ -90,7 +91,8 @@ _AGGREGATES_BY_NAME: dict[str, list[AggregateFunction]] = defaultdict(list)
 for _aggregate in AGGREGATES.values():
     _AGGREGATES_BY_NAME[_aggregate.name].append(_aggregate)
 # What plans use for aggregates that may fail, and SQL has no names for.
-TRIED_AGGREGATES = {_each.tried.key: _each.tried for _each in AGGREGATES.values() if _each.unfit is not None}
+_FAILING = (*(_each for _each in AGGREGATES.values() if _each.unfit is not None), TOTAL_OF_BINS)
+TRIED_AGGREGATES: dict[str, AggregateFunction] = {_each.tried.key: _each.tried for _each in _FAILING}
 _TABLES_BY_NAME: dict[str, list[TableFunction]] = defaultdict(list)
 for _table in TABLES.values():
     _TABLES_BY_NAME[_table.name].append(_table)

@@ -14,6 +14,7 @@ from typing import TypeVar
 from everview.compute.engine.local import library
 from everview.compute.functions.casts import cast_between
 from everview.compute.functions.contract import TRIED
+from everview.compute.functions.exact_floats import MEAN
 from everview.compute.functions.internal import AVERAGE, FIELD_NAME, FITS, ONE_ROW
 from everview.compute.functions.numbers import SURE_DIGITS
 from everview.compute.functions.resolve import resolve, resolve_aggregate
@@ -36,6 +37,7 @@ from everview.compute.ir.relation import (
 )
 from everview.compute.ir.scalar import Call, Case, Column, Literal, Scalar, columns_of, shift
 from everview.compute.ir.types import FLOAT8, INT8, NUMERIC_PRECISION, TEXT, Kind, SqlType, numeric
+from everview.compute.optimize.float_sums import in_two_levels
 from everview.compute.optimize.sides import owner_of, sides_of
 
 EXACT = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC)
@@ -143,7 +145,7 @@ def _reduce(reduce: Reduce) -> Relation:
     aggregates = [_aggregate(each, columns) for each in reduce.aggregates]
     simpler = _Simpler(len(keys), _Columns(columns.relation))
     finals = [_final(each, simpler) for each in aggregates]
-    below: Relation = Reduce(simpler.parts.relation, keys, tuple(simpler.aggregates))
+    below = in_two_levels(Reduce(simpler.parts.relation, keys, tuple(simpler.aggregates)))
     if simpler.aggregates == aggregates:
         return below
     if any(each.function.startswith("single(") for each in aggregates):
@@ -190,6 +192,15 @@ class _Simpler:
         lower = self._part("mod", argument, place, numeric(digits, scale), aggregate)
         return cast(_call("+", _call("*", upper, place), lower), aggregate.type)
 
+    def float_total(self, aggregate: Aggregate) -> Scalar:
+        """A sum of floats, or an average of them."""
+        value = self.parts.add(cast(aggregate.args[0], FLOAT8))
+        total = checked(replace(aggregate, function="sum(float8)", args=(value,), type=FLOAT8), self.column)
+        if aggregate.function.startswith("sum("):
+            return cast(total, aggregate.type)
+        count = self.column(replace(aggregate, function="count(any)", args=(value,), type=INT8))
+        return _call(MEAN, total, count)
+
     def _part(self, function: str, argument: Scalar, place: Scalar, part: SqlType, aggregate: Aggregate) -> Scalar:
         digits = self.parts.add(replace(_call(function, argument, place), type=part))
         entry, _, result = resolve_aggregate("sum", [part])
@@ -205,7 +216,9 @@ def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
     """The aggregate over the columns of simpler ones, which fail for no group, so that only a scalar can."""
     if aggregate.function.startswith("single("):
         return simpler.column(replace(aggregate, function=aggregate.function.replace("single(", "some(", 1)))
-    if aggregate.function.startswith("sum(") and aggregate.args[0].type.kind in EXACT:
+    if aggregate.function.startswith(("sum(float", "avg(float")):
+        return simpler.float_total(aggregate)
+    if aggregate.function.startswith("sum("):
         return simpler.total(aggregate)
     if aggregate.function.startswith("avg(") and aggregate.args[0].type.kind in EXACT:
         entry, _, total_type = resolve_aggregate("sum", [aggregate.args[0].type])

@@ -91,13 +91,14 @@ def compile_finisher(
 ) -> Callable[[Sequence[tuple[Taken, int]]], Any]:
     """The value of an aggregate over what it took of the rows of a group, with their multiplicities.
 
-    `as_given`: what lists its rows takes them in the order in which they come.
+    `as_given`: it takes them in the order in which they come, as windows have them.
     """
     entry = library.aggregate(key)
     argument_key = row_order_key([arg.type for arg in args])
     thaws = [(index, thaw) for index, arg in enumerate(args) if (thaw := plain(arg.type))]
     settle = canonical(result)
     ordered = (_is_ordered(entry, result) or bool(order)) and not as_given
+    evaluate = entry.in_order.evaluate if as_given and entry.in_order is not None else entry.evaluate
 
     def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
         items = [each for each in taken if each[0] is not None and (entry.takes_nulls or None not in each[0][1])]
@@ -109,7 +110,7 @@ def compile_finisher(
         values = [_arguments(item) for item in items for _ in range(item[1])]
         if thaws:
             values = [_thawed(value, thaws) for value in values]
-        value = entry.evaluate(result, values) if values else entry.empty
+        value = evaluate(result, values) if values else entry.empty
         return settle(value) if settle else value
 
     return finish
