@@ -338,3 +338,75 @@ SELECT p, part FROM (VALUES ('a1b22c', '\d+'), ('x', 'y')) AS v(s, p), regexp_sp
 SELECT id FROM t WHERE id::float8 > 1e-30 AND id::float8 < 1e300 AND id::float8 * 1e-300 < 0.00000000000000000000000000001
 
 SELECT regexp_replace('abc', 'b', '[\1\2]'), regexp_like('ABC', p, o), regexp_count('aXbX', p) FROM (VALUES ('x', 'i'), ('b', '')) AS v(p, o)
+
+-- Windows of a query inside are its own, whatever stands around it.
+
+SELECT id, (SELECT rank() OVER (ORDER BY u.amount, u.label) FROM u WHERE u.k = t.k ORDER BY 1 DESC LIMIT 1) FROM t
+
+SELECT DISTINCT ON (max(qty) OVER (PARTITION BY k)) max(qty) OVER (PARTITION BY k) AS m, id FROM t ORDER BY 1, id
+
+SELECT DISTINCT ON (k + 1, flag) id FROM t ORDER BY k + 1, flag, id
+
+SELECT DISTINCT ON (k, k) k, id FROM t ORDER BY 1, 2
+
+-- An aggregate belongs to the nearest query that its arguments speak of.
+
+SELECT (SELECT count(t.id) FROM u LIMIT 1) FROM t
+
+SELECT k, (SELECT max(t.qty) FROM empty), (SELECT sum(t.qty + u.amount) FROM u) FROM t GROUP BY k, qty
+
+SELECT k FROM t GROUP BY k HAVING EXISTS (SELECT 1 FROM u WHERE u.amount > sum(t.qty))
+
+-- A WITH query that speaks of what is around, used further inside.
+
+SELECT id FROM t WHERE EXISTS (WITH w AS (SELECT t.k AS x) SELECT 1 FROM u WHERE u.k IN (SELECT x FROM w WHERE x < u.amount))
+
+SELECT id, (WITH w AS (SELECT t.qty AS q) SELECT count(*) FROM u WHERE EXISTS (SELECT 1 FROM w, (SELECT w.q FROM w) AS v WHERE w.q = u.id)) FROM t
+
+-- What is grouped by, compared with a query.
+
+SELECT k + 1 FROM t GROUP BY k + 1 HAVING k + 1 IN (SELECT id FROM u)
+
+SELECT k + 1, (k + 1) NOT IN (SELECT id FROM u), k + 1 > ALL (SELECT k FROM u WHERE k IS NOT NULL) FROM t GROUP BY k + 1
+
+SELECT k, max(qty) >= ALL (array_agg(qty)), (k, max(id)) = (SELECT k, id FROM u ORDER BY 1, 2 LIMIT 1) FROM t GROUP BY k
+
+-- Rows compared with the rows of a query, and patterns with several.
+
+SELECT id FROM t WHERE (k, id) < ANY (SELECT k, id FROM u)
+
+SELECT id, (k, id) <> ALL (SELECT k, id FROM u), ROW(k, id) IN (SELECT k, id FROM u), (k, id) = (SELECT k, id FROM u WHERE false) FROM t
+
+SELECT name LIKE ANY (ARRAY['a%', '%b']), name NOT LIKE ANY (ARRAY['a%', '%b']), name NOT LIKE ALL (ARRAY['a%', NULL]), name ~ ANY (ARRAY['^a', 'c']) FROM t
+
+SELECT id = SOME (VALUES (1), (2)), EXISTS (VALUES (1)), EXISTS ((SELECT 1 FROM empty) UNION (SELECT x FROM empty)), ARRAY(VALUES (id)) FROM t
+
+-- Joins in parentheses, lateral or not, and table functions on the outer side.
+
+SELECT t.id, v.a, u.id FROM t LEFT JOIN ((VALUES (1, 'a'), (2, 'b')) AS v(a, b) JOIN u ON u.k = v.a) ON v.a = t.k
+
+SELECT t.id, s.k, u.id FROM t JOIN ((SELECT DISTINCT k FROM t) AS s FULL JOIN u ON u.k = s.k) ON s.k = t.k
+
+SELECT a.id, b.id, c.id FROM ((t a JOIN t b ON a.id = b.k) JOIN u c ON c.id = b.id)
+
+SELECT t.id, g FROM t RIGHT JOIN generate_series(1, 20, 3) AS g ON g = t.id
+
+SELECT t.id, g.n, g.o FROM t FULL JOIN unnest(ARRAY[1, 5, 50]) WITH ORDINALITY AS g(n, o) ON g.n = t.id
+
+SELECT t.id, s.x FROM t RIGHT JOIN (LATERAL (SELECT 3 AS x) AS s LEFT JOIN u ON u.id = s.x) ON s.x = t.k
+
+-- Which operand an operator takes, and which type an expression has.
+
+SELECT date '2024-01-31'::text, timestamp '2024-01-31 12:00:00'::date, interval '1 day'::text, '2 hours'::interval y
+
+SELECT '{"a": {"b": 1}}'::jsonb - 'c' #>> '{a,b}', '{"a": 1}'::jsonb -> 'a' || '2'::jsonb, ARRAY[1] <@ ARRAY[1, 2], 'x' || 'y' ~ 'xy'
+
+SELECT greatest('a', name::varchar(2)), least(name::varchar, 'b'), nullif('2024-01-05', day), nullif(id, price), CASE WHEN flag THEN name ELSE 'x'::varchar END FROM t
+
+SELECT true, ((SELECT max(id) FROM t)), ((SELECT ARRAY[1] AS a))[1], (VALUES (1))
+
+-- Keys by position and by name, in parentheses or not.
+
+SELECT k AS qty, count(*) FROM t GROUP BY (k) ORDER BY (qty), ((2))
+
+SELECT id, id FROM t ORDER BY id LIMIT 3

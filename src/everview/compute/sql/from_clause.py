@@ -88,9 +88,11 @@ class From:
                 return self._function(exp.Anonymous(this="unnest", expressions=tree.expressions), tree)
             case exp.Table() if tree.args.get("rows_from"):
                 raise unsupported("ROWS FROM", position_of(tree))
+            case exp.Table() if isinstance(tree.this, exp.Values):  # the first of a join in parentheses
+                return self.item(exp.Values(expressions=tree.this.expressions, alias=tree.args.get("alias")), (), UNIT)
             case exp.Table():
                 return self._table(tree)
-            case exp.Subquery() if isinstance(tree.this, exp.Table):  # a join in parentheses
+            case exp.Subquery() if _is_joined(tree.this):
                 query, named = self.item(tree.this, (), UNIT)
                 for join in tree.this.args.get("joins") or []:
                     query, named = self._join(query, named, join)
@@ -103,6 +105,8 @@ class From:
                 query, names = self._bind_query(inner, Scope((), self._scope.around, self._scope.ctes))
                 columns = tuple(Named(None, n, t) for n, t in zip(names, hir.types(query), strict=True))
                 return query, self._aliased(tree, columns, position_of(tree))
+            case exp.Lateral():  # with nothing on its left that it could speak of
+                return self._plain(tree)
             case _:
                 raise unsupported(f"{tree.key} in FROM", position_of(tree))
 
@@ -111,7 +115,7 @@ class From:
         cte = self._scope.ctes.get(path[0]) if len(path) == 1 else None
         if cte is not None:
             columns = tuple(Named(path[0], n, t) for n, t in zip(cte.names, hir.types(cte.query), strict=True))
-            query = cte.query
+            query = hir.query_deepened(cte.query, self._scope.depth - cte.depth)
         else:
             found = self._catalog.find(path)
             if found is None:
@@ -182,7 +186,9 @@ class From:
         self, left: hir.Query, left_named: tuple[Named, ...], tree: exp.Join
     ) -> tuple[hir.Query, tuple[Named, ...]]:
         item = tree.this
-        lateral = isinstance(item, exp.Lateral) or _is_function(item)
+        side, method = (tree.args.get("side") or "").upper(), (tree.args.get("method") or "").upper()
+        # Nothing on the right of a RIGHT or FULL JOIN can speak of what is left of it.
+        lateral = (isinstance(item, exp.Lateral) or _is_function(item)) and side in ("", "LEFT")
         if lateral:
             right, right_named = self._lateral_item(item, left_named)
         else:
@@ -190,9 +196,8 @@ class From:
             for nested in item.args.get("joins") or []:
                 right, right_named = self._join(right, right_named, nested)
         self._check_names(left_named, right_named, tree)
-        side, method = (tree.args.get("side") or "").upper(), (tree.args.get("method") or "").upper()
-        if side not in ("", "LEFT", "RIGHT", "FULL") or (lateral and side in ("RIGHT", "FULL")):
-            raise unsupported(f"{side} JOIN LATERAL", position_of(tree))
+        if side not in ("", "LEFT", "RIGHT", "FULL"):
+            raise unsupported(f"{side} JOIN", position_of(tree))
         named = left_named + right_named
         using = [identifier(each) for each in tree.args.get("using") or []]
         if method == "NATURAL":
@@ -205,19 +210,20 @@ class From:
     def _lateral_item(self, item: Tree, left: tuple[Named, ...]) -> tuple[hir.Query, tuple[Named, ...]]:
         """An item for which the row on its left is the nearest row around."""
         around = Scope(left, self._scope.around, self._scope.ctes)
-        inside = From(around.inner(), self._catalog, self._bind_query)
-        if isinstance(item, exp.Lateral):
-            target = item.this
-            if isinstance(target, exp.Subquery):
-                query, names = self._bind_query(target.this, around.inner())
-                columns = tuple(Named(None, n, t) for n, t in zip(names, hir.types(query), strict=True))
-                return query, self._aliased(item, columns, position_of(item))
-            if isinstance(target, exp.Unnest):
-                counted = exp.Unnest(expressions=target.expressions, alias=item.args.get("alias"))
-                counted.set("offset", bool(target.args.get("offset")))
-                return inside.item(counted, (), UNIT)
-            return inside._function(target, item)
-        return inside.item(item, (), UNIT)
+        return From(around.inner(), self._catalog, self._bind_query)._plain(item)
+
+    def _plain(self, item: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
+        """An item without the word LATERAL."""
+        if not isinstance(item, exp.Lateral):
+            return self.item(item, (), UNIT)
+        target = item.this
+        if isinstance(target, exp.Subquery):
+            return self.item(exp.Subquery(this=target.this, alias=item.args.get("alias")), (), UNIT)
+        if isinstance(target, exp.Unnest):
+            counted = exp.Unnest(expressions=target.expressions, alias=item.args.get("alias"))
+            counted.set("offset", bool(target.args.get("offset")))
+            return self.item(counted, (), UNIT)
+        return self._function(target, item)
 
     def _conditions(
         self, left: tuple[Named, ...], right: tuple[Named, ...], tree: exp.Join, using: list[str]
@@ -303,6 +309,13 @@ def _groups(joins: list[exp.Join]) -> list[list[exp.Join]]:
             groups.append([])
         groups[-1].append(join)
     return [group for group in groups if group]
+
+
+def _is_joined(tree: Tree) -> bool:
+    """Whether what is in parentheses is a join, or a table, and no query."""
+    if isinstance(tree, exp.Subquery):
+        return bool(tree.args.get("joins") or tree.args.get("alias")) or _is_joined(tree.this)
+    return isinstance(tree, (exp.Table, exp.Lateral, exp.Unnest))
 
 
 def _is_function(item: Tree) -> bool:

@@ -31,6 +31,10 @@ def _operator(name: str) -> Any:
     return lambda parser, left, right: exp.Anonymous(this=name, expressions=[left, right])
 
 
+def _node(kind: type[exp.Expression]) -> Any:
+    return lambda parser, left, right: parser.expression(kind(this=left, expression=right))
+
+
 # What a dollar sign may stand in, and what begins with one that is no parameter: a dollar-quoted string.
 _DOLLARS = re.compile(
     r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
@@ -99,12 +103,25 @@ class EverviewSql(Postgres):
         FUNCTION_PARSERS = {  # noqa: RUF012
             name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in _KEYWORD_SYNTAX
         }
+        # All operators that have no precedence of their own have the same: they bind looser than `+`, from the left.
         COLUMN_OPERATORS = {  # noqa: RUF012
-            **Postgres.Parser.COLUMN_OPERATORS,
+            token: parser for token, parser in Postgres.Parser.COLUMN_OPERATORS.items() if token not in _ARROWS
+        }
+        JSON_OPERATORS = {  # noqa: RUF012
+            **Postgres.Parser.JSON_OPERATORS,
             TokenType.ARROW: _operator("->"),
             TokenType.DARROW: _operator("->>"),
             TokenType.HASH_ARROW: _operator("#>"),
             TokenType.DHASH_ARROW: _operator("#>>"),
+            TokenType.AT_GT: _node(exp.ArrayContainsAll),
+            TokenType.LT_AT: _node(exp.ArrayContainedBy),
+            TokenType.DAMP: _node(exp.ArrayOverlaps),
+            TokenType.QMARK_PIPE: _node(exp.JSONBContainsAnyTopKeys),
+            TokenType.QMARK_AMP: _node(exp.JSONBContainsAllTopKeys),
+            TokenType.HASH_DASH: _node(exp.JSONBDeleteAtPath),
+            TokenType.CARET_AT: _node(exp.StartsWith),
+            TokenType.RLIKE: _node(exp.RegexpLike),
+            TokenType.IRLIKE: _node(exp.RegexpILike),
         }
         # `->` between arguments of a function is an operator as anywhere, and no lambda.
         LAMBDAS = {  # noqa: RUF012
@@ -124,13 +141,27 @@ class EverviewSql(Postgres):
                     self._advance()
             return interval
 
-        def _parse_column_reference(self) -> Any:
-            behind_arrow = self._prev is not None and self._prev.token_type in _ARROWS
-            operand = super()._parse_column_reference()
-            if behind_arrow and isinstance(operand, exp.Column) and operand.name.upper() == "ARRAY":
-                operand = self._parse_bracket(operand)
-            # A function behind an arrow would be taken for a method of what stands before it.
-            return exp.Paren(this=operand) if behind_arrow and isinstance(operand, exp.Func) else operand
+        def _parse_type(self, *args: Any, **options: Any) -> Any:
+            """A literal with its type in front, `date '2024-01-01'`, the whole of which a cast that follows is of."""
+            start = self._index
+            if self._curr and self._curr.token_type in self.TYPE_TOKENS - {TokenType.INTERVAL}:
+                of = self._parse_types(check_func=True, allow_identifiers=False)
+                if isinstance(of, exp.DataType) and self._curr and self._curr.token_type is TokenType.STRING:
+                    return self._parse_column_ops(self.expression(exp.Cast(this=self._parse_primary(), to=of)))
+                self._retreat(start)
+            return super()._parse_type(*args, **options)
+
+        def _parse_query_modifiers(self, this: Any) -> Any:
+            """Joins may also follow what is lateral, inside parentheses."""
+            if isinstance(this, (exp.Lateral, exp.Unnest)):
+                for join in self._parse_joins():
+                    this.append("joins", join)
+                return this
+            return super()._parse_query_modifiers(this)
+
+
+# What may follow `interval`. sqlglot's class has abbreviations too, and would take what is a name for part of the type.
+EverviewSql.VALID_INTERVAL_UNITS = {field.upper() for field in _INTERVAL_FIELDS}
 
 
 def parse_query(text: str) -> Tree:

@@ -27,6 +27,7 @@ from everview.compute.sql.errors import (
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.lower import lower
+from everview.compute.sql.outputs import output_index
 from everview.compute.sql.parse import Tree, parse_query, position_of
 from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
 from everview.compute.sql.scope import Catalog, Cte, Scope
@@ -130,7 +131,7 @@ class Queries:
                 name = f"w{next(self._names)}"
                 wrappers.append((name, query))
                 query = ir.Get(name, hir.types(query))
-            cte = Cte(query, (*given, *names[len(given) :]))
+            cte = Cte(query, (*given, *names[len(given) :]), scope.depth)
             scope = Scope(scope.columns, scope.around, {**scope.ctes, own: cte})
         return scope
 
@@ -147,7 +148,7 @@ class Queries:
         check_form(tree.this, name)
         base, names = self.bind(tree.this.this, Scope((), scope.around, scope.ctes))
         given, id, schema = self._given(tree, names), f"w{next(self._names)}", hir.types(base)
-        own = Cte(ir.Get(id, schema), (*given, *names[len(given) :]))
+        own = Cte(ir.Get(id, schema), (*given, *names[len(given) :]), scope.depth)
         step, _ = self.bind_open(tree.this.expression, Scope((), scope.around, {**scope.ctes, name: own}))
         values = [open_column(step, Column(index, each)) for index, each in enumerate(hir.types(step))]
         step = of_types(step, schema, values, name)
@@ -213,7 +214,7 @@ class Queries:
         columns = hir.types(bound.query)
         order = []
         for each in clause.expressions if clause is not None else []:
-            index = output_index(each.this, bound.names)
+            index = output_index(each.this, bound.names, "ORDER BY")
             if index is None:
                 message = "only names and positions of columns can order the result of a set operation"
                 raise SqlError("0A000", message, position=position_of(each))
@@ -248,22 +249,6 @@ class Queries:
             state = "2201W" if clause == "LIMIT" else "2201X"
             raise SqlError(state, f"{clause} must not be negative", position=position_of(tree))
         return scalar.value  # type: ignore[no-any-return]
-
-
-def output_index(tree: Tree, names: Sequence[str]) -> int | None:
-    """The output column that a sort key names by its position or its name, if it does."""
-    if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdigit():
-        number = int(tree.this)
-        if not 1 <= number <= len(names):
-            message = f"ORDER BY position {number} is not in select list"
-            raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))
-        return number - 1
-    if isinstance(tree, exp.Column) and tree.args.get("table") is None and not isinstance(tree.this, exp.Star):
-        places = [index for index, name in enumerate(names) if name == identifier(tree.this)]
-        if len(places) > 1:
-            raise SqlError("42702", f'ORDER BY "{tree.name}" is ambiguous', position=position_of(tree))
-        return places[0] if places else None
-    return None
 
 
 def _cells(row: Tree) -> list[Tree]:

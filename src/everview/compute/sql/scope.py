@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import SqlType
@@ -46,10 +46,11 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Cte:
-    """A WITH query: where its rows are, and what they are called."""
+    """A WITH query: where its rows are, what they are called, and how many queries are around where that was said."""
 
     query: hir.Query
     names: tuple[str, ...]
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Scope:
     columns: tuple[Named, ...] = ()
     around: Scope | None = None
     ctes: Mapping[str, Cte] = field(default_factory=dict)
+    calls: Any = None  # where the aggregates of this query are listed, for those that stand in a query inside
+    clause: str = "FROM clause of their own query level"  # in which the query inside stands
 
     def inner(self, columns: tuple[Named, ...] = ()) -> Scope:
         """The scope of a query inside this one."""
@@ -68,6 +71,11 @@ class Scope:
         """The same scope with other rows at hand."""
         return Scope(columns, self.around, self.ctes)
 
+    @property
+    def depth(self) -> int:
+        """How many queries are around this one."""
+        return 0 if self.around is None else self.around.depth + 1
+
     def find(self, table: str | None, name: str, position: int | None) -> hir.HScalar:
         """The column of that name, here or in the nearest query around that has it."""
         level, scope = 0, self
@@ -76,7 +84,8 @@ class Scope:
             if index is not None:
                 found = scope.columns[index]
                 return Column(index, found.type) if level == 0 else hir.Outer(level, index, found.type)
-            if scope.around is None:
+            # A table hides those of the same name around, with all their columns.
+            if scope.around is None or (table is not None and any(each.table == table for each in scope.columns)):
                 raise self._unknown(table, name, position)
             level, scope = level + 1, scope.around
 
