@@ -7,6 +7,7 @@ An answer is determined: a limit comes with an order of all columns, and so does
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 from tests.compute.sql.clauses import Clauses, Query, Source, values
@@ -31,8 +32,24 @@ class Sentences:
         self._left = rng.randint(1, SIZE)
 
     def sentence(self) -> str:
-        """A query that stands by itself."""
-        return self.query(Env(), None, 3, top=True).text
+        """A query that stands by itself; now and then one with a mistake in it."""
+        text = self.query(Env(), None, 3, top=True).text
+        return text if self.rng.random() < 0.95 else self._mistaken(text)
+
+    def _mistaken(self, text: str) -> str:
+        """One column is another: one that there is not, of a table that there is not, or of a type that does not go."""
+        places = list(re.finditer(r'\b(t\d+)\.(\w+|"[^"]*")', text))
+        if not places:
+            return text.replace("SELECT", "SELECT nothing,", 1)
+        place = self.rng.choice(places)
+        wrong = [
+            f"{place[1]}.nothing",
+            f"nowhere.{place[2]}",
+            f"({place[0]} + true)",
+            "nothing",
+            f"nothing({place[0]})",
+        ]
+        return text[: place.start()] + self.rng.choice(wrong) + text[place.end() :]
 
     def _inside(
         self, env: Env, kinds: list[str] | None, depth: int, *, scalar: bool = False, ordered: bool = False
