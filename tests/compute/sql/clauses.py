@@ -130,11 +130,12 @@ class Clauses:
 
     def _item(self, env: Env, before: Source, depth: int, *, lateral: bool) -> Source:
         """One item, which may speak of those before it if it is lateral."""
-        around = self.environment(env, before) if lateral else env
+        # In PostgreSQL a name is also ambiguous if another item has it that cannot be spoken of from here.
+        around = replace(self.environment(env, before), qualified=True) if lateral else env
         alias = self._alias(env, before)
         draw = self.rng.random()
         if draw < 0.1:
-            return self._function(around, alias, lateral=lateral)
+            return self._function(around if lateral else Env(around=env, tables=before.tables, ctes=env.ctes), alias)
         if draw < 0.34 and depth > 0:
             query = self._query(around, None, depth)
             word = "LATERAL " if lateral or self.rng.random() < 0.03 else ""
@@ -166,9 +167,9 @@ class Clauses:
         own = tuple(Column(alias, name, kind) for name, (_, kind) in zip(chosen, columns, strict=True))
         return Source(f"{text}{word}{alias}({given})", own, (alias,))
 
-    def _function(self, around: Env, alias: str, *, lateral: bool) -> Source:
+    def _function(self, around: Env, alias: str) -> Source:
         form, kinds = self.rng.choice(FUNCTIONS)
-        text = self._phrases.fill(form, "int4", around if lateral else Env(around=around, ctes=around.ctes), 0)
+        text = self._phrases.fill(form, "int4", around, 0)
         counted = self.rng.random() < 0.3
         columns = tuple((f"v{at}", kind) for at, kind in enumerate((*kinds, "int8") if counted else kinds))
         named = ", ".join(name for name, _ in columns)

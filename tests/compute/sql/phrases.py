@@ -42,6 +42,7 @@ class Env:
     total: str = ""  # partitions and order of all windows in which the order of equal rows shows
     named: tuple[str, ...] = ()  # windows of the WINDOW clause
     ctes: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    qualified: bool = False  # whether names must be
     groups: tuple[str, ...] = ()  # what grouping() may be asked about
 
     def inside(self) -> Env:
@@ -109,11 +110,17 @@ class Phrases:
         """
         assert env.rows is not None
         rows = replace(env.rows, windows=False, rows=None, groups=())
-        for around in (rows, replace(rows, around=None)):
-            form = self.rng.choice(FORMS[f"aggregate {kind}"])
-            text = self.fill(form, kind, around, min(depth - 1, 1))
+        # The last form has no query inside, which might speak of one around by way of a WITH.
+        forms = FORMS[f"aggregate {kind}"]
+        plain = [form for form in forms if not re.search("scalar|query|exists", form)]
+        for form, around, deep in (
+            (self.rng.choice(forms), rows, 1),
+            (self.rng.choice(forms), replace(rows, around=None), 1),
+            (self.rng.choice(plain), replace(rows, around=None), 0),
+        ):
+            text = self.fill(form, kind, around, min(depth - 1, deep))
             if not form.startswith("round(") and self.rng.random() < 0.2:
-                text += f" FILTER (WHERE {self.of('bool', around, 1)})"
+                text += f" FILTER (WHERE {self.of('bool', around, deep)})"
             if any(f"{table}." in text for table in rows.tables):
                 break
         return text
@@ -148,7 +155,9 @@ class Phrases:
     def written(self, column: Column, env: Env) -> str:
         """A column by its name, qualified where that is needed and sometimes where it is not."""
         alone = sum(each.name == column.name for each in env.columns) == 1
-        if column.table is None or (alone and env.rows is None and not env.keys and self.rng.random() < 0.4):
+        if column.table is None or (
+            alone and not env.qualified and env.rows is None and not env.keys and self.rng.random() < 0.4
+        ):
             return ident(column.name)
         return f"{column.table}.{ident(column.name)}"
 
@@ -181,6 +190,8 @@ class Phrases:
                 return self._query(env.inside(), None, depth)
             case "quoted":
                 return quoted(detail, VALUES[detail](self.rng))
+            case "plain":  # where no aggregates may stand
+                return self.of(detail, replace(env, rows=None, groups=()), depth)
             case "local":
                 return self._local(detail, env)
             case "all":

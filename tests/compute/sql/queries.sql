@@ -410,3 +410,23 @@ SELECT true, ((SELECT max(id) FROM t)), ((SELECT ARRAY[1] AS a))[1], (VALUES (1)
 SELECT k AS qty, count(*) FROM t GROUP BY (k) ORDER BY (qty), ((2))
 
 SELECT id, id FROM t ORDER BY id LIMIT 3
+
+-- A cast to a length stays what it is, whatever takes its value.
+
+SELECT length(name::varchar(2)), name::varchar(1)::text, upper(name::varchar(1)), (name::varchar(1))::varchar(2), (day + time '10:30:00.6')::timestamp(0)::timestamp FROM t
+
+-- Quoted numbers have digits of their own.
+
+SELECT 1.5 = '99.99', price < '99999999999.5', coalesce(price, '1234567890.125'), CASE WHEN flag THEN 1.5 ELSE '100.25' END, 2.5 IN ('99.99', '2.5') FROM t
+
+SELECT x + 1 FROM (VALUES (1.5), ('99.99')) AS v(x) UNION SELECT '1e3'
+
+-- An array of a query's rows is in the query's order.
+
+SELECT ARRAY(SELECT id FROM t ORDER BY name DESC, id DESC), ARRAY(SELECT name FROM t ORDER BY 1 DESC), ARRAY(SELECT 3 UNION SELECT 4 ORDER BY 1 DESC)
+
+SELECT u.id, ARRAY(SELECT t.name FROM t WHERE t.k = u.k ORDER BY t.qty DESC, t.id LIMIT 3) FROM u
+
+SELECT id FROM t WINDOW w AS (PARTITION BY k ORDER BY id)
+
+(SELECT 'x' AS x ORDER BY 1) EXCEPT SELECT 'b'::varchar UNION (SELECT DISTINCT 'y') UNION ALL SELECT NULL

@@ -192,7 +192,7 @@ class Sentences:
             distinct = f"DISTINCT ON ({', '.join(items[:width])}) "
             rest = ", ".join(self.phrases.directed(str(number)) for number in range(1, len(items) + 1))
             order = f" ORDER BY {rest}"
-            if not tail or any(self._constant(item) for item in items[:width]):
+            if not tail or any(self._constant(item) for item in items[:width]) or "(WITH " in distinct:
                 distinct, order = "", ""
         else:
             order = self._order(view, items, chosen, tail=tail, ordered=ordered, distinct=bool(distinct), depth=depth)
@@ -235,8 +235,12 @@ class Sentences:
             formed = self.phrases.formed(kind, own, 1)
             # An expression speaks of these rows: PostgreSQL takes a constant for what it is although it is grouped by,
             # and grouping() of what is around for that of another query. Of two queries with a WITH that are the same
-            # it knows that they are, and the binder does not.
-            if self.rng.random() < 0.3 and "(WITH " not in formed and any(f"{each}." in formed for each in own.tables):
+            # it knows that they are, and the binder does not, nor of an IN that is a condition and one that is a value.
+            if (
+                self.rng.random() < 0.3
+                and not re.search(r"\(WITH | IN \(", formed)
+                and any(f"{each}." in formed for each in own.tables)
+            ):
                 keys.append((formed, kind))
             elif usable:
                 column = self.rng.choice(usable)

@@ -6,7 +6,6 @@ them in `Calls` while it binds, and leaves placeholders that it later replaces b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -31,7 +30,7 @@ from everview.compute.sql.errors import (
 from everview.compute.sql.forms import BINARY, HANDLERS, queried
 from everview.compute.sql.hir import Placeholder
 from everview.compute.sql.parse import Tree, position_of
-from everview.compute.sql.scope import Scope
+from everview.compute.sql.scope import BindQuery, Scope
 
 _ARGUMENT, _WINDOWED = "an aggregate's argument", "window definitions"
 
@@ -42,7 +41,7 @@ class Expressions:
     def __init__(
         self,
         scope: Scope,
-        bind_query: Callable[[Tree, Scope], tuple[hir.Query, list[str]]],
+        bind_query: BindQuery,
         calls: Calls | None = None,
         clause: str = "this clause",
     ) -> None:
@@ -92,11 +91,11 @@ class Expressions:
 
     # Subqueries
 
-    def subquery(self, tree: Tree) -> tuple[hir.Query, list[str]]:
-        """A query inside this one."""
+    def subquery(self, tree: Tree, order: list[Order] | None = None) -> tuple[hir.Query, list[str]]:
+        """A query inside this one; its `order` is of interest only if there is a list for it."""
         while isinstance(tree, (exp.Subquery, exp.Paren)) and not isinstance(tree.this, exp.Table):
             tree = tree.this
-        return self._bind_query(tree, replace(self.scope, calls=self.calls, clause=self.clause).inner())
+        return self._bind_query(tree, replace(self.scope, calls=self.calls, clause=self.clause).inner(), order)
 
     def _semijoin(self, tree: exp.In, *, negated: bool) -> hir.HScalar:
         """`x [NOT] IN (query)` where only truth matters: whether some row is, or may be, equal."""
@@ -166,6 +165,10 @@ class Expressions:
     def in_window(self) -> Expressions:
         """The binder of what a window function is given: aggregates may stand there, other window functions not."""
         return Expressions(self.scope, self._bind_query, replace(self.calls, windows=None), _WINDOWED)
+
+    def in_filter(self) -> Expressions:
+        """The binder of the condition that rows of a window have to meet."""
+        return Expressions(self.scope, self._bind_query, Calls(), "FILTER")
 
     def no_windows(self) -> tuple[str, str]:
         """Why no window function may stand here: SQLSTATE and message."""

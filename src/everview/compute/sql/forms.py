@@ -13,6 +13,7 @@ from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import EXACT
 from everview.compute.functions.ordered_sets import NAMES as ORDERED_SETS
 from everview.compute.functions.ordered_sets import registered_name
+from everview.compute.ir.relation import Order
 from everview.compute.ir.scalar import And, Case, Coalesce, Literal, Or
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -27,7 +28,6 @@ from everview.compute.ir.types import (
     VECTORS,
     Kind,
     array_of,
-    numeric,
 )
 from everview.compute.sql import hir
 from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES
@@ -362,10 +362,11 @@ def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
         message = f"window function {name} requires an OVER clause"
         raise SqlError("42809", message, position=position_of(tree))
     if name in ("array", "exists") and len(tree.expressions) == 1 and is_query(tree.expressions[0]):
-        query, _ = binder.subquery(tree.expressions[0])
+        order: list[Order] = []
+        query, _ = binder.subquery(tree.expressions[0], order)
         if name == "exists":
             return hir.Subquery("exists", query)
-        return hir.Subquery("array", query, array_of(hir.types(query)[0]))
+        return hir.Subquery("array", query, array_of(hir.types(query)[0]), order=tuple(order))
     args = [binder.bind(each) for each in _in_order(name, tree)]
     if name == "array_lower" and args and args[0].type.alias in VECTORS:
         return Literal(0, INT4)

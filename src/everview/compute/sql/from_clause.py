@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -29,9 +28,8 @@ from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
-from everview.compute.sql.scope import Catalog, Named, Scope
+from everview.compute.sql.scope import BindQuery, Catalog, Named, Scope
 
-BindQuery = Callable[[Tree, Scope], tuple[hir.Query, list[str]]]
 UNIT = ir.Constant((((), 1),), ())
 _OID = "tableoid"
 

@@ -32,12 +32,16 @@ class Outer:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """`exists`: whether the query has a row; `scalar`: its one value, or NULL; `array`: its values as an array."""
+    """`exists`: whether the query has a row; `scalar`: its one value, or NULL; `array`: its values as an array.
+
+    `order`, of an array, is over the columns of the query, of which the first has the values.
+    """
 
     kind: str
     query: Query
     type: SqlType = BOOLEAN
     args: tuple[Scalar, ...] = ()
+    order: tuple[ir.Order, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,10 +78,13 @@ class Queries:
         settled_query = self._settled(bound)
         return Plan(lower(settled_query.query), tuple(bound.names), hir.types(settled_query.shown), settled_query.order)
 
-    def bind(self, tree: Tree, scope: Scope) -> tuple[hir.Query, list[str]]:
-        """A query inside another; what order it has is of no consequence there."""
+    def bind(self, tree: Tree, scope: Scope, order: list[Order] | None = None) -> tuple[hir.Query, list[str]]:
+        """A query inside another; what order it has is mostly of no consequence there."""
         bound = self._settled(self._bind(tree, scope))
-        return bound.shown, bound.names
+        if order is None:
+            return bound.shown, bound.names
+        order += bound.order
+        return bound.query, bound.names
 
     def _settled(self, bound: Ordered) -> Ordered:
         """Columns whose type nothing decided are text."""

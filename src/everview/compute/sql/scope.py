@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from everview.compute.ir.relation import Order
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import SqlType
 from everview.compute.sql import hir
@@ -31,6 +32,14 @@ class Catalog(Protocol):
 
     def names(self) -> Iterable[str]:
         """Names that exist, for hints."""
+        ...
+
+
+class BindQuery(Protocol):
+    """How a query inside another is bound."""
+
+    def __call__(self, tree: Any, scope: Scope, order: list[Order] | None = None) -> tuple[hir.Query, list[str]]:
+        """The query and the names of its columns; with a list for its order, sort keys are columns behind these."""
         ...
 
 

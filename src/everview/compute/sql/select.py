@@ -19,13 +19,13 @@ from everview.compute.sql.coerce import call, settled
 from everview.compute.sql.errors import GROUPING_ERROR, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
-from everview.compute.sql.from_clause import BindQuery, From
+from everview.compute.sql.from_clause import From
 from everview.compute.sql.hir import Placeholder
 from everview.compute.sql.names import output_name
 from everview.compute.sql.outputs import bare, output_index, position_in
 from everview.compute.sql.parse import Tree, position_of
-from everview.compute.sql.scope import Catalog, Scope
-from everview.compute.sql.windows import WindowCall, window_columns
+from everview.compute.sql.scope import BindQuery, Catalog, Scope
+from everview.compute.sql.windows import WindowCall, window_columns, window_keys
 
 GROUPING_SETS_MAX = 256
 
@@ -46,13 +46,18 @@ class Select:
         """The query, the names of its columns, and its order, for which there may be columns behind the named ones."""
         self._where()
         outputs, names = self._outputs()
+        if self._tree.args.get("distinct") is not None:
+            outputs = [settled(each) for each in outputs]
         order, extra = self._order(outputs, names)
         having = self._having()
+        unused = self._window_clause()
         distinct_on = self._distinct_on(outputs, names)
         extra += [each for each in dict.fromkeys(distinct_on) if each not in outputs + extra]
         rewrite = self._group()
         if having:
             self._query = ir.Filter(self._query, tuple(rewrite(each) for each in having))
+        for each in unused:
+            rewrite(each)  # which fails for what is not grouped by
         rewrite = self._windows(rewrite)
         values = [settled_open(rewrite(each)) for each in outputs + extra]
         width = len(hir.types(self._query))
@@ -117,9 +122,10 @@ class Select:
                 index = known.index(scalar) if scalar in known else len(known)
                 if index == len(known):
                     extra.append(scalar)
-            target = settled((outputs + extra)[index])
+            side, place = (outputs, index) if index < len(outputs) else (extra, index - len(outputs))
+            side[place] = settled(side[place])  # what is compared has a type
             order.append(
-                Order(Column(index, target.type), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
+                Order(Column(index, side[place].type), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
             )
         return tuple(order), extra
 
@@ -127,6 +133,10 @@ class Select:
         clause = self._tree.args.get("having")
         calls = replace(self._calls, windows=None)
         return [] if clause is None else self._expressions("HAVING", calls).conjuncts(clause.this)
+
+    def _window_clause(self) -> list[hir.HScalar]:
+        binder, named = self._expressions("WINDOW", self._calls).in_window(), self._calls.named
+        return [key for each in named.values() for key in window_keys(binder, each, named)]
 
     # GROUP BY
 

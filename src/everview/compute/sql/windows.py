@@ -65,8 +65,18 @@ def bind_window(binder: Expressions, tree: exp.Window, named: Mapping[str, Tree]
         function, wanted, result = (resolve_window if windows_by_name(name) else resolve_aggregate)(name, given)
     coerced = tuple(coerce(arg, to, "implicit", position_of(tree)) for arg, to in zip(args, wanted, strict=True))
     _check_count(name, coerced, position_of(tree))
-    filtered = None if condition is None else binder.condition(condition)
+    filtered = None if condition is None else binder.in_filter().condition(condition)
     return WindowCall(WindowFunction(function.key, coerced, result, frame, filtered), partition, order)
+
+
+def window_keys(binder: Expressions, tree: Tree, named: Mapping[str, Tree]) -> list[hir.HScalar]:
+    """What a window of the WINDOW clause is divided and sorted by: it has to mean something even if nobody uses it."""
+    window = _window(tree, named)
+    partition = [settled(binder.bind(each)) for each in window.args.get("partition_by") or []]
+    clause = window.args.get("order")
+    order = tuple(binder.ordered(each) for each in clause.expressions) if clause is not None else ()
+    _frame(binder, window.args.get("spec"), order)
+    return [*partition, *(each.scalar for each in order)]
 
 
 def _check_count(name: str, args: Sequence[hir.HScalar], position: int | None) -> None:
