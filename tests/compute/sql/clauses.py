@@ -109,7 +109,9 @@ class Clauses:
         for name in shared:
             if names(left).count(name) > 1 or names(right).count(name) > 1:
                 return None
-            kinds = {each.kind for side in (left, right) for each in side.columns if each.name == name}
+            kinds = {
+                each.kind for side in (left, right) for each in side.columns if each.name == name and not each.hidden
+            }
             if len(kinds) > 1 and not kinds <= {"int4", "int8"}:
                 return None
         return shared or None
@@ -145,7 +147,9 @@ class Clauses:
         if draw < 0.6 and env.ctes:
             name = self.rng.choice(list(env.ctes))
             return self._named(ident(name), alias, env.ctes[name], renamed=self.rng.random() < 0.2)
-        name = self.rng.choice([each for each in "aaabbbcce" if each not in env.ctes] or ["pg_catalog.pg_none"])
+        name = self.rng.choice([each for each in "aaabbbcce" if each not in env.ctes])
+        if name not in before.tables and not lateral and self.rng.random() < 0.15:
+            return Source(name, tuple(Column(name, *each) for each in TABLES[name].items()), (name,))
         return self._named(name, alias, tuple(TABLES[name].items()), renamed=self.rng.random() < 0.1)
 
     def _alias(self, env: Env, before: Source) -> str:
@@ -164,6 +168,9 @@ class Clauses:
         pool += [f"d{number}" for number in range(len(columns))]
         chosen = self.rng.sample(pool, len(columns))
         given = ", ".join(ident(name) for name in chosen)
+        rest = [name for name, _ in columns[1:]]
+        if len(set(rest)) == len(rest) and chosen[0] not in rest and self.rng.random() < 0.2:
+            given, chosen = ident(chosen[0]), [chosen[0], *rest]  # the others keep their names
         own = tuple(Column(alias, name, kind) for name, (_, kind) in zip(chosen, columns, strict=True))
         return Source(f"{text}{word}{alias}({given})", own, (alias,))
 
@@ -199,16 +206,17 @@ def values(rng: random.Random, phrases: Phrases, around: Env, kinds: list[str]) 
 
 
 def names(side: Source) -> list[str]:
-    """The names of all columns."""
-    return [each.name for each in side.columns]
+    """The names of all columns that are found without their table."""
+    return [each.name for each in side.columns if not each.hidden]
 
 
 def merged(left: Source, right: Source, chosen: list[str]) -> tuple[Column, ...]:
     """The columns behind a join with USING: those that it merges in front."""
-    kinds = {each.name: each.kind for each in left.columns}
+    kinds = {each.name: each.kind for each in left.columns if not each.hidden}
     for each in right.columns:
-        if each.name in kinds and "int8" in (kinds[each.name], each.kind):
+        if each.name in kinds and not each.hidden and "int8" in (kinds[each.name], each.kind):
             kinds[each.name] = "int8"
     own = tuple(Column(None, name, kinds[name]) for name in chosen)
-    rest = tuple(each for side in (left, right) for each in side.columns if each.name not in chosen)
-    return (*own, *rest)
+    rest = [each for side in (left, right) for each in side.columns if each.name not in chosen or each.hidden]
+    gone = [each for side in (left, right) for each in side.columns if each.name in chosen and each.table]
+    return (*own, *rest, *(replace(each, hidden=True) for each in gone if not each.hidden))

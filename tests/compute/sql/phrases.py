@@ -22,11 +22,15 @@ KINDS = (*HASHED, "int2", "interval")
 
 @dataclass(frozen=True)
 class Column:
-    """A column in scope: how it is written, and its type. `table` is None for what USING has merged."""
+    """A column in scope: how it is written, and its type.
+
+    `table` is None for what USING has merged; what it was merged of is `hidden`, and found only with its table.
+    """
 
     table: str | None
     name: str
     kind: str
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,7 @@ class Phrases:
             frame = self.rng.choice(["", "", f"ROWS {self._bounds()}", f"GROUPS {self._bounds()}"])
             return f"({env.total} {self._excluding(frame)})" if env.total.count("ORDER") else "()"
         if env.named and self.rng.random() < 0.4:
-            return self.rng.choice(env.named)
+            return self.rng.choice([*env.named, f"({env.named[0]})"])
         return f"({self.window_definition(env)})"
 
     def total_order(self, env: Env) -> str:

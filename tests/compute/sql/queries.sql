@@ -430,3 +430,31 @@ SELECT u.id, ARRAY(SELECT t.name FROM t WHERE t.k = u.k ORDER BY t.qty DESC, t.i
 SELECT id FROM t WINDOW w AS (PARTITION BY k ORDER BY id)
 
 (SELECT 'x' AS x ORDER BY 1) EXCEPT SELECT 'b'::varchar UNION (SELECT DISTINCT 'y') UNION ALL SELECT NULL
+
+-- Words in small letters mean what they mean in capitals.
+
+select id, sum(qty) over (order by id, price rows between unbounded preceding and 1 preceding) as a, sum(qty) over (order by id, price rows 1 preceding) as b, count(*) over (order by qty range between 1 following and unbounded following exclude ties) as c from t
+
+-- Fewer rows, or more where there are peers.
+
+SELECT id, qty FROM t ORDER BY qty FETCH FIRST 2 ROWS WITH TIES
+
+SELECT k FROM t ORDER BY k DESC NULLS LAST OFFSET 2 ROWS FETCH NEXT 2 ROWS WITH TIES
+
+SELECT id FROM u ORDER BY id, amount LIMIT 1 + 2 OFFSET 2 - 1
+
+SELECT k, flag, count(*) FROM t GROUP BY DISTINCT ROLLUP (k, flag), CUBE (flag)
+
+SELECT k, flag, count(*) FROM t GROUP BY ALL GROUPING SETS (ROLLUP (k), CUBE (flag), k)
+
+-- What is lateral sees all on its left, also out of a join in parentheses; what is not, nothing of it.
+
+SELECT u.id, t.id AS other, g FROM u CROSS JOIN (t JOIN generate_series(1, u.k) AS g ON g = t.k)
+
+SELECT u.id, t.id AS other, s.x FROM u LEFT JOIN (t JOIN LATERAL (SELECT u.amount + t.qty AS x) AS s ON true) ON t.k = u.k
+
+SELECT u.id, g, t.id AS other FROM u, generate_series(1, u.k) AS g RIGHT JOIN t ON t.k = g
+
+SELECT id, (SELECT count(*) FROM u AS v, LATERAL (SELECT v.k AS x) AS s FULL JOIN (SELECT u.id FROM u WHERE u.label = name) AS w ON s.x = w.id) FROM t
+
+SELECT interval '1 day' + '2024-01-01'::date, interval '1' day + '2 hours', interval '2' hour + interval '1 day'

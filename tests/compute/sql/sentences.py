@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from tests.compute.sql.clauses import Clauses, Query, Source, values
@@ -22,6 +23,12 @@ def sentence(seed: int | str) -> str:
     return Sentences(random.Random(seed)).sentence()
 
 
+def recased(text: str, change: Callable[[str], str]) -> str:
+    """The text in other letters, but for what is between quotes."""
+    parts = re.split(r"""('(?:[^']|'')*'|"[^"]*")""", text)
+    return "".join(part if part[:1] in ("'", '"') else change(part) for part in parts)
+
+
 class Sentences:
     """Queries with one source of randomness."""
 
@@ -34,7 +41,10 @@ class Sentences:
     def sentence(self) -> str:
         """A query that stands by itself; now and then one with a mistake in it."""
         text = self.query(Env(), None, 3, top=True).text
-        return text if self.rng.random() < 0.95 else self._mistaken(text)
+        if self.rng.random() < 0.05:
+            text = self._mistaken(text)
+        draw = self.rng.random()
+        return text if draw < 0.6 else recased(text, str.lower if draw < 0.95 else str.upper)
 
     def _mistaken(self, text: str) -> str:
         """One column is another: one that there is not, of a table that there is not, or of a type that does not go."""
@@ -204,11 +214,15 @@ class Sentences:
     @staticmethod
     def _constant(item: str) -> bool:
         """Whether it would be taken for the position of a column."""
-        return item.strip("()").isdigit() or item.strip("()").startswith("'")
+        return re.match(r"[(-]*([\d.]+\)*$|'|true|false|NULL)", item) is not None
 
     def _star(self, source: Source, own: Env, depth: int) -> Query:
-        columns = tuple((each.name, each.kind) for each in source.columns)
-        return Query(f"SELECT * FROM {source.text}{self._where(own, depth)}", columns)
+        shown, what = [each for each in source.columns if not each.hidden], "*"
+        table = self.rng.choice(source.tables)
+        if self.rng.random() < 0.4 and not any(each.table is None for each in source.columns):
+            shown, what = [each for each in shown if each.table == table], f"{table}.*"
+        columns = tuple((each.name, each.kind) for each in shown)
+        return Query(f"SELECT {what} FROM {source.text}{self._where(own, depth)}", columns)
 
     def _item_of(self, kind: str, view: Env, keys: list[tuple[str, str]] | None, depth: int) -> str:
         if kind.startswith("?"):
@@ -270,15 +284,16 @@ class Sentences:
             else:
                 written.append(text)
         if not sets:
-            return f" GROUP BY {', '.join(written)}"
+            return f" GROUP BY {self.rng.choice(['', '', '', 'ALL '])}{', '.join(written)}"
         some = ", ".join(written)
         forms = [f"ROLLUP ({some})", f"CUBE ({some})", f"GROUPING SETS (({some}), ())"]
         if len(written) > 1:
             forms.append(f"{written[0]}, ROLLUP ({', '.join(written[1:])})")
             forms.append(f"GROUPING SETS ({', '.join(written)}, ())")
             forms.append(f"GROUPING SETS (({', '.join(written)}), ({written[0]}), {written[-1]})")
+            forms.append(f"GROUPING SETS (ROLLUP ({written[0]}, {written[1]}), CUBE ({written[-1]}))")
             forms.append(f"ROLLUP ({written[0]}), CUBE ({', '.join(written[1:])})")
-        return f" GROUP BY {self.rng.choice(forms)}"
+        return f" GROUP BY {self.rng.choice(['', '', '', 'DISTINCT '])}{self.rng.choice(forms)}"
 
     # ORDER BY and LIMIT
 
@@ -300,10 +315,13 @@ class Sentences:
                 )
                 + ", "
             )
+        if not distinct and not ordered and self.rng.random() < 0.15:
+            few = self.phrases.directed(str(self.rng.randint(1, len(items))))
+            return f" ORDER BY {first}{few} FETCH FIRST {self.rng.randint(0, 4)} ROWS WITH TIES"
         return f" ORDER BY {first}{self._all_positions(len(items))}{'' if self.rng.random() < 0.4 else self._limit()}"
 
     def _limit(self) -> str:
         count, skipped = self.rng.randint(0, 5), self.rng.randint(0, 3)
-        forms = [f" LIMIT {count}", f" LIMIT {count} OFFSET {skipped}", f" OFFSET {skipped}", " LIMIT ALL"]
+        forms = [f" LIMIT {count}", f" LIMIT {count} OFFSET 1 + {skipped}", f" OFFSET {skipped}", " LIMIT ALL"]
         forms += [f" FETCH FIRST {count} ROWS ONLY", f" OFFSET {skipped} ROWS FETCH NEXT {count} ROWS ONLY"]
         return self.rng.choice(forms)

@@ -129,17 +129,22 @@ class EverviewSql(Postgres):
         }
 
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
-            """An interval with its text as it is written, of which the parser would keep one number and its unit."""
-            text = self._next.text if self._next and self._next.token_type is TokenType.STRING else ""
-            interval = super()._parse_interval(*args, **options)
-            if isinstance(interval, exp.Interval) and any(map(str.isalpha, text)):
-                interval.set("this", exp.Literal.string(text))
-                interval.set("unit", None)
-                if self._curr is not None and self._curr.text.lower() in _INTERVAL_FIELDS:
-                    # No name for the column, as in PostgreSQL: the fields that the interval is to keep.
-                    interval.set("unit", exp.Var(this=self._curr.text))
-                    self._advance()
-            return interval
+            """An interval as it is written, and the fields that it is to keep.
+
+            Left to it, the parser would keep one number with its unit, and take a string that is added for another.
+            """
+            behind = self._next.token_type if self._curr and self._next else None
+            if behind is not TokenType.STRING or self._curr.token_type is not TokenType.INTERVAL:
+                return super()._parse_interval(*args, **options)
+            self._advance()
+            text = self._parse_primary()
+            unit: Any = None
+            if self._curr is not None and self._curr.text.lower() in _INTERVAL_FIELDS:
+                unit = exp.Var(this=self._curr.text)
+                self._advance()
+                if self._match_text_seq("TO"):
+                    unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
+            return self.expression(exp.Interval(this=text, unit=unit))
 
         def _parse_type(self, *args: Any, **options: Any) -> Any:
             """A literal with its type in front, `date '2024-01-01'`, the whole of which a cast that follows is of."""

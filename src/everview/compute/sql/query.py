@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from everview.compute.functions.resolve import resolve_window
 from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import Order, Relation
+from everview.compute.ir.relation import Order, Relation, WindowFunction
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, SqlType
+from everview.compute.optimize.simplify import simplify
 from everview.compute.sql import hir
-from everview.compute.sql.coerce import all_open, coerce, settled, unified
+from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
 from everview.compute.sql.errors import (
     INVALID_COLUMN_REFERENCE,
     SYNTAX_ERROR,
@@ -33,6 +35,7 @@ from everview.compute.sql.recursive import check_form, check_step, of_types, ref
 from everview.compute.sql.scope import Catalog, Cte, Scope
 from everview.compute.sql.select import Select
 from everview.compute.sql.set_returning import without_set_returning
+from everview.compute.sql.windows import DEFAULT_FRAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +234,8 @@ class Queries:
         if limit is None and offset is None:
             return bound
         options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
-        if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
-            raise unsupported("FETCH … WITH TIES or PERCENT", position_of(limit))
+        if options is not None and options.args.get("percent"):
+            raise unsupported("FETCH … PERCENT", position_of(limit))
         count = None if limit is None else limit.args.get("count") or limit.args.get("expression")
         if count is None and isinstance(limit, exp.Fetch):
             count = exp.Literal.number(1)  # FETCH FIRST ROW ONLY
@@ -240,18 +243,37 @@ class Queries:
         skipped = 0 if offset is None else self._constant(offset.expression, scope, "OFFSET") or 0
         if most is None and not skipped:
             return bound
+        if most is not None and options is not None and options.args.get("with_ties"):
+            return self._with_ties(bound, most, skipped, position_of(limit))
         return Ordered(ir.TopK(bound.query, (), bound.order, most, skipped), bound.names, bound.order)
+
+    def _with_ties(self, bound: Ordered, most: int, skipped: int, position: int | None) -> Ordered:
+        """The first rows, and all that are peers of the last one: as many as come before it decides, not its number."""
+        if not bound.order:
+            raise SqlError(SYNTAX_ERROR, "WITH TIES cannot be specified without ORDER BY clause", position=position)
+        width = len(hir.types(bound.query))
+        numbered = ir.Window(bound.query, (), bound.order, (_numbering("rank"), _numbering("row_number")))
+        rank, number = Column(width, INT8), Column(width + 1, INT8)
+        wanted = (call("<=", [rank, Literal(most + skipped, INT8)]), call(">", [number, Literal(skipped, INT8)]))
+        rows = ir.Project(ir.Filter(numbered, wanted), tuple(range(width)))
+        return Ordered(rows, bound.names, bound.order)
 
     def _constant(self, tree: Tree, scope: Scope, clause: str) -> int | None:
         if isinstance(tree, exp.Var) and tree.name.upper() == "ALL":
             return None
         scalar = coerce(Expressions(scope, self.bind, clause=clause).bind(tree), INT8, "assignment", position_of(tree))
+        scalar = scalar if hir.has_subquery(scalar) else simplify(scalar)
         if not isinstance(scalar, Literal):
             raise unsupported(f"an expression in {clause}", position_of(tree), hint="write a number")
         if scalar.value is not None and scalar.value < 0:
             state = "2201W" if clause == "LIMIT" else "2201X"
             raise SqlError(state, f"{clause} must not be negative", position=position_of(tree))
         return scalar.value  # type: ignore[no-any-return]
+
+
+def _numbering(name: str) -> WindowFunction:
+    function, _, result = resolve_window(name, [])
+    return WindowFunction(function.key, (), result, DEFAULT_FRAME)
 
 
 def _cells(row: Tree) -> list[Tree]:

@@ -168,7 +168,10 @@ class Select:
             result = [a + b for a in result for b in factor]
             if len(result) > GROUPING_SETS_MAX:
                 raise SqlError("54000", f"too many grouping sets, more than {GROUPING_SETS_MAX}")
-        return [tuple(dict.fromkeys(each)) for each in result]
+        sets = [tuple(dict.fromkeys(each)) for each in result]
+        if clause.args.get("all") is False:  # GROUP BY DISTINCT: the same keys in another order are the same set
+            sets = list({frozenset(each): each for each in reversed(sets)}.values())[::-1]
+        return sets
 
     def _sets_of(self, binder: Expressions, tree: Tree) -> list[tuple[hir.HScalar, ...]]:
         """The grouping sets that one item of GROUP BY stands for; a plain key is one set of one key."""
