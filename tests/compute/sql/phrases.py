@@ -230,7 +230,7 @@ class Phrases:
             frame = self.rng.choice(["", "", f"ROWS {self._bounds()}", f"GROUPS {self._bounds()}"])
             return f"({env.total} {self._excluding(frame)})" if env.total.count("ORDER") else "()"
         if env.named and self.rng.random() < 0.4:
-            return self.rng.choice([*env.named, f"({env.named[0]})"])
+            return self.rng.choice(env.named)
         return f"({self.window_definition(env)})"
 
     def total_order(self, env: Env) -> str:

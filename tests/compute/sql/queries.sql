@@ -458,3 +458,19 @@ SELECT u.id, g, t.id AS other FROM u, generate_series(1, u.k) AS g RIGHT JOIN t 
 SELECT id, (SELECT count(*) FROM u AS v, LATERAL (SELECT v.k AS x) AS s FULL JOIN (SELECT u.id FROM u WHERE u.label = name) AS w ON s.x = w.id) FROM t
 
 SELECT interval '1 day' + '2024-01-01'::date, interval '1' day + '2 hours', interval '2' hour + interval '1 day'
+
+-- What USING merges is the column of one side, where it always is.
+
+SELECT id, count(*) FROM t LEFT JOIN u USING (id) GROUP BY t.id
+
+SELECT t.id, u.id AS other, count(*) FROM t JOIN u USING (id) GROUP BY id, u.id
+
+SELECT u.id, count(*) FROM t RIGHT JOIN u USING (id) GROUP BY id
+
+SELECT id, k, s.id AS other FROM t JOIN u USING (id, k) LEFT JOIN (SELECT DISTINCT id FROM u) AS s USING (id) GROUP BY t.id, t.k, s.id
+
+-- A quoted literal is as long as it is, beside what is shorter.
+
+SELECT 'c d' UNION SELECT name::varchar(2) FROM t
+
+SELECT CASE WHEN flag THEN 'abcd' ELSE name::varchar(2) END, coalesce(name::varchar(1), 'abcd') FROM t

@@ -48,6 +48,8 @@ class Sentences:
 
     def _mistaken(self, text: str) -> str:
         """One column is another: one that there is not, of a table that there is not, or of a type that does not go."""
+        if "DISTINCT ON" in text:
+            return text  # which would be another mistake
         places = list(re.finditer(r'\b(t\d+)\.(\w+|"[^"]*")', text))
         if not places:
             return text.replace("SELECT", "SELECT nothing,", 1)
@@ -182,7 +184,9 @@ class Sentences:
         sets = keys is not None and self.rng.random() < 0.3
         if keys is not None:
             view = self._grouped(own, keys, sets=sets)
-        view = replace(view, total=self.phrases.total_order(replace(view, windows=False, rows=None)))
+        view = replace(
+            view, total=self.phrases.total_order(replace(view, windows=False, rows=None, qualified=keys is not None))
+        )
         window = ""
         if self.rng.random() < 0.1:
             definition = self.phrases.window_definition(replace(view, windows=False))
@@ -202,11 +206,19 @@ class Sentences:
             distinct = f"DISTINCT ON ({', '.join(items[:width])}) "
             rest = ", ".join(self.phrases.directed(str(number)) for number in range(1, len(items) + 1))
             order = f" ORDER BY {rest}"
-            if not tail or any(self._constant(item) for item in items[:width]) or "(WITH " in distinct:
+            # The name of one column may be that of another output, which then is meant.
+            if (
+                not tail
+                or any(self._constant(item) or item.isidentifier() for item in items[:width])
+                or "(WITH " in distinct
+            ):
                 distinct, order = "", ""
         else:
             order = self._order(view, items, chosen, tail=tail, ordered=ordered, distinct=bool(distinct), depth=depth)
         behind = f" FROM {source.text}" if source.text else ""
+        # Of a window that nobody uses the plan knows nothing, not even which query an aggregate around it is of.
+        if not any(re.search(r"OVER \(?win\b", part) for part in (*items, order)):
+            window = ""
         text = f"SELECT {distinct}{', '.join(shown)}{behind}{where}{group}{window}{order}"
         named = tuple((name or "?", kind) for name, kind in zip(names, chosen, strict=True))
         return Query(text, named)

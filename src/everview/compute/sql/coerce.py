@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 
 from everview.compute.functions.casts import Context, cast_between
@@ -169,7 +170,13 @@ def unified(scalars: Sequence[hir.HScalar], what: str, position: int | None = No
         common = common_type([scalar.type for scalar in scalars], what)
         scalars = [_as_number(scalar, common) for scalar in scalars]
         common = common_type([scalar.type for scalar in scalars], what)
+    if common.kind is not Kind.NUMERIC and any(_is_quoted(scalar) for scalar in scalars):
+        common = replace(common, length=None)  # a quoted literal is as long as it is
     return [coerce(scalar, common, "implicit", position) for scalar in scalars]
+
+
+def _is_quoted(scalar: hir.HScalar) -> bool:
+    return isinstance(scalar, Literal) and scalar.type.kind is Kind.UNKNOWN and scalar.value is not None
 
 
 def all_open(scalars: Sequence[hir.HScalar]) -> bool:

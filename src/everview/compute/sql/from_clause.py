@@ -163,7 +163,7 @@ class From:
             raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position)
         names += [column.name for column in columns[len(names) :]]
         return tuple(
-            replace(column, table=table if table is not None else column.table, name=name)
+            replace(column, table=table if table is not None else column.table, name=name, is_of=None)
             for column, name in zip(columns, names, strict=True)
         )
 
@@ -278,7 +278,9 @@ class From:
             pair = unified([Column(a, named[a].type), Column(b, named[b].type)], "JOIN/USING")
             chosen = {"": pair[0], "LEFT": pair[0], "RIGHT": pair[1]}.get(side) or Coalesce(tuple(pair), pair[0].type)
             values.append(chosen)
-            names.append(Named(None, named[a].name, chosen.type))
+            source = named[b] if side == "RIGHT" else named[a]
+            is_of = (source.table or source.is_of) if isinstance(chosen, Column) else None
+            names.append(Named(None, named[a].name, chosen.type, is_of=is_of))
         hidden = {place for pair in merged for place in pair}
         kept = tuple(replace(column, hidden=column.hidden or i in hidden) for i, column in enumerate(named))
         mapped = ir.Map(query, tuple(values))

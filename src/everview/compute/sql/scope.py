@@ -45,12 +45,16 @@ class BindQuery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One column in scope. A `hidden` one is found by its qualified name and left out of `*`, as after USING."""
+    """One column in scope. A `hidden` one is found by its qualified name and left out of `*`, as after USING.
+
+    What USING has merged `is_of` the table whose column it always is, if it is: then both are one and the same.
+    """
 
     table: str | None
     name: str
     type: SqlType
     hidden: bool = False
+    is_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +95,23 @@ class Scope:
         while True:
             index = scope._index(table, name, position)
             if index is not None:
+                index = scope.original(index)
                 found = scope.columns[index]
                 return Column(index, found.type) if level == 0 else hir.Outer(level, index, found.type)
             # A table hides those of the same name around, with all their columns.
             if scope.around is None or (table is not None and any(each.table == table for each in scope.columns)):
                 raise self._unknown(table, name, position)
             level, scope = level + 1, scope.around
+
+    def original(self, index: int) -> int:
+        """The column that this one is, if it is another one."""
+        column = self.columns[index]
+        if column.is_of is None:
+            return index
+        own = [
+            place for place, each in enumerate(self.columns) if (each.table, each.name) == (column.is_of, column.name)
+        ]
+        return own[0] if len(own) == 1 else index
 
     def has(self, table: str | None, name: str) -> bool:
         """Whether the rows at hand have a column of that name."""

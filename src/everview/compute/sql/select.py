@@ -85,7 +85,8 @@ class Select:
         for tree in self._tree.expressions:
             stars = self._star(tree)
             if stars is not None:
-                outputs += [Column(index, self._scope.columns[index].type) for index in stars]
+                places = [self._scope.original(index) for index in stars]
+                outputs += [Column(index, self._scope.columns[index].type) for index in places]
                 names += [self._scope.columns[index].name for index in stars]
             else:
                 outputs.append(binder.bind(tree.this if isinstance(tree, exp.Alias) else tree))
