@@ -28,6 +28,7 @@ from everview.compute.ir.types import (
     VECTORS,
     Kind,
     array_of,
+    numeric,
 )
 from everview.compute.sql import hir
 from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES
