@@ -474,3 +474,11 @@ SELECT id, k, s.id AS other FROM t JOIN u USING (id, k) LEFT JOIN (SELECT DISTIN
 SELECT 'c d' UNION SELECT name::varchar(2) FROM t
 
 SELECT CASE WHEN flag THEN 'abcd' ELSE name::varchar(2) END, coalesce(name::varchar(1), 'abcd') FROM t
+
+-- What is grouped by is recognized under another type's name, and outputs by names that nobody gave them.
+
+SELECT lower(name)::varchar, upper(lower(name))::varchar(1), count(*) FROM t GROUP BY lower(name)
+
+SELECT lower(name), count(*) FROM t GROUP BY lower
+
+SELECT k + 1 AS n, k + 1 AS n, count(*) FROM t GROUP BY n

@@ -48,6 +48,7 @@ CASES = [
     ("SELECT id FROM t WINDOW w AS (ORDER BY nam)", "42703", 'column "nam" does not exist', "name", None),
     ("SELECT count(*) FROM t GROUP BY k WINDOW w AS (ORDER BY id)", "42803", "must appear in the GROUP BY", None, None),
     ("SELECT sum(1) FILTER (WHERE max(k) > 1) OVER () FROM t", "42803", "not allowed in FILTER", None, None),
+    ("SELECT k AS n, qty AS n FROM t GROUP BY n", "42702", 'GROUP BY "n" is ambiguous', None, None),
     ("SELECT row_number() FROM t", "42809", "requires an OVER clause", None, None),
     ("SELECT 1 FROM (SELECT '1' AS x) AS q WHERE x = 1", "42883", "text = integer", "cast", None),
     ("SELECT regexp_like(name, 'a', 'q') FROM t", "22023", 'invalid regular expression option: "q"', None, 8),

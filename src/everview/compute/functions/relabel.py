@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from everview.compute.functions.registry import FUNCTIONS
-from everview.compute.ir.scalar import Call, Coalesce
+from everview.compute.ir.scalar import Coalesce, children
 from everview.compute.ir.types import SqlType
 
 
 def relabeled(scalar: Any, to: SqlType) -> Any:
     """The scalar as one of type `to`.
 
-    The type of a call may be what it goes by, as that of a cast to varchar(2) is, and then the call must keep it.
+    The type of a call may be what it goes by, as that of a cast to varchar(2) is, and then the call must keep it. And
+    an expression stays what it is, for it may be one that rows are grouped by.
     """
-    if isinstance(scalar, Call) and FUNCTIONS[scalar.function].typed:
-        return Coalesce((scalar,), to)
-    return replace(scalar, type=to)
+    return Coalesce((scalar,), to) if children(scalar) else replace(scalar, type=to)

@@ -16,7 +16,13 @@ from everview.compute.ir.types import INT4
 from everview.compute.sql import hir
 from everview.compute.sql.calls import Calls, fill
 from everview.compute.sql.coerce import call, settled
-from everview.compute.sql.errors import GROUPING_ERROR, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError
+from everview.compute.sql.errors import (
+    AMBIGUOUS_COLUMN,
+    GROUPING_ERROR,
+    INVALID_COLUMN_REFERENCE,
+    SYNTAX_ERROR,
+    SqlError,
+)
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.from_clause import From
@@ -89,8 +95,8 @@ class Select:
                 outputs += [Column(index, self._scope.columns[index].type) for index in places]
                 names += [self._scope.columns[index].name for index in stars]
             else:
-                outputs.append(binder.bind(tree.this if isinstance(tree, exp.Alias) else tree))
-                names.append(identifier(tree.args["alias"]) if isinstance(tree, exp.Alias) else output_name(tree))
+                outputs.append(binder.bind(unaliased(tree)))
+                names.append(_name_of(tree))
         return outputs, names
 
     def _star(self, tree: Tree) -> list[int] | None:
@@ -204,13 +210,16 @@ class Select:
         elif isinstance(tree, exp.Column) and tree.args.get("table") is None:
             name = identifier(tree.this)
             if not any(column.name == name and not column.hidden for column in self._scope.columns):
-                aliased = [
-                    e
-                    for e in self._tree.expressions
-                    if isinstance(e, exp.Alias) and identifier(e.args["alias"]) == name
-                ]
-                target = aliased[0] if aliased else tree
-        return settled(binder.bind(target.this if isinstance(target, exp.Alias) else target))
+                target = self._output_named(binder, name, tree)
+        return settled(binder.bind(unaliased(target)))
+
+    def _output_named(self, binder: Expressions, name: str, tree: Tree) -> Tree:
+        """The output of that name, which it may have been given or not; what there is if there is none."""
+        shown = [each for each in self._tree.expressions if self._star(each) is None]
+        found = [each for each in shown if _name_of(each) == name]
+        if len(found) > 1 and len({binder.bind(unaliased(each)) for each in found}) > 1:
+            raise SqlError(AMBIGUOUS_COLUMN, f'GROUP BY "{name}" is ambiguous', position=position_of(tree))
+        return found[0] if found else tree
 
     def _grouping_union(
         self, sets: list[tuple[hir.HScalar, ...]], keys: list[hir.HScalar], aggregates: list[Aggregate]
@@ -340,6 +349,15 @@ class Select:
             message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
             raise SqlError(INVALID_COLUMN_REFERENCE, message)
         return ir.TopK(self._query, tuple(sorted(set(group))), order, 1), names, order
+
+
+def unaliased(tree: Tree) -> Tree:
+    """An output without the name that it is given."""
+    return tree.this if isinstance(tree, exp.Alias) else tree
+
+
+def _name_of(tree: Tree) -> str:
+    return identifier(tree.args["alias"]) if isinstance(tree, exp.Alias) else output_name(tree)
 
 
 def _columns(scalar: hir.HScalar) -> hir.HScalar:
