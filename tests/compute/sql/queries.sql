@@ -338,3 +338,147 @@ SELECT p, part FROM (VALUES ('a1b22c', '\d+'), ('x', 'y')) AS v(s, p), regexp_sp
 SELECT id FROM t WHERE id::float8 > 1e-30 AND id::float8 < 1e300 AND id::float8 * 1e-300 < 0.00000000000000000000000000001
 
 SELECT regexp_replace('abc', 'b', '[\1\2]'), regexp_like('ABC', p, o), regexp_count('aXbX', p) FROM (VALUES ('x', 'i'), ('b', '')) AS v(p, o)
+
+-- Windows of a query inside are its own, whatever stands around it.
+
+SELECT id, (SELECT rank() OVER (ORDER BY u.amount, u.label) FROM u WHERE u.k = t.k ORDER BY 1 DESC LIMIT 1) FROM t
+
+SELECT DISTINCT ON (max(qty) OVER (PARTITION BY k)) max(qty) OVER (PARTITION BY k) AS m, id FROM t ORDER BY 1, id
+
+SELECT DISTINCT ON (k + 1, flag) id FROM t ORDER BY k + 1, flag, id
+
+SELECT DISTINCT ON (k, k) k, id FROM t ORDER BY 1, 2
+
+-- An aggregate belongs to the nearest query that its arguments speak of.
+
+SELECT (SELECT count(t.id) FROM u LIMIT 1) FROM t
+
+SELECT k, (SELECT max(t.qty) FROM empty), (SELECT sum(t.qty + u.amount) FROM u) FROM t GROUP BY k, qty
+
+SELECT k FROM t GROUP BY k HAVING EXISTS (SELECT 1 FROM u WHERE u.amount > sum(t.qty))
+
+-- A WITH query that speaks of what is around, used further inside.
+
+SELECT id FROM t WHERE EXISTS (WITH w AS (SELECT t.k AS x) SELECT 1 FROM u WHERE u.k IN (SELECT x FROM w WHERE x < u.amount))
+
+SELECT id, (WITH w AS (SELECT t.qty AS q) SELECT count(*) FROM u WHERE EXISTS (SELECT 1 FROM w, (SELECT w.q FROM w) AS v WHERE w.q = u.id)) FROM t
+
+-- What is grouped by, compared with a query.
+
+SELECT k + 1 FROM t GROUP BY k + 1 HAVING k + 1 IN (SELECT id FROM u)
+
+SELECT k + 1, (k + 1) NOT IN (SELECT id FROM u), k + 1 > ALL (SELECT k FROM u WHERE k IS NOT NULL) FROM t GROUP BY k + 1
+
+SELECT k, max(qty) >= ALL (array_agg(qty)), (k, max(id)) = (SELECT k, id FROM u ORDER BY 1, 2 LIMIT 1) FROM t GROUP BY k
+
+-- Rows compared with the rows of a query, and patterns with several.
+
+SELECT id FROM t WHERE (k, id) < ANY (SELECT k, id FROM u)
+
+SELECT id, (k, id) <> ALL (SELECT k, id FROM u), ROW(k, id) IN (SELECT k, id FROM u), (k, id) = (SELECT k, id FROM u WHERE false) FROM t
+
+SELECT name LIKE ANY (ARRAY['a%', '%b']), name NOT LIKE ANY (ARRAY['a%', '%b']), name NOT LIKE ALL (ARRAY['a%', NULL]), name ~ ANY (ARRAY['^a', 'c']) FROM t
+
+SELECT id = SOME (VALUES (1), (2)), EXISTS (VALUES (1)), EXISTS ((SELECT 1 FROM empty) UNION (SELECT x FROM empty)), ARRAY(VALUES (id)) FROM t
+
+-- Joins in parentheses, lateral or not, and table functions on the outer side.
+
+SELECT t.id, v.a, u.id FROM t LEFT JOIN ((VALUES (1, 'a'), (2, 'b')) AS v(a, b) JOIN u ON u.k = v.a) ON v.a = t.k
+
+SELECT t.id, s.k, u.id FROM t JOIN ((SELECT DISTINCT k FROM t) AS s FULL JOIN u ON u.k = s.k) ON s.k = t.k
+
+SELECT a.id, b.id, c.id FROM ((t a JOIN t b ON a.id = b.k) JOIN u c ON c.id = b.id)
+
+SELECT t.id, g FROM t RIGHT JOIN generate_series(1, 20, 3) AS g ON g = t.id
+
+SELECT t.id, g.n, g.o FROM t FULL JOIN unnest(ARRAY[1, 5, 50]) WITH ORDINALITY AS g(n, o) ON g.n = t.id
+
+SELECT t.id, s.x FROM t RIGHT JOIN (LATERAL (SELECT 3 AS x) AS s LEFT JOIN u ON u.id = s.x) ON s.x = t.k
+
+-- Which operand an operator takes, and which type an expression has.
+
+SELECT date '2024-01-31'::text, timestamp '2024-01-31 12:00:00'::date, interval '1 day'::text, '2 hours'::interval y
+
+SELECT '{"a": {"b": 1}}'::jsonb - 'c' #>> '{a,b}', '{"a": 1}'::jsonb -> 'a' || '2'::jsonb, ARRAY[1] <@ ARRAY[1, 2], 'x' || 'y' ~ 'xy'
+
+SELECT greatest('a', name::varchar(2)), least(name::varchar, 'b'), nullif('2024-01-05', day), nullif(id, price), CASE WHEN flag THEN name ELSE 'x'::varchar END FROM t
+
+SELECT true, ((SELECT max(id) FROM t)), ((SELECT ARRAY[1] AS a))[1], (VALUES (1))
+
+-- Keys by position and by name, in parentheses or not.
+
+SELECT k AS qty, count(*) FROM t GROUP BY (k) ORDER BY (qty), ((2))
+
+SELECT id, id FROM t ORDER BY id LIMIT 3
+
+-- A cast to a length stays what it is, whatever takes its value.
+
+SELECT length(name::varchar(2)), name::varchar(1)::text, upper(name::varchar(1)), (name::varchar(1))::varchar(2), (day + time '10:30:00.6')::timestamp(0)::timestamp FROM t
+
+-- Quoted numbers have digits of their own.
+
+SELECT 1.5 = '99.99', price < '99999999999.5', coalesce(price, '1234567890.125'), CASE WHEN flag THEN 1.5 ELSE '100.25' END, 2.5 IN ('99.99', '2.5') FROM t
+
+SELECT x + 1 FROM (VALUES (1.5), ('99.99')) AS v(x) UNION SELECT '1e3'
+
+-- An array of a query's rows is in the query's order.
+
+SELECT ARRAY(SELECT id FROM t ORDER BY name DESC, id DESC), ARRAY(SELECT name FROM t ORDER BY 1 DESC), ARRAY(SELECT 3 UNION SELECT 4 ORDER BY 1 DESC)
+
+SELECT u.id, ARRAY(SELECT t.name FROM t WHERE t.k = u.k ORDER BY t.qty DESC, t.id LIMIT 3) FROM u
+
+SELECT id FROM t WINDOW w AS (PARTITION BY k ORDER BY id)
+
+(SELECT 'x' AS x ORDER BY 1) EXCEPT SELECT 'b'::varchar UNION (SELECT DISTINCT 'y') UNION ALL SELECT NULL
+
+-- Words in small letters mean what they mean in capitals.
+
+select id, sum(qty) over (order by id, price rows between unbounded preceding and 1 preceding) as a, sum(qty) over (order by id, price rows 1 preceding) as b, count(*) over (order by qty range between 1 following and unbounded following exclude ties) as c from t
+
+-- Fewer rows, or more where there are peers.
+
+SELECT id, qty FROM t ORDER BY qty FETCH FIRST 2 ROWS WITH TIES
+
+SELECT k FROM t ORDER BY k DESC NULLS LAST OFFSET 2 ROWS FETCH NEXT 2 ROWS WITH TIES
+
+SELECT id FROM u ORDER BY id, amount LIMIT 1 + 2 OFFSET 2 - 1
+
+SELECT k, flag, count(*) FROM t GROUP BY DISTINCT ROLLUP (k, flag), CUBE (flag)
+
+SELECT k, flag, count(*) FROM t GROUP BY ALL GROUPING SETS (ROLLUP (k), CUBE (flag), k)
+
+-- What is lateral sees all on its left, also out of a join in parentheses; what is not, nothing of it.
+
+SELECT u.id, t.id AS other, g FROM u CROSS JOIN (t JOIN generate_series(1, u.k) AS g ON g = t.k)
+
+SELECT u.id, t.id AS other, s.x FROM u LEFT JOIN (t JOIN LATERAL (SELECT u.amount + t.qty AS x) AS s ON true) ON t.k = u.k
+
+SELECT u.id, g, t.id AS other FROM u, generate_series(1, u.k) AS g RIGHT JOIN t ON t.k = g
+
+SELECT id, (SELECT count(*) FROM u AS v, LATERAL (SELECT v.k AS x) AS s FULL JOIN (SELECT u.id FROM u WHERE u.label = name) AS w ON s.x = w.id) FROM t
+
+SELECT interval '1 day' + '2024-01-01'::date, interval '1' day + '2 hours', interval '2' hour + interval '1 day'
+
+-- What USING merges is the column of one side, where it always is.
+
+SELECT id, count(*) FROM t LEFT JOIN u USING (id) GROUP BY t.id
+
+SELECT t.id, u.id AS other, count(*) FROM t JOIN u USING (id) GROUP BY id, u.id
+
+SELECT u.id, count(*) FROM t RIGHT JOIN u USING (id) GROUP BY id
+
+SELECT id, k, s.id AS other FROM t JOIN u USING (id, k) LEFT JOIN (SELECT DISTINCT id FROM u) AS s USING (id) GROUP BY t.id, t.k, s.id
+
+-- A quoted literal is as long as it is, beside what is shorter.
+
+SELECT 'c d' UNION SELECT name::varchar(2) FROM t
+
+SELECT CASE WHEN flag THEN 'abcd' ELSE name::varchar(2) END, coalesce(name::varchar(1), 'abcd') FROM t
+
+-- What is grouped by is recognized under another type's name, and outputs by names that nobody gave them.
+
+SELECT lower(name)::varchar, upper(lower(name))::varchar(1), count(*) FROM t GROUP BY lower(name)
+
+SELECT lower(name), count(*) FROM t GROUP BY lower
+
+SELECT k + 1 AS n, k + 1 AS n, count(*) FROM t GROUP BY n

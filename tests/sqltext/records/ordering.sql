@@ -292,13 +292,15 @@ id:int4
 id:int4
 1
 
-% everview-only
 > SELECT dept FROM e ORDER BY dept FETCH FIRST 2 ROWS WITH TIES
-! 0A000 FETCH … WITH TIES or PERCENT is not supported
+dept:int4
+1
+1
 
-% everview-only
 > SELECT id FROM e ORDER BY id LIMIT 1 + 1
-! 0A000 an expression in LIMIT is not supported
+id:int4
+1
+2
 
 > SELECT id FROM e ORDER BY pay DESC NULLS LAST, id LIMIT 2
 id:int4

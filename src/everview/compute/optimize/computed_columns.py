@@ -17,6 +17,7 @@ from everview.compute.functions.contract import TRIED
 from everview.compute.functions.exact_floats import MEAN
 from everview.compute.functions.internal import AVERAGE, FIELD_NAME, FITS, ONE_ROW
 from everview.compute.functions.numbers import SURE_DIGITS
+from everview.compute.functions.relabel import relabeled
 from everview.compute.functions.resolve import resolve, resolve_aggregate
 from everview.compute.ir.parts import change_aggregate, change_order, change_window_function
 from everview.compute.ir.relation import (
@@ -256,7 +257,7 @@ def cast(scalar: Scalar, to: SqlType) -> Scalar:
         return scalar
     found = cast_between(scalar.type, to)
     assert found is not None
-    return replace(scalar, type=to) if found.key is None else Call(found.key, (scalar,), to)
+    return relabeled(scalar, to) if found.key is None else Call(found.key, (scalar,), to)
 
 
 def _aggregate(aggregate: Aggregate, columns: _Columns) -> Aggregate:

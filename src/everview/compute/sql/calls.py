@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from everview.compute.functions.registry import AGGREGATES, WINDOWS
 from everview.compute.ir.relation import Aggregate
-from everview.compute.ir.scalar import Scalar, transform
-from everview.compute.ir.types import SqlType
 from everview.compute.sql import hir
+from everview.compute.sql.hir import Placeholder
 
 AGGREGATE_NAMES = frozenset(function.name for function in AGGREGATES.values())
 WINDOW_NAMES = frozenset(function.name for function in WINDOWS.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Placeholder:
-    """Where the value of aggregate or window function number `index` will be."""
-
-    kind: str
-    index: int
-    type: SqlType
-    args: tuple[Scalar, ...] = ()
-
-
-def fill(scalar: hir.HScalar, value: Callable[[Placeholder], hir.HScalar | None], depth: int = 0) -> hir.HScalar:
-    """The scalar with values for placeholders, also for those in queries inside, which are compared with them."""
-
-    def look(part: hir.HScalar) -> hir.HScalar | None:
-        if isinstance(part, hir.Subquery):
-            return replace(part, query=hir.map_scalars(part.query, lambda each, at: fill(each, value, at), depth + 1))
-        found = value(part) if isinstance(part, Placeholder) else None
-        return found if found is None or depth == 0 else hir.deepened(found, depth)
-
-    return transform(scalar, look)
+def fill(scalar: hir.HScalar, value: Callable[[Placeholder], hir.HScalar | None]) -> hir.HScalar:
+    """The scalar with values for placeholders of this query, also for those in queries inside."""
+    return hir.map_placeholders(scalar, value, around=False)
 
 
 @dataclass
 class Calls:
-    """Aggregates and window functions met so far. `aggregates` is None where none are allowed."""
+    """Aggregates and window functions met so far. `aggregates` or `windows` is None where none are allowed."""
 
     aggregates: list[Aggregate] | None = None
     windows: list[Any] | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)  # the windows of the WINDOW clause
     groupings: list[tuple[hir.HScalar, ...]] = field(default_factory=list)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 
 from everview.compute.functions.casts import Context, cast_between
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import zone
 from everview.compute.functions.internal import A_PATTERN
 from everview.compute.functions.naming import key_of
+from everview.compute.functions.numbers import EXACT
 from everview.compute.functions.regex import compiled
 from everview.compute.functions.regex_places import Wanted, check_places
 from everview.compute.functions.registry import FUNCTIONS
-from everview.compute.functions.resolve import ResolutionError, common_type, resolve
+from everview.compute.functions.relabel import relabeled
+from everview.compute.functions.resolve import Resolution, ResolutionError, common_type, resolve
 from everview.compute.ir.scalar import Call, Case, Literal
-from everview.compute.ir.types import BOOLEAN, TEXT, Kind, SqlType
+from everview.compute.ir.types import BOOLEAN, NUMERIC_PRECISION, NUMERIC_SCALE, TEXT, UNKNOWN, Kind, SqlType, numeric
 from everview.compute.sql import hir
 from everview.compute.sql.errors import DATATYPE_MISMATCH, SqlError, unsupported
 from everview.compute.sql.hosting import Parameter
@@ -43,15 +47,10 @@ def coerce(scalar: hir.HScalar, to: SqlType, context: str = "implicit", position
         hint = None if cast is None else f"write an explicit cast: …::{to}"
         raise SqlError("42846" if context == "explicit" else DATATYPE_MISMATCH, message, hint=hint, position=position)
     if cast.key is None:
-        return _relabeled(scalar, to)
+        return relabeled(scalar, to)
     if isinstance(scalar, Literal):
         return _cast_literal(cast.key, scalar, to, position)
     return Call(cast.key, (scalar,), to)
-
-
-def _relabeled(scalar: hir.HScalar, to: SqlType) -> hir.HScalar:
-    """A value whose representation is the same in both types."""
-    return replace(scalar, type=to)
 
 
 def _cast_literal(key: str, literal: Literal, to: SqlType, position: int | None) -> hir.HScalar:
@@ -115,9 +114,10 @@ def _check_substr(given: Sequence[hir.HScalar], position: int | None) -> None:
 
 def call(name: str, args: Sequence[hir.HScalar], position: int | None = None) -> hir.HScalar:
     """A function or operator by its SQL name, resolved as PostgreSQL would."""
-    values = [arg.value if isinstance(arg, Literal) else None for arg in args]
-    with resolving(position):
-        found = resolve(name, [arg.type for arg in args], values)
+    found = _resolved(name, args, position)
+    numbers = [_as_number(arg, to) for arg, to in zip(args, found.args, strict=True)]
+    if any(number is not arg for number, arg in zip(numbers, args, strict=True)):
+        args, found = numbers, _resolved(name, numbers, position)
     through = found.through or (None,) * len(args)
     coerced = []
     for arg, to, function in zip(args, found.args, through, strict=True):
@@ -125,6 +125,34 @@ def call(name: str, args: Sequence[hir.HScalar], position: int | None = None) ->
         coerced.append(value if function is None else Call(function, (value,), FUNCTIONS[function].result))  # type: ignore[arg-type]
     _check_constant(name, coerced, position)
     return _guarded(Call(found.function.key, tuple(coerced), found.result))
+
+
+def _resolved(name: str, args: Sequence[hir.HScalar], position: int | None) -> Resolution:
+    values = [arg.value if isinstance(arg, Literal) else None for arg in args]
+    with resolving(position):
+        return resolve(name, [arg.type for arg in args], values)
+
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+
+
+def _as_number(scalar: hir.HScalar, to: SqlType) -> hir.HScalar:
+    """A quoted literal that is to be a number has digits of its own, not those of what stands beside it."""
+    if to.kind is not Kind.NUMERIC or not isinstance(scalar, Literal) or scalar.type.kind is not Kind.UNKNOWN:
+        return scalar
+    is_number = isinstance(scalar.value, str) and _NUMBER.fullmatch(scalar.value) is not None
+    return _numeric_literal(scalar.value.strip()) if is_number else scalar
+
+
+def _numeric_literal(text: str) -> hir.HScalar:
+    """A number with as many digits as are written."""
+    number = Decimal(text)
+    scale = max(0, -int(number.as_tuple().exponent))
+    digits = max(len(number.as_tuple().digits), scale)
+    if digits > NUMERIC_PRECISION or scale > NUMERIC_SCALE:
+        return coerce(Literal(text, UNKNOWN), numeric())
+    fixed = number.quantize(Decimal(1).scaleb(-scale), context=EXACT)
+    return Literal(fixed, numeric(max(1, len(fixed.as_tuple().digits), scale), scale))
 
 
 @contextmanager
@@ -140,7 +168,15 @@ def unified(scalars: Sequence[hir.HScalar], what: str, position: int | None = No
     """The scalars with one type, as the branches of a CASE or the columns of a UNION need it."""
     with resolving(position):
         common = common_type([scalar.type for scalar in scalars], what)
+        scalars = [_as_number(scalar, common) for scalar in scalars]
+        common = common_type([scalar.type for scalar in scalars], what)
+    if common.kind is not Kind.NUMERIC and any(_is_quoted(scalar) for scalar in scalars):
+        common = replace(common, length=None)  # a quoted literal is as long as it is
     return [coerce(scalar, common, "implicit", position) for scalar in scalars]
+
+
+def _is_quoted(scalar: hir.HScalar) -> bool:
+    return isinstance(scalar, Literal) and scalar.type.kind is Kind.UNKNOWN and scalar.value is not None
 
 
 def all_open(scalars: Sequence[hir.HScalar]) -> bool:

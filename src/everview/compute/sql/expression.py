@@ -6,21 +6,33 @@ them in `Calls` while it binds, and leaves placeholders that it later replaces b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
 from everview.compute.functions.resolve import resolve_aggregate
+from everview.compute.ir.parts import change_aggregate
 from everview.compute.ir.relation import Aggregate, Filter, Map, Order, Project
-from everview.compute.ir.scalar import And, Case, Column, Literal
+from everview.compute.ir.scalar import Case, Column, Literal, walk
 from everview.compute.ir.types import BOOLEAN, INT4, INT8, TEXT, Kind, SqlType
 from everview.compute.sql import hir
-from everview.compute.sql.calls import Calls, Placeholder
+from everview.compute.sql.calls import Calls
 from everview.compute.sql.coerce import call, coerce, resolving, settled
-from everview.compute.sql.errors import DATATYPE_MISMATCH, GROUPING_ERROR, SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.comparisons import is_row, quantified, quantifier, rows_compared
+from everview.compute.sql.errors import (
+    DATATYPE_MISMATCH,
+    GROUPING_ERROR,
+    SYNTAX_ERROR,
+    WINDOWING_ERROR,
+    SqlError,
+    unsupported,
+)
 from everview.compute.sql.forms import BINARY, HANDLERS, queried
+from everview.compute.sql.hir import Placeholder
 from everview.compute.sql.parse import Tree, position_of
-from everview.compute.sql.scope import Scope
+from everview.compute.sql.scope import BindQuery, Scope
+
+_ARGUMENT, _WINDOWED = "an aggregate's argument", "window definitions"
 
 
 class Expressions:
@@ -29,7 +41,7 @@ class Expressions:
     def __init__(
         self,
         scope: Scope,
-        bind_query: Callable[[Tree, Scope], tuple[hir.Query, list[str]]],
+        bind_query: BindQuery,
         calls: Calls | None = None,
         clause: str = "this clause",
     ) -> None:
@@ -43,6 +55,8 @@ class Expressions:
         handler = HANDLERS.get(type(tree))
         if handler is not None:
             bound = handler(self, tree)
+        elif type(tree) in BINARY and (every := quantifier(tree.expression)) is not None:
+            bound = quantified(self, tree.this, BINARY[type(tree)], tree.expression, every=every)
         elif type(tree) in BINARY:
             bound = call(BINARY[type(tree)], [self.bind(tree.this), self.bind(tree.expression)], position_of(tree))
         else:
@@ -77,11 +91,11 @@ class Expressions:
 
     # Subqueries
 
-    def subquery(self, tree: Tree) -> tuple[hir.Query, list[str]]:
-        """A query inside this one."""
+    def subquery(self, tree: Tree, order: list[Order] | None = None) -> tuple[hir.Query, list[str]]:
+        """A query inside this one; its `order` is of interest only if there is a list for it."""
         while isinstance(tree, (exp.Subquery, exp.Paren)) and not isinstance(tree.this, exp.Table):
             tree = tree.this
-        return self._bind_query(tree, self.scope.inner())
+        return self._bind_query(tree, replace(self.scope, calls=self.calls, clause=self.clause).inner(), order)
 
     def _semijoin(self, tree: exp.In, *, negated: bool) -> hir.HScalar:
         """`x [NOT] IN (query)` where only truth matters: whether some row is, or may be, equal."""
@@ -97,18 +111,27 @@ class Expressions:
     def compared(self, left: Tree, operator: str, right: Tree) -> tuple[hir.Query, hir.HScalar]:
         """The query on the right, and the comparison of the value on the left with its columns."""
         query, _ = self.subquery(right)
-        lefts = left.expressions if isinstance(left, exp.Tuple) else [left]
+        lefts = left.expressions if is_row(left) else [left]
         columns = [_column(index, each) for index, each in enumerate(hir.types(query))]
         if len(lefts) != len(columns):
             few = "few" if len(columns) < len(lefts) else "many"
             raise SqlError(SYNTAX_ERROR, f"subquery has too {few} columns", position=position_of(right))
         outers = [_deepened(self.bind(each)) for each in lefts]
-        pairs = [call(operator, pair) for pair in zip(outers, columns, strict=True)]
-        return query, pairs[0] if len(pairs) == 1 else And(tuple(pairs))
+        return query, rows_compared(operator, list(zip(outers, columns, strict=True)))
+
+    def row_compared(self, left: Tree, operator: str, right: Tree) -> hir.HScalar:
+        """A row compared with the one row of a query; with none, nothing is known."""
+        query, answer = self.compared(left, operator, right)
+        width = len(hir.types(query))
+        return hir.Subquery("scalar", Project(Map(query, (answer,)), (width,)), BOOLEAN)
 
     def quantified(self, left: Tree, operator: str, right: Tree, *, every: bool) -> hir.HScalar:
         """`x op ANY (query)` or `x op ALL (query)`, with SQL's three values."""
         query, compared = self.compared(left, operator, right)
+        return self.decided(query, compared, every=every)
+
+    def decided(self, query: hir.Query, compared: hir.HScalar, *, every: bool) -> hir.HScalar:
+        """Whether a comparison holds for every row of a query, or for any."""
         decisive = call("not", [compared]) if every else compared
         count = Aggregate("count()", (), INT8)
         decided = Aggregate("count()", (), INT8, filter=decisive)
@@ -124,13 +147,36 @@ class Expressions:
 
     def aggregate(self, tree: exp.Anonymous, condition: Tree | None = None) -> hir.HScalar:
         """An aggregate: listed, and a placeholder in its place."""
-        name = tree.name.lower()
-        if self.calls.aggregates is None:
-            message = f"aggregate functions are not allowed in {self.clause}"
-            raise SqlError(GROUPING_ERROR, message, position=position_of(tree))
-        inside = Expressions(self.scope, self._bind_query, Calls(), "an aggregate's argument")
-        aggregate = inside.aggregate_call(name, tree.expressions, condition, position_of(tree))
-        return self._listed(aggregate)
+        name, position = tree.name.lower(), position_of(tree)
+        inside = Expressions(self.scope, self._bind_query, Calls(), _ARGUMENT)
+        aggregate = inside.aggregate_call(name, tree.expressions, condition, position)
+        level = _level_of(aggregate)
+        scope = replace(self.scope, calls=self.calls, clause=self.clause)
+        for _ in range(level):
+            assert scope.around is not None
+            scope = scope.around
+        if scope.calls is None or scope.calls.aggregates is None:
+            raise SqlError(GROUPING_ERROR, f"aggregate functions are not allowed in {scope.clause}", position=position)
+        moved = change_aggregate(
+            aggregate, lambda each: hir.map_references(each, lambda at, index, _: (at - level, index))
+        )
+        return replace(_listed(moved, scope.calls.aggregates), level=level)
+
+    def in_window(self) -> Expressions:
+        """The binder of what a window function is given: aggregates may stand there, other window functions not."""
+        return Expressions(self.scope, self._bind_query, replace(self.calls, windows=None), _WINDOWED)
+
+    def in_filter(self) -> Expressions:
+        """The binder of the condition that rows of a window have to meet."""
+        return Expressions(self.scope, self._bind_query, Calls(), "FILTER")
+
+    def no_windows(self) -> tuple[str, str]:
+        """Why no window function may stand here: SQLSTATE and message."""
+        if self.clause == _ARGUMENT:
+            return GROUPING_ERROR, "aggregate function calls cannot contain window function calls"
+        if self.clause == _WINDOWED:
+            return WINDOWING_ERROR, "window function calls cannot be nested"
+        return WINDOWING_ERROR, f"window functions are not allowed in {self.clause}"
 
     def grouping(self, keys: tuple[hir.HScalar, ...], position: int | None) -> hir.HScalar:
         """`grouping(...)`: a bit for each key, set where the row's grouping set lacks it."""
@@ -140,12 +186,6 @@ class Expressions:
         if keys not in self.calls.groupings:
             self.calls.groupings.append(keys)
         return Placeholder("grouping", self.calls.groupings.index(keys), INT4)
-
-    def _listed(self, aggregate: Aggregate) -> hir.HScalar:
-        assert self.calls.aggregates is not None
-        if aggregate not in self.calls.aggregates:
-            self.calls.aggregates.append(aggregate)
-        return Placeholder("aggregate", self.calls.aggregates.index(aggregate), aggregate.type)
 
     def aggregate_call(self, name: str, given: list[Tree], condition: Tree | None, position: int | None) -> Aggregate:
         """The aggregate with its arguments bound in this scope."""
@@ -178,6 +218,21 @@ class Expressions:
         """One sort key; NULLs come last ascending and first descending unless it says otherwise."""
         descending = bool(tree.args.get("desc"))
         return Order(settled(self.bind(tree.this)), descending, bool(tree.args.get("nulls_first")))
+
+
+def _listed(aggregate: Aggregate, listed: list[Aggregate]) -> Placeholder:
+    if aggregate not in listed:
+        listed.append(aggregate)
+    return Placeholder("aggregate", listed.index(aggregate), aggregate.type)
+
+
+def _level_of(aggregate: Aggregate) -> int:
+    """How far around the query is that an aggregate is of: the nearest one that its arguments speak of, or this one."""
+    levels = set()
+    for scalar in hir.aggregate_scalars(aggregate):
+        levels |= {0 for part in walk(scalar) if isinstance(part, Column)}
+        levels |= {level - 1 for level, _ in hir.free_in(scalar, -1)}
+    return min(levels, default=0)
 
 
 def _filtered(query: hir.Query, predicate: hir.HScalar) -> hir.Query:

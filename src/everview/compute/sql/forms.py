@@ -13,6 +13,7 @@ from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import EXACT
 from everview.compute.functions.ordered_sets import NAMES as ORDERED_SETS
 from everview.compute.functions.ordered_sets import registered_name
+from everview.compute.ir.relation import Order
 from everview.compute.ir.scalar import And, Case, Coalesce, Literal, Or
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -30,20 +31,21 @@ from everview.compute.ir.types import (
     numeric,
 )
 from everview.compute.sql import hir
-from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
+from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
+from everview.compute.sql.comparisons import OPERATORS, comparison, is_query, is_row, row_pairs, rows_compared
 from everview.compute.sql.datatypes import bind_type
 from everview.compute.sql.errors import (
-    GROUPING_ERROR,
     SYNTAX_ERROR,
     UNDEFINED_FUNCTION,
-    WINDOWING_ERROR,
     SqlError,
     unsupported,
 )
+from everview.compute.sql.hir import Placeholder
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
+from everview.compute.sql.windows import bind_window
 from everview.compute.sql.word_forms import WORD_FORMS
 
 if TYPE_CHECKING:
@@ -152,10 +154,10 @@ def _not(binder: Expressions, tree: exp.Not) -> hir.HScalar:
 
 def _is(binder: Expressions, tree: exp.Is, negated: bool = False) -> hir.HScalar:
     what = tree.expression
-    if isinstance(what, exp.Null) and _is_row(tree.this):
+    if isinstance(what, exp.Null) and is_row(tree.this):
         # A row IS NOT NULL if no field is, which is more than that it is not the case that all are.
         test = "is not null" if tree.args.get("negate") else "is null"
-        fields = And(tuple(call(test, [settled(binder.bind(each))]) for each in _row(tree.this)))
+        fields = And(tuple(call(test, [settled(binder.bind(each))]) for each in tree.this.expressions))
         return call("not", [fields]) if negated else fields
     value = binder.bind(tree.this)
     negated = negated != bool(tree.args.get("negate"))
@@ -197,8 +199,8 @@ def _in(binder: Expressions, tree: exp.In) -> hir.HScalar:
     if query is not None:
         return binder.quantified(tree.this, "=", query, every=False)
     options = tree.expressions
-    if isinstance(tree.this, exp.Tuple):
-        return Or(tuple(_rows_equal(binder, tree.this, each) for each in options))
+    if is_row(tree.this):
+        return Or(tuple(rows_compared("=", row_pairs(binder, tree.this, each)) for each in options))
     left, *rights = unified([binder.bind(tree.this), *map(binder.bind, options)], "IN", position_of(tree))
     return Or(tuple(call("=", [left, right]) for right in rights))
 
@@ -207,78 +209,6 @@ def queried(tree: exp.In) -> Tree | None:
     """The query that an IN looks into, if it is one; VALUES is."""
     only = tree.expressions[0] if len(tree.expressions) == 1 else None
     return tree.args.get("query") or (only if isinstance(only, exp.Values) else None)
-
-
-def _rows_equal(binder: Expressions, left: Tree, right: Tree) -> hir.HScalar:
-    return And(tuple(call("=", list(pair), position_of(left)) for pair in _pairs(binder, left, right)))
-
-
-def _pairs(binder: Expressions, left: Tree, right: Tree) -> list[tuple[hir.HScalar, hir.HScalar]]:
-    lefts, rights = _row(left), _row(right)
-    if len(lefts) != len(rights):
-        raise SqlError(SYNTAX_ERROR, "unequal number of entries in row expressions", position=position_of(left))
-    return [(binder.bind(a), binder.bind(b)) for a, b in zip(lefts, rights, strict=True)]
-
-
-def _rows_ordered(binder: Expressions, left: Tree, operator: str, right: Tree) -> hir.HScalar:
-    """The first pair that is not equal decides; none is known to be unequal behind one that is NULL."""
-    *leading, (last_left, last_right) = _pairs(binder, left, right)
-    result = call(operator, [last_left, last_right], position_of(left))
-    for a, b in reversed(leading):
-        decided, equal = (call(name, [a, b], position_of(left)) for name in (operator[0], "="))
-        result = Or((decided, And((equal, result))))
-    return result
-
-
-def _row(tree: Tree) -> list[Tree]:
-    return list(tree.expressions)
-
-
-def _is_row(tree: Tree) -> bool:
-    return isinstance(tree, exp.Tuple) or (isinstance(tree, exp.Anonymous) and tree.name.lower() == "row")
-
-
-def _comparison(binder: Expressions, tree: Tree) -> hir.HScalar:
-    operator, right = _COMPARISON[type(tree)], tree.expression
-    quantifier = _quantifier(right)
-    if quantifier is not None:
-        return _quantified(binder, tree.this, operator, right, every=quantifier == "all")
-    if _is_row(tree.this) and _is_row(right):
-        if operator not in ("=", "<>"):
-            return _rows_ordered(binder, tree.this, operator, right)
-        equal = _rows_equal(binder, tree.this, right)
-        return equal if operator == "=" else call("not", [equal])
-    return call(operator, [binder.bind(tree.this), binder.bind(right)], position_of(tree))
-
-
-def _quantifier(tree: Tree) -> str | None:
-    """Whether an operand is ANY or ALL of something; before an array the parser takes them for functions."""
-    if isinstance(tree, (exp.Any, exp.All)):
-        return "all" if isinstance(tree, exp.All) else "any"
-    name = tree.name.lower() if isinstance(tree, exp.Anonymous) and len(tree.expressions) == 1 else ""
-    return {"any": "any", "some": "any", "all": "all"}.get(name)
-
-
-def _quantified(binder: Expressions, left: Tree, operator: str, right: Tree, *, every: bool) -> hir.HScalar:
-    inside = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this
-    while isinstance(inside, exp.Paren):
-        inside = inside.this
-    if isinstance(inside, (exp.Subquery, exp.Query)):
-        return binder.quantified(left, operator, inside, every=every)
-    value = binder.bind(left)
-    if isinstance(inside, exp.Array) and inside.expressions:
-        items = [call(operator, [value, binder.bind(each)], position_of(left)) for each in inside.expressions]
-        return And(tuple(items)) if every else Or(tuple(items))
-    array = binder.bind(inside)
-    if array.type.kind is Kind.UNKNOWN:
-        array = coerce(array, array_of(settled(value).type), "implicit", position_of(inside))
-    name = {("=", False): "any_eq", ("<>", True): "all_ne"}.get((operator, every))
-    if name is not None:
-        return call(name, [value, array], position_of(left))
-    elements = exp.Select(expressions=[exp.Anonymous(this="unnest", expressions=[inside.copy()])])
-    answer = binder.quantified(left, operator, elements, every=every)
-    missing = call("is null", [array], position_of(inside))
-    return Case(((missing, Literal(None, BOOLEAN)),), answer, BOOLEAN)
 
 
 def _between(binder: Expressions, tree: exp.Between) -> hir.HScalar:
@@ -293,8 +223,8 @@ def _between(binder: Expressions, tree: exp.Between) -> hir.HScalar:
 def _distinct_from(binder: Expressions, tree: Tree) -> hir.HScalar:
     differs = isinstance(tree, exp.NullSafeNEQ)
     name = "is distinct from" if differs else "is not distinct from"
-    if _is_row(tree.this) and _is_row(tree.expression):
-        pairs = _pairs(binder, tree.this, tree.expression)
+    if is_row(tree.this) and is_row(tree.expression):
+        pairs = row_pairs(binder, tree.this, tree.expression)
         each = tuple(call(name, list(pair), position_of(tree)) for pair in pairs)
         return Or(each) if differs else And(each)
     return call(name, [binder.bind(tree.this), binder.bind(tree.expression)], position_of(tree))
@@ -309,9 +239,10 @@ def _case(binder: Expressions, tree: exp.Case) -> hir.HScalar:
         else:
             conditions.append(call("=", [binder.bind(subject), binder.bind(branch.this)], position_of(branch)))
     default = tree.args.get("default")
-    values = [binder.bind(branch.args["true"]) for branch in tree.args["ifs"]]
-    values.append(binder.bind(default) if default is not None else Literal(None, UNKNOWN))
-    *results, otherwise = unified([settled(value) if all_open(values) else value for value in values], "CASE")
+    # What is behind ELSE comes first: between types that can be cast both ways, the first is chosen.
+    values = [binder.bind(default) if default is not None else Literal(None, UNKNOWN)]
+    values += [binder.bind(branch.args["true"]) for branch in tree.args["ifs"]]
+    otherwise, *results = unified([settled(value) if all_open(values) else value for value in values], "CASE")
     return Case(tuple(zip(conditions, results, strict=True)), otherwise, otherwise.type)
 
 
@@ -378,17 +309,15 @@ def _collate(binder: Expressions, tree: exp.Collate) -> hir.HScalar:
     return binder.bind(tree.this)
 
 
-def _placeholder(binder: Expressions, tree: exp.Placeholder) -> hir.HScalar:
-    if binder.calls.windows is None:
-        message = "aggregate function calls cannot contain window function calls"
-        raise SqlError(GROUPING_ERROR, message, position=position_of(tree))
-    index = int(tree.name)
-    return Placeholder("window", index, binder.calls.windows[index].type)
-
-
 def _window(binder: Expressions, tree: exp.Window) -> hir.HScalar:
-    message = f"window functions are not allowed in {binder.clause}"
-    raise SqlError(WINDOWING_ERROR, message, position=position_of(tree))
+    """A window function: listed, and a placeholder in its place."""
+    windows = binder.calls.windows
+    if windows is None:
+        raise SqlError(*binder.no_windows(), position=position_of(tree))
+    found = bind_window(binder.in_window(), tree, binder.calls.named)
+    if found not in windows:
+        windows.append(found)
+    return Placeholder("window", windows.index(found), found.type)
 
 
 def _filtered_aggregate(binder: Expressions, tree: exp.Filter) -> hir.HScalar:
@@ -433,9 +362,12 @@ def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
     if name in WINDOW_NAMES:
         message = f"window function {name} requires an OVER clause"
         raise SqlError("42809", message, position=position_of(tree))
-    if name == "array" and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Query):
-        query, _ = binder.subquery(tree.expressions[0])
-        return hir.Subquery("array", query, array_of(hir.types(query)[0]))
+    if name in ("array", "exists") and len(tree.expressions) == 1 and is_query(tree.expressions[0]):
+        order: list[Order] = []
+        query, _ = binder.subquery(tree.expressions[0], order)
+        if name == "exists":
+            return hir.Subquery("exists", query)
+        return hir.Subquery("array", query, array_of(hir.types(query)[0]), order=tuple(order))
     args = [binder.bind(each) for each in _in_order(name, tree)]
     if name == "array_lower" and args and args[0].type.alias in VECTORS:
         return Literal(0, INT4)
@@ -481,7 +413,11 @@ def _coalesce(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
 
 def _nullif(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
     equal = call("=", args, position)
-    first = settled(args[0])
+    first = args[0]
+    # PostgreSQL's value is the operand of the equality that it has chosen, and that is cast only where it has to be.
+    to, both = equal.args[0].type, {arg.type.kind for arg in args}
+    if first.type.kind is not to.kind and not any(both <= family for family in _COMPARED_AS_THEY_ARE):
+        first = coerce(first, to, "implicit", position)
     return Case(((equal, Literal(None, first.type)),), first, first.type)
 
 
@@ -495,15 +431,20 @@ def _least(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
 
 def _extreme(name: str, args: list[hir.HScalar], position: int | None) -> hir.HScalar:
     args = [settled(arg) for arg in args] if all_open(args) else unified(args, name.upper(), position)
-    return call(name, args, position)
+    value = call(name, args, position)
+    return coerce(value, args[0].type) if args[0].type.kind is Kind.VARCHAR else value
 
 
+_COMPARED_AS_THEY_ARE = (
+    {Kind.INT2, Kind.INT4, Kind.INT8},
+    {Kind.FLOAT4, Kind.FLOAT8},
+    {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ},
+)
 _INTERVAL_PARTS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 _SPECIAL = {
     **{"coalesce": _coalesce, "nullif": _nullif, "greatest": _greatest, "least": _least},
     "pg_typeof": _type_of,
 }
-_COMPARISON = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 BINARY: dict[type, str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -560,9 +501,8 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Filter: _filtered_aggregate,
     exp.WithinGroup: _within_group,
     exp.Window: _window,
-    exp.Placeholder: _placeholder,
     exp.Anonymous: _function,
     **SESSION_FORMS,
     **WORD_FORMS,
-    **dict.fromkeys(_COMPARISON, _comparison),
+    **dict.fromkeys(OPERATORS, comparison),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -29,18 +28,21 @@ from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
-from everview.compute.sql.scope import Catalog, Named, Scope
+from everview.compute.sql.scope import BindQuery, Catalog, Named, Scope
 
-BindQuery = Callable[[Tree, Scope], tuple[hir.Query, list[str]]]
 UNIT = ir.Constant((((), 1),), ())
 _OID = "tableoid"
 
 
 class From:
-    """Binds the FROM clause of one query."""
+    """Binds the FROM clause of one query, or a part of it that is `beside` another.
 
-    def __init__(self, scope: Scope, catalog: Catalog, bind_query: BindQuery) -> None:
+    Then the nearest row around is one of that other part, which only what is lateral may speak of.
+    """
+
+    def __init__(self, scope: Scope, catalog: Catalog, bind_query: BindQuery, *, beside: bool = False) -> None:
         self._scope = scope
+        self._beside = beside
         self._catalog = catalog
         self._bind_query = bind_query
         self._speaks_of_oids = False
@@ -63,21 +65,40 @@ class From:
     ) -> tuple[hir.Query, tuple[Named, ...]]:
         """What follows a comma, with the joins up to the next: JOIN binds tighter, as `a, (b RIGHT JOIN c ON …)`."""
         sides = {(join.args.get("side") or "").upper() for join in group}
-        lateral = any(isinstance(join.this, exp.Lateral) or _is_function(join.this) for join in group)
-        if lateral and len(group) > 1 and _is_comma(group[0]) and sides & {"RIGHT", "FULL"}:
-            hint = "put the function into a subquery"
-            raise unsupported("a RIGHT or FULL JOIN after a comma beside a table function", position_of(group[0]), hint)
+        lateral = any(_may_be_lateral(join.this) for join in group)
+        apart = len(group) > 1 and _is_comma(group[0])
+        if lateral and apart and sides & {"RIGHT", "FULL"}:
+            right, right_named = self._besides(left_named)._group(group)
+            self._check_names(left_named, right_named, group[0])
+            return hir.Lateral(left, right, (), "inner"), left_named + right_named
         if lateral or len(group) == 1 or not _is_comma(group[0]):  # one by one is the same where rows of the left stay
             query, named = left, left_named
             for join in group:
                 query, named = self._join(query, named, join)
             return query, named
-        first = group[0].this
-        right, right_named = self.item(first, (), UNIT)
-        for join in [*(first.args.get("joins") or []), *group[1:]]:
-            right, right_named = self._join(right, right_named, join)
+        right, right_named = self._group(group)
         self._check_names(left_named, right_named, group[0])
         return ir.Join((left, right)), left_named + right_named
+
+    def _group(self, group: list[exp.Join]) -> tuple[hir.Query, tuple[Named, ...]]:
+        """What follows a comma, by itself."""
+        first = group[0].this
+        query, named = self._plain(first)
+        for join in [*(first.args.get("joins") or []), *group[1:]]:
+            query, named = self._join(query, named, join)
+        return query, named
+
+    def _besides(self, left: tuple[Named, ...]) -> From:
+        """The binder of what stands beside rows of these columns."""
+        around = Scope(left, self._around(), self._scope.ctes)
+        return From(around.inner(), self._catalog, self._bind_query, beside=True)
+
+    def _around(self, *, lateral: bool = True) -> Scope | None:
+        """The queries around, and what stands on the left if one may speak of it."""
+        around = self._scope.around
+        if lateral or not self._beside or around is None:
+            return around
+        return replace(around, columns=())
 
     def item(self, tree: Tree, left: tuple[Named, ...], left_query: hir.Query) -> tuple[hir.Query, tuple[Named, ...]]:
         """One item of FROM by itself. A table function may refer to what stands left of it, and then is lateral."""
@@ -88,9 +109,11 @@ class From:
                 return self._function(exp.Anonymous(this="unnest", expressions=tree.expressions), tree)
             case exp.Table() if tree.args.get("rows_from"):
                 raise unsupported("ROWS FROM", position_of(tree))
+            case exp.Table() if isinstance(tree.this, exp.Values):  # the first of a join in parentheses
+                return self.item(exp.Values(expressions=tree.this.expressions, alias=tree.args.get("alias")), (), UNIT)
             case exp.Table():
                 return self._table(tree)
-            case exp.Subquery() if isinstance(tree.this, exp.Table):  # a join in parentheses
+            case exp.Subquery() if _is_joined(tree.this):
                 query, named = self.item(tree.this, (), UNIT)
                 for join in tree.this.args.get("joins") or []:
                     query, named = self._join(query, named, join)
@@ -99,19 +122,23 @@ class From:
                     query, named = ir.Project(query, shown), tuple(named[index] for index in shown)
                 return query, self._aliased(tree, named, position_of(tree))
             case exp.Subquery() | exp.Values():
-                inner = tree.this if isinstance(tree, exp.Subquery) else tree
-                query, names = self._bind_query(inner, Scope((), self._scope.around, self._scope.ctes))
-                columns = tuple(Named(None, n, t) for n, t in zip(names, hir.types(query), strict=True))
-                return query, self._aliased(tree, columns, position_of(tree))
+                return self._query(tree.this if isinstance(tree, exp.Subquery) else tree, tree, lateral=False)
+            case exp.Lateral():  # with nothing on its left that it could speak of
+                return self._plain(tree)
             case _:
                 raise unsupported(f"{tree.key} in FROM", position_of(tree))
+
+    def _query(self, query: Tree, item: Tree, *, lateral: bool) -> tuple[hir.Query, tuple[Named, ...]]:
+        bound, names = self._bind_query(query, Scope((), self._around(lateral=lateral), self._scope.ctes))
+        columns = tuple(Named(None, n, t) for n, t in zip(names, hir.types(bound), strict=True))
+        return bound, self._aliased(item, columns, position_of(item))
 
     def _table(self, tree: exp.Table) -> tuple[hir.Query, tuple[Named, ...]]:
         path = [identifier(part) for part in tree.parts]
         cte = self._scope.ctes.get(path[0]) if len(path) == 1 else None
         if cte is not None:
             columns = tuple(Named(path[0], n, t) for n, t in zip(cte.names, hir.types(cte.query), strict=True))
-            query = cte.query
+            query = hir.query_deepened(cte.query, self._scope.depth - cte.depth)
         else:
             found = self._catalog.find(path)
             if found is None:
@@ -136,7 +163,7 @@ class From:
             raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position)
         names += [column.name for column in columns[len(names) :]]
         return tuple(
-            replace(column, table=table if table is not None else column.table, name=name)
+            replace(column, table=table if table is not None else column.table, name=name, is_of=None)
             for column, name in zip(columns, names, strict=True)
         )
 
@@ -182,7 +209,9 @@ class From:
         self, left: hir.Query, left_named: tuple[Named, ...], tree: exp.Join
     ) -> tuple[hir.Query, tuple[Named, ...]]:
         item = tree.this
-        lateral = isinstance(item, exp.Lateral) or _is_function(item)
+        side, method = (tree.args.get("side") or "").upper(), (tree.args.get("method") or "").upper()
+        # Nothing on the right of a RIGHT or FULL JOIN can speak of what is left of it.
+        lateral = _may_be_lateral(item) and side in ("", "LEFT")
         if lateral:
             right, right_named = self._lateral_item(item, left_named)
         else:
@@ -190,9 +219,8 @@ class From:
             for nested in item.args.get("joins") or []:
                 right, right_named = self._join(right, right_named, nested)
         self._check_names(left_named, right_named, tree)
-        side, method = (tree.args.get("side") or "").upper(), (tree.args.get("method") or "").upper()
-        if side not in ("", "LEFT", "RIGHT", "FULL") or (lateral and side in ("RIGHT", "FULL")):
-            raise unsupported(f"{side} JOIN LATERAL", position_of(tree))
+        if side not in ("", "LEFT", "RIGHT", "FULL"):
+            raise unsupported(f"{side} JOIN", position_of(tree))
         named = left_named + right_named
         using = [identifier(each) for each in tree.args.get("using") or []]
         if method == "NATURAL":
@@ -204,27 +232,27 @@ class From:
 
     def _lateral_item(self, item: Tree, left: tuple[Named, ...]) -> tuple[hir.Query, tuple[Named, ...]]:
         """An item for which the row on its left is the nearest row around."""
-        around = Scope(left, self._scope.around, self._scope.ctes)
-        inside = From(around.inner(), self._catalog, self._bind_query)
-        if isinstance(item, exp.Lateral):
-            target = item.this
-            if isinstance(target, exp.Subquery):
-                query, names = self._bind_query(target.this, around.inner())
-                columns = tuple(Named(None, n, t) for n, t in zip(names, hir.types(query), strict=True))
-                return query, self._aliased(item, columns, position_of(item))
-            if isinstance(target, exp.Unnest):
-                counted = exp.Unnest(expressions=target.expressions, alias=item.args.get("alias"))
-                counted.set("offset", bool(target.args.get("offset")))
-                return inside.item(counted, (), UNIT)
-            return inside._function(target, item)
-        return inside.item(item, (), UNIT)
+        return self._besides(left)._plain(item)
+
+    def _plain(self, item: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
+        """An item without the word LATERAL."""
+        if not isinstance(item, exp.Lateral):
+            return self.item(item, (), UNIT)
+        target = item.this
+        if isinstance(target, exp.Subquery):
+            return self._query(target.this, item, lateral=True)
+        if isinstance(target, exp.Unnest):
+            counted = exp.Unnest(expressions=target.expressions, alias=item.args.get("alias"))
+            counted.set("offset", bool(target.args.get("offset")))
+            return self.item(counted, (), UNIT)
+        return self._function(target, item)
 
     def _conditions(
         self, left: tuple[Named, ...], right: tuple[Named, ...], tree: exp.Join, using: list[str]
     ) -> tuple[tuple[hir.HScalar, ...], list[tuple[int, int]]]:
         """What must hold of a pair, and the pairs of columns that USING makes one."""
         if tree.args.get("on") is not None:
-            scope = self._scope.with_columns(left + right)
+            scope = Scope(left + right, self._around(lateral=False), self._scope.ctes)
             return tuple(Expressions(scope, self._bind_query, clause="JOIN/ON").conjuncts(tree.args["on"])), []
         merged = []
         for name in using:
@@ -250,7 +278,9 @@ class From:
             pair = unified([Column(a, named[a].type), Column(b, named[b].type)], "JOIN/USING")
             chosen = {"": pair[0], "LEFT": pair[0], "RIGHT": pair[1]}.get(side) or Coalesce(tuple(pair), pair[0].type)
             values.append(chosen)
-            names.append(Named(None, named[a].name, chosen.type))
+            source = named[b] if side == "RIGHT" else named[a]
+            is_of = (source.table or source.is_of) if isinstance(chosen, Column) else None
+            names.append(Named(None, named[a].name, chosen.type, is_of=is_of))
         hidden = {place for pair in merged for place in pair}
         kept = tuple(replace(column, hidden=column.hidden or i in hidden) for i, column in enumerate(named))
         mapped = ir.Map(query, tuple(values))
@@ -303,6 +333,21 @@ def _groups(joins: list[exp.Join]) -> list[list[exp.Join]]:
             groups.append([])
         groups[-1].append(join)
     return [group for group in groups if group]
+
+
+def _is_joined(tree: Tree) -> bool:
+    """Whether what is in parentheses is a join, or a table, and no query."""
+    if isinstance(tree, exp.Subquery):
+        return bool(tree.args.get("joins") or tree.args.get("alias")) or _is_joined(tree.this)
+    return isinstance(tree, (exp.Table, exp.Lateral, exp.Unnest))
+
+
+def _may_be_lateral(item: Tree) -> bool:
+    """Whether it may speak of what stands on its left: by LATERAL, as a function, or as a join of such."""
+    if isinstance(item, exp.Subquery) and _is_joined(item.this):
+        inside = [item.this, *(join.this for join in item.this.args.get("joins") or [])]
+        return any(_may_be_lateral(each) for each in inside)
+    return isinstance(item, exp.Lateral) or _is_function(item)
 
 
 def _is_function(item: Tree) -> bool:

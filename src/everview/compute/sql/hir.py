@@ -32,11 +32,26 @@ class Outer:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """`exists`: whether the query has a row; `scalar`: its one value, or NULL; `array`: its values as an array."""
+    """`exists`: whether the query has a row; `scalar`: its one value, or NULL; `array`: its values as an array.
+
+    `order`, of an array, is over the columns of the query, of which the first has the values.
+    """
 
     kind: str
     query: Query
     type: SqlType = BOOLEAN
+    args: tuple[Scalar, ...] = ()
+    order: tuple[ir.Order, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """Where the value of aggregate or window function number `index` will be, of the `level`-th query around."""
+
+    kind: str
+    index: int
+    type: SqlType
+    level: int = 0
     args: tuple[Scalar, ...] = ()
 
 
@@ -129,9 +144,9 @@ def scalars(query: Query) -> tuple[HScalar, ...]:
         case ir.Join(equivalences=classes):
             return tuple(member for members in classes for member in members)
         case ir.Reduce(_, keys, aggregates):
-            return keys + tuple(part for each in aggregates for part in _aggregate_scalars(each))
+            return keys + tuple(part for each in aggregates for part in aggregate_scalars(each))
         case GlobalReduce(aggregates=aggregates):
-            return tuple(part for each in aggregates for part in _aggregate_scalars(each))
+            return tuple(part for each in aggregates for part in aggregate_scalars(each))
         case ir.TopK(order=order):
             return tuple(each.scalar for each in order)
         case ir.Window(_, partition, order, functions):
@@ -141,7 +156,8 @@ def scalars(query: Query) -> tuple[HScalar, ...]:
             return ()
 
 
-def _aggregate_scalars(aggregate: ir.Aggregate) -> tuple[HScalar, ...]:
+def aggregate_scalars(aggregate: ir.Aggregate) -> tuple[HScalar, ...]:
+    """Arguments, filter and sort keys of an aggregate."""
     filters = (aggregate.filter,) if aggregate.filter is not None else ()
     return aggregate.args + filters + tuple(each.scalar for each in aggregate.order)
 
@@ -235,4 +251,30 @@ def _all(scalars: tuple[HScalar, ...], change: Callable[[HScalar], HScalar]) -> 
 
 def deepened(scalar: HScalar, by: int = 1) -> HScalar:
     """A scalar over the row at hand, as seen from a query `by` levels inside."""
-    return map_references(scalar, lambda level, index, _: (level + by, index))
+    moved = map_references(scalar, lambda level, index, _: (level + by, index))
+    return map_placeholders(moved, lambda part: replace(part, level=part.level + by))
+
+
+def query_deepened(query: Query, by: int) -> Query:
+    """A query as it is said `by` levels further inside than where it was bound."""
+    return map_query(query, lambda level, index, _: (level + by, index), 1) if by else query
+
+
+def map_placeholders(
+    scalar: HScalar, change: Callable[[Placeholder], HScalar | None], depth: int = 0, *, around: bool = True
+) -> HScalar:
+    """Replace what stands for calls of this query, and of those `around` it, also in queries inside; None keeps it.
+
+    `change` is told levels as this query counts them, and what it gives is one inside.
+    """
+
+    def look(part: HScalar) -> HScalar | None:
+        if isinstance(part, Subquery):
+            inner = lambda each, at: map_placeholders(each, change, at, around=around)  # noqa: E731
+            return replace(part, query=map_scalars(part.query, inner, depth + 1))
+        if not isinstance(part, Placeholder) or part.level < depth or (part.level > depth and not around):
+            return None
+        changed = change(replace(part, level=part.level - depth))
+        return changed if changed is None or depth == 0 else deepened(changed, depth)
+
+    return transform(scalar, look)

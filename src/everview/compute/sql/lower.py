@@ -203,7 +203,8 @@ class Lowering:
         if subquery.kind == "array":
             element = hir.types(subquery.query)[0]
             function, _, _ = resolve_aggregate("array_agg", [element])
-            aggregate = ir.Aggregate(function.key, (Column(width, element),), subquery.type)
+            order = tuple(replace(each, scalar=shift(each.scalar, width)) for each in subquery.order)
+            aggregate = ir.Aggregate(function.key, (Column(width, element),), subquery.type, order=order)
             values: Relation = ir.Reduce(rows, front, (aggregate,))
             missing = Literal([], subquery.type)
         else:

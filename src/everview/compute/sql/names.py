@@ -22,7 +22,6 @@ _WORDS: dict[type, str] = {
     exp.AtTimeZone: "timezone",
     **WORDS,
 }
-_WEAK = {exp.Boolean: "bool", exp.Interval: "interval"}
 _SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -56,8 +55,8 @@ def _named(tree: Tree) -> tuple[str, bool]:
             return _SIDES.get((tree.args.get("position") or "").upper(), "btrim"), True
         case exp.Subquery():
             return _first_of(tree.this)
-        case exp.Boolean() | exp.Interval():
-            return _WEAK[type(tree)], False
+        case exp.Interval():
+            return "interval", False
         case _:
             name = _WORDS.get(type(tree), NAMELESS)
             return name, name != NAMELESS
@@ -65,6 +64,10 @@ def _named(tree: Tree) -> tuple[str, bool]:
 
 def _first_of(tree: Tree) -> tuple[str, bool]:
     """The name that a scalar subquery takes from its column."""
+    while isinstance(tree, (exp.Subquery, exp.SetOperation)):
+        tree = tree.this
+    if isinstance(tree, exp.Values):
+        return "column1", True
     first = tree.expressions[0] if isinstance(tree, exp.Select) else None
     if first is None:
         return NAMELESS, False

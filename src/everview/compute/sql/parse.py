@@ -31,6 +31,10 @@ def _operator(name: str) -> Any:
     return lambda parser, left, right: exp.Anonymous(this=name, expressions=[left, right])
 
 
+def _node(kind: type[exp.Expression]) -> Any:
+    return lambda parser, left, right: parser.expression(kind(this=left, expression=right))
+
+
 # What a dollar sign may stand in, and what begins with one that is no parameter: a dollar-quoted string.
 _DOLLARS = re.compile(
     r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
@@ -99,12 +103,25 @@ class EverviewSql(Postgres):
         FUNCTION_PARSERS = {  # noqa: RUF012
             name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in _KEYWORD_SYNTAX
         }
+        # All operators that have no precedence of their own have the same: they bind looser than `+`, from the left.
         COLUMN_OPERATORS = {  # noqa: RUF012
-            **Postgres.Parser.COLUMN_OPERATORS,
+            token: parser for token, parser in Postgres.Parser.COLUMN_OPERATORS.items() if token not in _ARROWS
+        }
+        JSON_OPERATORS = {  # noqa: RUF012
+            **Postgres.Parser.JSON_OPERATORS,
             TokenType.ARROW: _operator("->"),
             TokenType.DARROW: _operator("->>"),
             TokenType.HASH_ARROW: _operator("#>"),
             TokenType.DHASH_ARROW: _operator("#>>"),
+            TokenType.AT_GT: _node(exp.ArrayContainsAll),
+            TokenType.LT_AT: _node(exp.ArrayContainedBy),
+            TokenType.DAMP: _node(exp.ArrayOverlaps),
+            TokenType.QMARK_PIPE: _node(exp.JSONBContainsAnyTopKeys),
+            TokenType.QMARK_AMP: _node(exp.JSONBContainsAllTopKeys),
+            TokenType.HASH_DASH: _node(exp.JSONBDeleteAtPath),
+            TokenType.CARET_AT: _node(exp.StartsWith),
+            TokenType.RLIKE: _node(exp.RegexpLike),
+            TokenType.IRLIKE: _node(exp.RegexpILike),
         }
         # `->` between arguments of a function is an operator as anywhere, and no lambda.
         LAMBDAS = {  # noqa: RUF012
@@ -112,25 +129,44 @@ class EverviewSql(Postgres):
         }
 
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
-            """An interval with its text as it is written, of which the parser would keep one number and its unit."""
-            text = self._next.text if self._next and self._next.token_type is TokenType.STRING else ""
-            interval = super()._parse_interval(*args, **options)
-            if isinstance(interval, exp.Interval) and any(map(str.isalpha, text)):
-                interval.set("this", exp.Literal.string(text))
-                interval.set("unit", None)
-                if self._curr is not None and self._curr.text.lower() in _INTERVAL_FIELDS:
-                    # No name for the column, as in PostgreSQL: the fields that the interval is to keep.
-                    interval.set("unit", exp.Var(this=self._curr.text))
-                    self._advance()
-            return interval
+            """An interval as it is written, and the fields that it is to keep.
 
-        def _parse_column_reference(self) -> Any:
-            behind_arrow = self._prev is not None and self._prev.token_type in _ARROWS
-            operand = super()._parse_column_reference()
-            if behind_arrow and isinstance(operand, exp.Column) and operand.name.upper() == "ARRAY":
-                operand = self._parse_bracket(operand)
-            # A function behind an arrow would be taken for a method of what stands before it.
-            return exp.Paren(this=operand) if behind_arrow and isinstance(operand, exp.Func) else operand
+            Left to it, the parser would keep one number with its unit, and take a string that is added for another.
+            """
+            behind = self._next.token_type if self._curr and self._next else None
+            if behind is not TokenType.STRING or self._curr.token_type is not TokenType.INTERVAL:
+                return super()._parse_interval(*args, **options)
+            self._advance()
+            text = self._parse_primary()
+            unit: Any = None
+            if self._curr is not None and self._curr.text.lower() in _INTERVAL_FIELDS:
+                unit = exp.Var(this=self._curr.text)
+                self._advance()
+                if self._match_text_seq("TO"):
+                    unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
+            return self.expression(exp.Interval(this=text, unit=unit))
+
+        def _parse_type(self, *args: Any, **options: Any) -> Any:
+            """A literal with its type in front, `date '2024-01-01'`, the whole of which a cast that follows is of."""
+            start = self._index
+            if self._curr and self._curr.token_type in self.TYPE_TOKENS - {TokenType.INTERVAL}:
+                of = self._parse_types(check_func=True, allow_identifiers=False)
+                if isinstance(of, exp.DataType) and self._curr and self._curr.token_type is TokenType.STRING:
+                    return self._parse_column_ops(self.expression(exp.Cast(this=self._parse_primary(), to=of)))
+                self._retreat(start)
+            return super()._parse_type(*args, **options)
+
+        def _parse_query_modifiers(self, this: Any) -> Any:
+            """Joins may also follow what is lateral, inside parentheses."""
+            if isinstance(this, (exp.Lateral, exp.Unnest)):
+                for join in self._parse_joins():
+                    this.append("joins", join)
+                return this
+            return super()._parse_query_modifiers(this)
+
+
+# What may follow `interval`. sqlglot's class has abbreviations too, and would take what is a name for part of the type.
+EverviewSql.VALID_INTERVAL_UNITS = {field.upper() for field in _INTERVAL_FIELDS}
 
 
 def parse_query(text: str) -> Tree:

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from everview.compute.functions.resolve import resolve_window
 from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import Order, Relation
+from everview.compute.ir.relation import Order, Relation, WindowFunction
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, SqlType
+from everview.compute.optimize.simplify import simplify
 from everview.compute.sql import hir
-from everview.compute.sql.coerce import all_open, coerce, settled, unified
+from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
 from everview.compute.sql.errors import (
     INVALID_COLUMN_REFERENCE,
     SYNTAX_ERROR,
@@ -27,11 +29,13 @@ from everview.compute.sql.errors import (
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.lower import lower
+from everview.compute.sql.outputs import output_index
 from everview.compute.sql.parse import Tree, parse_query, position_of
 from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
 from everview.compute.sql.scope import Catalog, Cte, Scope
 from everview.compute.sql.select import Select
 from everview.compute.sql.set_returning import without_set_returning
+from everview.compute.sql.windows import DEFAULT_FRAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,13 @@ class Queries:
         settled_query = self._settled(bound)
         return Plan(lower(settled_query.query), tuple(bound.names), hir.types(settled_query.shown), settled_query.order)
 
-    def bind(self, tree: Tree, scope: Scope) -> tuple[hir.Query, list[str]]:
-        """A query inside another; what order it has is of no consequence there."""
+    def bind(self, tree: Tree, scope: Scope, order: list[Order] | None = None) -> tuple[hir.Query, list[str]]:
+        """A query inside another; what order it has is mostly of no consequence there."""
         bound = self._settled(self._bind(tree, scope))
-        return bound.shown, bound.names
+        if order is None:
+            return bound.shown, bound.names
+        order += bound.order
+        return bound.query, bound.names
 
     def _settled(self, bound: Ordered) -> Ordered:
         """Columns whose type nothing decided are text."""
@@ -130,7 +137,7 @@ class Queries:
                 name = f"w{next(self._names)}"
                 wrappers.append((name, query))
                 query = ir.Get(name, hir.types(query))
-            cte = Cte(query, (*given, *names[len(given) :]))
+            cte = Cte(query, (*given, *names[len(given) :]), scope.depth)
             scope = Scope(scope.columns, scope.around, {**scope.ctes, own: cte})
         return scope
 
@@ -147,7 +154,7 @@ class Queries:
         check_form(tree.this, name)
         base, names = self.bind(tree.this.this, Scope((), scope.around, scope.ctes))
         given, id, schema = self._given(tree, names), f"w{next(self._names)}", hir.types(base)
-        own = Cte(ir.Get(id, schema), (*given, *names[len(given) :]))
+        own = Cte(ir.Get(id, schema), (*given, *names[len(given) :]), scope.depth)
         step, _ = self.bind_open(tree.this.expression, Scope((), scope.around, {**scope.ctes, name: own}))
         values = [open_column(step, Column(index, each)) for index, each in enumerate(hir.types(step))]
         step = of_types(step, schema, values, name)
@@ -213,7 +220,7 @@ class Queries:
         columns = hir.types(bound.query)
         order = []
         for each in clause.expressions if clause is not None else []:
-            index = output_index(each.this, bound.names)
+            index = output_index(each.this, bound.names, "ORDER BY")
             if index is None:
                 message = "only names and positions of columns can order the result of a set operation"
                 raise SqlError("0A000", message, position=position_of(each))
@@ -227,8 +234,8 @@ class Queries:
         if limit is None and offset is None:
             return bound
         options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
-        if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
-            raise unsupported("FETCH … WITH TIES or PERCENT", position_of(limit))
+        if options is not None and options.args.get("percent"):
+            raise unsupported("FETCH … PERCENT", position_of(limit))
         count = None if limit is None else limit.args.get("count") or limit.args.get("expression")
         if count is None and isinstance(limit, exp.Fetch):
             count = exp.Literal.number(1)  # FETCH FIRST ROW ONLY
@@ -236,12 +243,26 @@ class Queries:
         skipped = 0 if offset is None else self._constant(offset.expression, scope, "OFFSET") or 0
         if most is None and not skipped:
             return bound
+        if most is not None and options is not None and options.args.get("with_ties"):
+            return self._with_ties(bound, most, skipped, position_of(limit))
         return Ordered(ir.TopK(bound.query, (), bound.order, most, skipped), bound.names, bound.order)
+
+    def _with_ties(self, bound: Ordered, most: int, skipped: int, position: int | None) -> Ordered:
+        """The first rows, and all that are peers of the last one: as many as come before it decides, not its number."""
+        if not bound.order:
+            raise SqlError(SYNTAX_ERROR, "WITH TIES cannot be specified without ORDER BY clause", position=position)
+        width = len(hir.types(bound.query))
+        numbered = ir.Window(bound.query, (), bound.order, (_numbering("rank"), _numbering("row_number")))
+        rank, number = Column(width, INT8), Column(width + 1, INT8)
+        wanted = (call("<=", [rank, Literal(most + skipped, INT8)]), call(">", [number, Literal(skipped, INT8)]))
+        rows = ir.Project(ir.Filter(numbered, wanted), tuple(range(width)))
+        return Ordered(rows, bound.names, bound.order)
 
     def _constant(self, tree: Tree, scope: Scope, clause: str) -> int | None:
         if isinstance(tree, exp.Var) and tree.name.upper() == "ALL":
             return None
         scalar = coerce(Expressions(scope, self.bind, clause=clause).bind(tree), INT8, "assignment", position_of(tree))
+        scalar = scalar if hir.has_subquery(scalar) else simplify(scalar)
         if not isinstance(scalar, Literal):
             raise unsupported(f"an expression in {clause}", position_of(tree), hint="write a number")
         if scalar.value is not None and scalar.value < 0:
@@ -250,20 +271,9 @@ class Queries:
         return scalar.value  # type: ignore[no-any-return]
 
 
-def output_index(tree: Tree, names: Sequence[str]) -> int | None:
-    """The output column that a sort key names by its position or its name, if it does."""
-    if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdigit():
-        number = int(tree.this)
-        if not 1 <= number <= len(names):
-            message = f"ORDER BY position {number} is not in select list"
-            raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))
-        return number - 1
-    if isinstance(tree, exp.Column) and tree.args.get("table") is None and not isinstance(tree.this, exp.Star):
-        places = [index for index, name in enumerate(names) if name == identifier(tree.this)]
-        if len(places) > 1:
-            raise SqlError("42702", f'ORDER BY "{tree.name}" is ambiguous', position=position_of(tree))
-        return places[0] if places else None
-    return None
+def _numbering(name: str) -> WindowFunction:
+    function, _, result = resolve_window(name, [])
+    return WindowFunction(function.key, (), result, DEFAULT_FRAME)
 
 
 def _cells(row: Tree) -> list[Tree]:

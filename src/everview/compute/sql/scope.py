@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+from everview.compute.ir.relation import Order
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import SqlType
 from everview.compute.sql import hir
@@ -34,22 +35,35 @@ class Catalog(Protocol):
         ...
 
 
+class BindQuery(Protocol):
+    """How a query inside another is bound."""
+
+    def __call__(self, tree: Any, scope: Scope, order: list[Order] | None = None) -> tuple[hir.Query, list[str]]:
+        """The query and the names of its columns; with a list for its order, sort keys are columns behind these."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One column in scope. A `hidden` one is found by its qualified name and left out of `*`, as after USING."""
+    """One column in scope. A `hidden` one is found by its qualified name and left out of `*`, as after USING.
+
+    What USING has merged `is_of` the table whose column it always is, if it is: then both are one and the same.
+    """
 
     table: str | None
     name: str
     type: SqlType
     hidden: bool = False
+    is_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cte:
-    """A WITH query: where its rows are, and what they are called."""
+    """A WITH query: where its rows are, what they are called, and how many queries are around where that was said."""
 
     query: hir.Query
     names: tuple[str, ...]
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,6 +73,8 @@ class Scope:
     columns: tuple[Named, ...] = ()
     around: Scope | None = None
     ctes: Mapping[str, Cte] = field(default_factory=dict)
+    calls: Any = None  # where the aggregates of this query are listed, for those that stand in a query inside
+    clause: str = "FROM clause of their own query level"  # in which the query inside stands
 
     def inner(self, columns: tuple[Named, ...] = ()) -> Scope:
         """The scope of a query inside this one."""
@@ -68,17 +84,34 @@ class Scope:
         """The same scope with other rows at hand."""
         return Scope(columns, self.around, self.ctes)
 
+    @property
+    def depth(self) -> int:
+        """How many queries are around this one."""
+        return 0 if self.around is None else self.around.depth + 1
+
     def find(self, table: str | None, name: str, position: int | None) -> hir.HScalar:
         """The column of that name, here or in the nearest query around that has it."""
         level, scope = 0, self
         while True:
             index = scope._index(table, name, position)
             if index is not None:
+                index = scope.original(index)
                 found = scope.columns[index]
                 return Column(index, found.type) if level == 0 else hir.Outer(level, index, found.type)
-            if scope.around is None:
+            # A table hides those of the same name around, with all their columns.
+            if scope.around is None or (table is not None and any(each.table == table for each in scope.columns)):
                 raise self._unknown(table, name, position)
             level, scope = level + 1, scope.around
+
+    def original(self, index: int) -> int:
+        """The column that this one is, if it is another one."""
+        column = self.columns[index]
+        if column.is_of is None:
+            return index
+        own = [
+            place for place, each in enumerate(self.columns) if (each.table, each.name) == (column.is_of, column.name)
+        ]
+        return own[0] if len(own) == 1 else index
 
     def has(self, table: str | None, name: str) -> bool:
         """Whether the rows at hand have a column of that name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 
 from sqlglot import exp
@@ -13,16 +14,24 @@ from everview.compute.ir.relation import Aggregate, Order
 from everview.compute.ir.scalar import Case, Column, Literal, transform
 from everview.compute.ir.types import INT4
 from everview.compute.sql import hir
-from everview.compute.sql.calls import Calls, Placeholder, fill
+from everview.compute.sql.calls import Calls, fill
 from everview.compute.sql.coerce import call, settled
-from everview.compute.sql.errors import GROUPING_ERROR, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.errors import (
+    AMBIGUOUS_COLUMN,
+    GROUPING_ERROR,
+    INVALID_COLUMN_REFERENCE,
+    SYNTAX_ERROR,
+    SqlError,
+)
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
-from everview.compute.sql.from_clause import BindQuery, From
+from everview.compute.sql.from_clause import From
+from everview.compute.sql.hir import Placeholder
 from everview.compute.sql.names import output_name
+from everview.compute.sql.outputs import bare, output_index, position_in
 from everview.compute.sql.parse import Tree, position_of
-from everview.compute.sql.scope import Catalog, Scope
-from everview.compute.sql.windows import WindowCall, bind_window, window_columns
+from everview.compute.sql.scope import BindQuery, Catalog, Scope
+from everview.compute.sql.windows import WindowCall, window_columns, window_keys
 
 GROUPING_SETS_MAX = 256
 
@@ -36,18 +45,25 @@ class Select:
         query, named = From(scope, catalog, bind_query).bind(tree)
         self._query = query
         self._scope = scope.with_columns(named)
-        self._calls = Calls(aggregates=[], windows=[])
+        windows = {identifier(each.this): each for each in tree.args.get("windows") or []}
+        self._calls = Calls(aggregates=[], windows=[], named=windows)
 
     def bind(self) -> tuple[hir.Query, list[str], tuple[Order, ...]]:
         """The query, the names of its columns, and its order, for which there may be columns behind the named ones."""
         self._where()
         outputs, names = self._outputs()
+        if self._tree.args.get("distinct") is not None:
+            outputs = [settled(each) for each in outputs]
         order, extra = self._order(outputs, names)
         having = self._having()
+        unused = self._window_clause()
         distinct_on = self._distinct_on(outputs, names)
+        extra += [each for each in dict.fromkeys(distinct_on) if each not in outputs + extra]
         rewrite = self._group()
         if having:
             self._query = ir.Filter(self._query, tuple(rewrite(each) for each in having))
+        for each in unused:
+            rewrite(each)  # which fails for what is not grouped by
         rewrite = self._windows(rewrite)
         values = [settled_open(rewrite(each)) for each in outputs + extra]
         width = len(hir.types(self._query))
@@ -69,17 +85,18 @@ class Select:
     # The select list
 
     def _outputs(self) -> tuple[list[hir.HScalar], list[str]]:
-        binder = _WithWindows(self._expressions("SELECT", self._calls), self._tree)
+        binder = self._expressions("SELECT", self._calls)
         outputs: list[hir.HScalar] = []
         names: list[str] = []
         for tree in self._tree.expressions:
             stars = self._star(tree)
             if stars is not None:
-                outputs += [Column(index, self._scope.columns[index].type) for index in stars]
+                places = [self._scope.original(index) for index in stars]
+                outputs += [Column(index, self._scope.columns[index].type) for index in places]
                 names += [self._scope.columns[index].name for index in stars]
             else:
-                outputs.append(binder.bind(tree.this if isinstance(tree, exp.Alias) else tree))
-                names.append(identifier(tree.args["alias"]) if isinstance(tree, exp.Alias) else output_name(tree))
+                outputs.append(binder.bind(unaliased(tree)))
+                names.append(_name_of(tree))
         return outputs, names
 
     def _star(self, tree: Tree) -> list[int] | None:
@@ -100,29 +117,33 @@ class Select:
 
     def _order(self, outputs: list[hir.HScalar], names: list[str]) -> tuple[tuple[Order, ...], list[hir.HScalar]]:
         """Sort keys as output columns; those that are not shown become columns behind."""
-        from everview.compute.sql.query import output_index
-
         clause = self._tree.args.get("order")
-        binder = _WithWindows(self._expressions("ORDER BY", self._calls), self._tree)
+        binder = self._expressions("ORDER BY", self._calls)
         order: list[Order] = []
         extra: list[hir.HScalar] = []
         for each in clause.expressions if clause is not None else []:
-            index = output_index(each.this, names)
+            index = output_index(each.this, names, "ORDER BY", outputs)
             if index is None:
                 scalar = binder.bind(each.this)
                 known = outputs + extra
                 index = known.index(scalar) if scalar in known else len(known)
                 if index == len(known):
                     extra.append(scalar)
-            target = settled((outputs + extra)[index])
+            side, place = (outputs, index) if index < len(outputs) else (extra, index - len(outputs))
+            side[place] = settled(side[place])  # what is compared has a type
             order.append(
-                Order(Column(index, target.type), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
+                Order(Column(index, side[place].type), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
             )
         return tuple(order), extra
 
     def _having(self) -> list[hir.HScalar]:
         clause = self._tree.args.get("having")
-        return [] if clause is None else self._expressions("HAVING", self._calls).conjuncts(clause.this)
+        calls = replace(self._calls, windows=None)
+        return [] if clause is None else self._expressions("HAVING", calls).conjuncts(clause.this)
+
+    def _window_clause(self) -> list[hir.HScalar]:
+        binder, named = self._expressions("WINDOW", self._calls).in_window(), self._calls.named
+        return [key for each in named.values() for key in window_keys(binder, each, named)]
 
     # GROUP BY
 
@@ -154,7 +175,10 @@ class Select:
             result = [a + b for a in result for b in factor]
             if len(result) > GROUPING_SETS_MAX:
                 raise SqlError("54000", f"too many grouping sets, more than {GROUPING_SETS_MAX}")
-        return [tuple(dict.fromkeys(each)) for each in result]
+        sets = [tuple(dict.fromkeys(each)) for each in result]
+        if clause.args.get("all") is False:  # GROUP BY DISTINCT: the same keys in another order are the same set
+            sets = list({frozenset(each): each for each in reversed(sets)}.values())[::-1]
+        return sets
 
     def _sets_of(self, binder: Expressions, tree: Tree) -> list[tuple[hir.HScalar, ...]]:
         """The grouping sets that one item of GROUP BY stands for; a plain key is one set of one key."""
@@ -179,23 +203,23 @@ class Select:
 
     def _group_key(self, binder: Expressions, tree: Tree) -> hir.HScalar:
         """A key by position, by the name of an output where no input column has it, or as an expression."""
-        target = tree
-        if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdigit():
-            number = int(tree.this)
-            if not 1 <= number <= len(self._tree.expressions):
-                message = f"GROUP BY position {number} is not in select list"
-                raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))
-            target = self._tree.expressions[number - 1]
+        target = tree = bare(tree)
+        place = position_in(tree, len(self._tree.expressions), "GROUP BY")
+        if place is not None:
+            target = self._tree.expressions[place]
         elif isinstance(tree, exp.Column) and tree.args.get("table") is None:
             name = identifier(tree.this)
             if not any(column.name == name and not column.hidden for column in self._scope.columns):
-                aliased = [
-                    e
-                    for e in self._tree.expressions
-                    if isinstance(e, exp.Alias) and identifier(e.args["alias"]) == name
-                ]
-                target = aliased[0] if aliased else tree
-        return settled(binder.bind(target.this if isinstance(target, exp.Alias) else target))
+                target = self._output_named(binder, name, tree)
+        return settled(binder.bind(unaliased(target)))
+
+    def _output_named(self, binder: Expressions, name: str, tree: Tree) -> Tree:
+        """The output of that name, which it may have been given or not; what there is if there is none."""
+        shown = [each for each in self._tree.expressions if self._star(each) is None]
+        found = [each for each in shown if _name_of(each) == name]
+        if len(found) > 1 and len({binder.bind(unaliased(each)) for each in found}) > 1:
+            raise SqlError(AMBIGUOUS_COLUMN, f'GROUP BY "{name}" is ambiguous', position=position_of(tree))
+        return found[0] if found else tree
 
     def _grouping_union(
         self, sets: list[tuple[hir.HScalar, ...]], keys: list[hir.HScalar], aggregates: list[Aggregate]
@@ -222,16 +246,26 @@ class Select:
         """How to say over groups what was said over rows: keys and aggregates are columns, and nothing else is left."""
         sets = self._grouping_sets() or []
 
-        def rewrite(scalar: hir.HScalar) -> hir.HScalar:
-            def look(part: hir.HScalar) -> hir.HScalar | None:
-                return Placeholder("key", keys.index(part), part.type) if part in keys else None
+        def keyed(scalar: hir.HScalar, depth: int = 0) -> hir.HScalar:
+            # In queries inside as well, where a key may be what their rows are compared with. Constants stay there.
+            known = [hir.deepened(key, depth) for key in keys]
 
+            def look(part: hir.HScalar) -> hir.HScalar | None:
+                if isinstance(part, hir.Subquery) and part not in known:
+                    return replace(part, query=hir.map_scalars(part.query, keyed, depth + 1))
+                if part not in known or (depth and not hir.free_in(part, depth - 1)):
+                    return None
+                return Placeholder("key", known.index(part), part.type, depth)
+
+            return transform(scalar, look)
+
+        def rewrite(scalar: hir.HScalar) -> hir.HScalar:
             def value(part: Placeholder) -> hir.HScalar | None:
                 if part.kind == "aggregate":
                     return Placeholder("key", len(keys) + part.index, part.type)
                 return self._grouping_value(part, keys, sets) if part.kind == "grouping" else None
 
-            return _columns(hir.map_references(fill(transform(scalar, look), value), self._only_keys(keys)))
+            return _columns(hir.map_references(fill(keyed(scalar), value), self._only_keys(keys)))
 
         return rewrite
 
@@ -282,8 +316,6 @@ class Select:
         return with_windows
 
     def _distinct_on(self, outputs: list[hir.HScalar], names: list[str]) -> list[hir.HScalar]:
-        from everview.compute.sql.query import output_index
-
         clause = self._tree.args.get("distinct")
         on = clause.args.get("on") if clause is not None else None
         if on is None:
@@ -291,9 +323,8 @@ class Select:
         binder = self._expressions("DISTINCT ON", self._calls)
         result = []
         for tree in on.expressions if isinstance(on, exp.Tuple) else [on]:
-            each = tree.this if isinstance(tree, exp.Paren) else tree
-            index = output_index(each, names)
-            result.append(outputs[index] if index is not None else binder.bind(each))
+            index = output_index(tree, names, "DISTINCT ON", outputs)
+            result.append(outputs[index] if index is not None else binder.bind(tree))
         return result
 
     def _distinct(
@@ -312,40 +343,21 @@ class Select:
                 message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
                 raise SqlError(INVALID_COLUMN_REFERENCE, message)
             return ir.Reduce(self._query, columns), names, order
-        group = []
-        for wanted in keys:
-            if wanted not in values:
-                message = "SELECT DISTINCT ON expressions must be in the select list or in ORDER BY"
-                raise unsupported(message.replace(" must", ", which must"))
-            group.append(values.index(wanted))
-        first = order[: len(group)]
+        group = [values.index(each) for each in keys]
+        first = order[: len(set(group))]
         if first and {each.scalar.index for each in first} - set(group):  # type: ignore[union-attr]
             message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
             raise SqlError(INVALID_COLUMN_REFERENCE, message)
         return ir.TopK(self._query, tuple(sorted(set(group))), order, 1), names, order
 
 
-class _WithWindows:
-    """Expressions in which window functions may stand: they are listed, and placeholders stand for them."""
+def unaliased(tree: Tree) -> Tree:
+    """An output without the name that it is given."""
+    return tree.this if isinstance(tree, exp.Alias) else tree
 
-    def __init__(self, expressions: Expressions, tree: exp.Select) -> None:
-        self._expressions = expressions
-        named = tree.args.get("windows") or []
-        self._named = {identifier(each.this): each for each in named}
 
-    def bind(self, tree: Tree) -> hir.HScalar:
-        windows = self._expressions.calls.windows
-        assert windows is not None
-
-        def take(node: Tree) -> Tree:
-            if not isinstance(node, exp.Window):
-                return node
-            found = bind_window(self._expressions, node, self._named)
-            if found not in windows:
-                windows.append(found)
-            return exp.Placeholder(this=str(windows.index(found)))
-
-        return self._expressions.bind(tree.copy().transform(take, copy=False))
+def _name_of(tree: Tree) -> str:
+    return identifier(tree.args["alias"]) if isinstance(tree, exp.Alias) else output_name(tree)
 
 
 def _columns(scalar: hir.HScalar) -> hir.HScalar:

@@ -65,8 +65,18 @@ def bind_window(binder: Expressions, tree: exp.Window, named: Mapping[str, Tree]
         function, wanted, result = (resolve_window if windows_by_name(name) else resolve_aggregate)(name, given)
     coerced = tuple(coerce(arg, to, "implicit", position_of(tree)) for arg, to in zip(args, wanted, strict=True))
     _check_count(name, coerced, position_of(tree))
-    filtered = None if condition is None else binder.condition(condition)
+    filtered = None if condition is None else binder.in_filter().condition(condition)
     return WindowCall(WindowFunction(function.key, coerced, result, frame, filtered), partition, order)
+
+
+def window_keys(binder: Expressions, tree: Tree, named: Mapping[str, Tree]) -> list[hir.HScalar]:
+    """What a window of the WINDOW clause is divided and sorted by: it has to mean something even if nobody uses it."""
+    window = _window(tree, named)
+    partition = [settled(binder.bind(each)) for each in window.args.get("partition_by") or []]
+    clause = window.args.get("order")
+    order = tuple(binder.ordered(each) for each in clause.expressions) if clause is not None else ()
+    _frame(binder, window.args.get("spec"), order)
+    return [*partition, *(each.scalar for each in order)]
 
 
 def _check_count(name: str, args: Sequence[hir.HScalar], position: int | None) -> None:
@@ -107,8 +117,9 @@ def _frame(binder: Expressions, tree: Tree | None, order: tuple[Order, ...]) -> 
     if tree is None:
         return DEFAULT_FRAME
     unit = str(tree.args.get("kind") or "RANGE").lower()
-    start = _bound(binder, tree.args.get("start"), tree.args.get("start_side"), unit, order)
-    end = _bound(binder, tree.args.get("end") or "CURRENT ROW", tree.args.get("end_side"), unit, order)
+    bounds = [_written(tree, "start"), _written(tree, "end")]
+    _check_bounds([_place(*each) for each in bounds], position_of(tree))
+    start, end = (_bound(binder, bound, side, unit, order) for bound, side in bounds)
     if unit == "groups" and not order:
         raise SqlError(WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause", position=position_of(tree))
     exclude = tree.args.get("exclude")
@@ -116,9 +127,35 @@ def _frame(binder: Expressions, tree: Tree | None, order: tuple[Order, ...]) -> 
     return Frame(unit, start, end, None if name == "no others" else name)
 
 
-def _bound(binder: Expressions, bound: Any, side: str | None, unit: str, order: tuple[Order, ...]) -> Any:
+def _written(tree: Tree, which: str) -> tuple[Any, str]:
+    """A bound and its side, as upper-case words where they are words; an end that is not said is the current row."""
+    bound, side = tree.args.get(which), str(tree.args.get(f"{which}_side") or "").upper()
+    if bound is None:
+        bound = "CURRENT ROW"
+    return (bound.upper() if isinstance(bound, str) else bound), side
+
+
+def _place(bound: Any, side: str) -> int:
+    """Where a bound is: before everything, before the current row, at it, behind it, behind everything."""
+    if bound == "CURRENT ROW":
+        return 2
+    return {"UNBOUNDED PRECEDING": 0, "UNBOUNDED FOLLOWING": 4}.get(f"{bound} {side}", 1 if side == "PRECEDING" else 3)
+
+
+def _check_bounds(places: list[int], position: int | None) -> None:
+    start, end = places
+    if start == 4 or end == 0:
+        which = "start cannot be UNBOUNDED FOLLOWING" if start == 4 else "end cannot be UNBOUNDED PRECEDING"
+        raise SqlError(WINDOWING_ERROR, f"frame {which}", position=position)
+    if start > end:
+        row = "current" if start == 2 else "following"
+        message = f"frame starting from {row} row cannot have preceding rows"
+        raise SqlError(WINDOWING_ERROR, message, position=position)
+
+
+def _bound(binder: Expressions, bound: Any, side: str, unit: str, order: tuple[Order, ...]) -> Any:
     """A frame bound as a signed distance: None is unbounded, 0 the current row."""
-    if bound is None or bound == "UNBOUNDED":
+    if bound == "UNBOUNDED":
         return None
     if bound == "CURRENT ROW":
         return 0

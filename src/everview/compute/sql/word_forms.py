@@ -16,6 +16,7 @@ from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import FLOAT8, TEXT, Kind
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import call, coerce, settled
+from everview.compute.sql.comparisons import quantified, quantifier
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
 from everview.compute.sql.parse import Tree, position_of
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 def _like(binder: Expressions, tree: Tree, escape: Tree | None = None) -> hir.HScalar:
     name = "~~*" if isinstance(tree, exp.ILike) else "~~"
+    every = quantifier(tree.expression)
+    if every is not None:  # NOT LIKE ANY is that it is not LIKE ALL, and what is bound here is negated afterwards
+        every = every != bool(tree.args.get("negate"))
+        return quantified(binder, tree.this, name, tree.expression, every=every)
     args = [binder.bind(tree.this), binder.bind(tree.expression)]
     if escape is not None:
         args.append(binder.bind(escape))

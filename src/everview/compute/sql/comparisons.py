@@ -1,0 +1,110 @@
+"""Comparisons: of values, of rows, and with ANY or ALL of an array or a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from everview.compute.functions.resolve import resolve_table
+from everview.compute.ir import relation as ir
+from everview.compute.ir.scalar import And, Case, Column, Literal, Or
+from everview.compute.ir.types import BOOLEAN, Kind, array_of
+from everview.compute.sql import hir
+from everview.compute.sql.coerce import call, coerce, resolving, settled
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+from everview.compute.sql.parse import Tree, position_of
+
+if TYPE_CHECKING:
+    from everview.compute.sql.expression import Expressions
+
+OPERATORS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+Pairs = Sequence[tuple[hir.HScalar, hir.HScalar]]
+
+
+def comparison(binder: Expressions, tree: Tree) -> hir.HScalar:
+    """Two values, two rows, or one of these and a query or an array of what it is compared with."""
+    operator, right = OPERATORS[type(tree)], tree.expression
+    every = quantifier(right)
+    if every is not None:
+        return quantified(binder, tree.this, operator, right, every=every)
+    if is_row(tree.this):
+        if is_row(right):
+            return rows_compared(operator, row_pairs(binder, tree.this, right), position_of(tree.this))
+        if isinstance(right, exp.Subquery):
+            return binder.row_compared(tree.this, operator, right)
+    return call(operator, [binder.bind(tree.this), binder.bind(right)], position_of(tree))
+
+
+# Rows
+
+
+def is_row(tree: Tree) -> bool:
+    """Whether it is a row of several values, written with ROW or without."""
+    return isinstance(tree, exp.Tuple) or (isinstance(tree, exp.Anonymous) and tree.name.lower() == "row")
+
+
+def row_pairs(binder: Expressions, left: Tree, right: Tree) -> list[tuple[hir.HScalar, hir.HScalar]]:
+    """What stands in the same places of two rows."""
+    lefts, rights = left.expressions, right.expressions
+    if len(lefts) != len(rights):
+        raise SqlError(SYNTAX_ERROR, "unequal number of entries in row expressions", position=position_of(left))
+    return [(binder.bind(a), binder.bind(b)) for a, b in zip(lefts, rights, strict=True)]
+
+
+def rows_compared(operator: str, pairs: Pairs, position: int | None = None) -> hir.HScalar:
+    """Two rows: equal where all is; else the first pair that is not equal decides, and none behind one that is NULL."""
+    if len(pairs) == 1:
+        return call(operator, pairs[0], position)
+    if operator in ("=", "<>"):
+        equal = And(tuple(call("=", pair, position) for pair in pairs))
+        return equal if operator == "=" else call("not", [equal])
+    *leading, last = pairs
+    result = call(operator, last, position)
+    for pair in reversed(leading):
+        decided, equal = (call(name, pair, position) for name in (operator[0], "="))
+        result = Or((decided, And((equal, result))))
+    return result
+
+
+# ANY and ALL
+
+
+def is_query(tree: Tree) -> bool:
+    """Whether it is a query; to the parser VALUES is none."""
+    return isinstance(tree, (exp.Query, exp.Values))
+
+
+def quantifier(tree: Tree) -> bool | None:
+    """Whether an operand is ALL of something, or ANY; before an array the parser takes them for functions."""
+    if isinstance(tree, (exp.Any, exp.All)):
+        return isinstance(tree, exp.All)
+    name = tree.name.lower() if isinstance(tree, exp.Anonymous) and len(tree.expressions) == 1 else ""
+    return {"any": False, "some": False, "all": True}.get(name)
+
+
+def quantified(binder: Expressions, left: Tree, operator: str, right: Tree, *, every: bool) -> hir.HScalar:
+    """A value compared with all rows of a query, or with all elements of an array."""
+    inside = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this
+    while isinstance(inside, exp.Paren):
+        inside = inside.this
+    if is_query(inside):
+        return binder.quantified(left, operator, inside, every=every)
+    value = binder.bind(left)
+    if isinstance(inside, exp.Array) and inside.expressions:
+        items = [call(operator, [value, binder.bind(each)], position_of(left)) for each in inside.expressions]
+        return And(tuple(items)) if every else Or(tuple(items))
+    array = binder.bind(inside)
+    if array.type.kind is Kind.UNKNOWN:
+        array = coerce(array, array_of(settled(value).type), "implicit", position_of(inside))
+    name = {("=", False): "any_eq", ("<>", True): "all_ne"}.get((operator, every))
+    if name is not None:
+        return call(name, [value, array], position_of(left))
+    with resolving(position_of(inside)):
+        unnest, _, types = resolve_table("unnest", [array.type])
+    elements = ir.FlatMap(ir.Constant((((), 1),), ()), unnest.key, (hir.deepened(array),), types)
+    compared = call(operator, [hir.deepened(value), Column(0, types[0])], position_of(left))
+    answer = binder.decided(elements, compared, every=every)
+    missing = call("is null", [array], position_of(inside))
+    return Case(((missing, Literal(None, BOOLEAN)),), answer, BOOLEAN)
