@@ -263,6 +263,9 @@ def cast(scalar: Scalar, to: SqlType) -> Scalar:
 def _aggregate(aggregate: Aggregate, columns: _Columns) -> Aggregate:
     if library.aggregate(aggregate.function).name in EXTREMES:
         (argument,) = aggregate.args
+        for each in aggregate.order:  # it does not matter, but it may fail
+            if library.can_fail(each.scalar):
+                _taken(aggregate.filter, columns)(each.scalar)
         if aggregate.filter is not None:  # a column by whose order the value is found has it for all rows
             argument = Case(((aggregate.filter, argument),), Literal(None, argument.type), argument.type)
         return replace(aggregate, args=(columns.add(argument),), filter=None, distinct=False, order=())
