@@ -1,7 +1,7 @@
 """What all tests share: one printed seed behind all randomness, short and long forms, one Spark, one PostgreSQL.
 
-The seed of a run is in its header. Short forms have always the same, so that a run that fails does so because of what was
-changed; `EVERVIEW_SEED=new` draws another, and `EVERVIEW_SEED=n` repeats one. `EVERVIEW_LONG=1` runs the long forms,
+The seed of a run is in its header. Short forms have always the same, so that a run that fails does so because of what
+was changed; `EVERVIEW_SEED=new` draws another, and `EVERVIEW_SEED=n` repeats one. `EVERVIEW_LONG=1` runs long forms,
 which draw theirs.
 """
 
