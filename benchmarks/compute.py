@@ -48,6 +48,11 @@ LARGE_GROUPS = {
     "greatest and least of a group": """
         select l_returnflag, max(l_extendedprice) as highest, min(l_shipdate) as earliest, count(*) as lines
         from lineitem group by l_returnflag""",
+    # Rounded, for Spark adds floats up in any order.
+    "sums of floats of a group": """
+        select l_returnflag, cast(sum(cast(l_extendedprice as double)) as numeric(20, 0)) as total,
+            cast(avg(cast(l_quantity as double)) as numeric(20, 6)) as mean
+        from lineitem group by l_returnflag""",
     "the first three of a group": """
         select l_shipmode, l_orderkey, l_linenumber, l_extendedprice from (
             select *, row_number() over (

@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from everview.compute.delta.program import Arrangement, delta_of
+from everview.compute.delta.temporal import temporal_filters
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.collection import Row, Rows, add, add_all
 from everview.compute.engine.local.engine import LocalEngine
-from everview.compute.ir.relation import Get, Relation, types, walk
+from everview.compute.ir.relation import Filter, Get, Relation, types, walk
+from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import INT8, TEXT
 from everview.compute.view import View
 from everview.timely.hashing import I64, hash_rows
@@ -103,3 +105,9 @@ class Maintained:
         """Pending updates before `upper`."""
         rows = {row[1:]: diff for row, diff in self.states[arrangement.name].items() if row[1] < upper}
         return rows_to_arrow(rows, arrangement.schema[1:])
+
+
+def has_constant_filter(plan: Relation) -> bool:
+    """Whether some filter has no row to decide about: no view has one, and what is below it may be computed or not."""
+    filters = (each for each in walk(temporal_filters(plan)) if isinstance(each, Filter))
+    return any(isinstance(predicate, Literal) for each in filters for predicate in each.predicates)
