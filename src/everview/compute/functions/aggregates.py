@@ -208,17 +208,37 @@ def _interval_average_sql(args: Sequence[str], _types: Sequence[SqlType], _resul
     return divide_interval_sql((total, f"cast(count({args[0]}) as double)"))
 
 
+def _total_order(of: SqlType) -> Callable[[Any], Any]:
+    """By which a least value is one, though 1 month and 30 days are equal: of the same rows it is always the same."""
+    key = sort_key(of)
+    if of.kind is Kind.INTERVAL:
+        return lambda value: (key(value), value[:2])
+    if of.element is not None and of.element.kind is Kind.INTERVAL:
+        return lambda value: (key(value), [each[:2] for each in value if each is not None])
+    return key
+
+
+def _total_order_sql(of: SqlType, value: str) -> str:
+    key = spark_sort_key(of, value)
+    if of.kind is Kind.INTERVAL:
+        return f"CASE WHEN {value} IS NOT NULL THEN struct({key}, {value}.months, {value}.days) END"
+    if of.element is not None and of.element.kind is Kind.INTERVAL:
+        parts = f"transform(filter({value}, i -> i IS NOT NULL), i -> struct(i.months, i.days))"
+        return f"CASE WHEN {value} IS NOT NULL THEN struct({key}, {parts}) END"
+    return key
+
+
 def _extremes() -> None:
     def spark(name: str, of: SqlType) -> str | Renderer:
         if of.kind in (Kind.INTERVAL, Kind.ARRAY):
-            return lambda args, types, _: f"{name}_by({args[0]}, {spark_sort_key(types[0], args[0])})"
+            return lambda args, types, _: f"{name}_by({args[0]}, {_total_order_sql(types[0], args[0])})"
         return f"{name}({{0}})"
 
     for of in (*ORDERED, *ARRAYS):
         if of.kind in (Kind.BOOLEAN, Kind.JSONB) or (of.element and of.element.kind is Kind.JSONB):
             continue
         for name, pick in (("min", min), ("max", max)):
-            key = sort_key(of)
+            key = _total_order(of)
 
             def evaluate(_: SqlType, rows: Rows, pick: Any = pick, key: Any = key) -> Any:
                 return pick(_column(rows), key=key) if rows else None
