@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from everview.compute.dataflow import Dataflow, errors_id, is_awake, maintain_view, resume, schema_of
-from everview.compute.engine.contract import Engine
+from everview.compute.engine.contract import Engine, ValueRefused
 from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.local.evaluate import evaluate
@@ -270,6 +271,21 @@ def test_a_value_that_ends_a_job_of_spark_is_for_python(
             both,
         ]
         assert [errors(environment, flow, time) for time in (1, 2, 3)] == [[], [("22012", "division by zero")], []]
+
+
+def test_what_python_would_round_differently_is_not_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = object.__new__(Watched)
+    monkeypatch.setattr(Watched, "_attempt", _refuse)
+    for query, done in (("SELECT 6 / a FROM t", True), ("SELECT exp(a) FROM t", False)):
+        rows = {(3, 0, ""): 1}
+        inputs = {"t": rows_to_arrow(rows, tuple(SCHEMA.values()))}
+        relation = plan(query, Names()).relation
+        with nullcontext() if done else pytest.raises(ValueRefused):
+            assert tried.run(relation, inputs).num_rows == 1
+
+
+def _refuse(*_: object) -> None:
+    raise ValueRefused("a value")
 
 
 @pytest.mark.parametrize(

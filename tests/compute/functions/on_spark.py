@@ -15,6 +15,7 @@ import pyarrow as pa
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.scalar import render_call
 from everview.compute.functions.contract import Failure, Function
+from everview.compute.functions.mathematics import ROUGH
 from everview.compute.functions.spark_sql import NotOnSpark, quoted, spark_type
 from everview.compute.ir.types import INT4, TIMESTAMP, Interval, Kind, SqlType, array_of, arrow_type
 from tests.compute.functions.samples import LITERAL, Case, cases
@@ -23,22 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXPRESSIONS_MAX = 60  # in one statement
-APPROXIMATE = {
-    "cbrt",
-    "exp",
-    "ln",
-    "log",
-    "log10",
-    "power",
-    "pow",
-    "^",
-    "sin",
-    "cos",
-    "tan",
-    "atan",
-    "degrees",
-    "radians",
-}
 
 
 def value_of(found: Any, sql_type: SqlType) -> Any:
@@ -208,7 +193,7 @@ def difference(case: Case, found: Any) -> str | None:
     if isinstance(ours, Failure):
         right = theirs is None and fails
         return None if right else f"{case.function.key} {case.texts}: {ours.sqlstate}, Spark {theirs!r}, {fails=}"
-    if not same(ours, theirs, approximate=case.function.name in APPROXIMATE):
+    if not same(ours, theirs, approximate=case.function.name in ROUGH):
         return f"{case.function.key} {case.texts}: {ours!r}, Spark {theirs!r}"
     if ours is None and fails and None not in case.values:
         return f"{case.function.key} {case.texts}: NULL without a failure"

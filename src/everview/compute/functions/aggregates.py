@@ -333,7 +333,7 @@ def _numeric_variance_sql(*, sample: bool, root: bool) -> Renderer:
     def rendered(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
         scale = as_numeric(types[0]).scale
         if scale > _EXACT_SCALE_MAX:
-            rough = f"{'var_samp' if sample else 'var_pop'}(cast({args[0]} as double))"
+            rough = _float_variance_sql(sample=sample, root=False).format(args[0])
             variance = f"try_cast(format_string('%.9e', {rough}) as decimal(38,18))"
         else:
             value = f"cast({args[0]} as decimal(38,{scale}))"

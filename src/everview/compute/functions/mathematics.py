@@ -19,6 +19,10 @@ from everview.compute.functions.spark_sql import infinite, let, spark_type
 from everview.compute.ir.types import FLOAT4, FLOAT8, INT2, INT4, INT8, Kind, SqlType, numeric
 
 FUNCTIONS = Family()
+# Whose last digit may be another on Spark than in Python.
+ROUGH = frozenset(
+    ("cbrt", "exp", "ln", "log", "log10", "power", "pow", "^", "sin", "cos", "tan", "atan", "degrees", "radians")
+)
 _SCALE_MIN, _SCALE_MAX = -20, 38
 
 

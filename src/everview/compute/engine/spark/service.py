@@ -20,11 +20,15 @@ import structlog
 
 from everview.compute.engine.cancel import cancellation
 from everview.compute.engine.contract import Batch, Early, Engine, RunFailed, Steps, Stored, ValueRefused
+from everview.compute.engine.local import library
 from everview.compute.engine.local.engine import LocalEngine
 from everview.compute.engine.spark.bulk import said
 from everview.compute.engine.spark.engine import SparkEngine, check
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, start
+from everview.compute.functions.mathematics import ROUGH
+from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.relation import Relation
+from everview.compute.ir.scalar import Call, walk
 from everview.storage.adopt import Landing
 from everview.storage.stage import Staged
 
@@ -78,13 +82,16 @@ class SparkService:
 
     def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
         """The collection that the plan means over the inputs, consolidated."""
-        return self._or_here(lambda engine: engine.run(plan, inputs), inputs)
+        return self._or_here(lambda engine: engine.run(plan, inputs), [plan], inputs)
 
     def run_steps(
         self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool = False
     ) -> dict[str, pa.Table]:
         """The collections of some of the steps."""
-        return self._or_here(lambda engine: engine.run_steps(steps, outputs, inputs, separated=separated), inputs)
+        relations = [step for _, step in steps]
+        return self._or_here(
+            lambda engine: engine.run_steps(steps, outputs, inputs, separated=separated), relations, inputs
+        )
 
     def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
         """Raise NotSupported if there is no statement for these steps; it need not have started to tell."""
@@ -114,15 +121,16 @@ class SparkService:
         if started.done() and started.exception() is None:
             started.result().stop()
 
-    def _or_here(self, run: Callable[[Engine], Given], inputs: Mapping[str, Batch]) -> Given:
+    def _or_here(self, run: Callable[[Engine], Given], plans: Sequence[Relation], inputs: Mapping[str, Batch]) -> Given:
         """A run of Spark's; if a value ends it that a function should have had an answer for, it is done in Python.
 
-        Otherwise no tick over that value would ever succeed, and what the view says would stay as it is.
+        Otherwise no tick over that value would ever succeed, and what the view says would stay as it is. But not where
+        Python's last digit may be another: what Spark computed before must be found again.
         """
         try:
             return self._attempt(run)
         except ValueRefused as error:
-            if not all(isinstance(each, pa.Table) for each in inputs.values()):
+            if not all(isinstance(each, pa.Table) for each in inputs.values()) or any(map(_is_rough, plans)):
                 raise
             rows = sum(each.num_rows for each in inputs.values() if isinstance(each, pa.Table))
             if rows > ROWS_HERE_MAX:
@@ -219,3 +227,9 @@ def forget_dead() -> None:
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
+
+
+def _is_rough(plan: Relation) -> bool:
+    """Whether some function in it may have another last digit in Python."""
+    parts = (part for scalar in all_scalars(plan) for part in walk(scalar))
+    return any(isinstance(part, Call) and library.function(part.function).name in ROUGH for part in parts)
