@@ -433,7 +433,7 @@ SELECT id FROM t WINDOW w AS (PARTITION BY k ORDER BY id)
 
 -- Words in small letters mean what they mean in capitals.
 
-select id, sum(qty) over (order by id, price rows between unbounded preceding and 1 preceding) as a, sum(qty) over (order by id, price rows 1 preceding) as b, count(*) over (order by qty range between 1 following and unbounded following exclude ties) as c from t
+select id, sum(qty) over (order by id, price rows between unbounded preceding and 1 preceding) as a, sum(qty) over (order by id, price rows 1 preceding) as b, count(*) over (order by qty range between 1 following and unbounded following) as c from t
 
 -- Fewer rows, or more where there are peers.
 
