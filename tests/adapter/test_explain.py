@@ -62,3 +62,16 @@ def test_what_is_recomputed_says_from_which_rows(coordinator: Coordinator) -> No
         explained = client("EXPLAIN MATERIALIZED VIEW shown")[1]
         part = explained.partition("Recomputed per key\n")[2].partition("\n\n")[0]
         assert said in part, explained
+
+
+def test_statements_are_no_wider_than_a_screen(coordinator: Coordinator) -> None:
+    client = SessionClient(coordinator)
+    client("CREATE TABLE paid (account int, amount double precision, note text)")
+    client(
+        "CREATE MATERIALIZED VIEW balances AS SELECT account, sum(amount) AS total FROM paid"
+        " WHERE note <> 'of two  words' GROUP BY account"
+    )
+    explained = client("EXPLAIN MATERIALIZED VIEW balances")[1]
+    statements = explained[explained.index("Spark SQL") :]
+    assert max(map(len, statements.splitlines())) < 200
+    assert "'of two  words'" in statements, "what is quoted stays as it is"

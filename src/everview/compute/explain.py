@@ -6,6 +6,7 @@ that part follows the number of rows of the keys that change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from everview.compute.delta import extremes
@@ -22,6 +23,8 @@ from everview.compute.view import View
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 
+_LINE_MAX = 160
+_WORDS = re.compile(r"(?:'(?:[^'\\]|\\.)*'|`[^`]*`|\S)+")  # with what is quoted, whatever it has in it
 _NAMES = {ir.Reduce: "aggregates", ir.TopK: "order and limit", ir.Window: "window functions", ir.Threshold: "set"}
 
 
@@ -129,7 +132,18 @@ def _statements(program: TickProgram) -> str:
         except NotSupported as error:
             return str(error)
         given |= {name: f"`{name}`" for name in stage.outputs}
-    return ";\n".join(statements)
+    return "\n".join(_folded(line) for line in ";\n".join(statements).splitlines())
+
+
+def _folded(line: str) -> str:
+    """A line in several, none of which is much longer than a screen is wide: broken at spaces outside of quotes."""
+    words = _WORDS.findall(line)
+    lines, start = [], 0
+    for place in range(len(words)):
+        if place > start and sum(map(len, words[start : place + 1])) + place - start > _LINE_MAX:
+            lines.append(" ".join(words[start:place]))
+            start = place
+    return "\n  ".join([*lines, " ".join(words[start:])])
 
 
 def _indented(text: str) -> str:
