@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from everview.compute.delta.per_key import extreme_order, is_extreme, rows_at_moments, what_matters
 from everview.compute.delta.program import First
-from everview.compute.delta.totals import adds_up, keep
+from everview.compute.delta.totals import keep
 from everview.compute.functions.resolve import resolve_aggregate
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Aggregate, Relation, all_columns, types
 from everview.compute.ir.scalar import Column, Literal, Scalar, shift
 from everview.compute.ir.types import SqlType
+from everview.compute.optimize.float_sums import adds_up
 
 if TYPE_CHECKING:
     from everview.compute.delta.differentiate import Build

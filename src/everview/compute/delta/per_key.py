@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from everview.compute.delta.program import BEFORE, NEXT, TIME, First, at, call
 from everview.compute.engine.local import library
 from everview.compute.first_rows import can_order
+from everview.compute.functions.aggregates import EXTREMES
 from everview.compute.functions.internal import NUMBERS
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import with_scalars
 from everview.compute.ir.relation import Relation, all_columns, arity
 from everview.compute.ir.scalar import Case, Column, Literal, shift
 from everview.compute.ir.types import INT8
-from everview.compute.optimize.computed_columns import EXTREMES
 
 if TYPE_CHECKING:
     from everview.compute.delta.differentiate import Build

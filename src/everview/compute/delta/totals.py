@@ -20,23 +20,16 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Aggregate, Relation, arity, types
 from everview.compute.ir.scalar import And, Case, Coalesce, Column, Literal, Scalar, shift
 from everview.compute.ir.types import INT8, NUMERIC_PRECISION, Kind, SqlType, numeric
-from everview.compute.optimize.computed_columns import EXACT, cast
+from everview.compute.optimize.computed_columns import cast
+from everview.compute.optimize.float_sums import adds_up
 
 if TYPE_CHECKING:
     from everview.compute.delta.differentiate import Build
 
 
 def is_additive(reduce: ir.Reduce) -> bool:
-    """Whether all aggregates can be kept as totals; sums of floats can't, for they depend on the order."""
+    """Whether all aggregates can be kept as totals; those of floats have been made such before (`float_sums.py`)."""
     return all(map(adds_up, reduce.aggregates))
-
-
-def adds_up(aggregate: Aggregate) -> bool:
-    """Whether an aggregate can be kept as totals."""
-    if aggregate.distinct:
-        return False
-    name = library.aggregate(aggregate.function).name
-    return name == "count" or (name == "sum" and aggregate.args[0].type.kind in EXACT)
 
 
 def delta(reduce: ir.Reduce, change: Relation, build: Build) -> Relation:

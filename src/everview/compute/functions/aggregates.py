@@ -41,6 +41,7 @@ from everview.compute.ir.types import (
 )
 
 AGGREGATES: list[AggregateFunction] = []
+EXTREMES = ("min", "max", "bool_and", "bool_or", "every")  # the least or greatest value; false is less than true
 
 Rows = list[tuple[Any, ...]]
 

@@ -19,6 +19,7 @@ _DIGITS_MAX = 100  # more than any numeric has, and fewer than are computed with
 SURE_DIGITS = 33  # of numbers: of such, no fewer than a hundred thousand make a total too large
 INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
 FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
+EXACT_KINDS = (*INTEGERS, Kind.NUMERIC)
 
 
 def whole(value: int, kind: Kind) -> int:

@@ -12,11 +12,12 @@ from decimal import Decimal
 from typing import TypeVar
 
 from everview.compute.engine.local import library
+from everview.compute.functions.aggregates import EXTREMES
 from everview.compute.functions.casts import cast_between
 from everview.compute.functions.contract import TRIED
 from everview.compute.functions.exact_floats import MEAN
 from everview.compute.functions.internal import AVERAGE, FIELD_NAME, FITS, ONE_ROW
-from everview.compute.functions.numbers import SURE_DIGITS
+from everview.compute.functions.numbers import EXACT_KINDS, SURE_DIGITS
 from everview.compute.functions.relabel import relabeled
 from everview.compute.functions.resolve import resolve, resolve_aggregate
 from everview.compute.ir.parts import change_aggregate, change_order, change_window_function
@@ -41,8 +42,6 @@ from everview.compute.ir.types import FLOAT8, INT8, NUMERIC_PRECISION, TEXT, Kin
 from everview.compute.optimize.float_sums import in_two_levels
 from everview.compute.optimize.sides import owner_of, sides_of
 
-EXACT = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC)
-EXTREMES = ("min", "max", "bool_and", "bool_or", "every")  # the least or greatest value; false is less than true
 _LOWER_DIGITS = 19
 
 
@@ -221,7 +220,7 @@ def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
         return simpler.float_total(aggregate)
     if aggregate.function.startswith("sum("):
         return simpler.total(aggregate)
-    if aggregate.function.startswith("avg(") and aggregate.args[0].type.kind in EXACT:
+    if aggregate.function.startswith("avg(") and aggregate.args[0].type.kind in EXACT_KINDS:
         entry, _, total_type = resolve_aggregate("sum", [aggregate.args[0].type])
         total = simpler.total(replace(aggregate, function=entry.key, type=total_type))
         count = simpler.column(replace(aggregate, function="count(any)", type=INT8))

@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everview.compute.engine.local import library
+from everview.compute.functions.aggregates import EXTREMES
 from everview.compute.functions.contract import TRIED
 from everview.compute.functions.exact_floats import BIN, LIMB, LIMBS, PART, TOTAL_OF_BINS, WHOLE, WHOLE_TYPE
 from everview.compute.functions.naming import key_of
+from everview.compute.functions.numbers import EXACT_KINDS
 from everview.compute.ir.relation import Aggregate, Map, Reduce, Relation, arity
 from everview.compute.ir.scalar import Call, Case, Column, Literal, Scalar
-from everview.compute.ir.types import FLOAT8, INT8, Kind
+from everview.compute.ir.types import FLOAT8, INT8
 
 FLOAT_SUM = f"{TRIED}sum(float8)"
 _TOTAL = f"{TRIED}{TOTAL_OF_BINS.key}"
 _SUM = "sum(int4)"  # which gives 64 bits, as counts have too
-_COMBINED = ("min", "max", "bool_and", "bool_or", "every")
-_EXACT = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC)
 
 
 def in_two_levels(reduce: Reduce) -> Relation:
@@ -66,11 +66,16 @@ def _is_float_sum(aggregate: Aggregate) -> bool:
 
 def _is_combined(aggregate: Aggregate) -> bool:
     """Whether the aggregate of a group follows from those of its parts."""
-    if _is_float_sum(aggregate):
-        return True
+    extreme = library.aggregate(aggregate.function).name in EXTREMES
+    return extreme or _is_float_sum(aggregate) or adds_up(aggregate)
+
+
+def adds_up(aggregate: Aggregate) -> bool:
+    """Whether an aggregate is a total, to which each row adds what it does."""
+    if aggregate.distinct:
+        return False
     name = library.aggregate(aggregate.function).name
-    exact = name == "count" or (name == "sum" and aggregate.args[0].type.kind in _EXACT)
-    return name in _COMBINED or (exact and not aggregate.distinct)
+    return name == "count" or (name == "sum" and aggregate.args[0].type.kind in EXACT_KINDS)
 
 
 def _value(aggregate: Aggregate) -> Scalar:
@@ -83,6 +88,6 @@ def _value(aggregate: Aggregate) -> Scalar:
 
 def _of_partial(aggregate: Aggregate, partial: Column) -> Aggregate:
     """An aggregate of a group from its values for the parts of the group."""
-    if library.aggregate(aggregate.function).name in _COMBINED:
+    if library.aggregate(aggregate.function).name in EXTREMES:
         return replace(aggregate, args=(partial,), filter=None)
     return Aggregate(_SUM if partial.type == INT8 else "sum(numeric)", (partial,), aggregate.type)

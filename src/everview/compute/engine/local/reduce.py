@@ -23,10 +23,10 @@ from everview.compute.engine.local.collection import (
 from everview.compute.engine.local.ordering import row_order_key
 from everview.compute.engine.local.scalars import compile_row, compile_scalar
 from everview.compute.engine.local.sorting import compile_order, sort_by
-from everview.compute.functions.contract import AggregateFunction, Failure
+from everview.compute.functions.contract import Failure
 from everview.compute.ir.relation import Aggregate, Order, Reduce
 from everview.compute.ir.scalar import Scalar
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import SqlType
 
 # What an aggregate reads of a row: the values to sort by, and its arguments. None: the row does not take part.
 Taken = tuple[Row, Row] | None
@@ -97,7 +97,7 @@ def compile_finisher(
     argument_key = row_order_key([arg.type for arg in args])
     thaws = [(index, thaw) for index, arg in enumerate(args) if (thaw := plain(arg.type))]
     settle = canonical(result)
-    ordered = (_is_ordered(entry, result) or bool(order)) and not as_given
+    ordered = (not entry.sums or bool(order)) and not as_given  # sums do not show the order of the rows
     evaluate = entry.in_order.evaluate if as_given and entry.in_order is not None else entry.evaluate
 
     def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
@@ -114,11 +114,6 @@ def compile_finisher(
         return settle(value) if settle else value
 
     return finish
-
-
-def _is_ordered(entry: AggregateFunction, result: SqlType) -> bool:
-    """Whether the order of the arguments can show: sums do not show it unless they round."""
-    return not entry.sums or result.kind in (Kind.FLOAT4, Kind.FLOAT8)
 
 
 def _arguments(item: tuple[Taken, int]) -> Row:

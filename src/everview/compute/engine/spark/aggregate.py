@@ -12,14 +12,13 @@ from enum import IntEnum
 
 from everview.compute.engine.local import library
 from everview.compute.engine.spark.ordering import sort_terms, tie_terms
+from everview.compute.functions.aggregates import EXTREMES
 from everview.compute.functions.listing import FINISH
 from everview.compute.functions.naming import as_numeric
+from everview.compute.functions.numbers import EXACT_KINDS
 from everview.compute.functions.spark_sql import render, spark_type
 from everview.compute.ir.relation import Order
 from everview.compute.ir.types import Kind, SqlType
-
-_EXACT = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC)
-_IDEMPOTENT = ("min", "max", "bool_and", "bool_or", "every")
 
 
 class Needs(IntEnum):
@@ -54,14 +53,14 @@ class Use:
     @property
     def idempotent(self) -> bool:
         """Whether a row more or less of the same does not matter."""
-        return self.name in _IDEMPOTENT
+        return self.name in EXTREMES
 
     @property
     def needs(self) -> Needs:
         """What must be done to the input first."""
         if self.idempotent or self.distinct or self.name in ("single", "some"):
             return Needs.ROWS
-        exact = not self.types or self.types[0].kind in _EXACT
+        exact = not self.types or self.types[0].kind in EXACT_KINDS
         return Needs.SUMS if self.name == "count" or (self.name == "sum" and exact) else Needs.COPIES
 
 
