@@ -177,7 +177,11 @@ class ConsensusSuite:
         for version, (some, changes, prefixes) in enumerate(steps, start=1):
             claims = {**some, "mark": "right"}  # one key by which a commit in doubt is known
             held = {word: model[word].version if word in model else None for word in claims}
-            wrong = {"right": held, "wrong": dict.fromkeys(claims, 99), "absent": dict.fromkeys(claims)}
+            wrong: dict[str, dict[str, int | None]] = {
+                "right": held,
+                "wrong": dict.fromkeys(claims, 99),
+                "absent": dict.fromkeys(claims),
+            }
             expected = {word: wrong[claim][word] for word, claim in claims.items()}
             writes = {**changes, "mark": b""}
             try:

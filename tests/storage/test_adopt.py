@@ -154,7 +154,11 @@ def test_columns_declared_without_nulls_are_read_beside_inline_batches(environme
     schema = pa.schema([("c0", pa.int64()), ("c1", inner), ("c2", pa.list_(pa.string()))])
     _, writer = environment.create("u1", schema)
     count = 20_000
-    rows = {"c0": list(range(count)), "c1": [{"a": 1, "b": [n]} for n in range(count)], "c2": [["x"]] * count}
+    rows: dict[str, list[Any]] = {
+        "c0": list(range(count)),
+        "c1": [{"a": 1, "b": [n]} for n in range(count)],
+        "c2": [["x"]] * count,
+    }
     times = {TIME: [0] * count, DIFF: [1] * count}
     part = sorted_part(pa.table({**times, **rows}, schema=environment.shard("u1").spec.at_rest), _spec(schema))
     strict_struct = pa.struct(

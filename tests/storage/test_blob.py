@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -113,7 +114,7 @@ class TestLocal:
     ) -> None:
         blob = LocalBlob(tmp_path)
         link = os.link
-        pruned = []
+        pruned: list[Any] = []
 
         def prune_first(source: Path, final: Path) -> None:
             if len(pruned) < 3:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -308,8 +309,9 @@ class TestSqlite:
     def test_errors_of_a_commit(self, tmp_path: Path, code: int, at: str, kind: type[Exception]) -> None:
         consensus = SqliteConsensus(tmp_path / "meta")
         consensus.commit({}, {"a": b"1"}, 1)
-        real = consensus._writer
-        assert real is not None
+        opened = consensus._writer
+        assert opened is not None
+        real: sqlite3.Connection = opened
 
         class Failing:
             in_transaction = property(lambda _: real.in_transaction)
@@ -317,7 +319,7 @@ class TestSqlite:
             def __getattr__(self, name: str) -> object:
                 return getattr(real, name)
 
-            def execute(self, statement: str, *more: object) -> object:
+            def execute(self, statement: str, *more: Any) -> object:
                 if statement == at:
                     failure = sqlite3.OperationalError("injected")
                     failure.sqlite_errorcode = code

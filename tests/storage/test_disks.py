@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pytest
+
+from everview.storage.environment import Environment
+from everview.timely.antichain import Antichain
 from tests.storage.conftest import Child
 
 FILL = """
@@ -22,7 +28,7 @@ FILL = """
     ballast = Path(sys.argv[1]) / "something else"
     for rows in (200, 6000):  # small batches fill the metadata, large ones the parts
         id = f"u{rows}"
-        ballast.write_bytes(b"x" * 550_000)
+        ballast.write_bytes(b"x" * 650_000)
         with Environment.open(folder, background=False) as environment:
             _, write = environment.create(id, pa.schema([("word", pa.string())]))
             done = 0
@@ -82,3 +88,22 @@ def test_a_folder_that_refuses_writes(open_folder: Path, child: Child, unprivile
     result = unprivileged(attempt, folder)
     assert "refused: check who owns the folder" in result.stdout, result.stdout + result.stderr
     assert "['u1']" in result.stdout, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("lost", ["scratch", "hot"])
+def test_a_folder_that_is_removed_while_it_is_open_is_made_again(tmp_path: Path, lost: str) -> None:
+    rows = 20_000
+    words = [f"word {number} {'x' * 30}" for number in range(rows)]
+    with Environment.open(tmp_path, background=False) as environment:
+        _, write = environment.create("u1", pa.schema([("n", pa.int64()), ("word", pa.string())]))
+        for time in range(3):
+            columns = {"_time": [time] * rows, "_diff": [1] * rows, "n": list(range(rows)), "word": words}
+            write = environment.append(write, pa.table(columns), Antichain(time + 1))
+            hashes = environment.key_hashes("u1", pa.table({"n": [7], "word": [words[7]]}))
+            with environment.contents("u1", time, hashes) as selection:
+                assert selection.contents().column("_diff").to_pylist() == [time + 1]
+            assert (tmp_path / lost).stat().st_mode & 0o077 == 0
+            shutil.rmtree(tmp_path / lost)
+        environment.maintenance.run()
+        with environment.contents("u1", 2) as selection:
+            assert selection.contents().num_rows == rows

@@ -12,15 +12,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 
 from everview.storage import codec
+from everview.storage.batch import decode_batch, encode_batch
 from everview.storage.blob.memory import MemoryBlob
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.contract import (
     Acquire,
     AdvanceClock,
+    AllocateId,
     Clone,
+    Command,
     Create,
     Downgrade,
     Drop,
@@ -28,12 +32,14 @@ from everview.storage.contract import (
     Put,
     ReadCapability,
     UpdateAndDowngrade,
+    WriteCapability,
 )
 from everview.storage.environment import Environment
 from everview.storage.errors import (
     Canceled,
     CapabilityExpired,
     CapabilityInvalid,
+    DiffOverflow,
     Fenced,
     IdReused,
     Indeterminate,
@@ -47,6 +53,7 @@ from everview.storage.errors import (
     UpperMismatch,
 )
 from everview.storage.faults import Fault, FaultyBlob, FaultyConsensus, scripted
+from everview.storage.sealed import SealedConsensus
 from everview.timely.antichain import Antichain
 from tests.storage.rows import SCHEMA, contents, updates
 
@@ -79,6 +86,61 @@ def test_life_cycle_to_the_empty_frontiers(environment: Environment) -> None:
         environment.create("u1", SCHEMA)
     read, write = environment.acquire("u1")
     assert read.frontier == write.frontier == EMPTY
+
+
+def test_an_allocated_id_is_one_that_nobody_was_ever_given(environment: Environment) -> None:
+    read, write = environment.create("u1", SCHEMA)
+    environment.create("u3", SCHEMA)
+    environment.drop(read)
+    environment.drop(write)  # gone, and its id stays taken
+    assert [environment.commit(AllocateId("u"))[0] for _ in range(3)] == ["u2", "u4", "u5"]
+    _, (id,) = environment.commit(Create("u6", SCHEMA)), environment.commit(AllocateId("u"))
+    assert id == "u7"
+    _, other = environment.commit(Create("x8", SCHEMA), AllocateId("x"))
+    assert other == "x9"
+
+
+HUGE = 2**62
+
+
+def test_diffs_that_might_not_sum_are_refused(environment: Environment) -> None:
+    _, write = environment.create("u1", SCHEMA)
+    write = environment.append(write, updates((1, "a", 1, HUGE)), Antichain(2))
+    for rows in ([(1, "a", 2, HUGE)], [(1, "a", 2, 1), (1, "a", 3, HUGE)]):
+        with pytest.raises(DiffOverflow, match="u1"):
+            environment.append(write, updates(*rows), Antichain(5))
+    with pytest.raises(DiffOverflow, match="u1"):  # by themselves
+        environment.append(write, updates((1, "a", 2, HUGE), (1, "a", 3, HUGE)), Antichain(5))
+    many = [(number, "b", 2, -(2**48)) for number in range(40_000)]  # which go into parts
+    with pytest.raises(DiffOverflow, match="u1"):
+        environment.append(write, updates(*many), Antichain(5))
+    assert environment.frontiers("u1").upper == Antichain(2)
+    write = environment.append(write, updates((1, "a", 2, HUGE - 2), (1, "a", 3, -HUGE)), Antichain(4))
+    assert contents(environment, "u1", 2) == {(1, "a"): 2 * HUGE - 2}
+    assert contents(environment, "u1", 3) == {(1, "a"): HUGE - 2}
+
+
+def test_what_was_canceled_counts_no_more_after_compaction(environment: Environment) -> None:
+    read, write = environment.create("u1", SCHEMA)
+    for time in range(1, 200, 2):
+        rows = updates((1, "a", time, 2**57), (1, "a", time + 1, -(2**57)))
+        write = environment.append(write, rows, Antichain(time + 2))
+        read = environment.downgrade(read, Antichain(time + 1))
+        environment.maintenance.run()
+    assert contents(environment, "u1", 200) == {}
+
+
+def test_batches_of_older_environments_do_not_say_what_their_diffs_sum_to(environment: Environment) -> None:
+    _, write = environment.create("u1", SCHEMA)
+    environment.append(write, updates((1, "a", 1, 5), (2, "b", 1, -1)), Antichain(2))
+    (batch,) = environment.shard("u1").batches.values()
+    body = encode_batch(batch)[8:]
+    length = int.from_bytes(body[:4], "little")
+    head = json.dumps(json.loads(body[4 : 4 + length])[:3]).encode()  # as it was before
+    older = len(head).to_bytes(4, "little") + head + body[4 + length :]
+    decoded = decode_batch(batch.number, xxhash.xxh3_64_digest(older) + older, "u1")
+    assert decoded.payload == batch.payload and batch.sums == (5, 1)
+    assert decoded.sums == (1, 1)
 
 
 def test_upper_is_held_by_the_slowest_writer(environment: Environment) -> None:
@@ -186,7 +248,7 @@ def test_a_second_process_fences_the_first(tmp_path: Path) -> None:
     with Environment.open(tmp_path, background=False) as first:
         _, write = first.create("u1", SCHEMA)
         done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == "2 ['u1']"
+        assert done.stdout.splitlines()[-1] == "2 ['u1']"
         with pytest.raises(Fenced, match="another process has opened this environment") as caught:
             first.append(write, updates((1, "a", 3, +1)), Antichain(10))
         assert "epoch 2" in (caught.value.detail or "")
@@ -207,10 +269,10 @@ def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     consensus = SqliteConsensus(database)
     consensus.commit({}, {codec.FORMAT: json.dumps(codec.FORMAT_VERSION + 1).encode()}, 1)
     consensus.close()
-    with pytest.raises(NewerFormat, match="knows formats up to 1"):
+    with pytest.raises(NewerFormat, match="knows formats up to 2"):
         Environment.open(tmp_path)
     consensus = SqliteConsensus(database)
-    epoch = json.loads(consensus.get([codec.EPOCH])[codec.EPOCH].value)["epoch"]
+    epoch = json.loads(SealedConsensus(consensus).get([codec.EPOCH])[codec.EPOCH].value)["epoch"]
     assert epoch == 1
     consensus.commit({}, {codec.FORMAT: b"1"}, 2)
     consensus.close()
@@ -249,7 +311,7 @@ def test_updates_that_do_not_fit_the_schema(environment: Environment) -> None:
 
 def test_names_and_numbers_that_make_no_sense(environment: Environment) -> None:
     read, write = environment.create("u1", SCHEMA)
-    for command in [
+    commands: list[Command] = [
         Create("u/2", SCHEMA),
         Create("u2", SCHEMA, lease_ms=0),
         Create("u2", SCHEMA, at=-1),
@@ -260,7 +322,8 @@ def test_names_and_numbers_that_make_no_sense(environment: Environment) -> None:
         AdvanceClock("a/b", None, 1),
         Acquire("u9"),
         Drop(ReadCapability("r-0", "u1", Antichain(0))),
-    ]:
+    ]
+    for command in commands:
         with pytest.raises(InvalidUsage):
             environment.commit(command)
     assert environment.ids() == ["u1"]
@@ -360,7 +423,7 @@ def test_an_id_that_is_not_in_use_is_looked_for_once(tmp_path: Path, monkeypatch
     consensus = MemoryConsensus()
     scans: list[object] = []
     scan = consensus.scan
-    monkeypatch.setattr(consensus, "scan", lambda *ranges: (scans.append(ranges), scan(*ranges))[1])
+    monkeypatch.setattr(consensus, "scan", lambda *ranges: scans.append(ranges) or scan(*ranges))  # type: ignore[func-returns-value]
     with Environment(consensus, MemoryBlob(), tmp_path, background=False) as environment:
         for _ in range(3):
             scans.clear()
@@ -381,7 +444,9 @@ def test_what_stands_has_all_before_its_upper(environment: Environment, monkeypa
 
     def write_meanwhile(id: str) -> object:
         found = cached(id)
-        append = UpdateAndDowngrade(environment.present("u1", write.token), updates((1, "a", 5, +1)), Antichain(9))
+        present = environment.present("u1", write.token)
+        assert isinstance(present, WriteCapability)
+        append = UpdateAndDowngrade(present, updates((1, "a", 5, +1)), Antichain(9))
         environment.commit(append, AdvanceClock("tables", 1, 9))
         return found
 
@@ -394,3 +459,14 @@ def test_what_stands_has_all_before_its_upper(environment: Environment, monkeypa
     environment.commit(AdvanceClock("tables", 9, 20))
     later = environment.standing("u1")
     assert later is not None and later[0].batches is standing[0].batches and later[1] == 20
+
+
+def test_only_its_owner_can_look_inside(tmp_path: Path) -> None:
+    """Secrets of connections, verifiers of passwords and everybody's rows are in there."""
+    Environment.open(tmp_path / "data").close()
+    for path in [tmp_path / "data", *(tmp_path / "data").iterdir()]:  # as earlier versions left them
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    with Environment.open(tmp_path / "data"):
+        modes = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / "data").iterdir()}
+    assert {"consensus.db", "consensus.db-wal", "blob", "hot", "scratch"} <= modes.keys()
+    assert not any(modes.values()), modes

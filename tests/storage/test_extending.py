@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from everview.storage import compaction, stage
-from everview.storage.batch import Batch, decode_batch, encode_batch, inline_batch
+from everview.storage.batch import INLINE_BYTES_MAX, Batch, decode_batch, encode_batch, inline_batch
 from everview.storage.codec import decode_spec, encode_spec
 from everview.storage.contract import Extend, Progress, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
@@ -56,7 +56,7 @@ def extended(environment: Environment, writer: WriteCapability, table: pa.Table 
     return writer
 
 
-@pytest.mark.parametrize("inline_bytes", [0, stage.INLINE_BYTES_MAX])
+@pytest.mark.parametrize("inline_bytes", [0, INLINE_BYTES_MAX])
 def test_old_rows_have_null_in_new_columns(
     environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline_bytes: int
 ) -> None:

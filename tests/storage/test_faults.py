@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,42 @@ class TestFailpoints:
                 failpoint("blob.put.linked")
             failpoint("blob.put.linked")
         failpoint("blob.put.linked")
+
+    def test_after_a_death_for_good_nothing_becomes_durable_until_the_block_ends(self) -> None:
+        """Also where a thread of the dead process is in the middle of dying as the block ends."""
+        dying, ended = threading.Event(), threading.Event()
+
+        def slow_death(name: str) -> None:
+            dying.set()
+            ended.wait(10)
+            raise Crash(name)
+
+        def die() -> None:
+            with suppress(Crash):
+                failpoint("commit.before")
+
+        with armed("commit.after", for_good=True):
+            with pytest.raises(Crash):
+                failpoint("commit.after")
+            for _ in range(3):
+                with pytest.raises(Crash):
+                    failpoint("commit.before")
+        failpoint("commit.before")
+        with armed("commit.before", act=slow_death, for_good=True):
+            thread = threading.Thread(target=die)
+            thread.start()
+            dying.wait(10)
+        ended.set()
+        thread.join()
+        failpoint("commit.before")
+
+    def test_only_one_thread_counts(self) -> None:
+        with armed("commit.after", thread=threading.main_thread()):
+            other = threading.Thread(target=failpoint, args=("commit.after",))
+            other.start()
+            other.join()
+            with pytest.raises(Crash):
+                failpoint("commit.after")
 
     def test_a_typing_error_is_an_error(self) -> None:
         with pytest.raises(InvalidUsage, match="unknown failpoint"), armed("blob.put.linkd"):
@@ -209,7 +247,7 @@ class Failing(FaultyConsensus):
         self.rival = rival
         self.commits = 0
 
-    def commit(self, *given: object) -> None:  # type: ignore[override]
+    def commit(self, *given: object) -> None:
         self.commits += 1
         try:
             super().commit(*given)  # type: ignore[arg-type]

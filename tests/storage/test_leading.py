@@ -102,7 +102,7 @@ def check(selection: Selection, rows: list[dict[str, Any]], sorts: list[Sort], c
 
     if isinstance(counts, int):
         found = leading(selection, sorts, np.array([counts]))
-        wanted = {None: (counts, rows)}
+        wanted: dict[int | None, Any] = {None: (counts, rows)}
     else:
         assert selection.hashes is not None
         of_hash = dict(zip(counts, selection_hashes(counts), strict=True))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -378,7 +379,7 @@ def test_metadata_that_do_not_decode(tmp_path: Path) -> None:
     consensus.close()
     with Observer.open(tmp_path / "data") as observer:
         for look in (observer.collections, lambda: observer.look("u1")):
-            with pytest.raises(Corruption, match="the metadata of collection u1 do not decode"):
+            with pytest.raises(Corruption, match="the metadata of collection u1 are damaged"):
                 look()
 
 
@@ -574,7 +575,9 @@ def busy(tmp_path: Path) -> Iterator[Path]:
 
 def test_beside_a_busy_process(busy: Path, long_forms: bool) -> None:
     end = time.monotonic() + (60 if long_forms else 3)
-    times, parts, exact_changes = set(), set(), 0
+    times: set[int] = set()
+    parts: set[Any] = set()
+    exact_changes = 0
     with Observer.open(busy) as observer:
         while time.monotonic() < end:
             try:

@@ -227,7 +227,7 @@ def test_a_damaged_hot_copy_is_made_again(tmp_path: Path) -> None:
 
 
 def drain(subscription: object) -> list[Updates | Progress]:
-    events = []
+    events: list[Updates | Progress] = []
     while True:
         try:
             event = subscription.next(0)  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ from everview.storage.codec import FORMAT
 from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.contract import AdvanceClock, Clone, Drop, Follow
 from everview.storage.environment import Environment
+from everview.storage.rows import csv_lines, json_lines, row_values
 from everview.timely.antichain import Antichain
 
 NOW = 1_893_456_000_123  # 2030-01-01 00:00:00.123Z
@@ -286,7 +287,7 @@ def test_a_newer_format(run: Run, tmp_path: Path) -> None:
     code, out, err = run("ls", data=tmp_path / "data")
     assert (code, out) == (1, "")
     assert err.startswith(
-        "error: the environment has format 7, and this version of everview knows formats up to 1\nhint: "
+        "error: the environment has format 7, and this version of everview knows formats up to 2\nhint: "
     )
 
 
@@ -361,3 +362,26 @@ def test_into_a_pipe_that_is_closed(data: Path) -> None:
 def test_help_has_examples(run: Run, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0 and "Examples" in out and f"everview shard {command}" in out
+
+
+def test_infinite_dates_and_timestamps_are_shown() -> None:
+    days, moments = pa.array([2**31 - 1, -(2**31), 0], pa.int32()), pa.array([2**63 - 1, -(2**63), 0], pa.int64())
+    lists = pa.array([[2**31 - 1, None], None, []], pa.list_(pa.int32()))
+    table = pa.table(
+        {
+            "day": days.cast(pa.date32()),
+            "at": moments.view(pa.timestamp("us", "UTC")),
+            "days": lists.cast(pa.list_(pa.date32())),
+        }
+    )
+    assert list(row_values(table)) == [
+        ("infinity", "infinity", ["infinity", None]),
+        ("-infinity", "-infinity", None),
+        ("1970-01-01", "1970-01-01 00:00:00.000000Z", []),
+    ]
+    assert csv_lines(table) == [
+        'infinity,infinity,"[""infinity"", null]"',
+        "-infinity,-infinity,",
+        "1970-01-01,1970-01-01 00:00:00.000000Z,[]",
+    ]
+    assert next(iter(json_lines(table))) == '{"day": "infinity", "at": "infinity", "days": ["infinity", null]}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from everview.storage.signal import Signal
 
@@ -23,7 +24,8 @@ def test_nothing_is_locked_while_one_looks() -> None:
 
 
 def test_a_change_while_one_looks_is_not_overlooked() -> None:
-    signal, looks = Signal(), []
+    signal = Signal()
+    looks: list[Any] = []
 
     def ready() -> bool:
         looks.append(len(looks))

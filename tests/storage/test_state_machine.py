@@ -649,7 +649,7 @@ def updates_between(draw: st.DrawFn, low: int, high: int, width: int = 2) -> lis
 
 
 @pytest.mark.usefixtures("tiny")
-class TestStorage(Storage.TestCase):  # type: ignore[name-defined, misc]
+class TestStorage(Storage.TestCase):  # type: ignore[valid-type, misc]
     """The machine as a test; `copy` keeps its settings its own."""
 
     settings = copy.copy(Storage.TestCase.settings)

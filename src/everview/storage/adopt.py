@@ -24,6 +24,7 @@ from everview.storage.batch import (
     inline_batch,
     one_record_batch,
     part_batch,
+    sums_of,
 )
 from everview.storage.blob.contract import Blob
 from everview.storage.errors import Determinate, InvalidUsage, SchemaMismatch
@@ -194,9 +195,17 @@ class _Examination:
         hash_min, hash_max = self._check_order()
         self._check_hashes()
         time_min, time_max = self._bounds(TIME)
-        retractions = int(np.count_nonzero(self._ints(DIFF) < 0)) if self._bounds(DIFF)[0] < 0 else 0
+        diffs = self._ints(DIFF)
         bounds = (hash_min, hash_max, time_min, time_max)
-        return Part(self._key, rows, self._file.size(), checksum_of(self._file), *bounds, retractions)
+        return Part(
+            self._key,
+            rows,
+            self._file.size(),
+            checksum_of(self._file),
+            *bounds,
+            int(np.count_nonzero(diffs < 0)),
+            *sums_of(diffs),
+        )
 
     def _check_columns(self) -> None:
         given, wanted = self._parquet.schema_arrow, self._spec.in_parts

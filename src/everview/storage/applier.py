@@ -11,7 +11,10 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from everview.errors import EverviewError
 from everview.storage.codec import (
@@ -19,16 +22,21 @@ from everview.storage.codec import (
     NEXT_ID,
     clock_key,
     decode_shard,
+    decoding,
+    encode_state,
     meta_key,
     shard_prefixes,
+    spec_key,
     state_key,
     writes_between,
 )
 from everview.storage.consensus.contract import Conflict, Consensus, Entry
 from everview.storage.contract import GlobalId
-from everview.storage.errors import Determinate, Fenced, Indeterminate, StorageError
+from everview.storage.errors import Canceled, Corruption, Determinate, Fenced, Indeterminate, StorageError
 from everview.storage.faults import failpoint
-from everview.storage.shard import Shard
+from everview.storage.lease import Lease
+from everview.storage.opening import Taken
+from everview.storage.shard import FOREVER, Shard, Spec
 from everview.storage.signal import Signal
 from everview.storage.transitions import AnyCommand, Draft, Result
 
@@ -64,25 +72,25 @@ class Applier:
         self,
         consensus: Consensus,
         *,
-        epoch: int,
-        epoch_version: int,
+        taken: Taken,
         now_ms: Callable[[], int],
         new_token: Callable[[str], str],
         published: Published,
     ) -> None:
         self._consensus = consensus
-        self._epoch_version = epoch_version
-        self._versions = epoch << 32
+        self._owner, self._epoch_version = taken.owner, taken.version
+        self._versions = taken.version
+        self.lease = Lease(self._check_epoch, taken.owner["token"])
         self._now_ms = now_ms
         self._new_token = new_token
         self._published = published
         self._shards: dict[GlobalId, tuple[Shard, int]] = {}
+        self.damaged: dict[GlobalId, Corruption] = {}  # shards that could not be read
         self._absent: set[GlobalId] = set()  # ids that are not in use; only this process could begin to use them
         self._queue: deque[_Request] = deque()
         self._queue_lock = threading.Lock()
         self._led = False
         self._commit_lock = threading.RLock()
-        self._fenced: Fenced | None = None
         self.changed = Signal()
         self.commits = 0
         self._read_shared()
@@ -94,13 +102,19 @@ class Applier:
         clocks: dict[str, int] = {}
         self._clock_versions: dict[str, int] = {}
         for key, entry in self._consensus.scan(clock_key(""), NEXT_ID):
-            if key == NEXT_ID:
-                self._next_id, self._next_id_version = json.loads(entry.value), entry.version
-            else:
-                name = key.removeprefix(clock_key(""))
-                clocks[name], self._clock_versions[name] = json.loads(entry.value), entry.version
+            with decoding("the environment"):
+                if key == NEXT_ID:
+                    self._next_id, self._next_id_version = int(json.loads(entry.value)), entry.version
+                else:
+                    name = key.removeprefix(clock_key(""))
+                    clocks[name], self._clock_versions[name] = int(json.loads(entry.value)), entry.version
         self.clocks: Mapping[str, int] = clocks
         self._known = True
+
+    @property
+    def next_id(self) -> int:
+        """The number of the next id that is allocated."""
+        return self._next_id
 
     def shard(self, id: GlobalId) -> Shard | None:
         """The shard as last committed; None if the id was never used."""
@@ -117,7 +131,12 @@ class Applier:
 
     def _load(self, id: GlobalId) -> tuple[Shard, int] | None:
         entries = self._consensus.scan(*shard_prefixes(id))
-        shard = decode_shard(id, entries)
+        try:
+            shard = decode_shard(id, entries)
+        except Corruption as error:
+            self.damaged[id] = error
+            raise
+        self.damaged.pop(id, None)
         if shard is None:
             if len(self._absent) >= ABSENT_MAX:
                 self._absent.clear()
@@ -126,6 +145,31 @@ class Applier:
         version = next(entry.version for key, entry in entries if key == state_key(id))
         self._shards[id] = (shard, version)
         return self._shards[id]
+
+    def inspect(self) -> Mapping[GlobalId, Corruption]:
+        """Read all shards that were not read yet; gives those that are damaged."""
+        keys = self._consensus.scan(*(prefix("").rstrip("/") + "/" for prefix in (state_key, spec_key)))
+        for id in sorted({key.split("/")[1] for key, _ in keys}):
+            with suppress(Corruption):
+                self.shard(id)
+        return dict(self.damaged)
+
+    def abandon(self, id: GlobalId) -> None:
+        """Remove all that is stored of a shard but its name, without looking at it."""
+        with self._commit_lock:
+            if self.lease.fenced is not None:
+                raise self.lease.fenced
+            entries = dict(self._consensus.scan(*shard_prefixes(id)))
+            gone = Shard(id, Spec(pa.schema([]), (), 0), FOREVER, FOREVER, {}, {})
+            writes: dict[str, bytes | None] = dict.fromkeys(entries)
+            writes[state_key(id)] = encode_state(gone)
+            known = entries.get(state_key(id))
+            expected = {EPOCH: self._epoch_version, state_key(id): None if known is None else known.version}
+            self._versions += 1
+            self._write(expected, writes, self._versions, [id])
+            self._forget_shard(id)
+            self.damaged.pop(id, None)
+        self.changed.tell()
 
     def commit(self, commands: tuple[AnyCommand, ...]) -> list[Result]:
         """Make the commands durable, all or none, and give back what each of them gives."""
@@ -172,8 +216,8 @@ class Applier:
                     request.wake()
 
     def _commit_group(self, group: list[_Request]) -> None:
-        if self._fenced is not None:
-            raise self._fenced
+        if self.lease.fenced is not None:
+            raise self.lease.fenced
         if not self._known:
             self._read_shared()
         draft = Draft(self.shard, self.clocks, self._next_id, self._now_ms(), self._new_token)
@@ -226,13 +270,14 @@ class Applier:
         version: int,
         touched: Iterable[GlobalId],
     ) -> None:
+        began = self.lease.now_ms
         try:
             self._consensus.commit(expected, writes, version)
+            self.lease.extend(began)
         except Conflict as conflict:
             current = conflict.current.get(EPOCH)
             if current is None or current.version != self._epoch_version:
-                self._fenced = _fenced_by(current)
-                raise self._fenced from conflict
+                raise self._fenced_by(current) from conflict
             self._forget(touched)
             raise Determinate("stored state is not as this process left it", hint="retry") from conflict
         except Indeterminate:
@@ -243,14 +288,38 @@ class Applier:
     def _check_epoch(self) -> None:
         current = self._consensus.get([EPOCH]).get(EPOCH)
         if current is None or current.version != self._epoch_version:
-            self._fenced = _fenced_by(current)
-            raise self._fenced
+            raise self._fenced_by(current)
+
+    def _fenced_by(self, entry: Entry | None) -> StorageError:
+        """Another process has taken over: all who wait for something are to know. Or this one has closed it."""
+        owner = json.loads(entry.value) if entry is not None else {}
+        if owner.get("token") == self._owner["token"]:
+            return Canceled("the environment is closed")
+        fenced = Fenced(
+            "another process has opened this environment",
+            detail=f"epoch {owner.get('epoch')}, process {owner.get('pid')} on {owner.get('host')}",
+            hint="this process can neither write nor read any more; stop it, or open it again to take over",
+        )
+        self.lease.end(fenced)
+        self.changed.tell()
+        return fenced
+
+    def close(self) -> None:
+        """Let go of the epoch, so that whoever opens the environment next need not wait for the lease to end."""
+        owner = json.dumps({**self._owner, "closed": True}).encode()
+        with self._commit_lock, suppress(StorageError):
+            if self.lease.fenced is None:
+                self._consensus.commit({EPOCH: self._epoch_version}, {EPOCH: owner}, self._versions + 1)
+        self.lease.lapse()
 
     def _forget(self, ids: Iterable[GlobalId]) -> None:
         self._known = False
         for id in ids:
-            self._shards.pop(id, None)
-            self._absent.discard(id)
+            self._forget_shard(id)
+
+    def _forget_shard(self, id: GlobalId) -> None:
+        self._shards.pop(id, None)
+        self._absent.discard(id)
 
     def _publish(self, draft: Draft, before: Mapping[GlobalId, Shard | None]) -> None:
         for id, shard in draft.shards.items():
@@ -263,17 +332,3 @@ class Applier:
             self._next_id, self._next_id_version = draft.next_id, self._versions
         self._published([(before[id], shard) for id, shard in draft.shards.items()])
         self.changed.tell()
-
-    @property
-    def fenced(self) -> Fenced | None:
-        """Set once another process has taken over."""
-        return self._fenced
-
-
-def _fenced_by(entry: Entry | None) -> Fenced:
-    owner = json.loads(entry.value) if entry is not None else {}
-    return Fenced(
-        "another process has opened this environment",
-        detail=f"epoch {owner.get('epoch')}, process {owner.get('pid')} on {owner.get('host')}",
-        hint="this process can no longer write; stop it, or open the environment again to take over",
-    )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,15 @@ import xxhash
 
 from everview.storage.errors import Corruption
 from everview.timely.consolidate import DIFF, HASH, TIME
+from everview.timely.hashing import I64
 
 INLINE_BYTES_MAX = 256 << 10
+UNKNOWN = -1  # sums of diffs in what older processes wrote
+SUM_MAX = 2**63 - 1  # no row's diffs sum to so much
 UNCOMPACTED = -1  # the `since` of a batch that is as its writer left it
 
 _LENGTH = struct.Struct("<I")
+Sums: TypeAlias = tuple[int, int]  # of the positive diffs, and of the negative ones without their sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,15 @@ class Part:
     time_min: int
     time_max: int
     retractions: int
+    added: int = UNKNOWN  # the sum of its positive diffs, at most `SUM_MAX`
+    removed: int = UNKNOWN  # and of its negative ones, without their sign
+
+    @property
+    def sums(self) -> Sums:
+        """What its diffs sum to, each sign by itself. Parts of older environments do not say: their diffs were 1."""
+        if self.added == UNKNOWN:
+            return self.rows - self.retractions, self.retractions
+        return self.added, self.removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +69,35 @@ class Batch:
     parts: tuple[Part, ...] = ()
     payload: bytes | None = None
     columns: int = 0  # data columns in the payload; 0: as many as its shard was created with
+    added: int = UNKNOWN  # of an inline one, as in `Part`
+    removed: int = UNKNOWN
 
     @property
     def inline(self) -> bool:
         """Whether the updates are in the metadata itself."""
         return not self.parts
+
+    @property
+    def sums(self) -> Sums:
+        """What its diffs sum to, each sign by itself."""
+        if self.parts:
+            return sum(part.sums[0] for part in self.parts), sum(part.sums[1] for part in self.parts)
+        if self.added == UNKNOWN:
+            return self.rows - self.retractions, self.retractions
+        return self.added, self.removed
+
+
+def sums_of(diffs: I64) -> Sums:
+    """The sum of the positive diffs and that of the negative ones without sign, neither above `SUM_MAX`."""
+    low, high = int(diffs.min()), int(diffs.max())
+    if low == 1 == high:
+        return len(diffs), 0
+    if max(high, -low) * len(diffs) < SUM_MAX:
+        total, added = int(diffs.sum()), int(diffs[diffs > 0].sum())
+        return added, added - total
+    values = diffs.tolist()
+    added, removed = sum(diff for diff in values if diff > 0), -sum(diff for diff in values if diff < 0)
+    return min(added, SUM_MAX), min(removed, SUM_MAX)
 
 
 def update_schema(data: pa.Schema) -> pa.Schema:
@@ -78,11 +116,13 @@ def inline_batch(updates: pa.RecordBatch, lower: int, upper: int, since: int) ->
     if updates.num_rows <= 16:  # for a handful of numbers Python is quicker than numpy
         times, diffs = updates.column(0).to_pylist(), updates.column(1).to_pylist()
         bounds = min(times), max(times), sum(diff < 0 for diff in diffs)
+        sums = sum(diff for diff in diffs if diff > 0), -sum(diff for diff in diffs if diff < 0)
     else:
         time_column, diff_column = updates.column(0).to_numpy(), updates.column(1).to_numpy()
         bounds = int(time_column.min()), int(time_column.max()), int(np.count_nonzero(diff_column < 0))
+        sums = sums_of(diff_column)
     columns = updates.num_columns - 2
-    return Batch(-1, lower, upper, since, updates.num_rows, len(payload), *bounds, (), payload, columns)
+    return Batch(-1, lower, upper, since, updates.num_rows, len(payload), *bounds, (), payload, columns, *sums)
 
 
 def part_batch(parts: tuple[Part, ...], lower: int, upper: int, since: int) -> Batch:
@@ -160,11 +200,9 @@ def encode_batch(batch: Batch) -> bytes:
     payload = batch.payload or b""
     numbers = [batch.lower, batch.upper, batch.since, batch.rows, batch.size_bytes]
     numbers += [batch.time_min, batch.time_max, batch.retractions]
-    parts = [
-        [p.key, p.rows, p.size_bytes, p.checksum, p.hash_min, p.hash_max, p.time_min, p.time_max, p.retractions]
-        for p in batch.parts
-    ]
-    head = json.dumps([numbers, parts, batch.columns], separators=(",", ":")).encode()
+    parts = [astuple(part) for part in batch.parts]
+    tail = [batch.columns, batch.added, batch.removed]
+    head = json.dumps([numbers, parts, *tail], separators=(",", ":")).encode()
     body = _LENGTH.pack(len(head)) + head + payload
     return xxhash.xxh3_64_digest(body) + body
 
@@ -175,7 +213,7 @@ def decode_batch(number: int, value: bytes, where: str) -> Batch:
     if len(body) < _LENGTH.size or xxhash.xxh3_64_digest(body) != checksum:
         raise Corruption(f"{where}, batch {number} is damaged", detail="its checksum does not match its bytes")
     (length,) = _LENGTH.unpack_from(body)
-    numbers, parts, *columns = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+    numbers, parts, *tail = json.loads(body[_LENGTH.size : _LENGTH.size + length])
     payload = None if parts else body[_LENGTH.size + length :]
-    fields = (number, *numbers, tuple(Part(*part) for part in parts), payload, *columns)
+    fields = (number, *numbers, tuple(Part(*part) for part in parts), payload, *tail)
     return Batch(*fields)

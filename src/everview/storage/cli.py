@@ -163,7 +163,8 @@ def _show_capabilities(printer: Printer, view: View) -> None:
 def _capability(token: str, held: Held, view: View) -> list[Cell]:
     follows = lease = None
     if held.clock is not None:
-        follows = f"clock {held.clock}" + (f", {duration_text(held.lag_ms)} behind" if held.lag_ms else "")
+        lag = "for ever" if held.lag_ms > TIME_MAX // 2 else duration_text(held.lag_ms)
+        follows = f"clock {held.clock}" + (f", {lag} behind" if held.lag_ms else "")
     if held.lease_ms is not None and held.deadline_ms is not None:
         left_ms = held.deadline_ms - time.time_ns() // 1_000_000
         state = f"{duration_text(left_ms)} left" if left_ms >= 0 else f"expired {duration_text(-left_ms)} ago"

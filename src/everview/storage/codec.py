@@ -5,6 +5,7 @@ state/<id>/            frontiers and capabilities; stays when the shard is gone,
 inline/<id>/<number>   a batch with its updates
 run/<id>/<number>      a batch of parts
 clock/<name>           a clock
+sealed                 the epoch from which on values carry checksums
 meta/<key>             a value kept for a layer above
 """
 
@@ -25,7 +26,11 @@ from everview.storage.shard import Held, Shard, Spec
 EPOCH = "epoch"
 FORMAT = "format"
 NEXT_ID = "next_id"
-FORMAT_VERSION = 1
+SEALED = "sealed"
+FORMAT_VERSION = 2  # 2: values are sealed, see `sealed`; 1 is still read
+
+
+_NO_SPEC = Spec(pa.schema([]), (), 0)
 
 
 def spec_key(id: GlobalId) -> str:
@@ -75,12 +80,19 @@ def decode_spec(value: bytes) -> Spec:
 def encode_state(shard: Shard) -> bytes:
     """Frontiers and capabilities as a value."""
     held = {t: [h.kind, h.frontier, h.clock, h.lag_ms, h.lease_ms, h.deadline_ms] for t, h in shard.held.items()}
-    return json.dumps([shard.since_floor, shard.upper_floor, shard.next_batch, held], separators=(",", ":")).encode()
+    numbers = [shard.since_floor, shard.upper_floor, shard.next_batch]
+    return json.dumps([*numbers, held, *_inventory(shard.batches)], separators=(",", ":")).encode()
+
+
+def _inventory(batches: Iterable[int]) -> tuple[int, int]:
+    """How many batches there are, and the sum of their numbers: by that, one that is missing is noticed."""
+    numbers = list(batches)
+    return len(numbers), sum(numbers)
 
 
 def decode_state(id: GlobalId, spec: Spec, value: bytes, batches: Iterable[Batch]) -> Shard:
     """The shard of which this is the state."""
-    since, upper, next_batch, held = json.loads(value)
+    since, upper, next_batch, held, *_ = json.loads(value)
     return Shard(
         id,
         spec,
@@ -97,23 +109,48 @@ def decoding(what: str) -> Iterator[None]:
     """Whatever fails inside is damage to the metadata of `what`."""
     try:
         yield
-    except (ValueError, TypeError, LookupError, pa.ArrowException) as error:
-        raise Corruption(f"the metadata of {what} do not decode", detail=str(error)) from error
+    except Corruption as error:
+        if what in error.message:
+            raise
+        raise Corruption(f"the metadata of {what} are damaged", detail=error.message, hint=error.hint) from error
+    except (ValueError, TypeError, LookupError, AttributeError, pa.ArrowException) as error:
+        hint = "restore the metadata from a copy"
+        raise Corruption(f"the metadata of {what} do not decode", detail=str(error), hint=hint) from error
 
 
 def decode_shard(id: GlobalId, entries: Iterable[tuple[str, Entry]]) -> Shard | None:
     """A shard from a scan of `shard_prefixes`; None if its id was never used."""
-    spec, state, batches = Spec(pa.schema([]), (), 0), None, []
+    spec, state, batches, seen = _NO_SPEC, None, [], False
     with decoding(f"collection {id}"):
         for key, entry in entries:
             kind, _, rest = key.partition("/")
+            seen = True
             if kind == "spec":
                 spec = decode_spec(entry.value)
             elif kind == "state":
                 state = entry.value
             else:
                 batches.append(decode_batch(int(rest.rpartition("/")[2]), entry.value, f"collection {id}"))
-        return None if state is None else decode_state(id, spec, state, batches)
+        if state is None:
+            if seen:
+                raise Corruption(f"the state of collection {id} is missing", hint="restore the metadata from a copy")
+            return None
+        shard = decode_state(id, spec, state, batches)
+        _check_complete(shard, state, has_spec=spec is not _NO_SPEC)
+        return shard
+
+
+def _check_complete(shard: Shard, state: bytes, *, has_spec: bool) -> None:
+    """Raise if something of a shard is missing. Older versions did not write down which batches there are."""
+    written = json.loads(state)[4:]
+    if written and tuple(written) != _inventory(shard.batches):
+        raise Corruption(
+            f"collection {shard.id} is damaged",
+            detail=f"{len(shard.batches)} of its batches are found, and {written[0]} were written, or they are others",
+            hint="restore the metadata from a copy",
+        )
+    if not has_spec and not shard.gone:
+        raise Corruption(f"the columns of collection {shard.id} are missing", hint="restore the metadata from a copy")
 
 
 def writes_between(before: Shard | None, after: Shard) -> dict[str, bytes | None]:

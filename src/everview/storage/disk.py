@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from everview.storage.errors import Determinate, StorageFull, StorageReadOnly
@@ -28,6 +30,24 @@ def make_folder(folder: Path) -> None:
     make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
     sync_folder(folder.parent)
+
+
+def make_private(folder: Path) -> None:
+    """Make `folder` so that its owner alone can look inside; one that is there and open to others is closed to them."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(folder.parent)
+    close_to_others(folder)
+
+
+def close_to_others(path: Path) -> None:
+    """Take from everybody but its owner what they may do with a file or folder, if it is ours to take."""
+    status = path.stat()
+    if not status.st_mode & 0o077 or status.st_uid != os.geteuid():
+        return
+    with suppress(OSError):  # a disk that cannot be written to can be read all the same
+        path.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
 
 
 def write_failure(failure: OSError, doing: str, path: Path | str) -> Determinate:

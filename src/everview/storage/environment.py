@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -39,9 +39,11 @@ from everview.storage.contract import (
     UpdateAndDowngrade,
     WriteCapability,
 )
-from everview.storage.errors import Canceled, Indeterminate, InvalidUsage, UnknownId
+from everview.storage.disk import make_private
+from everview.storage.errors import Canceled, Corruption, Fenced, Indeterminate, InvalidUsage, UnknownId
 from everview.storage.gc import Pins
 from everview.storage.hotcopy import HotCopies
+from everview.storage.lease import await_former
 from everview.storage.maintenance import Maintenance
 from everview.storage.parts import PartReader
 from everview.storage.reading import (
@@ -51,6 +53,7 @@ from everview.storage.reading import (
     check_contents_readable,
     check_not_gone,
 )
+from everview.storage.sealed import SealedConsensus
 from everview.storage.shard import FOREVER, Shard, Spec, lookup, present, to_frontier
 from everview.storage.stage import Staged, Stager, extended_spec
 from everview.storage.subscribe import Subscription
@@ -62,6 +65,11 @@ HOT_BYTES_MAX = 16 << 30
 def wall_clock_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def _steady_ms() -> int:
+    """Milliseconds that no change of the wall clock touches, for what lasts no longer than the process."""
+    return time.monotonic_ns() // 1_000_000
 
 
 class Environment:
@@ -78,13 +86,16 @@ class Environment:
         hot_bytes_max: int = HOT_BYTES_MAX,
     ) -> None:
         """Open what is in `consensus` and `blob`; `folder` is for scratch files and copies that can be made again."""
-        self._consensus, self._blob = consensus, blob
-        self.epoch, version = opening.take_epoch(consensus)
+        consensus = SealedConsensus(consensus)
+        self._consensus, self._blob, self.folder = consensus, blob, folder
+        taken = opening.take_epoch(consensus)
+        await_former(taken.former)
+        self.epoch = taken.epoch
         scratch = folder / "scratch"
         shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
+        make_private(scratch)
         self._now_ms = now_ms
-        self._pins = Pins(now_ms)
+        self._pins = Pins(_steady_ms if now_ms is wall_clock_ms else now_ms)
         self._tails = Tails()
         self._reader = PartReader(blob)
         self._hot = HotCopies(folder / "hot", self._reader, hot_bytes_max)
@@ -92,8 +103,7 @@ class Environment:
         self._closed = False
         self._applier = Applier(
             consensus,
-            epoch=self.epoch,
-            epoch_version=version,
+            taken=taken,
             now_ms=now_ms,
             new_token=_new_token,
             published=self._published,
@@ -169,6 +179,11 @@ class Environment:
         self._check_open()
         return self._stager.stage(id, self._shard(id).spec, updates)
 
+    def unstage(self, staged: Staged) -> None:
+        """Remove what was staged and is not going to be committed."""
+        if not self._closed:
+            self._stager.discard(staged)
+
     def adopt_prefix(self, id: GlobalId) -> Landing:
         """A place where an engine's executors write parts of `id` themselves, to be staged from there."""
         self._check_open()
@@ -207,7 +222,22 @@ class Environment:
 
     def ids(self) -> list[GlobalId]:
         """The collections that can be read or written, in order of name."""
-        return opening.ids(self._consensus)
+        return opening.ids(self._consensus, self._applier.damaged)
+
+    def inspect(self) -> Mapping[GlobalId, Corruption]:
+        """Read the states of all collections, and tell which are damaged; from then on `ids` leaves these out."""
+        self._check_open()
+        return self._applier.inspect()
+
+    @property
+    def damaged(self) -> Mapping[GlobalId, Corruption]:
+        """The collections that are known to be damaged."""
+        return self._applier.damaged
+
+    def abandon(self, id: GlobalId) -> None:
+        """Drop a collection of which too little is known to drop its capabilities. Its id is not used again."""
+        self._check_open()
+        self._applier.abandon(id)
 
     def shard(self, id: GlobalId) -> Shard:
         """The state of one shard, for those who look inside."""
@@ -244,12 +274,12 @@ class Environment:
             id, 0, as_of + 1, hashes, lambda shard, clocks: check_contents_readable(shard, as_of, clocks)
         )
 
-    def everything(self, id: GlobalId) -> Selection:
+    def everything(self, id: GlobalId, hashes: I64 | None = None) -> Selection:
         """All updates so far, whatever their times: what the collection holds just before its upper.
 
         That can be told even where `since` has passed `upper`, and so no time can be read.
         """
-        return self._select(id, 0, FOREVER, None, check_not_gone)
+        return self._select(id, 0, FOREVER, hashes, check_not_gone)
 
     def changes(self, id: GlobalId, lower: int, upper: int, hashes: I64 | None = None) -> Selection:
         """The changes at times in `[lower, upper)`; all times before `lower` down to the last may be forgotten."""
@@ -288,6 +318,21 @@ class Environment:
         entry = self._consensus.get([meta_key(key)]).get(meta_key(key))
         return None if entry is None else entry.value
 
+    def keys(self, prefix: str) -> list[str]:
+        """The keys of the values kept by `Put` that start with `prefix`, whether their values are sound or not."""
+        return [key.removeprefix(meta_key("")) for key, _ in self._consensus.scan(meta_key(prefix))]
+
+    def scan_sound(self, prefix: str) -> tuple[dict[str, bytes], dict[str, Exception]]:
+        """The values kept by `Put` whose keys start with `prefix`; and what is wrong with damaged ones."""
+        sound: dict[str, bytes] = {}
+        wrong: dict[str, Exception] = {}
+        for key, entry in self._consensus.scan(meta_key(prefix)):
+            try:
+                sound[key.removeprefix(meta_key(""))] = entry.value
+            except Corruption as error:
+                wrong[key.removeprefix(meta_key(""))] = error
+        return sound, wrong
+
     def scan(self, prefix: str) -> dict[str, bytes]:
         """The values kept by `Put` whose keys start with `prefix`."""
         entries = self._consensus.scan(meta_key(prefix))
@@ -302,6 +347,30 @@ class Environment:
         shard = self._shard(id)
         lookup(shard, present(shard, token, self._applier.clocks), self._applier.clocks, self._now_ms())
 
+    def confirm(self) -> None:
+        """Raise `Fenced` if another process has the environment by now; to be asked before a read is answered."""
+        self._check_open()
+        self._applier.lease.confirm()
+
+    def renew(self) -> None:
+        """Look whether the environment is still this process's, if that was a while ago; `Fenced` if it is not."""
+        self._applier.lease.renew()
+
+    @property
+    def owned(self) -> bool:
+        """Whether reads may be answered at once, without `confirm`."""
+        return self._applier.lease.valid
+
+    @property
+    def fenced(self) -> Fenced | None:
+        """Set once it is known that another process has taken over."""
+        return self._applier.lease.fenced
+
+    @property
+    def next_id(self) -> int:
+        """The number of the next id that is allocated."""
+        return self._applier.next_id
+
     @property
     def commits(self) -> int:
         """How many durable writes this process has made."""
@@ -314,6 +383,7 @@ class Environment:
         self._closed = True
         self.maintenance.stop()
         self.wake()
+        self._applier.close()
         self._consensus.close()
         self._blob.close()
 

@@ -42,6 +42,10 @@ class SchemaMismatch(InvalidUsage):
     """Updates whose columns are not the collection's, or a schema that cannot be stored."""
 
 
+class DiffOverflow(InvalidUsage):
+    """Updates with which the diffs of some row might no longer sum to 64 bits."""
+
+
 class CapabilityInvalid(InvalidUsage):
     """A capability that is unknown, dropped, of the wrong kind, or not held as stated."""
 

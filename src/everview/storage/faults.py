@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -44,7 +45,17 @@ class Crash(BaseException):
     """What an armed failpoint raises; not an `Exception`, so that no handler takes it for a failure it knows."""
 
 
-_armed: dict[str, tuple[int, Callable[[str], None]]] = {}
+@dataclass(eq=False)
+class _Arming:
+    """A point that is armed: what happens at the last of the hits that are left, and whose hits count."""
+
+    left: int
+    act: Callable[[str], None]
+    thread: threading.Thread | None = None
+    for_good: bool = False
+
+
+_armed: dict[str, _Arming] = {}
 _arming = threading.Lock()
 
 
@@ -57,13 +68,16 @@ def failpoint(name: str) -> None:
 def _hit(name: str) -> None:
     _check_known(name)
     with _arming:
-        if name not in _armed:
+        arming = _armed.get(name)
+        if arming is None or arming.thread not in (None, threading.current_thread()):
             return
-        left, act = _armed.pop(name)
-        if left > 1:
-            _armed[name] = (left - 1, act)
+        if arming.left > 1:
+            arming.left -= 1
             return
-    act(name)
+        del _armed[name]
+        if arming.for_good:
+            _armed["commit.before"] = arming
+    arming.act(name)
 
 
 def _check_known(name: str) -> None:
@@ -80,14 +94,29 @@ def _crash(name: str) -> None:
 
 
 @contextmanager
-def armed(name: str, hit: int = 1, act: Callable[[str], None] = _crash) -> Iterator[None]:
-    """Within the block, the `hit`-th time that `failpoint(name)` is reached does `act`: by default raises `Crash`."""
+def armed(
+    name: str,
+    hit: int = 1,
+    act: Callable[[str], None] = _crash,
+    *,
+    thread: threading.Thread | None = None,
+    for_good: bool = False,
+) -> Iterator[None]:
+    """Within the block, the `hit`-th time that `failpoint(name)` is reached does `act`: by default raises `Crash`.
+
+    With `thread`, only what that thread does counts. With `for_good`, nothing becomes durable after that hit until
+    the block ends, whichever thread tries: the process has died, though its threads go on.
+    """
     _check_known(name)
-    _armed[name] = (hit, act)
+    arming = _Arming(hit, act, thread, for_good)
+    with _arming:
+        _armed[name] = arming
     try:
         yield
     finally:
-        _armed.pop(name, None)
+        with _arming:
+            for point in [point for point, each in _armed.items() if each is arming]:
+                del _armed[point]
 
 
 def arm_from(environment: Mapping[str, str]) -> None:
@@ -97,7 +126,7 @@ def arm_from(environment: Mapping[str, str]) -> None:
         _check_known(name)
         if hit and not (hit.isdigit() and int(hit) > 0):
             raise InvalidUsage(f"not a number of hits: {hit!r}", hint='write EVERVIEW_FAILPOINT="name:3"')
-        _armed[name] = (int(hit or 1), _kill)
+        _armed[name] = _Arming(int(hit or 1), _kill)
 
 
 arm_from(os.environ)

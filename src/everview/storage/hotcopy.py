@@ -25,6 +25,7 @@ import pyarrow as pa
 import xxhash
 
 from everview.storage.batch import Part
+from everview.storage.disk import make_private
 from everview.storage.parts import PartReader, checksum_of
 from everview.timely.consolidate import HASH
 from everview.timely.hashing import I64
@@ -83,7 +84,7 @@ class HotCopies:
     """The folder of hot copies, shared by all threads."""
 
     def __init__(self, folder: Path, reader: PartReader, bytes_max: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         self._folder = folder
         self._reader = reader
         self._bytes_max = bytes_max
@@ -124,7 +125,7 @@ class HotCopies:
     def keep_only(self, keys: Collection[str]) -> None:
         """Remove copies left behind by earlier processes, except of these parts."""
         names = {_name(key) for key in keys}
-        for path in self._folder.iterdir():
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
             if path.name not in names:
                 shutil.rmtree(path, ignore_errors=True)
 
@@ -147,6 +148,7 @@ class HotCopies:
             return None  # more text than one array holds: it cannot be searched as one
         draft = folder / f"{prefix}.{os.getpid()}.draft"
         try:
+            make_private(self._folder)  # someone may have removed it since the environment was opened
             folder.mkdir(exist_ok=True)
             with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)

@@ -146,10 +146,13 @@ class Maintenance:
 
     def _sweep(self) -> None:
         """Once per process: remove what earlier ones left behind, and learn of leases that they gave."""
-        self._hot.keep_only(gc.referenced(self._consensus))
-        self._pins.retire(gc.orphans(self._consensus, self._blob, self._epoch))
+        damaged = self._applier.inspect()
+        if not damaged:  # else something may be referred to that is not known to be
+            self._hot.keep_only(gc.referenced(self._consensus))
+            self._pins.retire(gc.orphans(self._consensus, self._blob, self._epoch))
         for key, _ in self._consensus.scan("state/"):
-            shard = self._applier.shard(key.split("/")[1])
+            id = key.split("/")[1]
+            shard = None if id in damaged else self._applier.shard(id)
             if shard is not None:
                 self.note_leases([shard])
                 self.consider(shard)

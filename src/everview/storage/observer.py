@@ -27,6 +27,7 @@ from everview.storage.errors import BlobMissing, Corruption, Determinate, NotRea
 from everview.storage.opening import open_stores
 from everview.storage.parts import PartReader
 from everview.storage.reading import Selection, Tails, check_changes_readable, check_contents_readable
+from everview.storage.sealed import SealedConsensus
 from everview.storage.shard import FOREVER, Clocks, Shard, Spec, to_frontier
 from everview.timely.consolidate import DIFF, TIME
 
@@ -96,7 +97,7 @@ class Observer:
     """Looks at the environment in a Consensus and a Blob. Any number of observers may, at any time."""
 
     def __init__(self, consensus: Consensus, blob: Blob) -> None:
-        self._consensus, self._blob = consensus, blob
+        self._consensus, self._blob = SealedConsensus(consensus), blob
 
     @classmethod
     def open(cls, data: str | os.PathLike[str], consensus: str | None = None, blob: str | None = None) -> Observer:

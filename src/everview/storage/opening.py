@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from everview.storage.blob.contract import Blob
 from everview.storage.blob.open import open_blob
-from everview.storage.codec import EPOCH, FORMAT, FORMAT_VERSION, state_key
+from everview.storage.codec import EPOCH, FORMAT, FORMAT_VERSION, SEALED, decoding, state_key
 from everview.storage.consensus.contract import Conflict, Consensus
 from everview.storage.consensus.open import open_consensus
 from everview.storage.contract import GlobalId
 from everview.storage.disk import make_folder, write_failure
 from everview.storage.errors import Determinate, InvalidUsage, NewerFormat
+from everview.storage.lease import new_owner
 from everview.storage.retrying import RetryingBlob, RetryingConsensus
+from everview.storage.sealed import damaged
 from everview.storage.shard import FOREVER
 
 EPOCH_TRIES_MAX = 100
@@ -45,7 +48,8 @@ def open_stores(
 def check_format(consensus: Consensus) -> None:
     """Raise unless this version can read what is stored."""
     entry = consensus.get([FORMAT]).get(FORMAT)
-    found = FORMAT_VERSION if entry is None else json.loads(entry.value)
+    with decoding("the environment"):
+        found = FORMAT_VERSION if entry is None else int(json.loads(entry.value))
     if found > FORMAT_VERSION:
         raise NewerFormat(
             f"the environment has format {found}, and this version of everview knows formats up to {FORMAT_VERSION}",
@@ -53,29 +57,48 @@ def check_format(consensus: Consensus) -> None:
         )
 
 
-def take_epoch(consensus: Consensus) -> tuple[int, int]:
-    """Become the owner of the environment; gives the epoch and the version of its entry."""
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An epoch that was taken: the version of its entry, who owns it, and who owned the one before."""
+
+    epoch: int
+    version: int
+    owner: Mapping[str, Any]
+    former: Mapping[str, Any] | None
+
+
+def take_epoch(consensus: Consensus) -> Taken:
+    """Become the owner of the environment."""
     for _ in range(EPOCH_TRIES_MAX):
         check_format(consensus)
-        found = consensus.get([EPOCH, FORMAT])
+        found = consensus.get([EPOCH, FORMAT, SEALED])
         entry = found.get(EPOCH)
-        epoch = 1 + (json.loads(entry.value)["epoch"] if entry is not None else 0)
-        owner = {"epoch": epoch, "pid": os.getpid(), "host": socket.gethostname()}
+        if entry is None and FORMAT in found:
+            raise damaged(EPOCH)
+        with decoding("the environment"):
+            former = None if entry is None else json.loads(entry.value)
+            epoch = 1 + (0 if former is None else int(former["epoch"]))
+        owner = new_owner(epoch)
         writes: dict[str, bytes | None] = {EPOCH: json.dumps(owner).encode(), FORMAT: str(FORMAT_VERSION).encode()}
+        if SEALED not in found:
+            writes[SEALED] = b"%d" % epoch
         expected = {EPOCH: None if entry is None else entry.version}
         try:
             consensus.commit(expected, writes, epoch << 32)
         except Conflict:
             continue  # another process opened it at the same moment; the later one wins
-        return epoch, epoch << 32
+        return Taken(epoch, epoch << 32, owner, former)
     raise Determinate("other processes keep opening this environment", hint="let only one of them run")
 
 
-def ids(consensus: Consensus) -> list[GlobalId]:
-    """Ids of the collections that can be read or written."""
+def ids(consensus: Consensus, damaged: Container[GlobalId] = ()) -> list[GlobalId]:
+    """Ids of the collections that can be read or written; damaged ones can not."""
     result = []
     for key, entry in consensus.scan(state_key("").rstrip("/") + "/"):
-        since, upper, _, held = json.loads(entry.value)
+        id = key.split("/")[1]
+        if id in damaged:
+            continue
+        since, upper, _, held, *_ = json.loads(entry.value)
         if since != FOREVER or upper != FOREVER or held:
-            result.append(key.split("/")[1])
+            result.append(id)
     return sorted(result, key=lambda id: (id.rstrip("0123456789"), len(id), id))

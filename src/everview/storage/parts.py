@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from everview.storage.batch import Part, as_declared, part_schema
+from everview.storage.batch import SUM_MAX, Part, as_declared, part_schema, sums_of
 from everview.storage.blob.contract import Blob
-from everview.storage.disk import write_failure
+from everview.storage.disk import make_private, write_failure
 from everview.storage.errors import BlobMissing, Corruption, StorageError
 from everview.storage.faults import failpoint
 from everview.timely.consolidate import DIFF, HASH, TIME, int_column
@@ -77,6 +77,7 @@ class PartWriter:
             try:
                 if self._file is None:
                     key = self._new_key()
+                    make_private(self._scratch)  # someone may have removed it since the environment was opened
                     self._file = _OpenPart(self._schema, self._scratch / key.replace("/", "_"), key)
                 self._file.write(table.slice(0, whole))
             except OSError as error:
@@ -129,7 +130,7 @@ class _OpenPart:
             store_schema=True,
             store_decimal_as_integer=True,  # those that fit a word: as Spark writes them
         )
-        self.rows = self.arrow_bytes = self._retractions = 0
+        self.rows = self.arrow_bytes = self._retractions = self._added = self._removed = 0
         self._hash_min = self._hash_max = self._time_min = self._time_max = 0
 
     def write(self, table: pa.Table) -> None:
@@ -140,6 +141,8 @@ class _OpenPart:
         self._hash_max = int(hashes[-1])
         self._time_min, self._time_max = min(self._time_min, low), max(self._time_max, high)
         self._retractions += int(np.count_nonzero(diffs < 0))
+        added, removed = sums_of(diffs)
+        self._added, self._removed = min(self._added + added, SUM_MAX), min(self._removed + removed, SUM_MAX)
         self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         self.rows += table.num_rows
         self.arrow_bytes += table.nbytes
@@ -149,7 +152,8 @@ class _OpenPart:
         with pa.memory_map(str(self._path)) as file:
             size, checksum = file.size(), checksum_of(file)
         bounds = (self._hash_min, self._hash_max, self._time_min, self._time_max)
-        return Part(self._key, self.rows, size, checksum, *bounds, self._retractions), self._path
+        sums = (self._added, self._removed)
+        return Part(self._key, self.rows, size, checksum, *bounds, self._retractions, *sums), self._path
 
     def discard(self) -> None:
         with suppress(OSError):  # the disk may be full; the file goes anyway

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.storage.batch import Batch, Part, decode_inline
+from everview.storage.batch import SUM_MAX, UNKNOWN, Batch, Part, decode_inline
 from everview.storage.contract import GlobalId
 from everview.storage.errors import NotReadable
 from everview.storage.hotcopy import HotCopies, HotCopy
@@ -180,6 +180,18 @@ class Selection:
             return consolidate(updates, self.spec.key)
         # Rows that differ only in columns left out are one row now, and their hash says nothing about it.
         return consolidate(updates.drop_columns([HASH]))
+
+    def net_rows(self) -> int:
+        """What all selected diffs sum to. A part of which all updates are selected is not read: it tells its sums."""
+        total = int(int_column(self.inline_updates(), DIFF).sum()) if self.inline else 0
+        narrow = pa.schema([self.spec.in_parts.field(name) for name in (TIME, DIFF)])
+        for part in self.parts:
+            known = part.added != UNKNOWN and max(part.added, part.removed) < SUM_MAX
+            if known and self._all_in_time(part) and self.hashes is None:
+                total += part.added - part.removed
+            else:
+                total += int(int_column(self.part_updates(part, narrow), DIFF).sum())
+        return total
 
     def count_max(self) -> int:
         """No more updates than this are selected; closer than `rows_max`, by a look for the hashes."""

@@ -61,7 +61,34 @@ def row_values(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 
 def _column_values(table: pa.Table) -> list[list[Any]]:
-    return [(c.cast(pa.string()) if pa.types.is_temporal(c.type) else c).to_pylist() for c in table.columns]
+    return [_readable(column).to_pylist() for column in table.columns]
+
+
+def _readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The column with dates and timestamps as text, those in lists too."""
+    if pa.types.is_temporal(column.type):
+        return _moments(column)
+    if not pa.types.is_list(column.type) or not pa.types.is_temporal(column.type.value_type):
+        return column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    texts = pa.list_(pa.string())
+    return pa.chunked_array(
+        [
+            pa.array([None if not each.is_valid else _moments(each.values).to_pylist() for each in chunk], texts)
+            for chunk in chunks
+        ],
+        texts,
+    )
+
+
+def _moments(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Dates and timestamps as text; the greatest and the least number of their type are the infinities."""
+    word = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    numbers, text = column.cast(word), column.cast(pa.string())
+    most = 2 ** (word.bit_width - 1) - 1
+    for number, name in ((most, "infinity"), (-most - 1, "-infinity")):
+        text = pc.if_else(pc.equal(numbers, pa.scalar(number, word)), name, text)
+    return text
 
 
 def value_text(value: Any) -> str | None:
@@ -117,7 +144,9 @@ def csv_lines(table: pa.Table) -> list[str]:
 
 def _csv_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
-        column = pa.array([_text(value) for value in column.to_pylist()], pa.string())
+        column = pa.array([_text(value) for value in _readable(column).to_pylist()], pa.string())
+    elif pa.types.is_temporal(column.type):
+        return pc.fill_null(_moments(column), "")
     elif not pa.types.is_string(column.type):
         return pc.fill_null(column.cast(pa.string()), "")
     special = pc.match_substring_regex(column, '[",\r\n]|^$')

@@ -11,9 +11,16 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from everview.storage.batch import UNCOMPACTED, Batch, part_schema, update_schema
+from everview.storage.batch import SUM_MAX, UNCOMPACTED, Batch, part_schema, update_schema
 from everview.storage.contract import Capability, Frontier, GlobalId, ReadCapability, WriteCapability
-from everview.storage.errors import CapabilityExpired, CapabilityInvalid, InvalidUsage, TimesOutOfRange, UpperMismatch
+from everview.storage.errors import (
+    CapabilityExpired,
+    CapabilityInvalid,
+    DiffOverflow,
+    InvalidUsage,
+    TimesOutOfRange,
+    UpperMismatch,
+)
 from everview.timely.antichain import Antichain
 from everview.timely.lattice import TIME_MAX
 
@@ -214,7 +221,26 @@ def append(shard: Shard, batch: Batch | None, lower: int, upper: int) -> Shard:
             f"updates to {shard.id} lie outside the interval of the write",
             detail=f"times from {batch.time_min} to {batch.time_max}, interval from {lower} to {to_frontier(upper)}",
         )
+    _check_sums(shard, batch)
     return _add(shard, batch, lower, upper, UNCOMPACTED)
+
+
+def _check_sums(shard: Shard, batch: Batch) -> None:
+    """Raise if some row's diffs might no longer sum to 64 bits, at any time.
+
+    A row's sum is between what all negative and all positive diffs of the collection sum to. So each batch tells these
+    two, and no row is looked at. Compaction cancels what can be canceled, and both become smaller again.
+    """
+    added, removed = batch.sums
+    for each in shard.batches.values():
+        more, less = each.sums
+        added, removed = added + more, removed + less
+    if max(added, removed) >= SUM_MAX:
+        raise DiffOverflow(
+            f"the diffs of a row of {shard.id} might no longer sum to 64 bits",
+            detail=f"its positive diffs would sum to {added}, its negative ones to {-removed}",
+            hint="write rows with smaller diffs, or when compaction has canceled updates that cancel",
+        )
 
 
 def _add(shard: Shard, batch: Batch, lower: int, upper: int, since: int) -> Shard:

@@ -16,13 +16,23 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from everview.storage.batch import INLINE_BYTES_MAX, Batch, Part, inline_batch, one_record_batch, part_batch, widens
+from everview.storage.batch import (
+    INLINE_BYTES_MAX,
+    SUM_MAX,
+    Batch,
+    Part,
+    inline_batch,
+    one_record_batch,
+    part_batch,
+    sums_of,
+    widens,
+)
 from everview.storage.blob.contract import Blob
 from everview.storage.contract import GlobalId
-from everview.storage.errors import SchemaMismatch
+from everview.storage.errors import DiffOverflow, SchemaMismatch
 from everview.storage.parts import PartWriter
 from everview.storage.shard import Spec
-from everview.timely.consolidate import HASH, RESERVED, consolidate, with_column, with_hash
+from everview.timely.consolidate import DIFF, HASH, RESERVED, consolidate, with_column, with_hash
 from everview.timely.hashing import hash_rows, hashable
 
 _ROWS_PER_THREAD = 1 << 19
@@ -65,6 +75,7 @@ class Stager:
         if updates is None or updates.num_rows == 0:
             return Staged(id, None)
         updates = conformed(updates, spec)
+        check_sums(id, updates)
         if updates.num_rows <= _SURELY_SMALL_ROWS or updates.nbytes <= INLINE_BYTES_MAX:
             batch = inline_batch(one_record_batch(updates), 0, 0, 0)
             if batch.size_bytes <= INLINE_BYTES_MAX:
@@ -114,6 +125,13 @@ class Stager:
         except BaseException:
             writer.abandon()
             raise
+
+
+def check_sums(id: GlobalId, updates: pa.Table | pa.RecordBatch) -> None:
+    """Raise if the diffs of the updates alone might be too much for one row."""
+    if max(sums_of(updates.column(DIFF).to_numpy())) >= SUM_MAX:
+        hint = "write rows with smaller diffs"
+        raise DiffOverflow(f"the diffs of a row of {id} might not sum to 64 bits", hint=hint)
 
 
 def checked_schema(schema: pa.Schema, key: tuple[str, ...]) -> None:

@@ -1,7 +1,9 @@
-"""Subscriptions: the contents of a collection at a time, then every change at exactly its time, with progress in line.
+"""Follow a collection: its contents at a time, then every change at exactly its time.
 
-A subscription pulls: it reads from the shard what its reader has not yet had, when the reader asks, one bounded chunk
-at a time. A slow reader therefore costs no memory, only the history that its own read capability holds.
+`following` is one step: what a reader at some frontier has not had yet. Dataflows, indexes, change streams and the
+subscriptions of clients all follow by it, each at its own pace. A `Subscription` repeats the step, with progress in
+line. It pulls: it reads from the shard what its reader has not yet had, when the reader asks, one bounded chunk at a
+time. A slow reader therefore costs no memory, only the history that its own read capability holds.
 """
 
 from __future__ import annotations
@@ -23,7 +25,15 @@ from everview.timely.consolidate import HASH, TIME, consolidate, with_column
 SMALL_BYTES = 8 << 20  # up to here an interval is read at once, beyond it chunk by chunk
 
 
-class Source(Protocol):
+class Readable(Protocol):
+    """Where a collection is read."""
+
+    def contents(self, id: str, as_of: int) -> Selection: ...
+
+    def changes(self, id: str, lower: int, upper: int) -> Selection: ...
+
+
+class Source(Readable, Protocol):
     """What a subscription needs of its environment."""
 
     def check(self, capability: ReadCapability) -> None: ...
@@ -34,13 +44,26 @@ class Source(Protocol):
 
     def shard(self, id: str) -> Shard: ...
 
-    def contents(self, id: str, as_of: int) -> Selection: ...
-
-    def changes(self, id: str, lower: int, upper: int) -> Selection: ...
-
     def wait(self, ready: Callable[[], bool], timeout_s: float) -> bool: ...
 
     def wake(self) -> None: ...
+
+
+def following(
+    source: Readable, id: str, lower: int, upper: int, *, snapshot: bool
+) -> Iterator[tuple[Selection, int | None]]:
+    """What a reader who stands at `lower` has not had before `upper`, each selection open while it is looked at.
+
+    With `snapshot` the contents at `lower` come first, with the time at which their rows count: `lower`. Then come the
+    changes after it, or from `lower` on if there was no snapshot; they count at their own times, which None stands for.
+    """
+    if snapshot:
+        with source.contents(id, lower) as selection:
+            yield selection, lower
+        lower += 1
+    if lower < upper:
+        with source.changes(id, lower, upper) as selection:
+            yield selection, None
 
 
 class Subscription:
@@ -128,21 +151,14 @@ class Subscription:
             yield Progress(to_frontier(upper))
 
     def _deliver(self, upper: int) -> Iterator[Updates]:
-        if self._snapshot_due:
-            selection = self._source.contents(self._id, self._start)
-            yield from self._chunks(selection)
-            self._snapshot_due = False
-            self._next = self._start + 1
-        if self._next < upper:
-            yield from self._chunks(self._source.changes(self._id, self._next, upper))
-
-    def _chunks(self, selection: Selection) -> Iterator[Updates]:
-        with selection:
+        for selection, at in following(self._source, self._id, self._next, upper, snapshot=self._snapshot_due):
             small = selection.bytes_max <= SMALL_BYTES
             for chunk in [selection.changes()] if small else selection.chunks():
                 table = self._shaped(chunk, selection)
                 if table.num_rows:
                     yield Updates(table)
+            if at is not None:
+                self._snapshot_due, self._next = False, at + 1
 
     def _shaped(self, chunk: pa.Table, selection: Selection) -> pa.Table:
         """What the reader asked for of a chunk: snapshot rows stamped with the starting time, filtered, projected."""

@@ -134,7 +134,7 @@ class Draft:
 def _create(draft: Draft, command: Create) -> tuple[ReadCapability, WriteCapability]:
     if not _NAME.match(command.id):
         raise InvalidUsage(f"not a collection id: {command.id!r}", hint="use letters, digits, . _ and -")
-    if (draft.shards.get(command.id) or draft.read_shard(command.id)) is not None:
+    if _was_used(draft, command.id):
         raise IdReused(f"collection id {command.id} was used before", hint="allocate a new id")
     key = tuple(command.schema.names if command.key is None else command.key)
     checked_schema(command.schema, key)
@@ -252,8 +252,14 @@ def _allocate(draft: Draft, command: AllocateId) -> GlobalId:
     if not re.fullmatch(r"[a-z]{1,8}", command.prefix):
         raise InvalidUsage(f"not a prefix for ids: {command.prefix!r}", hint="use a few lower-case letters")
     number = draft.read_next_id if draft.next_id is None else draft.next_id
+    while _was_used(draft, f"{command.prefix}{number}"):  # `Create` takes any id
+        number += 1
     draft.next_id = number + 1
     return f"{command.prefix}{number}"
+
+
+def _was_used(draft: Draft, id: GlobalId) -> bool:
+    return (draft.shards.get(id) or draft.read_shard(id)) is not None
 
 
 def _put(draft: Draft, command: Put) -> None:

@@ -17,9 +17,10 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from everview.reach.files import check_inside, check_opened
 from everview.storage.blob.contract import BlobInfo, checked_key
 from everview.storage.blob.temporary import remove_leftovers, temporary_name
-from everview.storage.disk import make_folder, read_failure, sync_folder, write_failure
+from everview.storage.disk import make_private, read_failure, sync_folder, write_failure
 from everview.storage.errors import BlobExists, BlobMissing, Determinate, Indeterminate, InvalidUsage
 from everview.storage.faults import failpoint
 
@@ -32,22 +33,31 @@ _NOT_A_KEY = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR}
 class LocalBlob:
     """A folder; opening makes it if it is missing and reads it even where writes are refused.
 
-    With `read_only`, opening changes nothing at all.
+    With `read_only`, opening changes nothing at all. With `confined`, folder and files must be inside of folders that
+    are allowed (`reach.files`), wherever links lead.
     """
 
-    def __init__(self, root: Path, read_only: bool = False) -> None:
+    def __init__(self, root: Path, read_only: bool = False, *, confined: bool = False) -> None:
         self._root = Path(os.path.abspath(root))
+        self._confined = confined
         self._temp = self._root / TEMP_FOLDER
         self._closed = False
+        self._check_inside(self._root)
         if read_only:
             return
         try:
-            make_folder(self._root)
+            make_private(self._root)
         except (FileExistsError, NotADirectoryError) as failure:
             raise InvalidUsage(f"not a folder: {self._root}", hint="name a folder for the blobs") from failure
         except OSError as failure:
             raise write_failure(failure, "making the folder for blobs", self._root) from failure
+        self._check_inside(self._temp)
         remove_leftovers(self._temp)
+
+    @property
+    def root(self) -> Path:
+        """The folder."""
+        return self._root
 
     def put(self, key: str, data: bytes | memoryview | pa.Buffer) -> None:
         final = self._path(key)
@@ -92,7 +102,7 @@ class LocalBlob:
                 raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
             # Mapped, so that readers share the page cache's bytes. A blob is never changed in place, and one that
             # is deleted stays readable until the map is closed.
-            return pa.memory_map(str(path), "r")
+            return _map_inside(path) if self._confined else pa.memory_map(str(path), "r")
         except FileNotFoundError as failure:
             raise BlobMissing(f"no blob is stored as {key}", detail=f"no such file: {path}") from failure
         except OSError as failure:
@@ -108,6 +118,8 @@ class LocalBlob:
         except OSError as failure:
             raise write_failure(failure, f"deleting blob {key}", path) from failure
         try:
+            if self._confined:
+                check_opened(folder, path.parent)
             try:
                 os.unlink(path.name, dir_fd=folder)
                 existed = True
@@ -144,6 +156,10 @@ class LocalBlob:
         if self._closed:
             raise InvalidUsage(f"the blob store is closed: {self._root}")
 
+    def _check_inside(self, path: Path) -> None:
+        if self._confined:
+            check_inside(path)
+
     def _path(self, key: str) -> Path:
         self._check_open()
         return self._root / checked_key(key)
@@ -154,6 +170,8 @@ class LocalBlob:
             self._temp.mkdir(exist_ok=True)
             try:
                 with temp.open("xb") as file:
+                    if self._confined:
+                        check_opened(file.fileno(), temp)
                     fill(file)
                     file.flush()
                     os.fsync(file.fileno())
@@ -170,6 +188,7 @@ class LocalBlob:
         """Give the synced file `source` its final name too, unless a file of the same bytes has it already."""
         for _ in range(_LINK_TRIES_MAX):
             try:
+                self._check_inside(final.parent)
                 final.parent.mkdir(parents=True, exist_ok=True)
                 try:
                     _link_or_rename(source, final)
@@ -222,6 +241,17 @@ class LocalBlob:
             elif key.startswith(prefix) and _is_key(key):
                 with suppress(FileNotFoundError):  # deleted meanwhile
                     yield BlobInfo(key, entry.stat().st_size)
+
+
+def _map_inside(path: Path) -> pa.NativeFile:
+    """Map a file after a look at where the open file really is."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # what is not a file must not keep us waiting
+    try:
+        check_opened(descriptor, path)
+        opened = f"/proc/self/fd/{descriptor}"
+        return pa.memory_map(opened if os.path.exists(opened) else str(path), "r")
+    finally:
+        os.close(descriptor)
 
 
 def _link_or_rename(source: Path, final: Path) -> None:

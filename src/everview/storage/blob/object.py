@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from everview.reach.addresses import check_endpoints
 from everview.storage.blob.contract import BlobInfo, checked_key
 from everview.storage.errors import (
     BlobExists,
@@ -58,6 +59,7 @@ class ObjectBlob:
 
     def __init__(self, url: str, options: Mapping[str, str] | None = None) -> None:
         config: dict[str, Any] = dict(options or {})
+        check_endpoints(config)
         client = dict(_CLIENT)
         client["allow_http"] = str(config.pop("allow_http", "")).lower() in {"1", "true", "yes"}
         try:
@@ -124,6 +126,14 @@ class ObjectBlob:
             for chunk in obstore.list(self._store, folder or None, chunk_size=1000):
                 found += [BlobInfo(meta["path"], meta["size"]) for meta in chunk if meta["path"].startswith(prefix)]
         return iter(sorted(found, key=lambda info: info.key))  # some stores do not list in order
+
+    def versions(self, after: str) -> Iterator[tuple[str, int, str]]:
+        """Keys greater than `after` with their sizes, and what differs whenever their bytes do; in no order."""
+        self._check()
+        with self._reading("*"):
+            for chunk in obstore.list(self._store, None, offset=after or None, chunk_size=1000):
+                for meta in chunk:
+                    yield meta["path"], meta["size"], f"{meta['e_tag']} {meta['last_modified']}"
 
     def uri(self, key: str) -> str:
         """The address for Hadoop's connectors, which Spark reads through: theirs for S3 is called `s3a`."""

@@ -11,14 +11,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 from everview.storage.consensus.contract import Conflict, Entry
 from everview.storage.consensus.ranges import ranges_of
-from everview.storage.disk import make_folder, write_failure
+from everview.storage.disk import close_to_others, make_folder, write_failure
 from everview.storage.errors import (
     Corruption,
     Determinate,
@@ -131,6 +131,7 @@ class SqliteConsensus:
         if self._read_only:
             raise StorageReadOnly("the environment was opened for reading only", detail=str(self._path))
         try:
+            self._keep_private()
             db = self._connect("mode=rwc")
             try:
                 _set_up(db)
@@ -140,6 +141,13 @@ class SqliteConsensus:
         except sqlite3.Error as failure:
             raise self._meaning(failure, writing=True) from failure
         return db
+
+    def _keep_private(self) -> None:
+        """The file for its owner alone, from its first byte on: SQLite gives the files beside it the same rights."""
+        with suppress(OSError):  # what is wrong here is wrong for SQLite too, which says it better
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            for path in self._path.parent.glob(f"{self._path.name}*"):
+                close_to_others(path)
 
     def _roll_back(self, db: sqlite3.Connection) -> None:
         try:

@@ -1,0 +1,64 @@
+"""What tells one machine, one start of it and one process from all others, and its clock that cannot jump."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_DEAD = frozenset("ZXx")  # states of a process that only waits to be buried
+
+
+def uptime_ms() -> int:
+    """Milliseconds since the machine was started, sleep included where the system can tell."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1_000_000
+
+
+def boot_id() -> str:
+    """What tells this start of the machine from all others; empty where the system does not say."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def this_process() -> dict[str, Any]:
+    """This process, as others can find out whether it still runs."""
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "boot": boot_id(),
+        "namespace": _namespace(),
+        "started": _started(os.getpid()),
+    }
+
+
+def is_this_process(process: Mapping[str, Any]) -> bool:
+    """Whether a process is this one."""
+    return all(process.get(name) == value for name, value in this_process().items())
+
+
+def has_ended(process: Mapping[str, Any]) -> bool:
+    """Whether a process is known to run no more; one on another machine never is."""
+    here = process.get("boot") == boot_id() != "" and process.get("namespace") == _namespace()
+    return bool(here) and process.get("started") != _started(int(process["pid"]))
+
+
+def _namespace() -> str:
+    """Process numbers mean something only within one of these."""
+    with suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
+
+
+def _started(pid: int) -> int | None:
+    """When a process started, in ticks since the machine did; None if there is no such process."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if fields[0] in _DEAD else int(fields[19])
