@@ -15,6 +15,8 @@ from typing import Any
 from everview.compute.functions import registry
 from everview.compute.functions.casts import WIDENED
 from everview.compute.functions.contract import AggregateFunction, Function
+from everview.compute.functions.internal import PARAMETER
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
 from everview.compute.ir.types import BOOLEAN, DATE, FLOAT8, INT4, INT8, TEXT, Kind, SqlType, numeric
 from tests.compute.choosing import Choose, flip
@@ -32,17 +34,20 @@ DOMAINS: dict[Kind, list[Any]] = {
     Kind.BOOLEAN: [True, False],
     Kind.NUMERIC: [Decimal("0.00"), Decimal("1.00"), Decimal("-1.50"), Decimal("2.25"), Decimal("99999999.99")],
     Kind.FLOAT8: [0.0, 1.0, -2.5, 0.1, math.inf, math.nan],
-    Kind.DATE: [date(2020, 1, 31), date(2020, 2, 29), date(2021, 3, 1)],
+    Kind.DATE: [date(2020, 1, 31), date(2020, 2, 29), date(2021, 3, 1), *Infinite],
 }
 COMPARISONS = ("ge", "le", "eq", "ne", "is_distinct_from", "lt", "gt", "is_not_distinct_from")
 
 # What is right but no use here: results that grow without bounds, or that differ from run to run.
-EXCLUDED_NAMES = frozenset({"repeat", "lpad", "rpad", "random", "gen_random_uuid", "factorial"})
+# And of the functions for bounds, those that plans call only with a constant above zero, or with sets of times.
+OF_BOUNDS = ("the moment rounded up", "the next moment rounded", "the factor from", "the dividend from")
+OF_TIMES = ("times outside", "times of all", "times of any")
+EXCLUDED_NAMES = frozenset({"repeat", "lpad", "rpad", "random", "gen_random_uuid", "factorial", *OF_BOUNDS, *OF_TIMES})
 # Where no match is NULL, the binder sees to it that there is a pattern: without one they fail, though the registry says
 # that they do not.
 GUARDED = ("regexp_match(", "regexp_substr(", "substring_regex(")
-# And the cast that is right only where the types say so.
-EXCLUDED_KEYS = frozenset({WIDENED})
+# And the cast that is right only where the types say so, and what stands for a parameter until it has a value.
+EXCLUDED_KEYS = frozenset({WIDENED, PARAMETER})
 
 
 def value_of(choose: Choose, sql_type: SqlType) -> Any:
@@ -66,7 +71,6 @@ def functions_giving(kind: Kind, *, fails: bool) -> list[Function]:
         entry
         for entry in registry.FUNCTIONS.values()
         if not entry.volatile
-        and not entry.name.startswith("parameter ")  # those of prepared plans, if any are loaded
         and entry.name not in EXCLUDED_NAMES
         and entry.key not in EXCLUDED_KEYS
         and not entry.key.startswith(GUARDED)
@@ -150,7 +154,8 @@ class Expressions:
             if choice == 5:
                 return self.case(kind, depth)
             if choice == 6 and kind is Kind.BOOLEAN:
-                form = self.choose.pick([And, Or])
+                forms: list[type[And] | type[Or]] = [And, Or]
+                form = self.choose.pick(forms)
                 return form(tuple(self.predicate(depth - 1) for _ in range(2)))
         return self.leaf(self.choose.pick([each for each in TYPES if each.kind is kind]))
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from everview.compute.engine.local.collection import Rows, rows_of
 from everview.compute.functions import registry
 from everview.compute.ir.relation import (
     Aggregate,
@@ -41,6 +40,7 @@ from everview.compute.ir.relation import (
 from everview.compute.ir.scalar import Call, Column, Literal, Scalar, columns_of, shift
 from everview.compute.ir.show import show
 from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, INT8, Kind, SqlType, arrow_type
+from everview.compute.rows.collection import Rows, rows_of
 from everview.compute.sql import hir
 from everview.compute.sql.lower import UNIT, Context, Lowering
 from tests.compute import temporal as times
@@ -107,7 +107,7 @@ def sample(
 
 
 @st.composite
-def samples(draw: Callable[[st.SearchStrategy[Any]], Any], **options: Any) -> Sample:
+def samples(draw: st.DrawFn, /, **options: Any) -> Sample:
     """The same for hypothesis."""
     return sample(Drawn(draw), **options)
 
@@ -174,7 +174,8 @@ class Plans:
     def temporal(self, depth: int, *, signed: bool) -> Relation:
         below = self.relation(depth, signed=signed)
         expressions = self.expressions(below, signed=signed)
-        predicates = [times.comparison(self.choose, expressions) for _ in range(self.choose.integer(1, 3))]
+        draw = times.condition if self.choose.integer(0, 2) == 0 else times.comparison
+        predicates = [draw(self.choose, expressions) for _ in range(self.choose.integer(1, 3))]
         if self.choose.integer(0, 3) == 0:
             predicates.insert(self.choose.integer(0, len(predicates)), expressions.predicate(1))
         return Filter(below, tuple(predicates))

@@ -37,8 +37,8 @@ def _of_relation(part: Relation, known: dict[str, tuple[SqlType, ...]]) -> Itera
             yield from _differing("base and step", types(base), types(step))
         case ir.Join(_, equivalences, nullsafe):
             for members in equivalences + nullsafe:
-                for each in members[1:]:
-                    yield from _differing("the members of a class", (members[0].type,), (each.type,))
+                for member in members[1:]:
+                    yield from _differing("the members of a class", (members[0].type,), (member.type,))
         case _:
             pass
     row = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from everview.compute.ir.relation import Constant, FlatMap, Get, Join, Let, Relation, Union, Window
+from everview.compute.ir.relation import Constant, FlatMap, Get, Join, Let, Relation, Union, Window, inputs_of
 
 ROWS_MAX, PRODUCT_MAX = 7, 400
 
@@ -23,4 +23,4 @@ def rows_max(relation: Relation) -> int:
         case Let(body=body):
             return rows_max(body)
         case _:
-            return rows_max(relation.input) * (4 if isinstance(relation, FlatMap | Window) else 1)
+            return rows_max(inputs_of(relation)[0]) * (4 if isinstance(relation, FlatMap | Window) else 1)

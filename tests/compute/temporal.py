@@ -7,20 +7,26 @@ somebody who asks gets, and `at_time_in_full`, in which all bounds are looked at
 
 from __future__ import annotations
 
+from everview.compute.delta.sink import sunk
 from everview.compute.delta.temporal import temporal_filters
+from everview.compute.functions.calls import cast
 from everview.compute.functions.civil import timestamp
+from everview.compute.functions.naming import key_of
 from everview.compute.functions.temporal import MZ_NOW, now
+from everview.compute.functions.time_sets import INTERVALS, TIMES
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.parts import map_scalars
-from everview.compute.ir.relation import Filter, Map, Project, Relation, Temporal, arity, transform
-from everview.compute.ir.scalar import Call, Case, Column, Literal, Scalar
+from everview.compute.ir.relation import Filter, FlatMap, Map, Project, Relation, Temporal, arity, transform
+from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
 from everview.compute.ir.scalar import transform as transform_scalar
 from everview.compute.ir.types import BOOLEAN, DATE, INT4, INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ, Interval, SqlType
-from everview.compute.optimize.computed_columns import cast
+from everview.compute.optimize.unique_lets import unique_lets
 from tests.compute.choosing import Choose, flip
 from tests.compute.expressions import NUMERIC, Expressions
 
-COMPARISONS = ("ge", "lt", "ge", "lt", "gt", "le", "eq")
-TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+COMPARISONS = ("ge", "lt", "ge", "lt", "gt", "le", "eq", "ne")
+TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+TESTS = ("is_true", "is_not_true", "is_false", "is_not_false", "is_unknown", "is_not_unknown")
 MOVES_MAX = 6
 
 
@@ -38,6 +44,11 @@ def at_time_in_full(relation: Relation, time: int) -> Relation:
     return transform(temporal_filters(relation), lambda each: _bounded(each, time))
 
 
+def sunk_at_time(relation: Relation, time: int) -> Relation:
+    """The same with temporal filters where a view has them: where the row of another input is over, nothing fails."""
+    return at_time_in_full(sunk(unique_lets(relation)), time)
+
+
 def _bounded(relation: Relation, time: int) -> Relation:
     if not isinstance(relation, Temporal):
         return relation
@@ -48,7 +59,16 @@ def _bounded(relation: Relation, time: int) -> Relation:
         )
         for index, bound in enumerate(bounds)
     )
-    return Project(Filter(Map(relation.input, bounds), met), tuple(range(width)))
+    if relation.times is None:
+        return Project(Filter(Map(relation.input, bounds), met), tuple(range(width)))
+    mapped = Map(relation.input, (*bounds, relation.times))
+    last = width + len(bounds)
+    several = FlatMap(mapped, key_of(INTERVALS, (TIMES,)), (Column(last, TIMES),), (INT8, INT8))
+    within = (
+        _compare("ge", Literal(time, INT8), Column(last + 1, INT8)),
+        _compare("lt", Literal(time, INT8), Column(last + 2, INT8)),
+    )
+    return Project(Filter(several, (*met, *within)), tuple(range(width)))
 
 
 def comparison(choose: Choose, expressions: Expressions) -> Scalar:
@@ -57,6 +77,29 @@ def comparison(choose: Choose, expressions: Expressions) -> Scalar:
     left, right = form(choose, expressions)
     name = choose.pick(COMPARISONS)
     return _compare(name, left, right) if choose.integer(0, 3) else _compare(TURNED[name], right, left)
+
+
+def condition(choose: Choose, expressions: Expressions, depth: int = 2) -> Scalar:
+    """Comparisons with `mz_now()` and predicates of the row under OR, AND, NOT, CASE, COALESCE and tests."""
+    if depth == 0 or choose.integer(0, 2) == 0:
+        return comparison(choose, expressions) if choose.integer(0, 3) else expressions.predicate(1)
+
+    def inner() -> Scalar:
+        return condition(choose, expressions, depth - 1)
+
+    match choose.integer(0, 6):
+        case 0 | 1:
+            return Or(tuple(inner() for _ in range(choose.integer(2, 3))))
+        case 2:
+            return And((inner(), inner()))
+        case 3:
+            return Call("not(bool)", (inner(),), BOOLEAN)
+        case 4:
+            return Call(f"{choose.pick(TESTS)}(bool)", (inner(),), BOOLEAN)
+        case 5:
+            return Case(((inner(), inner()),), inner(), BOOLEAN)
+        case _:
+            return Coalesce((inner(), inner()), BOOLEAN)
 
 
 def _as_time(choose: Choose, expressions: Expressions) -> tuple[Scalar, Scalar]:
@@ -93,6 +136,8 @@ def _as_moment(choose: Choose, expressions: Expressions) -> tuple[Scalar, Scalar
             choose.pick(("add(mz_timestamp,interval)", "sub(mz_timestamp,interval)")), (now(None), by), TIMESTAMPTZ
         )
     moments = [Literal(timestamp(500 * choose.integer(-4, 24), TIMESTAMPTZ.kind), TIMESTAMPTZ) for _ in range(2)]
+    if not choose.integer(0, 3):
+        moments[1] = Literal(choose.pick(list(Infinite)), TIMESTAMPTZ)
     if not choose.integer(0, 5):
         moments[0] = Literal(None, TIMESTAMPTZ)
     return left, Case(((expressions.predicate(1), moments[0]),), moments[1], TIMESTAMPTZ)

@@ -7,16 +7,17 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from everview.compute.engine.local.collection import Rows, rows_of
 from everview.compute.functions import registry
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.relation import Aggregate, Constant, Frame, Get, Order, Relation, WindowFunction, types
 from everview.compute.ir.scalar import Call, Column, Literal, Scalar
 from everview.compute.ir.types import BOOLEAN, DATE, FLOAT8, INT4, TEXT, SqlType, numeric
+from everview.compute.rows.collection import Rows, rows_of
 
 WHOLE = Frame("rows", None, None)
 DEFAULT = Frame("range", None, 0)
 
-_TYPES = {bool: BOOLEAN, int: INT4, str: TEXT, float: FLOAT8, date: DATE, Decimal: numeric(10, 2)}
+_TYPES = {bool: BOOLEAN, int: INT4, str: TEXT, float: FLOAT8, date: DATE, Infinite: DATE, Decimal: numeric(10, 2)}
 
 
 def col(index: int, sql_type: SqlType = INT4) -> Column:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from everview.compute.dataflow import Dataflow, errors_id, is_awake, maintain_view, resume, schema_of
+from everview.compute.dataflow import Dataflow, maintain_view, resume, schema_of
 from everview.compute.engine.contract import Engine, ValueRefused
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.engine import LocalEngine
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.service import SparkService
 from everview.compute.engine.spark.session import Spark, profiles
 from everview.compute.functions import registry
+from everview.compute.held import errors_id, is_awake
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.types import INT4, TEXT
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
 from everview.storage.contract import Create, ReadCapability, WriteCapability
@@ -42,7 +45,7 @@ class Names:
         for name, columns in views.items():
             self._known[name] = Collection(name, columns, (INT4,) * len(columns))
 
-    def find(self, path: list[str]) -> Collection | None:
+    def find(self, path: Sequence[str]) -> Collection | None:
         return self._known.get(path[-1])
 
     def names(self) -> list[str]:
@@ -60,7 +63,7 @@ class Table:
         self._time = 0
 
     def change(self, *rows: tuple[int | None, int | None, str | None, int]) -> None:
-        columns = list(zip(*rows, strict=True)) if rows else [[], [], [], []]
+        columns: list[Any] = list(zip(*rows, strict=True)) if rows else [[], [], [], []]
         table = pa.table(
             {
                 "c0": pa.array(columns[0], pa.int32()),
@@ -224,8 +227,8 @@ def test_spark_and_local_fail_alike(tmp_path: Path, query: str, spark: SparkSess
             table.change((9, 0, None, -1))
             while flow.tick():
                 pass
-            known = is_awake(environment, errors_id("v"))
-            found = [sorted(errors(environment, flow, time)) if known else [] for time in range(5)]
+            awake = is_awake(environment, errors_id("v"))
+            found = [sorted(errors(environment, flow, time)) if awake else [] for time in range(5)]
             seen.append((found, [rows(environment, flow, time) for time in range(5)]))
             for time, known in enumerate(found):  # they may fail elsewhere, but not at other times
                 with environment.contents("t", time) as selection:
@@ -239,6 +242,8 @@ class Watched(SparkService):
 
     def __init__(self, session: SparkSession) -> None:
         self._closed, self._started, self._given = False, Future[Spark](), SparkEngine(session)
+        self._lock, self._warm, self._in_background = threading.Lock(), threading.Event(), 0
+        self._warm.set()
 
     def spark(self) -> Spark:
         return self._started  # type: ignore[return-value]

@@ -6,6 +6,7 @@ Otherwise a view would take away a value that it never had, and keep the one tha
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +14,20 @@ import pytest
 
 from everview.compute.dataflow import maintain_view, schema_of
 from everview.compute.engine.contract import Engine
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.collection import Rows, add_all, rows_of
-from everview.compute.engine.local.engine import LocalEngine
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import types
 from everview.compute.ir.types import FLOAT4, FLOAT8, INT4
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import Rows, add_all, rows_of
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
 from everview.storage.contract import Create
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
+from tests.compute.delta.test_oracle_spark import InTurns
 from tests.tpch.stored import timed
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ QUERIES = [
 class Names:
     """The table."""
 
-    def find(self, path: list[str]) -> Collection | None:
+    def find(self, path: Sequence[str]) -> Collection | None:
         return Collection("t", tuple(SCHEMA), TYPES) if path[-1] == "t" else None
 
     def names(self) -> list[str]:
@@ -99,3 +101,9 @@ def test_in_python(query: str, tmp_path: Path, rng: random.Random) -> None:
 @pytest.mark.parametrize("query", QUERIES)
 def test_on_spark(query: str, tmp_path: Path, rng: random.Random, spark: SparkSession) -> None:
     maintained(query, SparkEngine(spark), tmp_path, rng)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", QUERIES[2:5])
+def test_on_both_in_turns(query: str, tmp_path: Path, rng: random.Random, spark: SparkSession) -> None:
+    maintained(query, InTurns(SparkEngine(spark), spark_first=rng.random() < 0.5), tmp_path, rng)

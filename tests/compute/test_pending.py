@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.compute.dataflow import Dataflow, maintain_view, resume, schema_of
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.local import LocalEngine
 from everview.compute.ir.types import INT8
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.pending import Buckets
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
 from everview.storage.contract import Create, WriteCapability
@@ -49,7 +50,7 @@ def test_buckets_are_a_sorted_set(steps: list[tuple[str, list[int]]], start: lis
 class Names:
     """One relation."""
 
-    def find(self, path: list[str]) -> Collection | None:
+    def find(self, path: Sequence[str]) -> Collection | None:
         return Collection("e", ("k", "since", "until"), (INT8, INT8, INT8)) if path[-1] == "e" else None
 
     def names(self) -> list[str]:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
+from everview.compute.cancel import cancellation, check_wanted
 from everview.compute.dataflow import maintain_view
 from everview.compute.engine.contract import RunFailed
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.local import LocalEngine
+from everview.compute.held import errors_reader
 from everview.compute.optimize.pipeline import optimize
-from everview.compute.scheduler import Scheduler
+from everview.compute.scheduler import HYDRATIONS_MAX, Scheduler
 from everview.compute.sql.query import plan
+from everview.storage.contract import Clone, Drop
 from everview.storage.environment import Environment
+from everview.timely.antichain import Antichain
 from tests.compute.test_errors import Names, Table, rows
 
 WAIT_S = 30
@@ -110,38 +115,181 @@ def test_a_log_that_cannot_be_written_stops_no_view(environment: Environment) ->
         structlog.reset_defaults()
 
 
-def test_removing_waits_for_the_tick_and_ends_waits(environment: Environment) -> None:
-    table = Table(environment)
-    inside, go_on = threading.Event(), threading.Event()
+class Slow(LocalEngine):
+    """Begins, and goes on when it is told to; `deaf` to being asked to end, as Python is within a call."""
 
-    class Slow(LocalEngine):
-        def run_steps(self, *args: Any, **options: Any) -> Any:
-            inside.set()
-            assert go_on.wait(WAIT_S)
+    def __init__(self, *, deaf: bool = False) -> None:
+        self.inside, self.go_on, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self._deaf = deaf
+
+    def run_steps(self, *args: Any, **options: Any) -> Any:
+        wish = cancellation()
+        assert wish is not None
+        with nullcontext() if self._deaf else wish.running(self.go_on.set):
+            self.inside.set()
+            assert self.go_on.wait(WAIT_S)
+        try:
+            if not self._deaf:
+                check_wanted()
             return super().run_steps(*args, **options)
+        finally:
+            self.ended.set()
 
-    flow, _ = maintain_view(environment, "v", relation("SELECT a FROM t"), [table.reader], Slow())
+
+@pytest.fixture
+def scheduler(environment: Environment) -> Iterator[Scheduler]:
+    opened = Scheduler(environment)
+    yield opened
+    opened.close()
+
+
+def test_pausing_waits_for_the_tick_and_ends_waits(environment: Environment, scheduler: Scheduler) -> None:
+    table, engine = Table(environment), Slow()
+    flow, _ = maintain_view(environment, "v", relation("SELECT a FROM t"), [table.reader], engine)
+    scheduler.add(flow)
+    table.change((1, 2, "x", 1))
+    assert engine.inside.wait(WAIT_S)
+    waited: list[bool] = []
+    waiter = threading.Thread(target=lambda: waited.append(scheduler.wait("v", 100, WAIT_S)))
+    waiter.start()
+    pausing = threading.Thread(target=lambda: scheduler.pause("v"))
+    pausing.start()
+    pausing.join(0.3)
+    assert pausing.is_alive(), "the tick still runs"
+    engine.go_on.set()
+    pausing.join(WAIT_S)
+    waiter.join(WAIT_S)
+    assert waited == [True] and scheduler.status("v") is None and flow.upper == 1
+    flow.drop()
+    assert "v.s0" not in environment.ids()
+
+
+def test_removing_ends_the_tick(environment: Environment, scheduler: Scheduler) -> None:
+    table, engine = Table(environment), Slow()
+    flow, reader = maintain_view(environment, "v", relation("SELECT a FROM t"), [table.reader], engine)
+    scheduler.add(flow)
+    table.change((1, 2, "x", 1))
+    assert engine.inside.wait(WAIT_S)
+    assert scheduler.remove("v") is flow
+    assert engine.ended.wait(WAIT_S), "nobody told it to go on but who removed it"
+    flow.drop()
+    environment.drop(environment.present("v", reader.token))
+    assert "v" not in environment.ids()
+
+
+@pytest.mark.parametrize("query", ["SELECT a FROM t", "SELECT b, count(*), max(a) FROM t GROUP BY b"])
+def test_a_dropped_tick_that_finishes_writes_nothing(
+    environment: Environment, scheduler: Scheduler, query: str
+) -> None:
+    """It was asked to end and did not hear of it: its capabilities are gone when it comes to commit."""
+    table, engine = Table(environment), Slow(deaf=True)
+    flow, reader = maintain_view(environment, "v", relation(query), [table.reader], engine)
+    scheduler.add(flow)
+    table.change((1, 2, "x", 1))
+    assert engine.inside.wait(WAIT_S)
+    scheduler.remove("v")
+    flow.drop()
+    commits = environment.commits
+    engine.go_on.set()
+    assert engine.ended.wait(WAIT_S)
+    scheduler.close()  # after which no tick runs
+    assert environment.commits == commits
+    assert environment.frontiers("v").upper.empty
+    environment.drop(environment.present("v", reader.token))
+    assert environment.ids() == ["t"]
+
+
+def test_dropping_a_dataflow_that_commits_meanwhile(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick moves a capability between the moment at which it is looked up and that at which it is dropped."""
+    table = Table(environment)
+    query = "SELECT b, count(*) FROM t GROUP BY b"
+    flow, reader = maintain_view(environment, "v", relation(query), [table.reader], LocalEngine())
+    table.change((1, 2, "x", 1))
+    commit = environment.commit
+    interfered: list[Any] = []
+
+    def interfere(*commands: Any) -> Any:
+        if any(isinstance(each, Drop) for each in commands) and not interfered:
+            interfered.append(flow)
+            flow.tick()
+        return commit(*commands)
+
+    monkeypatch.setattr(environment, "commit", interfere)
+    flow.drop()
+    assert interfered
+    environment.drop(environment.present("v", reader.token))
+    assert environment.ids() == ["t"]
+
+
+def test_a_view_is_made_over_one_that_ticks_meanwhile(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table(environment)
+    below, reader = maintain_view(environment, "v", relation("SELECT 1 / a AS c FROM t"), [table.reader], LocalEngine())
+    for a in (1, 2):
+        table.change((a, 2, "x", 1))
+    below.tick()
+    commit = environment.commit
+    interfered: list[Any] = []
+
+    def interfere(*commands: Any) -> Any:
+        if any(isinstance(each, Clone) for each in commands) and not interfered:
+            interfered.append(below)
+            errors = errors_reader(environment, "v")
+            assert errors is not None
+            environment.downgrade(errors, Antichain(1))
+        return commit(*commands)
+
+    monkeypatch.setattr(environment, "commit", interfere)
+    names = Names(v=("c",))
+    above, _ = maintain_view(environment, "w", relation("SELECT sum(c) FROM v", names), [reader], LocalEngine())
+    above.tick()
+    assert interfered and rows(environment, above, 1) == [(1,)]
+
+
+def test_what_is_put_back_goes_on_after_the_tick_that_was_ended(environment: Environment, scheduler: Scheduler) -> None:
+    table, engine = Table(environment), Slow(deaf=True)
+    flow, _ = maintain_view(environment, "v", relation("SELECT a FROM t"), [table.reader], engine)
+    scheduler.add(flow)
+    table.change((1, 2, "x", 1))
+    assert engine.inside.wait(WAIT_S)
+    assert scheduler.remove("v") is flow
+    engine.inside.clear()
+    scheduler.add(flow)
+    assert not engine.inside.wait(0.3), "one tick at a time"
+    engine.go_on.set()
+    assert scheduler.wait("v", 1, WAIT_S)
+    assert rows(environment, flow, 0) == [(1,)]
+    status = scheduler.status("v")
+    assert status is not None and status.failures == 0
+
+
+def test_closing_ends_ticks_and_hydrations(environment: Environment) -> None:
+    table, engines = Table(environment), [Slow() for _ in range(20)]
     scheduler = Scheduler(environment)
-    try:
-        scheduler.add(flow)
-        table.change((1, 2, "x", 1))
-        assert inside.wait(WAIT_S)
-        waited: list[bool] = []
-        waiter = threading.Thread(target=lambda: waited.append(scheduler.wait("v", 100, WAIT_S)))
-        waiter.start()
-        remover = threading.Thread(target=lambda: scheduler.remove("v"))
-        remover.start()
-        remover.join(0.3)
-        assert remover.is_alive(), "the tick still runs"
-        go_on.set()
-        remover.join(WAIT_S)
-        waiter.join(WAIT_S)
-        assert waited == [True] and scheduler.status("v") is None
-        flow.drop()
-        assert "v.s0" not in environment.ids()
-    finally:
-        go_on.set()
-        scheduler.close()
+    for place, engine in enumerate(engines):
+        scheduler.add(maintain_view(environment, f"v{place}", relation("SELECT a FROM t"), [table.reader], engine)[0])
+    table.change((1, 2, "x", 1))
+    for engine in engines[:HYDRATIONS_MAX]:
+        assert engine.inside.wait(WAIT_S)
+    scheduler.close()
+    assert not [each for each in threading.enumerate() if each.name.startswith("end-")]
+    assert all(environment.frontiers(f"v{place}").upper.only == 0 for place in range(20))
+
+
+def test_hydrations_hold_up_no_view(environment: Environment, scheduler: Scheduler) -> None:
+    table, engines = Table(environment), [Slow() for _ in range(HYDRATIONS_MAX + 2)]
+    live, _ = maintain_view(environment, "live", relation("SELECT a FROM t"), [table.reader], LocalEngine())
+    scheduler.add(live)
+    table.change((1, 2, "x", 1))
+    assert scheduler.wait("live", 1, WAIT_S)
+    for place, engine in enumerate(engines):
+        scheduler.add(maintain_view(environment, f"v{place}", relation("SELECT a FROM t"), [table.reader], engine)[0])
+    for engine in engines[:HYDRATIONS_MAX]:
+        assert engine.inside.wait(WAIT_S)
+    table.change((2, 2, "x", 1))
+    assert scheduler.wait("live", 2, WAIT_S)
+    assert not any(engine.inside.is_set() for engine in engines[HYDRATIONS_MAX:])
 
 
 def test_many_views_at_once(environment: Environment) -> None:
@@ -199,7 +347,8 @@ def test_a_commit_of_many_that_fails_ends_nothing(environment: Environment, monk
     flow, _ = maintain_view(environment, "v", relation("SELECT a FROM t"), [table.reader], LocalEngine())
     table.change((1, 0, "", 1))
     flow.tick()
-    commit, failures = environment.commit, []
+    commit = environment.commit
+    failures: list[Any] = []
 
     def fail_once(*commands: Any) -> Any:
         if threading.current_thread().name == "scheduler" and not failures:

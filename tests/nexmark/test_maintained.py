@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from everview.compute.engine.contract import Engine
-from everview.compute.engine.local.arrow import rows_to_arrow
-from everview.compute.engine.local.collection import Rows, add_all, rows_of
-from everview.compute.engine.local.engine import LocalEngine
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.engine.local import LocalEngine
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.arrow import rows_to_arrow
+from everview.compute.rows.collection import Rows, add_all, rows_of
 from everview.compute.sql.query import plan
 from everview.storage.environment import Environment
 from tests.compute.sql.against import compare, create_and_load

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from everview.compute.engine.local.collection import Rows
 from everview.compute.ir.types import Kind, SqlType
+from everview.compute.rows.collection import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +70,9 @@ class Refresh:
 
     def rows(self, count: int) -> Changes:
         """RF1 and RF2 in turn until orders and lines are that many rows, give or take the lines of one order."""
-        came, went, rows = [], [], 0
+        came: list[Any] = []
+        went: list[Any] = []
+        rows = 0
         while rows < count:
             chosen, source, target = (
                 (came, self._waiting, self._present) if len(came) <= len(went) else (went, self._present, self._waiting)

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from everview.compute.dataflow import Dataflow, maintain_view
 from everview.compute.engine.contract import Engine
-from everview.compute.engine.local.arrow import rows_from_arrow
-from everview.compute.engine.local.collection import Rows
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import profiles
 from everview.compute.ir.relation import Get, Relation, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
+from everview.compute.rows.arrow import rows_from_arrow
+from everview.compute.rows.collection import Rows
 from everview.storage.contract import Create, ReadCapability, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain

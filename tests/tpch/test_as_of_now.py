@@ -13,11 +13,11 @@ import pytest
 
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.planner import at_time
-from everview.compute.engine.local.collection import Rows, add, rows_of
-from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.functions.output import to_text
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Relation
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.collection import Rows, add, rows_of
 from everview.compute.sql.query import plan
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_subscribe import Subscriber

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from everview.compute.engine.local.collection import rows_of
+from everview.compute.rows.collection import rows_of
 from everview.compute.sql.scope import Collection
 from tests.compute.sql.against import compare, create_and_load
 from tests.tpch.miniature import generate

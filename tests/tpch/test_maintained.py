@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.query import plan
 from tests.compute.delta.history import Maintained, Updates, contents

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from everview.compute.difference import Difference
-from everview.compute.handover import Handover
+from everview.compute.engine.progress import Hydration
+from everview.compute.handover import Handovers
 from everview.compute.ir.relation import Relation
 from everview.errors import EverviewError
 from everview.storage.contract import GlobalId, ReadCapability
@@ -37,12 +38,16 @@ class Maintenance(Protocol):
         """Keep a view no longer: when this returns, nothing of it moves any more."""
         ...
 
+    def abandon(self, id: GlobalId) -> None:
+        """Keep a view no longer that is about to be released: what runs is ended, and not waited for."""
+        ...
+
     def restore(self, id: GlobalId) -> None:
         """Go on keeping a view that was stopped."""
         ...
 
     def release(self, id: GlobalId) -> None:
-        """Let go of all that a view held that was stopped."""
+        """Let go of all that a view held that was stopped or abandoned; nothing of it is committed from here on."""
         ...
 
     def limit(self, id: GlobalId, upper: int | None) -> None:
@@ -53,10 +58,25 @@ class Maintenance(Protocol):
         """Whether nothing of the view is being computed."""
         ...
 
+    def owes(self, id: GlobalId) -> bool:
+        """Whether state of the view is still being written, which may take long, though its rows are there."""
+        ...
+
+    def inputs(self, id: GlobalId) -> Sequence[GlobalId]:
+        """The collections that a view is made from; none if it is not maintained."""
+        ...
+
     def hand_over(
-        self, old: GlobalId, new: GlobalId, difference: Difference, at: int, commit: Callable[[Handover], object]
+        self,
+        differences: Sequence[Difference],
+        between: Sequence[GlobalId],
+        at: int,
+        commit: Callable[[Handovers], object],
     ) -> None:
-        """Let what keeps `new` go on keeping `old`, from time `at`; both were stopped, and still are if this fails."""
+        """Let what keeps one view of each difference go on keeping the other, from time `at`.
+
+        `between` are the views by which one of the set reads another. All were stopped, and still are if this fails.
+        """
         ...
 
     def keepers(self) -> Mapping[GlobalId, GlobalId]:
@@ -71,7 +91,7 @@ class Maintenance(Protocol):
         """Why the view cannot go on, if it cannot."""
         ...
 
-    def dues(self) -> list[int]:
+    def dues(self) -> Mapping[GlobalId, int]:
         """For each view in which rows come and go by themselves: when that is next."""
         ...
 
@@ -81,6 +101,10 @@ class Maintenance(Protocol):
 
     def timeless(self, id: GlobalId) -> bool:
         """Whether rows of the view never come or go by themselves; false as well if it is not being kept now."""
+        ...
+
+    def hydration(self, id: GlobalId) -> Hydration | None:
+        """How far a view is in being computed for the first time; None if it is not being."""
         ...
 
     def explain(self, id: GlobalId) -> str | None:

@@ -18,17 +18,18 @@ input that cannot fail today may be defined otherwise tomorrow, and those above 
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from everview.compute.cancel import check_wanted
 from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.engine.contract import Engine, LargeEngine
+from everview.compute.held import Held, drop_held, errors_id, errors_reader, is_awake, is_errors_id, note_of
 from everview.compute.hydration import can_hydrate
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, SqlType, arrow_type
@@ -44,13 +45,14 @@ from everview.compute.timed_batches import (
     timed_batch,
     untimed_rows,
 )
-from everview.compute.view import ERROR_SCHEMA, Changes, View, inputs_of
+from everview.compute.view import ERROR_SCHEMA, FORM, Changes, View, inputs_of
+from everview.compute.writing import Ticked, Updates, rows_of, writing
+from everview.storage.batch import as_declared
 from everview.storage.contract import (
     Clone,
     Command,
     Create,
     Downgrade,
-    Drop,
     GlobalId,
     Put,
     ReadCapability,
@@ -58,55 +60,30 @@ from everview.storage.contract import (
     WriteCapability,
 )
 from everview.storage.environment import Environment
-from everview.storage.errors import UnknownId
+from everview.storage.errors import CapabilityInvalid, Corruption, UnknownId
 from everview.storage.reading import Selection
 from everview.storage.stage import Staged
+from everview.storage.subscribe import following
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, TIME, int_column
 from everview.timely.lattice import TIME_MAX
 
 # A tick over more rows than this runs where the data are, if the engine can: the driver would hold all of them.
 LARGE_ROWS_MIN = 200_000
-
-Updates: TypeAlias = pa.Table | Staged | None
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """The tokens of the capabilities that a dataflow lives by; kept with its state."""
-
-    inputs: Mapping[GlobalId, str]  # the inputs, and the errors of those that have some
-    outputs: Mapping[GlobalId, tuple[str | None, str]]  # the output, the arrangements and the errors: read, write
-    state: GlobalId | None = None  # whose arrangements they are, if this dataflow took the output over from another
-
-    def encoded(self) -> bytes:
-        """As a note."""
-        outputs = {id: list(pair) for id, pair in self.outputs.items()}
-        return json.dumps([dict(self.inputs), outputs, self.state]).encode()
-
-    @staticmethod
-    def decoded(note: bytes) -> Held:
-        """From a note."""
-        inputs, outputs, *state = json.loads(note)
-        return Held(inputs, {id: (read, write) for id, (read, write) in outputs.items()}, *state)
+CLONES_MAX = 10  # tries to make a dataflow beside one whose ticks move what it is to read
 
 
 @dataclass(frozen=True, slots=True)
-class Ticked:
-    """What a tick did, and where its time went."""
+class Step:
+    """A tick over one time that is computed and not committed: updates of the output and of the errors at that time.
 
-    lower: int
-    upper: int
-    rows_in: int = 0
-    rows_out: int = 0
-    rows_looked_up: int = 0
-    statements: int = 0
-    careful: bool = False  # whether something failed
-    large: bool = False  # whether it ran where the data are
-    read_s: float = 0.0
-    look_up_s: float = 0.0
-    compute_s: float = 0.0
-    commit_s: float = 0.0
+    `commands` write the arrangements and let go of the inputs' past; `kept` says what to note once all is committed.
+    """
+
+    output: pa.Table | None
+    errors: pa.Table | None
+    commands: tuple[Command, ...]
+    kept: Callable[[], None]
 
 
 def maintain_view(
@@ -119,41 +96,49 @@ def maintain_view(
     """
     view = View.of(plan)
     view.check(engine)
-    wanted = [*inputs, *(found for each in inputs if (found := errors_reader(environment, each.id)))]
+    for attempt in range(CLONES_MAX):
+        try:
+            wanted, results = _made(environment, id, types(plan), view, inputs)
+            break
+        except CapabilityInvalid:  # an input's own dataflow moved its errors on between the look and the commit
+            if attempt + 1 == CLONES_MAX:
+                raise
     start = max((each.frontier.only for each in wanted), default=0)
-    creates = [Create(id, schema_of(types(plan)), at=start)]
-    for each in view.program.arrangements:
-        key = [f"c{index}" for index in each.key] or None
-        creates.append(Create(state_id(id, each), schema_of(each.schema), key=key, at=start))
-    creates.append(Create(errors_id(id), schema_of(ERROR_SCHEMA), at=start))
-    results = environment.commit(*(Clone(capability) for capability in wanted), *creates)
     clones, created = results[: len(wanted)], results[len(wanted) :]
     # The capability to read the output is the caller's alone: what nobody reads any more holds nothing back.
     outputs = {read.id: (read.token if read.id != id else None, write.token) for read, write in created}
-    held = Held({clone.id: clone.token for clone in clones}, outputs)
+    held = Held({clone.id: clone.token for clone in clones}, outputs, form=FORM)
     at_start = [Downgrade(clone, Antichain(start)) for clone in clones if clone.frontier.only < start]
     environment.commit(*at_start, Put(note_of(id), held.encoded()))
     return Dataflow(environment, id, view, held, engine), created[0][0]
 
 
+def _made(
+    environment: Environment, id: GlobalId, schema: Sequence[SqlType], view: View, inputs: Sequence[ReadCapability]
+) -> tuple[list[ReadCapability], list[Any]]:
+    """Make the collections of a view, and clones of what it reads: the inputs, and the errors of those with some."""
+    wanted = [*inputs, *(found for each in inputs if (found := errors_reader(environment, each.id)))]
+    start = max((each.frontier.only for each in wanted), default=0)
+    creates = [Create(id, schema_of(schema), at=start)]
+    for each in view.program.arrangements:
+        key = [f"c{index}" for index in each.key] or None
+        creates.append(Create(state_id(id, each), schema_of(each.schema), key=key, at=start))
+    creates.append(Create(errors_id(id), schema_of(ERROR_SCHEMA), at=start))
+    return wanted, environment.commit(*map(Clone, wanted), *creates)
+
+
 def resume(environment: Environment, id: GlobalId, plan: Relation, engine: Engine) -> Dataflow:
     """The dataflow of an installed view, as its last tick left it."""
     note = environment.get(note_of(id))
-    assert note is not None, f"no dataflow maintains {id}"
-    return Dataflow(environment, id, View.of(plan), Held.decoded(note), engine)
-
-
-def errors_reader(environment: Environment, id: GlobalId) -> ReadCapability | None:
-    """The capability by which the dataflow of a view reads the view's errors, if it can have any."""
-    note = environment.get(note_of(id))
     if note is None:
-        return None
-    pair = Held.decoded(note).outputs.get(errors_id(id))
-    if pair is None or pair[0] is None:
-        return None
-    capability = environment.present(errors_id(id), pair[0])
-    assert isinstance(capability, ReadCapability)
-    return capability
+        raise Corruption(f"the note of what maintains {id} is missing")
+    held = Held.decoded(note)
+    for each in (*held.inputs, *held.outputs):
+        try:
+            environment.frontiers(each)
+        except UnknownId as error:
+            raise Corruption(f"collection {each}, which {id} is maintained with, is missing") from error
+    return Dataflow(environment, id, View.of(plan, held.form), held, engine)
 
 
 class Dataflow:
@@ -217,6 +202,12 @@ class Dataflow:
         return self._environment.frontiers(self.id).upper.only
 
     @property
+    def complete(self) -> bool:
+        """Whether all has been told, for ever: nothing that it is made from can change any more."""
+        upper = self._environment.frontiers(self.id).upper
+        return upper.empty or upper.only >= TIME_MAX
+
+    @property
     def ready(self) -> int:
         """How far the inputs are complete, and so the output could be."""
         environment = self._environment
@@ -247,6 +238,11 @@ class Dataflow:
 
     def _is_owed(self, id: GlobalId) -> bool:
         return self._environment.frontiers(id).upper.only == self._environment.shard(id).spec.initial
+
+    @property
+    def large(self) -> bool:
+        """Whether the next tick runs where the data are."""
+        return isinstance(self._engine, LargeEngine) and self._rows_max(self.upper, self.ready) > LARGE_ROWS_MIN
 
     @property
     def next_due(self) -> int | None:
@@ -305,19 +301,62 @@ class Dataflow:
         rows_out = self._commit(changes, deltas, lower, upper)
         if changes is not None:
             self._pending.changed(changes.states, upper)
-        return Ticked(
-            lower,
-            upper,
-            rows_in,
-            rows_out,
-            changes.looked_up if changes else 0,
-            changes.statements if changes else 0,
-            changes.careful if changes else False,
-            read_s=read - began,
-            look_up_s=looking_s,
-            compute_s=computed - read - looking_s,
-            commit_s=time.perf_counter() - computed,
+        committed = time.perf_counter()
+        looked_up, statements, careful = (
+            (changes.looked_up, changes.statements, changes.careful) if changes else (0, 0, False)
         )
+        computing_s, committing_s = computed - read - looking_s, committed - computed
+        phases = {"read": read - began, "look_up": looking_s, "compute": computing_s, "commit": committing_s}
+        return Ticked(lower, upper, rows_in, rows_out, looked_up, statements, careful, phases_s=phases)
+
+    def step(self, given: Mapping[GlobalId, pa.Table | None]) -> Step:
+        """Compute the tick over the time at which the output stands.
+
+        `given` are updates at that time of inputs, or of their errors, which the commit at hand is still to write.
+        """
+        self._pay()
+        lower = self.upper
+        within = (lower, lower + 1)
+        followed = [each for each in self._held.inputs if not is_errors_id(each) or self._follows(each, given)]
+        deltas = {
+            each: self._given(each, given[each]) if each in given else self._input(each, *within, first=False)
+            for each in followed
+        }
+        changes = None
+        if any(table.num_rows for table in deltas.values()) or self._pending.any_due(lower + 1):
+            named = {delta_of(each): table for each, table in deltas.items()}
+            state = StoredState(self._environment, self._state, lower, self._pending, first=False)
+            changes = self.view.tick(self._engine, named, state, within, first=False)
+        output, states, errors = self._updates(changes, deltas, lower)
+        commands = [*self._state_commands(states, lower + 1), *self._input_commands(followed, lower + 1)]
+
+        def kept() -> None:
+            if changes is not None:
+                self._pending.changed(changes.states, lower + 1)
+
+        return Step(output, shard_updates(pa.concat_tables(errors)) if errors else None, tuple(commands), kept)
+
+    def step_commands(self, step: Step) -> list[Command]:
+        """What commits a step of this dataflow."""
+        to = Antichain(self.upper + 1)
+        commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), step.output, to)]
+        errors = self._errors
+        if errors is not None and (step.errors is not None or self._may_fail(self._followed())):
+            commands.append(UpdateAndDowngrade(self._writer(errors), step.errors, to))
+        return [*commands, *step.commands]
+
+    def _follows(self, errors: GlobalId, given: Mapping[GlobalId, pa.Table | None]) -> bool:
+        """Whether a collection of errors is awake, or wakes with the commit at hand."""
+        return is_awake(self._environment, errors) or given.get(errors) is not None
+
+    def _given(self, id: GlobalId, updates: pa.Table | None) -> pa.Table:
+        """Updates of an input, which are not in storage yet, as a timed batch."""
+        spec, schema = self._environment.shard(id).spec, self._inputs.get(id, ())
+        fields = list(spec.schema)[: len(schema)] if schema else list(spec.schema)
+        wanted = pa.schema([spec.at_rest.field(TIME), spec.at_rest.field(DIFF), *fields])
+        table = wanted.empty_table() if updates is None else as_declared(updates, wanted)
+        batch = timed_batch(table.drop_columns([TIME]), int_column(table, TIME))
+        return batch.cast(empty_table((INT8, *schema)).schema) if schema else batch
 
     def idle_step(self) -> tuple[Ticked, list[Command]] | None:
         """What to commit to advance as far as the inputs allow, if nothing has changed; else None."""
@@ -349,8 +388,9 @@ class Dataflow:
             rows: list[int] = []
 
             def result(output: Staged | pa.Table | None) -> None:
-                self._commit_large(output, {}, self.view.no_errors, (lower, upper), owing=True)
-                rows.append(_rows_of(output))
+                with writing(self._environment, [output]):
+                    self._commit_large(output, {}, self.view.no_errors, (lower, upper), owing=True)
+                rows.append(rows_of(output))
 
             self._commit_owed(tick.hydrate_result_first(engine, result), lower)
             rows_out = rows[0]
@@ -358,19 +398,13 @@ class Dataflow:
             changes = tick.run(engine)
             computed = time.perf_counter()
             output = changes.staged.get(self.id)
-            self._commit_large(output, changes.staged, changes.errors, (lower, upper))
-            committed_s, careful, rows_out = time.perf_counter() - computed, changes.careful, _rows_of(output)
+            with writing(self._environment, changes.staged.values()):
+                self._commit_large(output, changes.staged, changes.errors, (lower, upper))
+            committed_s, careful, rows_out = time.perf_counter() - computed, changes.careful, rows_of(output)
         self._pending.changed(None, upper)
-        return Ticked(
-            lower,
-            upper,
-            self._rows_max(lower, upper),
-            rows_out,
-            careful=careful,
-            large=True,
-            compute_s=time.perf_counter() - began - committed_s,
-            commit_s=committed_s,
-        )
+        phases = {"compute": time.perf_counter() - began - committed_s, "commit": committed_s}
+        rows_in = self._rows_max(lower, upper)
+        return Ticked(lower, upper, rows_in, rows_out, careful=careful, large=True, phases_s=phases)
 
     def _large(self, lower: int, upper: int, *, first: bool) -> LargeTick:
         states = {each.name: state_id(self._state, each) for each in self.view.program.arrangements}
@@ -407,14 +441,14 @@ class Dataflow:
     def _commit_owed(self, states: Mapping[GlobalId, Updates], at: int) -> None:
         ids = [state_id(self._state, each) for each in self.view.program.arrangements]
         to = Antichain(at + 1)
-        self._environment.commit(*(UpdateAndDowngrade(self._writer(id), states.get(id), to) for id in ids))
+        with writing(self._environment, states.values()):
+            self._environment.commit(*(UpdateAndDowngrade(self._writer(id), states.get(id), to) for id in ids))
 
     def drop(self) -> None:
         """Let go of everything that the dataflow holds; its collections go with the last capability on them."""
-        capabilities = [self._environment.present(id, token) for id, token in self._held.inputs.items()]
-        for id, tokens in self._held.outputs.items():
-            capabilities += [self._environment.present(id, token) for token in tokens if token is not None]
-        self._environment.commit(*(Drop(each) for each in capabilities), Put(note_of(self.id), None))
+        tokens = [*self._held.inputs.items()]
+        tokens += [(id, each) for id, pair in self._held.outputs.items() for each in pair if each is not None]
+        drop_held(self._environment, lambda: tokens, Put(note_of(self.id), None))
 
     @property
     def _start(self) -> int:
@@ -432,13 +466,12 @@ class Dataflow:
         """The changes of an input as a timed batch; at the start these are its contents, all at that time."""
         schema = self._inputs.get(id, ())
         tables = []
-        if first:
-            with self._environment.contents(id, lower) as selection:
-                contents = selection.contents(selection.first_columns(len(schema)))
-            tables.append(timed_batch(contents, np.full(contents.num_rows, lower)))
-        if not first or lower + 1 < upper:
-            with self._environment.changes(id, lower + 1 if first else lower, upper) as selection:
+        for selection, at in following(self._environment, id, lower, upper, snapshot=first):
+            if at is None:
                 tables.append(self._changes(id, selection, schema))
+            else:
+                contents = selection.contents(selection.first_columns(len(schema)))
+                tables.append(timed_batch(contents, np.full(contents.num_rows, at)))
         table = pa.concat_tables(tables)
         # A collection that is older than this program may have another representation.
         return table.cast(empty_table((INT8, *schema)).schema) if schema else table
@@ -462,17 +495,23 @@ class Dataflow:
 
     def _commit(self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
         """The changes of a small tick; gives how many of the output there are."""
+        output, states, errors = self._updates(changes, deltas, lower)
+        check_wanted()
+        self._environment.commit(*self._commands(output, states, errors, upper))
+        return 0 if output is None else output.num_rows
+
+    def _updates(
+        self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int
+    ) -> tuple[pa.Table | None, dict[GlobalId, Updates], list[pa.Table]]:
+        """What a small tick writes: to the output, to the arrangements, and to the errors."""
         if changes is None:
-            self._environment.commit(*self._commands(None, {}, [], upper))
-            return 0
-        output = shard_updates(changes.output)
-        states = {
+            return None, {}, []
+        states: dict[GlobalId, Updates] = {
             state_id(self._state, each): state_updates(changes.states[each.name], lower, each)
             for each in self.view.program.arrangements
         }
         theirs = [error_updates(table) for id, table in deltas.items() if is_errors_id(id)]
-        self._environment.commit(*self._commands(output, states, [changes.errors, *theirs], upper))
-        return 0 if output is None else output.num_rows
+        return shard_updates(changes.output), states, [changes.errors, *theirs]
 
     def _commands(
         self,
@@ -488,27 +527,39 @@ class Dataflow:
         Arrangements in which nothing changes stay where they are: what they held then, they hold now. So do all that
         are written later, if it is `owing` them.
         """
-        environment, to = self._environment, Antichain(upper)
-        since = environment.frontiers(self.id).since
-        needed = Antichain(upper - 1 if since.empty else min(upper - 1, since.only))
+        to = Antichain(upper)
         commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), output, to)]
-        for each in self.view.program.arrangements:
-            id = state_id(self._state, each)
-            if (states.get(id) is not None or not self.hydrated) and not owing:
-                commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), to))
-                commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
+        commands += self._state_commands(states, upper, owing=owing)
         found = shard_updates(pa.concat_tables(errors)) if errors else None
         followed = self._followed()
         if self._errors is not None and self._may_fail(followed):
             commands.append(UpdateAndDowngrade(self._writer(self._errors), found, to))
-            commands += self._downgraded(self._reader(self._errors), needed)
+            commands += self._downgraded(self._reader(self._errors), self._needed(upper))
         else:
             assert found is None, "only a plan that can fail fails"
-        for id in followed:
-            capability = environment.present(id, self._held.inputs[id])
-            assert isinstance(capability, ReadCapability)
-            commands += self._downgraded(capability, needed)
+        return [*commands, *self._input_commands(followed, upper)]
+
+    def _state_commands(self, states: Mapping[GlobalId, Updates], upper: int, *, owing: bool = False) -> list[Command]:
+        commands: list[Command] = []
+        for each in self.view.program.arrangements:
+            id = state_id(self._state, each)
+            if (states.get(id) is not None or not self.hydrated) and not owing:
+                commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), Antichain(upper)))
+                commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
         return commands
+
+    def _input_commands(self, followed: Sequence[GlobalId], upper: int) -> list[Command]:
+        commands: list[Command] = []
+        for id in followed:
+            capability = self._environment.present(id, self._held.inputs[id])
+            assert isinstance(capability, ReadCapability)
+            commands += self._downgraded(capability, self._needed(upper))
+        return commands
+
+    def _needed(self, upper: int) -> Antichain[int]:
+        """From when on the past of inputs and errors is needed once the output stands at `upper`."""
+        since = self._environment.frontiers(self.id).since
+        return Antichain(upper - 1 if since.empty else min(upper - 1, since.only))
 
     def _may_fail(self, followed: Sequence[GlobalId]) -> bool:
         """Whether the errors are kept: they can come from the plan or from an input, or could before."""
@@ -532,32 +583,6 @@ class Dataflow:
         return capability
 
 
-def note_of(id: GlobalId) -> str:
-    """Where it is noted which capabilities the dataflow of a view lives by."""
-    return f"dataflow/{id}"
-
-
-def errors_id(id: GlobalId) -> GlobalId:
-    """The collection of a view's errors: at times when it has rows, the view can't be read."""
-    return f"{id}.errors"
-
-
-def is_errors_id(id: GlobalId) -> bool:
-    """Whether a collection is of errors."""
-    return id.endswith(".errors")
-
-
-def is_awake(environment: Environment, errors: GlobalId) -> bool:
-    """Whether a collection of errors is kept; one that sleeps, or does not exist, says that there are none."""
-    try:
-        found = environment.frontiers(errors)
-        if found.since.empty:
-            return False
-        return found.upper.empty or found.upper.only > environment.shard(errors).spec.initial
-    except UnknownId:
-        return False
-
-
 def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
     """The columns at rest; where there are none, one that says nothing, for a collection needs one."""
     fields = [(f"c{index}", arrow_type(each)) for index, each in enumerate(sql_types)]
@@ -567,11 +592,3 @@ def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
 def _contents(arrangement: Arrangement) -> Relation:
     assert arrangement.contents is not None
     return arrangement.contents
-
-
-def _rows_of(staged: Updates) -> int:
-    if staged is None:
-        return 0
-    if isinstance(staged, Staged):
-        return staged.batch.rows if staged.batch is not None else 0
-    return int(staged.num_rows)

@@ -1,7 +1,8 @@
 """EXPLAIN of a maintained view: the plan, the tick program, what it keeps, and the statements that Spark runs.
 
 Whatever is recomputed from the rows of a key, rather than from totals, says so, with the key: the cost of a change of
-that part follows the number of rows of the keys that change.
+that part follows the number of rows of the keys that change. Of what is kept it says until when: temporal filters end
+the life of rows, and without one only a change of the inputs does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from everview.compute.engine.spark.engine import rendering
 from everview.compute.engine.spark.render import render_steps
 from everview.compute.ir import relation as ir
 from everview.compute.ir.show import show, show_scalar
+from everview.compute.lifetimes import kept_until
 from everview.compute.pending import state_id
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
@@ -53,7 +55,8 @@ def _kept(program: TickProgram, sizes: Mapping[str, tuple[int, int]]) -> str:
     lines = []
     for each in program.arrangements:
         what = "totals" if each.totals else "updates to come" if each.pending else "rows"
-        line = f"{each.name}: {what} of {each.source}, found by {'time' if each.pending else _key(each)}"
+        key = "time" if each.pending else _key(each)
+        line = f"{each.name}: {what} of {each.source}, found by {key}, {kept_until(each)}"
         if each.name in sizes:
             rows, size = sizes[each.name]
             line += f" ({rows:,} updates, {size:,} bytes)"

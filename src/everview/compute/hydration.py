@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from everview.compute.delta.program import Arrangement, TickProgram, at
-from everview.compute.engine.contract import Steps
 from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import Relation
+from everview.compute.ir.relation import Relation, Steps
 
 _HEAVY = (ir.Join, ir.Reduce, ir.TopK, ir.Window, ir.Threshold)
 

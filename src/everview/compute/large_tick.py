@@ -22,15 +22,15 @@ from everview.compute.delta.program import (
     Arrangement,
     TickProgram,
     at,
-    call,
     delta_of,
     updates_of,
 )
 from everview.compute.delta.prune import prune
-from everview.compute.engine.contract import Early, EvaluationFailed, LargeEngine, Steps, Stored
+from everview.compute.engine.contract import Early, EvaluationFailed, LargeEngine, Stored
+from everview.compute.functions.calls import call
 from everview.compute.hydration import can_hydrate, hydration_steps
 from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import Relation
+from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, SqlType
 from everview.compute.state import time_before

@@ -1,7 +1,7 @@
 """What keeps materialized views up to date: dataflows under the scheduler.
 
 Installing a view makes its collection and all the state that it needs. Whoever waits for a view waits for its upper in
-storage; if the view cannot go on, the wait ends with the reason. A view over constants is computed once, here, and is
+storage; if the view cannot go on, the wait ends with the reason. A view over constants, and over what has ended, is
 complete for ever.
 """
 
@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from everview.compute.dataflow import Dataflow, Held, errors_id, maintain_view, note_of, resume
+from everview.compute.dataflow import Dataflow, maintain_view, resume
 from everview.compute.difference import Difference
 from everview.compute.engine.contract import Engine
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.local import LocalEngine
+from everview.compute.engine.progress import Hydration
 from everview.compute.explain import explain_view
-from everview.compute.handover import Handover, hand_over
+from everview.compute.handover import Handovers, Move, hand_over
+from everview.compute.held import Held, drop_held, errors_id, held_of, is_errors_id, note_of
 from everview.compute.ir.relation import Relation
 from everview.compute.scheduler import Scheduler
 from everview.errors import EverviewError
 from everview.storage.contract import GlobalId, ReadCapability
 from everview.storage.environment import Environment
-from everview.storage.errors import StorageError
+from everview.storage.errors import CapabilityInvalid, StorageError
 
 # A tick that fails once may have been unlucky; one that fails again is what readers are told of.
 FAILURES_TOLD = 2
+HYDRATION_TOLD_S = 1.0  # after which EXPLAIN speaks of one of which nothing else is known
 
 
 class ScheduledDataflows:
@@ -40,11 +43,7 @@ class ScheduledDataflows:
         """Make the collection and begin to keep it."""
         engine = self._engine if inputs else LocalEngine()
         flow, reader = maintain_view(self._environment, id, plan, inputs, engine)
-        if inputs:
-            self._scheduler.add(flow)
-        else:
-            flow.tick()
-            self._finish(flow)
+        self._keep(flow)
         return reader
 
     def resume(self, id: GlobalId, plan: Relation) -> None:
@@ -57,14 +56,20 @@ class ScheduledDataflows:
         flow = resume(self._environment, id, plan, self._engine)
         if flow.foreign:
             self._refused[id] = flow
-        elif flow.inputs:
-            self._scheduler.add(flow)
         else:
-            flow.tick()
-            self._finish(flow)
+            self._keep(flow)
+
+    def _keep(self, flow: Dataflow) -> None:
+        self._scheduler.add(flow, lambda: self._finish(flow))
 
     def stop(self, id: GlobalId) -> None:
-        """Keep a view no longer."""
+        """Keep a view no longer; when this returns, nothing of it moves any more."""
+        flow = self._scheduler.pause(id) or self._refused.get(id)
+        if flow is not None:
+            self._stopped[id] = flow
+
+    def abandon(self, id: GlobalId) -> None:
+        """Keep a view no longer that is about to be released; what runs is ended, and not waited for."""
         flow = self._scheduler.remove(id) or self._refused.get(id)
         if flow is not None:
             self._stopped[id] = flow
@@ -73,7 +78,7 @@ class ScheduledDataflows:
         """Go on keeping a view."""
         flow = self._stopped.pop(id, None)
         if flow is not None and id not in self._refused:
-            self._scheduler.add(flow)
+            self._keep(flow)
 
     def release(self, id: GlobalId) -> None:
         """Let go of all that the view held."""
@@ -81,15 +86,17 @@ class ScheduledDataflows:
         self._refused.pop(id, None)
         if flow is not None:
             flow.drop()
+        while True:
+            try:
+                return self._drop_all(id)
+            except CapabilityInvalid:
+                continue  # a reader has let go of one meanwhile
+
+    def _drop_all(self, id: GlobalId) -> None:
         environment = self._environment
-        left = [
-            environment.present(shard, token)
-            for shard in environment.ids()
-            if shard == id or shard.startswith(f"{id}.")
-            for token in environment.shard(shard).held
-        ]
-        if left:
-            environment.drop(*left)
+        mine = [shard for shard in environment.ids() if shard == id or shard.startswith(f"{id}.")]
+        if mine:
+            drop_held(environment, lambda: [(each, token) for each in mine for token in held_of(environment, each)])
 
     def tokens(self) -> set[str]:
         """The tokens of all capabilities that the views live by."""
@@ -107,15 +114,39 @@ class ScheduledDataflows:
         status = self._scheduler.status(id)
         return status is None or status.running_since is None
 
+    def owes(self, id: GlobalId) -> bool:
+        """Whether state of the view is still being written though its rows are there."""
+        flow = self._scheduler.dataflow(id)
+        try:
+            return flow is not None and bool(flow.owes)
+        except (StorageError, ValueError):
+            return False  # dropped a moment ago
+
+    def inputs(self, id: GlobalId) -> Sequence[GlobalId]:
+        """The collections that the view is made from."""
+        flow = self._scheduler.dataflow(id) or self._stopped.get(id)
+        return [] if flow is None else [each for each in flow.inputs if not is_errors_id(each)]
+
     def hand_over(
-        self, old: GlobalId, new: GlobalId, difference: Difference, at: int, commit: Callable[[Handover], object]
+        self,
+        differences: Sequence[Difference],
+        between: Sequence[GlobalId],
+        at: int,
+        commit: Callable[[Handovers], object],
     ) -> None:
-        """Let what keeps the view `new` go on keeping `old`."""
-        handover = hand_over(self._environment, self._stopped[old], self._stopped[new], difference, at)
-        commit(handover)
-        del self._stopped[old], self._stopped[new]
-        self._refused.pop(old, None)
-        self._scheduler.add(handover.dataflow)
+        """Let what keeps one view of each difference go on keeping the other."""
+        stopped = self._stopped
+        moves = [Move(stopped[each.other], stopped[each.one], each) for each in differences]
+        handovers = hand_over(self._environment, moves, [stopped[each] for each in between], at)
+        commit(handovers)
+        handovers.kept()
+        for handover in handovers.moved:
+            id = handover.dataflow.id
+            del stopped[id], stopped[handover.replacement]
+            self._refused.pop(id, None)
+            self._keep(handover.dataflow)
+        for id in between:
+            self.restore(id)
 
     def keepers(self) -> Mapping[GlobalId, GlobalId]:
         """Under which ids the state of views is kept that were handed over, and whose it is."""
@@ -131,16 +162,16 @@ class ScheduledDataflows:
         status = self._scheduler.status(id)
         return None if status is None or status.failures < FAILURES_TOLD else status.error
 
-    def dues(self) -> list[int]:
+    def dues(self) -> Mapping[GlobalId, int]:
         """For each view in which rows come and go by themselves: when that is next."""
-        found = []
+        found = {}
         for flow in self._scheduler.dataflows():
             try:
                 due = flow.next_due
             except StorageError:
                 continue  # dropped a moment ago
             if due is not None:
-                found.append(due)
+                found[flow.id] = due
         return found
 
     def settled(self, id: GlobalId, time: int) -> bool:
@@ -156,10 +187,18 @@ class ScheduledDataflows:
         flow = self._scheduler.dataflow(id)
         return flow is not None and flow.timeless
 
+    def hydration(self, id: GlobalId) -> Hydration | None:
+        """How far a view is in being computed for the first time."""
+        return self._scheduler.hydration(id)
+
     def explain(self, id: GlobalId) -> str | None:
-        """How a view is kept, with the sizes of what it keeps."""
-        flow = self._scheduler.dataflow(id)
-        return None if flow is None else explain_view(flow.view, flow.held.state or id, self._environment)
+        """How a view is kept, with the sizes of what it keeps, and how far it is while it is hydrated."""
+        flow, hydration = self._scheduler.dataflow(id), self.hydration(id)
+        if flow is None:
+            return None
+        text = explain_view(flow.view, flow.held.state or id, self._environment)
+        told = hydration is not None and (hydration.rows_read is not None or hydration.running_s >= HYDRATION_TOLD_S)
+        return f"Hydrating\n  {hydration}\n\n{text}" if told else text
 
     @property
     def changes(self) -> int:
@@ -174,6 +213,7 @@ class ScheduledDataflows:
         return [*self._scheduler.dataflows(), *self._refused.values()]
 
     def _finish(self, flow: Dataflow) -> None:
-        """Nothing will ever be written to a view over constants, nor to its errors; its state is not needed again."""
-        writers = [self._environment.present(id, pair[1]) for id, pair in flow.held.outputs.items()]
-        self._environment.drop(*writers)
+        """Nothing will ever be written to the view and its errors; its inputs and its state are not needed again."""
+        self._complete |= {read for read, _ in flow.held.outputs.values() if read is not None}
+        held = {**flow.held.inputs, **{id: pair[1] for id, pair in flow.held.outputs.items()}}
+        self._environment.drop(*(self._environment.present(id, token) for id, token in held.items()))

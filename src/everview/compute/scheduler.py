@@ -2,24 +2,38 @@
 
 A dataflow ticks in one thread at a time. One whose tick fails is left as its last tick left it and tried again, after
 pauses that grow; the others go on. Nothing polls: the scheduler sleeps until something is written.
+
+Hydrations have threads of their own, and run in the background: however long they take, and however many there are,
+views that are there go on. So do other ticks that take in much: of what there was when a dataflow was added here, and
+large ones. Nobody waits for them either. Who removes a dataflow asks its tick to end and goes on; a tick that does not
+hear of it in time has lost its capabilities by then, and commits nothing.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import structlog
 
-from everview.compute.dataflow import Dataflow, Ticked
+from everview.compute.cancel import Cancellation, cancelable, check_wanted, in_background
+from everview.compute.dataflow import Dataflow
+from everview.compute.engine.progress import Hydration, Progress, reporting
+from everview.compute.writing import Ticked
 from everview.errors import EverviewError
 from everview.storage.contract import Command, GlobalId
 from everview.storage.environment import Environment
-from everview.storage.errors import Canceled, Fenced
+from everview.storage.errors import Canceled, Fenced, StorageError
 
 PAUSE_S_FIRST, PAUSE_S_MAX = 0.2, 30.0
+HYDRATIONS_MAX = 8  # at once
+END_AGAIN_S = 0.2  # a tick that is to end is asked again, for what it runs may only be about to begin
+CLOSE_S_MAX = 10.0  # that ticks are waited for which were asked to end
 _IDLE_MAX = 256  # dataflows that are advanced in one commit
 _SLEEP_S = 5.0  # at most: a clock that others advance is looked at so often
 
@@ -35,8 +49,10 @@ class Status:
     rows_in: int = 0
     rows_out: int = 0
     busy_s: float = 0.0
+    phases_s: Counter[str] = field(default_factory=Counter)  # of this, how much went where
     last: Ticked | None = None
-    running_since: float | None = None  # on the monotonic clock, while a tick runs
+    running_since: float | None = None  # on the monotonic clock, while a tick runs or waits for a thread
+    hydrating_since: float | None = None  # likewise, while a hydration runs
     failures: int = 0  # in a row
     error: EverviewError | None = None  # of the last tick, if it failed
     retry_at: float = 0.0
@@ -45,8 +61,12 @@ class Status:
 @dataclass
 class _Entry:
     dataflow: Dataflow
+    done: Callable[[], None] | None = None  # called once it is complete for ever
     status: Status = field(default_factory=Status)
     removed: bool = False
+    wish: Cancellation = field(default_factory=Cancellation)  # that the tick which runs is to end
+    progress: Progress | None = None  # of the hydration that runs
+    goal: int | None = None  # how far its inputs were when it was due first: until it is there, it hydrates
 
 
 class Scheduler:
@@ -55,39 +75,87 @@ class Scheduler:
     def __init__(self, environment: Environment, threads: int = 4) -> None:
         self._environment = environment
         self._entries: dict[GlobalId, _Entry] = {}
+        self._leaving: list[_Entry] = []  # removed ones whose tick still runs
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tick")
+        self._hydrations = ThreadPoolExecutor(HYDRATIONS_MAX, thread_name_prefix="hydration")
         self._stopping = self._failed = False
         self.changes = 0  # grows with every tick that ends, and whenever a dataflow comes or goes
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
         self._thread.start()
 
-    def add(self, dataflow: Dataflow) -> None:
-        """Keep this dataflow ticking."""
+    def add(self, dataflow: Dataflow, done: Callable[[], None] | None = None) -> None:
+        """Keep this dataflow ticking; one that was removed a moment ago goes on once its tick has ended."""
         with self._lock:
-            self._entries[dataflow.id] = _Entry(dataflow)
+            leaving = next((each for each in self._leaving if each.dataflow is dataflow), None)
+            if leaving is None:
+                self._entries[dataflow.id] = _Entry(dataflow, done)
+            else:
+                self._leaving.remove(leaving)
+                leaving.removed = False
+                self._entries[dataflow.id] = leaving
             self.changes += 1
         self._environment.wake()
 
     def remove(self, id: GlobalId) -> Dataflow | None:
+        """Tick it no more. A tick that runs is asked to end, and not waited for: it may commit until it is dropped."""
+        entry = self._take_out(id)
+        if entry is None:
+            return None
+        if entry.status.running_since is not None:
+            threading.Thread(target=self._end, args=([entry],), name=f"end-{id}", daemon=True).start()
+        self._environment.wake()
+        return entry.dataflow
+
+    def pause(self, id: GlobalId) -> Dataflow | None:
         """Tick it no more; when this returns no tick of it runs."""
+        entry = self._take_out(id)
+        if entry is None:
+            return None
         with self._changed:
-            entry = self._entries.pop(id, None)
-            if entry is None:
-                return None
-            entry.removed = True
-            self.changes += 1
             while entry.status.running_since is not None:
                 self._changed.wait()
         self._environment.wake()
         return entry.dataflow
+
+    def _take_out(self, id: GlobalId) -> _Entry | None:
+        with self._changed:
+            entry = self._entries.pop(id, None)
+            if entry is not None:
+                entry.removed = True
+                self.changes += 1
+                if entry.status.running_since is not None:
+                    self._leaving.append(entry)
+            return entry
+
+    def _end(self, entries: list[_Entry], timeout_s: float | None = None) -> None:
+        """Ask the ticks that run to end, until they have, or the time is over."""
+        over = None if timeout_s is None else time.monotonic() + timeout_s
+        wishes = [entry.wish for entry in entries]  # of these ticks: one that is restored meanwhile has another next
+        while over is None or time.monotonic() < over:
+            for wish in wishes:
+                wish.ask()
+            with self._changed:
+                if self._changed.wait_for(lambda: not _running(entries, wishes), END_AGAIN_S):
+                    return
 
     def status(self, id: GlobalId) -> Status | None:
         """How a dataflow is doing; None if there is none."""
         with self._lock:
             entry = self._entries.get(id)
             return None if entry is None else entry.status
+
+    def hydration(self, id: GlobalId) -> Hydration | None:
+        """How far the hydration of a dataflow is; None if none runs."""
+        with self._lock:
+            entry = self._entries.get(id)
+            progress = None if entry is None else entry.progress
+            began = None if entry is None else entry.status.hydrating_since
+        if progress is None or began is None:
+            return None
+        read, total = progress.rows()  # without the lock, for an engine is asked
+        return Hydration(read, total, time.monotonic() - began)
 
     def dataflow(self, id: GlobalId) -> Dataflow | None:
         """One that is kept ticking."""
@@ -110,13 +178,17 @@ class Scheduler:
         return self._environment.wait(reached, timeout_s)
 
     def close(self) -> None:
-        """Stop; ticks that run are waited for."""
+        """Stop; ticks that run are ended. They have left nothing half done, and whoever opens next does them again."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
         self._environment.wake()
         self._thread.join()
-        self._pool.shutdown(wait=True)
+        with self._lock:
+            running = [*self._entries.values(), *self._leaving]
+        self._end(running, CLOSE_S_MAX)
+        for pool in (self._pool, self._hydrations):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _run(self) -> None:
         while not self._stopping:
@@ -136,9 +208,10 @@ class Scheduler:
                 if entry.removed:
                     continue
                 entry.status.running_since = began
+                entry.wish = Cancellation()
             step = _idle_step(entry.dataflow)
             if step is None:
-                self._pool.submit(self._tick, entry)
+                self._submit(entry)
                 continue
             idle.append((entry, step[0]))
             commands += step[1]
@@ -153,12 +226,20 @@ class Scheduler:
             self._environment.commit(*commands)
         except BaseException:  # it may be for one of them alone: each by itself finds out, and tells
             for entry, _ in idle:
-                self._pool.submit(self._tick, entry)
+                self._submit(entry)
             return
         took_s = (time.monotonic() - began) / len(idle)
         for entry, ticked in idle:
-            self._note(entry, took_s, ticked, None)
+            if _is_over(entry):
+                self._submit(entry)
+            else:
+                self._note(entry, took_s, ticked, None)
         self._environment.wake()
+
+    def _submit(self, entry: _Entry) -> None:
+        hydrates = _hydrates(entry)
+        pool = self._hydrations if hydrates else self._pool
+        pool.submit(self._tick, entry, background=hydrates)
 
     def _due(self) -> list[_Entry]:
         # Frontiers are asked for without our lock: they may have to be read, behind commits.
@@ -168,7 +249,12 @@ class Scheduler:
         status, dataflow = entry.status, entry.dataflow
         if status.running_since is not None or time.monotonic() < status.retry_at:
             return False
-        return dataflow.ready > dataflow.upper or bool(dataflow.owes)
+        try:
+            return dataflow.ready > dataflow.upper or bool(dataflow.owes) or _is_over(entry)
+        except (StorageError, ValueError):
+            if entry.removed:  # and dropped a moment ago: there is no such collection, or its frontier is empty
+                return False
+            raise
 
     def _sleep_s(self) -> float:
         """Until the next retry, if there is one."""
@@ -177,18 +263,23 @@ class Scheduler:
             waits = [entry.status.retry_at - now for entry in self._entries.values() if entry.status.retry_at > now]
         return max(0.01, min([*waits, _SLEEP_S]))
 
-    def _tick(self, entry: _Entry) -> None:
+    def _tick(self, entry: _Entry, *, background: bool) -> None:
         began = time.monotonic()
         ticked: Ticked | None = None
         error: EverviewError | None = None
         defect: BaseException | None = None
         try:
-            if not entry.removed:
-                ticked = entry.dataflow.tick()
+            with cancelable(entry.wish), self._in_background(entry) if background else nullcontext():
+                check_wanted()
+                if not entry.removed:
+                    ticked = entry.dataflow.tick()
+                    self._complete(entry)
         except EverviewError as failure:
             error = failure
         except BaseException as failure:  # a defect of ours in one view must not end the others
             error, defect = EverviewError(f"internal error: {type(failure).__name__}: {failure}"), failure
+        if entry.wish.asked or entry.removed or self._stopping:
+            error = None  # whatever it says, it is over because it was to end
         self._note(entry, time.monotonic() - began, ticked, error)
         self._environment.wake()
         # Last, for a log may be closed, or full: the view is tried again whatever becomes of these lines.
@@ -201,12 +292,33 @@ class Scheduler:
                 exc_info=defect,
             )
 
+    @contextmanager
+    def _in_background(self, entry: _Entry) -> Iterator[None]:
+        entry.progress = progress = Progress()
+        entry.status.hydrating_since = time.monotonic()
+        try:
+            with in_background(), reporting(progress):
+                yield
+        finally:
+            entry.progress = entry.status.hydrating_since = None
+
+    def _complete(self, entry: _Entry) -> None:
+        """Of one that is complete for ever, that was all."""
+        if entry.done is not None and _is_over(entry):
+            entry.done()
+            with self._lock:
+                entry.removed = True
+                if self._entries.get(entry.dataflow.id) is entry:
+                    del self._entries[entry.dataflow.id]
+
     def _note(self, entry: _Entry, took_s: float, ticked: Ticked | None, error: EverviewError | None) -> None:
         status = entry.status
         with self._changed:
             status.busy_s += took_s
             status.running_since = None
             status.error = error
+            if entry in self._leaving:
+                self._leaving.remove(entry)
             self.changes += 1
             if error is None:
                 status.failures, status.retry_at = 0, 0.0
@@ -218,6 +330,28 @@ class Scheduler:
                 pause = min(PAUSE_S_MAX, PAUSE_S_FIRST * 2 ** (status.failures - 1))
                 status.retry_at = time.monotonic() + pause
             self._changed.notify_all()
+
+
+def _running(entries: list[_Entry], wishes: list[Cancellation]) -> bool:
+    """Whether one of these ticks still runs."""
+    pairs = zip(entries, wishes, strict=True)
+    return any(entry.status.running_since is not None and entry.wish is wish for entry, wish in pairs)
+
+
+def _is_over(entry: _Entry) -> bool:
+    """Whether someone is to be told that the dataflow is complete for ever."""
+    return entry.done is not None and entry.dataflow.complete and not entry.dataflow.owes
+
+
+def _hydrates(entry: _Entry) -> bool:
+    """Whether the next tick takes in much, as far as can be told: all there is, what was missed, or a large change."""
+    dataflow = entry.dataflow
+    try:
+        if entry.goal is None:
+            entry.goal = dataflow.ready
+        return dataflow.upper < entry.goal or bool(dataflow.owes) or dataflow.large
+    except Exception:  # a tick will fail of it too, and tell
+        return False
 
 
 def _idle_step(dataflow: Dataflow) -> tuple[Ticked, list[Command]] | None:
@@ -232,4 +366,5 @@ def _count(status: Status, ticked: Ticked) -> None:
     status.statements += ticked.statements
     status.rows_in += ticked.rows_in
     status.rows_out += ticked.rows_out
+    status.phases_s.update(ticked.phases_s)
     status.last = ticked

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.compute.delta.first_rows import needed_of, sorts_of, that_may_matter
 from everview.compute.delta.program import (
     BEFORE,
     BUCKET_BITS,
@@ -27,14 +28,13 @@ from everview.compute.delta.program import (
     reads_all,
 )
 from everview.compute.delta.prune import prune
-from everview.compute.engine.contract import Engine, Steps
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.first_rows import needed_of, sorts_of, that_may_matter
+from everview.compute.engine.contract import Engine
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import Relation, types
+from everview.compute.ir.relation import Relation, Steps, types
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import INT8, SqlType, arrow_type
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.timely.consolidate import DIFF, TIME, consolidate
 from everview.timely.hashing import I64, hash_rows
 from everview.timely.ordering import Sort

@@ -18,21 +18,25 @@ import pyarrow as pa
 from everview.compute.delta.differentiate import differentiate
 from everview.compute.delta.failures import FailingRows, separate
 from everview.compute.delta.program import Failing, TickProgram, delta_of
+from everview.compute.delta.sink import sunk
 from everview.compute.delta.temporal import temporal_filters
 from everview.compute.engine.contract import Engine, EvaluationFailed
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.collection import Row, Rows, add, rows_of
-from everview.compute.engine.local.scalars import Evaluator, compile_attempt
 from everview.compute.functions.contract import Failure
+from everview.compute.interpreter.scalars import Evaluator, compile_attempt
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, TEXT, SqlType
 from everview.compute.optimize.computed_columns import computed_columns
 from everview.compute.optimize.row_by_row import columns_read
 from everview.compute.optimize.unique_lets import unique_lets
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import Row, Rows, add, rows_of
 from everview.compute.tick import State, Ticker, TickResult, TooMuch
 
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
+# How views are kept, as far as it shows in what is stored. In the first form temporal filters stay above joins, and
+# intervals that are moved over to the row may be out of range there. A view stays in the form in which it was made.
+FORM = 2
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
 
 
@@ -53,9 +57,10 @@ class View:
     failing: tuple[FailingRows, ...]
 
     @staticmethod
-    def of(plan: Relation) -> View:
-        """The view that a plan defines."""
-        prepared = computed_columns(temporal_filters(unique_lets(plan)))
+    def of(plan: Relation, form: int = FORM) -> View:
+        """The view that a plan defines, kept in this form."""
+        named = unique_lets(plan)
+        prepared = computed_columns(temporal_filters(sunk(named) if form > 1 else named, saturating=form > 1))
         separated, failing = separate(prepared)
         return View(prepared, separated, tuple(failing))
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.delta.temporal import temporal_filters
 from everview.compute.engine.contract import Engine
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.collection import Row, Rows, add, add_all
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.local import LocalEngine
 from everview.compute.ir.relation import Filter, Get, Relation, types, walk
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import INT8, TEXT
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import Row, Rows, add, add_all
 from everview.compute.view import View
 from everview.timely.hashing import I64, hash_rows
 from everview.timely.ordering import Sort

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
-from everview.compute.engine.local.collection import rows_of
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Get, walk
 from everview.compute.ir.show import show
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.collection import rows_of
 from tests.compute.delta.history import Maintained, Updates, contents, has_constant_filter
 from tests.compute.plans import Sample, samples
 

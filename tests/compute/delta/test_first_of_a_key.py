@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from everview.compute import tick
-from everview.compute.engine.local.engine import LocalEngine
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.engine.local import LocalEngine
 from everview.compute.functions.resolve import resolve_aggregate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Aggregate, Get, Order, Reduce, Relation, TopK
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, TEXT
@@ -22,7 +23,7 @@ SCHEMA = (INT4, TEXT, INT4, FLOAT8, BOOLEAN)
 
 def some_lives(rng: random.Random) -> Updates:
     """Rows that come and go, some of them alike in the order."""
-    updates: Updates = []
+    updates: list[tuple[tuple[Any, ...], int, int]] = []
     for _ in range(rng.randrange(5, 60)):
         row = (
             rng.choice([None, *range(5)]),

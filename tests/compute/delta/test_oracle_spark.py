@@ -1,8 +1,9 @@
 """The oracle with Spark: random views over random histories, maintained on Spark and on Local as stored collections.
 
 Both equal the view evaluated from scratch at every time, though a tick holds many of them; half of the views have
-temporal filters, and ticks that pass expirations. Each view has a seed of its
-own, which a failure names: `EVERVIEW_ORACLE=seed` runs that one alone.
+temporal filters, and ticks that pass expirations. So do both in turns, statement by statement, as while Spark starts:
+what one of them keeps, the other finds. Each view has a seed of its own, which a failure names: `EVERVIEW_ORACLE=seed`
+runs that one alone.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from everview.compute.engine.contract import Engine, NotSupported
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.collection import Rows, rows_of
-from everview.compute.engine.local.engine import LocalEngine
-from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.ir.relation import Get, Relation, types, walk
+from everview.compute.engine.local import LocalEngine
+from everview.compute.engine.spark.service import is_rough
+from everview.compute.interpreter.evaluate import evaluate
+from everview.compute.ir.relation import Get, Relation, Steps, types, walk
 from everview.compute.ir.show import show
 from everview.compute.ir.types import INT8, SqlType
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import Rows, rows_of
 from everview.storage.environment import Environment
 from everview.timely.consolidate import DIFF, TIME
 from tests.compute.choosing import Choose, Seeded, flip
@@ -138,6 +140,22 @@ def _digits(value: float) -> str:
     return "0" if abs(value) < 1e-15 else f"{value:.9g}"
 
 
+class InTurns(LocalEngine):
+    """Every other statement on Spark, and all whose last digit may be another here."""
+
+    def __init__(self, spark: Engine, *, spark_first: bool) -> None:
+        self._spark, self._on_spark = spark, not spark_first
+
+    def run_steps(self, steps: Steps, *args: Any, **options: Any) -> Any:
+        self._on_spark = not self._on_spark
+        rough = any(is_rough(step) for _, step in steps)
+        run = self._spark.run_steps if self._on_spark or rough else super().run_steps
+        return run(steps, *args, **options)
+
+    def check(self, *args: Any, **options: Any) -> None:
+        self._spark.check(*args, **options)
+
+
 def check(case: Case, engines: Mapping[str, Engine], folder: Path) -> None:
     for name, engine in engines.items():
         wrong = disagreement(maintain(case, engine, folder / name), case.expected)
@@ -163,7 +181,8 @@ def test_spark_and_local_and_from_scratch_agree(
             continue
         print(seed)  # shown when a batch fails or is interrupted
         try:
-            check(case, {"local": LocalEngine(), "spark": engine}, tmp_path / seed)
+            turns = {f"turns {first}": InTurns(engine, spark_first=first) for first in (False, True)}
+            check(case, {"local": LocalEngine(), "spark": engine, **turns}, tmp_path / seed)
             last = {
                 name: rows_to_arrow(contents(case.history[name], TIMES), each) for name, each in case.schemas.items()
             }

@@ -7,11 +7,11 @@ from itertools import pairwise
 from unittest.mock import patch
 
 from everview.compute import tick
-from everview.compute.engine.local.collection import rows_of
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Get, walk
 from everview.compute.ir.show import show
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.collection import rows_of
 from tests.compute.choosing import Seeded
 from tests.compute.delta.history import Maintained, Updates, contents, has_constant_filter
 from tests.compute.plans import Sample, sample
@@ -46,7 +46,7 @@ def check(seed: int) -> tuple[int, int]:
     cuts = sorted(rng.sample(range(1, TIMES), rng.randint(0, 4)))
     limits = {"KEYS_FROM_ALL_MAX": rng.choice([0, 0, 3, 1000]), "NETTED_ROWS_MIN": rng.choice([0, 1000])}
     limits |= {"WHOLE_ROWS_MAX": rng.choice([-1, 3, 1000]), "WHOLE_ROWS_A_KEY_MAX": rng.choice([-1, 2])}
-    with patch.multiple(tick, **limits):
+    with patch.multiple(tick, **limits):  # type: ignore[call-overload]
         for lower, upper in pairwise([0, *cuts, TIMES]):
             view.tick(history, lower, upper)
     for time in range(TIMES):

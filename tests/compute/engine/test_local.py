@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from everview.compute.engine.local.collection import NegativeMultiplicity, Result, Rows, rows_of
-from everview.compute.engine.local.evaluate import UnknownCollection, evaluate
-from everview.compute.engine.local.library import UnknownFunction
+from everview.compute.functions.lookup import UnknownFunction
+from everview.compute.interpreter.evaluate import UnknownCollection, evaluate
 from everview.compute.ir.relation import (
     Constant,
     Filter,
@@ -28,6 +27,7 @@ from everview.compute.ir.relation import (
 )
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Or, Scalar
 from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, TEXT, array_of, numeric
+from everview.compute.rows.collection import NegativeMultiplicity, Result, Rows, rows_of
 from tests.compute.terms import aggregate, asc, call, col, compare, constant, desc, get, lit, rows
 
 ZERO = ("22012", "division by zero")

@@ -10,9 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.collection import rows_of
-from everview.compute.engine.local.ordering import total_order_key
+from everview.compute.interpreter.ordering import total_order_key
 from everview.compute.ir.types import (
     BOOLEAN,
     BYTEA,
@@ -36,6 +34,9 @@ from everview.compute.ir.types import (
     arrow_type,
     numeric,
 )
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import rows_of
+from everview.timely.consolidate import MultiplicityOverflow
 
 # Two values of each type, the smaller first.
 PAIRS: list[tuple[SqlType, Any, Any]] = [
@@ -101,3 +102,8 @@ def test_numerics_take_the_scale_of_their_type() -> None:
     assert str(value) == "0.00"
     ((value,),) = rows_of([((Decimal("1.5"),), 1)], (numeric(10, 2),))
     assert str(value) == "1.50"
+
+
+def test_a_row_that_occurs_too_often_is_an_error_of_its_own() -> None:
+    with pytest.raises(MultiplicityOverflow, match="64 bits"):
+        rows_to_arrow({(1,): 2**63}, (INT4,))

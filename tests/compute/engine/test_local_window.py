@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.compute.engine.local.collection import NegativeMultiplicity, Result, rows_of
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Frame, Order, Relation, Window, WindowFunction
 from everview.compute.ir.types import DATE, FLOAT8, INT4, INT8, Interval
+from everview.compute.rows.collection import NegativeMultiplicity, Result, rows_of
 from tests.compute.terms import DEFAULT, aggregate, asc, call, col, compare, desc, get, lit, window
 
 ROWS = {(1, 10): 1, (2, 10): 2, (3, 20): 1, (4, None): 1}

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark import prepared
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import profiles
-from everview.compute.ir.relation import Get, Join, Map, Reduce, Threshold, Union, types
+from everview.compute.ir.relation import Get, Join, Map, Reduce, Relation, Threshold, Union, types
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, TEXT
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T, U = Get("t", (INT8, TEXT)), Get("u", (INT8, TEXT))
-STEPS = [
+STEPS: list[tuple[str, Relation]] = [
     ("joined", Join((T, U), ((Column(0, INT8), Column(2, INT8)),))),
     ("grouped", Reduce(Get("joined", (INT8, TEXT, INT8, TEXT)), (Column(1, TEXT),))),
     ("all", Threshold(Union((Map(T, (Literal(1, INT8),)), Map(U, (Literal(2, INT8),)))))),

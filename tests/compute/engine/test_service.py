@@ -5,22 +5,42 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from everview.compute.cancel import Cancellation, Ended, cancelable, in_background
 from everview.compute.engine.contract import Early, RunFailed
+from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark import service
+from everview.compute.ir.relation import Steps
+from everview.compute.ir.types import INT4, TEXT
+from everview.compute.rows.arrow import rows_to_arrow
+from everview.compute.sql.query import plan
+from tests.compute.test_errors import Names
 
 PROGRAM = """
-    import os, signal
+    import os, shutil, signal, tempfile
+    from pathlib import Path
     from everview.compute.engine.spark.service import SparkService
     from everview.compute.ir.relation import Constant
     from everview.compute.ir.types import INT8
     from pyspark import SparkContext
 
-    service = SparkService()
     plan = Constant((((1,), 1), ((2,), 3)), (INT8,))
+    first = Path(tempfile.mkdtemp())
+    earlier = SparkService(scratch=first)  # the Java process goes on when this is closed
+    earlier.run(plan, {})
+    earlier.close()
+    shutil.rmtree(first)
+    service = SparkService()
+    # This unpacks a library into the temporary folder.
+    service.spark().bulk.range(9).write.option("compression", "zstd").parquet(f"{tempfile.mkdtemp()}/rows")
     before = service.run(plan, {})
     os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
     after = service.run(plan, {})
@@ -57,7 +77,106 @@ def test_what_was_handed_over_is_not_written_again(handed_over: bool, monkeypatc
     for name in ("spark", "_engine_of"):
         monkeypatch.setattr(service.SparkService, name, lambda *_: Failing())
     tried = object.__new__(service.SparkService)
-    tried._closed, tried._started = False, Future()
+    tried._closed, tried._started, tried._in_background, tried._lock = False, Future(), 0, threading.Lock()
     with pytest.raises(RunFailed):
         tried.run_large([], {}, {}, [], early=Early((), lambda _: None))
     assert len(tries) == (1 if handed_over else service.ATTEMPTS_MAX)
+
+
+class Fake:
+    """Spark as the service sees it: counts what it runs."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def run_steps(self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+        self.runs += 1
+        return LocalEngine().run_steps(steps, outputs, inputs)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    engine = Fake()
+    monkeypatch.setattr(service.SparkService, "_engine_of", lambda *_: engine)
+    return engine
+
+
+@pytest.fixture
+def starting(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[service.SparkService, threading.Event]]:
+    """A service whose Spark starts when the event is set."""
+    go_on = threading.Event()
+
+    def start(*_: object, **__: object) -> Any:
+        go_on.wait(60)
+        return SimpleNamespace(warm_up=lambda: None, stop=lambda: None)
+
+    monkeypatch.setattr(service, "start", start)
+    yield service.SparkService(), go_on
+    go_on.set()
+
+
+def steps_of(query: str) -> Steps:
+    return [("result", plan(query, Names()).relation)]
+
+
+def rows(count: int) -> dict[str, Any]:
+    return {"t": rows_to_arrow({(number, number % 7, "x"): 1 for number in range(count)}, (INT4, INT4, TEXT))}
+
+
+MANY = "SELECT b, count(*) FROM t, generate_series(1, 100000) g GROUP BY b"
+
+
+def test_small_steps_do_not_wait_for_spark(starting: tuple[service.SparkService, threading.Event], fake: Fake) -> None:
+    spark, _ = starting
+    found = spark.run_steps(steps_of("SELECT b, sum(a) FROM t GROUP BY b"), ["result"], rows(14))
+    assert found["result"].num_rows == 7 and not fake.runs
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("SELECT sin(a::float8) FROM t", 3), (MANY, 100), ("SELECT a FROM t", service.COLD_ROWS_MAX + 1)],
+    ids=["rough", "many rows come up", "many rows are given"],
+)
+def test_others_wait_for_spark_and_can_be_ended(
+    starting: tuple[service.SparkService, threading.Event], fake: Fake, query: str, count: int
+) -> None:
+    spark, go_on = starting
+    wish, ended = Cancellation(), []
+
+    def run() -> None:
+        with cancelable(wish):
+            try:
+                spark.run_steps(steps_of(query), ["result"], rows(count))
+            except Ended as error:
+                ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(0.3)
+    assert thread.is_alive()
+    wish.ask()
+    thread.join(30)
+    assert ended and not fake.runs
+    go_on.set()
+    if query != MANY:
+        assert spark.run_steps(steps_of(query), ["result"], rows(count))["result"].num_rows == count
+        assert [fake.runs] == [1]
+
+
+def test_small_steps_do_not_wait_behind_hydrations(
+    starting: tuple[service.SparkService, threading.Event], fake: Fake
+) -> None:
+    spark, go_on = starting
+    go_on.set()
+    while not spark.ready:
+        time.sleep(0.01)
+    steps = steps_of("SELECT b, sum(a) FROM t GROUP BY b")
+    spark.run_steps(steps, ["result"], rows(14))
+    assert fake.runs == 1
+    with in_background(), spark._counted():
+        assert spark.run_steps(steps, ["result"], rows(14))["result"].num_rows == 7
+        assert fake.runs == 1
+        spark.run_steps(steps, ["result"], rows(service.BUSY_ROWS_MAX + 1))
+        assert fake.runs == 2
+    spark.run_steps(steps, ["result"], rows(14))
+    assert fake.runs == 3

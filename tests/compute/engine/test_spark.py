@@ -18,11 +18,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from pyarrow import parquet
 
 from everview.compute.engine.contract import NotSupported, Parts, PlanRefused
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.collection import Rows, rows_of
-from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import SMALL, profile, profiles
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import (
     Constant,
     Frame,
@@ -62,6 +60,8 @@ from everview.compute.ir.types import (
     numeric,
 )
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import Rows, rows_of
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Catalog
 from tests.compute.plans import Sample, samples

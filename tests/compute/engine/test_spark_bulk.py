@@ -71,7 +71,9 @@ def view(session: SparkSession, table: pa.Table) -> str:
     declared = ", ".join(f"{field.name} {spark_type_of(field.type)}" for field in table.schema)
     from pyspark.sql.types import StructType
 
-    session.createDataFrame(table, schema=StructType.fromDDL(declared)).createOrReplaceTempView(name)
+    schema = StructType.fromDDL(declared)
+    assert isinstance(schema, StructType)
+    session.createDataFrame(table, schema=schema).createOrReplaceTempView(name)
     return name
 
 
@@ -128,8 +130,8 @@ def test_all_types_come_back_as_if_storage_had_staged_them(
 
 @pytest.mark.parametrize("sql_type", ASCENDING, ids=str)
 def test_values_of_every_sql_type(environment: Environment, bulk: SparkSession, sql_type: SqlType) -> None:
-    from everview.compute.engine.local.arrow import rows_to_arrow
-    from everview.compute.engine.local.collection import rows_of as collection
+    from everview.compute.rows.arrow import rows_to_arrow
+    from everview.compute.rows.collection import rows_of as collection
 
     assert spark_type_of(arrow_type(sql_type)).replace("`", "").replace(":", ": ").replace(",", ", ") in (
         spark_type(sql_type),

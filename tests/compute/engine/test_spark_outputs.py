@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from everview.compute.delta.program import call, updates_of
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.delta.program import updates_of
+from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.outputs import layout
 from everview.compute.engine.spark.render import render_steps
 from everview.compute.engine.spark.session import profiles
+from everview.compute.functions.calls import call
 from everview.compute.ir.relation import Filter, Get, Join, Map, Negate, Project, Relation, Union, types
 from everview.compute.ir.scalar import Case, Column, Literal, Scalar
 from everview.compute.ir.types import BOOLEAN, INT8, numeric
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +105,10 @@ def test_each_is_what_it_would_be_alone(steps: list[tuple[str, Relation]], spark
 
 def test_a_filter_stays_behind_what_can_fail() -> None:
     divided = ("divided", Map(T, (call("/", number(1), call("-", A, number(3))),)))
-    steps = [divided, ("kept", Filter(Get("divided", (INT8,) * 3), (call("<", A, number(3)),)))]
+    steps: list[tuple[str, Relation]] = [
+        divided,
+        ("kept", Filter(Get("divided", (INT8,) * 3), (call("<", A, number(3)),))),
+    ]
     assert [branch.base for branch in layout(steps, ["kept"]).branches] == ["kept"]
 
 

@@ -58,7 +58,7 @@ def rendered(plan: Relation) -> str:
     return " ".join(statement_of(plan, VIEWS).split()).replace("( ", "(").replace(" )", ")")
 
 
-PLANS = {
+PLANS: dict[str, tuple[Relation, str]] = {
     "project": (
         Project(get(width=3), (2, 0)),
         "SELECT c0, c1, sum(_diff) AS _diff FROM (SELECT c2 AS c0, c0 AS c1, _diff FROM view_t)"

@@ -17,6 +17,7 @@ from everview.compute.engine.spark.scalar import render_call
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.mathematics import ROUGH
 from everview.compute.functions.spark_sql import NotOnSpark, quoted, spark_type
+from everview.compute.ir.infinite import Infinite, as_numbers, to_python
 from everview.compute.ir.types import INT4, TIMESTAMP, Interval, Kind, SqlType, array_of, arrow_type
 from tests.compute.functions.samples import LITERAL, Case, cases
 
@@ -33,7 +34,7 @@ def value_of(found: Any, sql_type: SqlType) -> Any:
     if sql_type.kind is Kind.INTERVAL:
         return Interval(found["months"], found["days"], found["micros"])
     if sql_type == array_of(TIMESTAMP):  # as Arrow, PySpark gives a zone to timestamps in arrays that have none
-        return [each and each.replace(tzinfo=None) for each in found]
+        return [each.replace(tzinfo=None) if isinstance(each, datetime) else each for each in found]
     if sql_type.kind is Kind.ARRAY:
         assert sql_type.element is not None
         return [value_of(each, sql_type.element) for each in found]
@@ -134,8 +135,8 @@ class Samples:
         arrays, names = [pa.array(range(height), pa.int64())], ["n"]
         for types, rows in self.rows.items():
             for at, (name, each) in enumerate(zip(self.names(types), types, strict=True)):
-                values = [plain(row[at]) for _, row in rows.values()]
-                arrays.append(pa.array(values + [None] * (height - len(values)), arrow_type(each)))
+                values = as_numbers([plain(row[at]) for _, row in rows.values()], arrow_type(each))
+                arrays.append(pa.array([*values, *[None] * (height - len(values))], arrow_type(each)))
                 names.append(name)
         return pa.table(arrays, names=names)
 
@@ -170,7 +171,7 @@ def differences(session: SparkSession, columns: list[Column]) -> list[str]:
             column.calls[0][1].function.key, answer.schema.field(f"r{at}"), column.calls[0][1].result
         )
         try:
-            found = answer.column(f"r{at}").to_pylist()
+            found = to_python(answer.column(f"r{at}"))
         except OverflowError as error:
             wrong.append(f"{column.calls[0][1].function.key}: {error}")
             continue
@@ -195,6 +196,7 @@ def difference(case: Case, found: Any) -> str | None:
         return None if right else f"{case.function.key} {case.texts}: {ours.sqlstate}, Spark {theirs!r}, {fails=}"
     if not same(ours, theirs, approximate=case.function.name in ROUGH):
         return f"{case.function.key} {case.texts}: {ours!r}, Spark {theirs!r}"
-    if ours is None and fails and None not in case.values:
+    named = case.function.name in ("extract", "date_part") and isinstance(case.values[-1], Infinite)
+    if ours is None and fails and None not in case.values and not named:
         return f"{case.function.key} {case.texts}: NULL without a failure"
     return None

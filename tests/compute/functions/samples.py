@@ -13,6 +13,7 @@ from typing import Any
 from everview.compute.functions.casts import WIDENED
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.input import from_text
+from everview.compute.functions.internal import PARAMETER
 from everview.compute.functions.naming import base, short_name
 from everview.compute.functions.precision import PRECISE
 from everview.compute.functions.registry import FUNCTIONS
@@ -35,7 +36,17 @@ POOL: dict[str, Texts] = {
     "varchar": ("", "abc", "abcdef", "ab  ", None),
     "bpchar": ("", "abc", "abcdef", "ab  ", None),
     "bytea": ("\\x", "\\x00ff", "\\xdeadbeef", "\\x61", None),
-    "date": ("2024-02-29", "2000-01-01", "1999-12-31", "0001-01-01", "9999-12-31", "2021-07-04", None),
+    "date": (
+        "2024-02-29",
+        "2000-01-01",
+        "1999-12-31",
+        "0001-01-01",
+        "9999-12-31",
+        "2021-07-04",
+        "infinity",
+        "-infinity",
+        None,
+    ),
     "time": ("00:00:00", "12:34:56.789", "23:59:59.999999", None),
     "timestamp": (
         "2024-02-29 12:34:56.789",
@@ -44,6 +55,8 @@ POOL: dict[str, Texts] = {
         "0001-01-01 00:00:00",
         "9999-12-31 23:59:59",
         "2021-03-31 01:02:03",
+        "infinity",
+        "-infinity",
         None,
     ),
     "interval": (
@@ -69,9 +82,9 @@ POOL: dict[str, Texts] = {
         "[]",
         None,
     ),
-    "mz_timestamp": ("0", "1700000000000", None),
+    "mz_timestamp": ("0", "1700000000000", "9223372036854775807", None),
 }
-POOL["timestamptz"] = tuple(each and f"{each}+00" for each in POOL["timestamp"])
+POOL["timestamptz"] = tuple(each if not each or "inf" in each else f"{each}+00" for each in POOL["timestamp"])
 _ARRAY_POOL: dict[str, Texts] = {
     "int4": ("{}", "{1}", "{1,2,NULL}", "{3,2,1}", "{NULL}", None),
     "text": ("{}", "{a}", '{a,"b c",NULL,""}', '{"x\\"y","null",b}', None),
@@ -127,11 +140,13 @@ _TEXT_CASTS: dict[str, Texts] = {
         "2024-01-05 10:00:00",
         "epoch",
         "0000-01-01",
+        *(" Infinity", "-infinity\t", "+infinity", "- INFINITY", "inf", "infinity 10:00"),
     ),
     "time": ("12:34", "12:34:56.7890123", "24:00:00", "25:00", "12:60", "x", "", "1:02:03"),
     "timestamp": (
         *("2024-02-29 12:34:56", "2024-02-29T12:34:56.5", "2024-02-30", "2024-02-29", "x", "", "epoch"),
         *("2024-01-01 24:00:00", "2024-01-01 10:00:00+02", "2024-01-01 10:00:00 Z", "2024-01-01 10:61:00"),
+        *(" Infinity", "-infinity\t", "+infinity", "- INFINITY", "inf", "infinity +02"),
     ),
     "interval": (
         *(
@@ -153,7 +168,7 @@ _TEXT_CASTS: dict[str, Texts] = {
         "a0eebc99-9c0b4ef8-bb6d-6bb9bd380a11",
     ),
     "jsonb": ('{"b":1,"a":[1,2 ,{}],"b":2}', "[1,", "1.50", '"\\u00e9\\t"', "nul", "", '{"aa":1,"b":2}', "1e2"),
-    "mz_timestamp": ("5", "x"),
+    "mz_timestamp": ("5", "x", "9223372036854775807", "9223372036854775808", "18446744073709551615"),
 }
 _TEXT_CASTS["timestamptz"] = (*_TEXT_CASTS["timestamp"], "2024-01-01 10:00:00-05:30", "2024-01-01 10:00:00+17")
 
@@ -206,7 +221,7 @@ OWN: dict[str, Sequence[Texts]] = {
     "timezone": [
         (zone, at)
         for zone in ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata")
-        for at in ("2024-02-29 12:34:56.789", "2021-07-04 01:02:03", "1999-12-31 23:59:59")
+        for at in ("2024-02-29 12:34:56.789", "2021-07-04 01:02:03", "1999-12-31 23:59:59", "-infinity")
     ],
     "make_date": [("2024", "2", "29"), ("2023", "2", "29"), ("2024", "13", "1"), ("0", "1", "1"), (None, "1", "1")],
     "make_time": [("8", "15", "23.5"), ("24", "0", "0"), ("24", "0", "1"), ("8", "60", "0"), ("8", "0", "60")],
@@ -232,12 +247,17 @@ OWN: dict[str, Sequence[Texts]] = {
         ("-1.5",),
         ("NaN",),
         ("1e20",),
+        ("Infinity",),
+        ("-Infinity",),
     ],
     "date_bin": [
         (stride, "2024-02-29 12:34:56.789", "2001-01-01")
         for stride in ("15 minutes", "1 day", "-1 day", "1 month", "0", "7 days 1 hour")
     ]
-    + [("1 hour", "1999-12-31 23:59:59.999999", "2001-01-01 00:30:00")],
+    + [("1 hour", "1999-12-31 23:59:59.999999", "2001-01-01 00:30:00")]
+    + [(stride, "infinity", origin) for stride in ("1 day", "1 month", None) for origin in ("2001-01-01", "-infinity")]
+    + [(stride, "2024-02-29", "infinity") for stride in ("1 day", "1 month", "-1 day")]
+    + [("1 day", "infinity", None)],
     "round": [(a, b) for a in ("2.345", "-2.345", "1234.5", "0", None) for b in ("0", "2", "-2", "5", "-9")]
     + [(a,) for a in ("2.5", "3.5", "-2.5", "0.4999", "12345678.5", None)],
     "power": [(a, b) for a in ("0", "2", "-2", "1", "0.5", None) for b in ("0", "2", "-1", "0.5", "10")],
@@ -455,7 +475,10 @@ def _texts(function: Function, types: tuple[SqlType, ...]) -> Iterator[Texts]:
         yield from ((each,) for each in (*own, None))
         return
     if name in ("extract", "date_part", "date_trunc") and len(types) == 2:
+        infinite = [each for each in pool(types[1]) if each and "infinity" in each]
         yield from itertools.product(_FIELDS, pool(types[1])[:4])
+        # A timestamp has no time zone; of an infinite one PostgreSQL says NULL all the same.
+        yield from itertools.product([each for each in _FIELDS if "timezone" not in str(each)], infinite)
         return
     if name in ("subscript", "slice"):
         choices = [pool(types[0]), *([_SUBSCRIPTS] * (len(types) - 1))]
@@ -562,9 +585,7 @@ def by_name() -> dict[str, list[Function]]:
     """All functions, together by name; casts by what they cast."""
     found: dict[str, list[Function]] = {}
     for function in FUNCTIONS.values():
-        if function.volatile or function.name.startswith(
-            "parameter "
-        ):  # not a function of its arguments: those that look into a catalog, if that is loaded
+        if function.volatile or function.key == PARAMETER:  # not a function of its arguments
             continue
         title = (
             f"{function.name} {short_name(function.args[0])}" if function.name in ("cast", "assign") else function.name

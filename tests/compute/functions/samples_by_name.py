@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+# Sets of times: the ends of intervals, in order.
+_SETS = ("{}", "{0}", "{5}", "{0,5}", "{1,2,7}", "{2,3,5,8}", "{0,9223372036854775806}", None)
+# Numbers that are rounded to, multiplied or divided by a unit above zero.
+_UNITS = [
+    (value, unit)
+    for value in ("0", "1", "-1", "7", "-8", "123456789012345", "9223372036854775806", "-9223372036854775807", None)
+    for unit in ("1", "7", "1000", "86400000000")
+]
+
 OWN: dict[str, Sequence[tuple[str | None, ...]]] = {
+    "the moment rounded up": _UNITS,
+    "the next moment rounded": _UNITS,
+    "the factor from": _UNITS,
+    "the dividend from": _UNITS,
+    "times outside": [(each,) for each in _SETS],
+    "times of all": [(a, b) for a in _SETS for b in _SETS] + [("{0,9}", "{1,8}", "{2}")],
+    "times of any": [(a, b) for a in _SETS for b in _SETS] + [("{0,2}", "{1,3}", "{3,4}")],
     "position": [
         ("hello", "l"),
         ("", ""),
@@ -59,13 +75,30 @@ OWN: dict[str, Sequence[tuple[str | None, ...]]] = {
         ("foobar", "o", "0", "g"),
         ("fOObar", "o", "0", "gi"),
         ("abc", "(.)", "<\\1>", "g"),
+        ("abcabc", "(a|b)+", "<\\1>", "g"),
+        ("ab", "x*?", "-", "g"),
         ("ab", "b", "c", "q?"),
         *(("foobarbaz", "b(a).", "<\\1>", start) for start in ("1", "5", "8", "0")),
         *(("foobarbaz", "b(a).", "<\\1>", "2", number) for number in ("0", "1", "2", "3", "-1")),
         *(("fooBarbaz", "b(a).", "<\\&>", "1", number, "i") for number in ("0", "1", "2")),
     ],
-    "regexp_match": [("foobar", "o(b)(a)"), ("foobar", "ob"), ("foobar", "x"), ("foobar", "OB", "i")],
-    "regexp_like": [("foobar", "ob"), ("foobar", "x"), ("foobar", "OB", "i")],
+    "regexp_match": [
+        ("foobar", "(o+)(?=b)"),
+        ("aabaab", r"(a+)b\1"),
+        ("aab", "((?:a+)+)b"),
+        ("foobar", "o(b)(a)"),
+        ("foobar", "ob"),
+        ("foobar", "x"),
+        ("foobar", "OB", "i"),
+    ],
+    "regexp_like": [
+        ("aaaab", "^(a+)+$"),
+        ("aaaa", "^(a+)+$"),
+        ("a b", r"\mb\M"),
+        ("foobar", "ob"),
+        ("foobar", "x"),
+        ("foobar", "OB", "i"),
+    ],
     "regexp_count": [("foobar", "o"), ("foobar", "x")]
     + [("foobar Oo", "o", start) for start in ("1", "3", "4", "10", "11", "0")]
     + [("fooBar Oo", "o", start, flags) for start in ("1", "3", "0") for flags in ("", "i", "g", "z")]
@@ -80,7 +113,14 @@ OWN: dict[str, Sequence[tuple[str | None, ...]]] = {
     + [("foobarbaz", "ba.", "1", "2", end) for end in ("0", "1", "2", "-1")]
     + [("foobarbaz", "B(a)(.)", "1", "2", end, "i") for end in ("0", "1")]
     + [("foobarbaz", "B(a)(.)(x)?", "1", "2", "0", "i", group) for group in ("0", "1", "2", "3", "4", "-1")],
-    "regexp_split_to_array": [("a1b22c", "[0-9]+"), ("abc", "x"), ("a,b", ","), ("aXbxc", "x", "i"), ("a", "x", "")],
+    "regexp_split_to_array": [
+        ("axbbxxc", "(x|b)+"),
+        ("a1b22c", "[0-9]+"),
+        ("abc", "x"),
+        ("a,b", ","),
+        ("aXbxc", "x", "i"),
+        ("a", "x", ""),
+    ],
     "factorial": [(each,) for each in ("0", "1", "5", "20", "33", "34", "-1", None)],
 }
 _ZONED = ("2024-10-27 00:45:10+00", "2024-10-27 01:45:10+00", "2024-03-31 00:59:59+00", "2021-07-04 22:30:00+00")
@@ -91,7 +131,8 @@ OWN |= {
         for at in _ZONED
         for zone in ("Europe/Berlin", "Asia/Kolkata", "UTC")
     ]
-    + [("day", _ZONED[0], "Nowhere/Land")],
+    + [("day", _ZONED[0], "Nowhere/Land")]
+    + [("day", "infinity", "Asia/Kolkata"), ("day", "infinity", "Nowhere/Land"), ("nonsense", "-infinity", "UTC")],
     "make_timestamptz": [("2024", "2", "29", "8", "15", "23.5"), ("2023", "2", "29", "0", "0", "0")]
     + [("2024", "7", "1", "8", "15", "23.5", zone) for zone in ("Europe/Berlin", "UTC", "Nowhere/Land")],
     "overlaps": [

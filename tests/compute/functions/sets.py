@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from everview.compute.functions.input import from_text
 from everview.compute.functions.listing import FINISH, in_listing_order
 from everview.compute.functions.resolve import result_type
 from everview.compute.functions.table import ORDINALITY, TableFunction
+from everview.compute.functions.time_sets import INTERVALS
 from everview.compute.ir.types import TEXT, Kind, SqlType, array_of, numeric
 from tests.compute.functions.samples import Texts, pool, sql_literal
 
@@ -144,6 +145,8 @@ _SERIES: dict[str, list[Texts]] = {
         ("2024-01-02", "2024-01-01", "1 day"),
         (None, "2024-01-01", "1 day"),
         ("2024-03-31", "2023-10-01", "-1 month"),
+        ("infinity", "2024-01-01", "1 day"),
+        ("2024-01-01", "infinity", "-1 month"),
     ],
 }
 _SERIES["int8"] = [*_SERIES["int4"], ("9223372036854775806", "9223372036854775807")]
@@ -155,6 +158,8 @@ _REGEX: list[Texts] = [
     ("foobar", "o", "g"),
     ("a1b22", "([0-9])", "g"),
     ("aXbxc", "x", "i"),
+    ("k=v, a=b", "(\\w+)=(\\w+)", "g"),
+    ("aab", "(a|b)(c)?", "g"),
 ]
 
 
@@ -207,7 +212,10 @@ def table_calls(function: TableFunction) -> Iterator[TableCall]:
     from everview.compute.functions.naming import short_name
 
     types = tuple(map(_modified, function.args))
-    if function.name == "generate_series":
+    rows: Sequence[tuple[str | None, ...]]
+    if function.name == INTERVALS:  # for which SQL has no name
+        rows = []
+    elif function.name == "generate_series":
         rows = _SERIES[short_name(types[0])]
     elif function.name.startswith("regexp"):
         rows = _REGEX

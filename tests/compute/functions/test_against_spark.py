@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from everview.compute.engine.spark.python_calls import run_sql
+from everview.compute.engine.spark.scalar import render_table
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.internal import PARAMETER
 from everview.compute.functions.naming import short_name
 from everview.compute.functions.registry import AGGREGATES, FUNCTIONS, TABLES
 from everview.compute.functions.spark_sql import quoted, render, spark_type
+from everview.compute.ir.infinite import as_numbers, to_python
 from everview.compute.ir.types import INT4, TEXT, Kind, SqlType, arrow_type
 from tests.compute.functions.on_spark import EXPRESSIONS_MAX, Samples, plain, representation, same, value_of
 from tests.compute.functions.sets import groups, table_calls
@@ -27,7 +31,7 @@ SOME_ARRAYS = ("int4[]", "text[]", "numeric[]", "timestamp[]", "interval[]")
 def test_functions(session: SparkSession) -> None:
     samples = Samples()
     for function in FUNCTIONS.values():
-        if function.volatile or function.name.startswith("parameter "):  # those of prepared plans, if any are loaded
+        if function.volatile or function.key == PARAMETER:
             continue
         if function.name != "cast" or "[]" not in function.key or short_name(function.args[0]) in SOME_ARRAYS:
             samples.add(function)
@@ -55,7 +59,10 @@ def test_aggregates(session: SparkSession) -> None:
     answers: dict[tuple[tuple[SqlType, ...], SqlType, str], dict[int, Any]] = {}
     for place, (types, rows) in enumerate(frames.items()):
         names = [f"a{at}" for at in range(len(types))]
-        arrays = [pa.array([plain(row[at]) for _, row in rows], arrow_type(each)) for at, each in enumerate(types)]
+        arrays = [
+            pa.array(as_numbers([plain(row[at]) for _, row in rows], arrow_type(each)), arrow_type(each))
+            for at, each in enumerate(types)
+        ]
         table = pa.table([pa.array([number for number, _ in rows], pa.int64()), *arrays], names=["n", *names])
         casts = [f"cast({name} as {spark_type(each)}) AS {name}" for name, each in zip(names, types, strict=True)]
         session.createDataFrame(table).selectExpr("n", *casts).createOrReplaceTempView(f"groups{place}")
@@ -66,7 +73,7 @@ def test_aggregates(session: SparkSession) -> None:
         numbers = answer.column("n").to_pylist()
         for at, (result, key) in enumerate(wanted):
             wrong += representation(key, answer.schema.field(f"r{at}"), result)
-            found = answer.column(f"r{at}").to_pylist()
+            found = to_python(answer.column(f"r{at}"))
             answers[types, result, key] = dict(zip(numbers, found, strict=True))
     for group, number, ours in expected:
         theirs = value_of(answers[group.types, group.result, group.aggregate.key][number], group.result)
@@ -77,7 +84,9 @@ def test_aggregates(session: SparkSession) -> None:
 
 
 def test_table_functions(session: SparkSession) -> None:
-    wrong, columns, frames = [], [], []
+    wrong: list[str] = []
+    columns: list[Any] = []
+    frames: list[Any] = []
     for function in TABLES.values():
         if function.volatile:  # those that look into a catalog, if any are loaded
             continue
@@ -89,20 +98,20 @@ def test_table_functions(session: SparkSession) -> None:
                 quoted(text) if at in literal and text else name
                 for at, (text, name) in enumerate(zip(made.texts, names, strict=True))
             ]
-            columns.append((made, function.spark(args, made.types, made.columns)))
+            columns.append((made, render_table(function, args, made.types, made.columns)))
             frames += [(name, value, each) for name, value, each in zip(names, made.values, made.types, strict=True)]
     table = pa.table(
-        [pa.array([plain(value)], arrow_type(each)) for _, value, each in frames], names=[name for name, _, _ in frames]
+        [pa.array(as_numbers([plain(value)], arrow_type(each)), arrow_type(each)) for _, value, each in frames],
+        names=[name for name, _, _ in frames],
     )
     typed = [f"cast({name} as {spark_type(each)}) AS {name}" for name, _, each in frames]
     session.createDataFrame(table).selectExpr(*typed).createOrReplaceTempView("tables")
     for start in range(0, len(columns), EXPRESSIONS_MAX):
         some = columns[start : start + EXPRESSIONS_MAX]
-        row = session.sql(
-            "SELECT " + ", ".join(f"{sql} AS r{at}" for at, (_, sql) in enumerate(some)) + " FROM tables"
-        ).toArrow()
+        selected = ", ".join(f"{sql} AS r{at}" for at, (_, sql) in enumerate(some))
+        row = run_sql(session, f"SELECT {selected} FROM tables").toArrow()
         for at, (made, _) in enumerate(some):
-            found = row.column(f"r{at}").to_pylist()[0]
+            found = to_python(row.column(f"r{at}"))[0]
             ours = made.evaluate()
             if isinstance(ours, Failure):
                 if found is not None or not made.function.fails:

@@ -87,7 +87,6 @@ FUNCTIONS_OF_NUMBERS = [
     each
     for each in FUNCTIONS.values()
     if each.name not in ("cast", "assign")
-    and not each.name.startswith("parameter ")
     and calls(each.args)
     and is_numeric(result_type(each.result, list(each.args)))
 ]

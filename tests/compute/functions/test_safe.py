@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.scalars import compile_attempt
-from everview.compute.functions import registry
+from everview.compute.functions import lookup, registry
 from everview.compute.functions.casts import cast_between
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.resolve import resolve
+from everview.compute.interpreter.scalars import compile_attempt
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.scalar import Call, Column, Literal, Scalar
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -45,10 +45,10 @@ LIMITS: dict[SqlType, list[Any]] = {
     FLOAT4: [-3.4028234663852886e38, 0.0, 3.4028234663852886e38],
     FLOAT8: [-1.7976931348623157e308, 0.0, 1.7976931348623157e308],
     TEXT: ["", "a", "%\\_ü"],
-    DATE: [FIRST.date(), date(2000, 2, 29), LAST.date()],
+    DATE: [FIRST.date(), date(2000, 2, 29), LAST.date(), *Infinite],
     TIME: [0, 86_399_999_999],
-    TIMESTAMP: [FIRST, LAST],
-    TIMESTAMPTZ: [FIRST.replace(tzinfo=UTC), LAST.replace(tzinfo=UTC)],
+    TIMESTAMP: [FIRST, LAST, *Infinite],
+    TIMESTAMPTZ: [FIRST.replace(tzinfo=UTC), LAST.replace(tzinfo=UTC), *Infinite],
     INTERVAL: [
         Interval(-178_956_970, -(2**31), -(2**63)),
         Interval(0, 0, 0),
@@ -103,8 +103,8 @@ def cases(rng: random.Random) -> list[Call]:
         calls.append(over("/", pair[0], Literal(divisor, numeric(6, -int(divisor.as_tuple().exponent)))))
     for of, by in product((INT2, INT4, INT8), (0, 1, -1, 7)):
         calls += [over(sign, of, Literal(by, of)) for sign in "/%"]
-    for of, length in product((-1, 0, 3), (-1, 0, 3)):
-        calls.append(over("substring", TEXT, Literal(of, INT4), Literal(length, INT4)))
+    for start, length in product((-1, 0, 3), (-1, 0, 3)):
+        calls.append(over("substring", TEXT, Literal(start, INT4), Literal(length, INT4)))
     for symbol, pattern in product(("~~", "!~~", "~~*", "!~~*"), PATTERNS):
         calls.append(over(symbol, TEXT, Literal(pattern, TEXT)))
         calls += [over(symbol, TEXT, Literal(pattern, TEXT), Literal(each, TEXT)) for each in ("", "x", "xy")]
@@ -125,17 +125,17 @@ def cases(rng: random.Random) -> list[Call]:
 
 
 def test_what_is_said_not_to_fail_does_not(rng: random.Random) -> None:
-    chosen = [call for call in cases(rng) if library.function(call.function).safe is not None]
-    safe = [call for call in chosen if not library.can_fail(call)]
+    chosen = [call for call in cases(rng) if lookup.function(call.function).safe is not None]
+    safe = [call for call in chosen if not lookup.can_fail(call)]
     assert not [failure for call in safe for failure in evaluated(call)]
-    told = {library.function(call.function).name for call in safe}
+    told = {lookup.function(call.function).name for call in safe}
     assert told >= {"+", "-", "*", "/", "%", "substring", "~~", "extract", "cast"}, "each of them is safe sometimes"
 
 
 def test_most_of_what_may_fail_does(rng: random.Random) -> None:
     """Not all: a bound on digits is one of all numbers that have so many."""
-    chosen = [call for call in cases(rng) if library.function(call.function).safe is not None]
-    unsafe = [call for call in chosen if library.can_fail(call)]
+    chosen = [call for call in cases(rng) if lookup.function(call.function).safe is not None]
+    unsafe = [call for call in chosen if lookup.can_fail(call)]
     failing = [call for call in unsafe if evaluated(call)]
     assert len(failing) > len(unsafe) // 3
 
@@ -145,4 +145,4 @@ def test_of_columns_nothing_is_known(name: str) -> None:
     entries = [each for each in registry.FUNCTIONS.values() if each.name == name and each.safe is not None]
     for each in entries:
         call = Call(each.key, tuple(Column(place, kind) for place, kind in enumerate(each.args)), each.args[0])
-        assert library.can_fail(call), each.key
+        assert lookup.can_fail(call), each.key

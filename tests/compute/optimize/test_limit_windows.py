@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Filter, Order, Project, Relation, TopK, Window, walk
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import INT4, INT8
@@ -22,7 +22,8 @@ LAG = window("lag(anycompatible)", INT4, col(0))
 
 
 def a_window(rng: random.Random) -> Window:
-    partition = tuple(rng.sample([col(0), col(1), SAFE_SUM], rng.randrange(3)))
+    choice: list[Scalar] = [col(0), col(1), SAFE_SUM]
+    partition = tuple(rng.sample(choice, rng.randrange(3)))
     order = tuple(Order(col(at), descending=rng.random() < 0.5) for at in rng.sample(range(2), rng.randrange(3)))
     return Window(T, partition, order, tuple(rng.choice([(NUMBER,), (RANK, NUMBER), (NUMBER, NUMBER)])))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Join, Relation, types, walk
 from everview.compute.optimize.demand import demand
 from everview.compute.optimize.failing import any_can_fail

@@ -8,8 +8,9 @@ from typing import Any
 
 import psycopg
 
-from everview.compute.engine.local.evaluate import evaluate
 from everview.compute.functions.output import to_text
+from everview.compute.interpreter.evaluate import evaluate
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import Interval, Kind, SqlType
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.query import plan
@@ -42,7 +43,7 @@ def _given(value: Any) -> Any:
     """A value as the driver takes it."""
     if isinstance(value, Interval):
         return f"{value.months} months {value.days} days {value.micros} microseconds"
-    return value
+    return value.value if isinstance(value, Infinite) else value
 
 
 def compare(

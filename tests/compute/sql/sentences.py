@@ -90,7 +90,7 @@ class Sentences:
         return self._select(env, kinds, depth, tail=tail, top=top)
 
     def _with(self, env: Env, kinds: list[str] | None, depth: int, *, top: bool) -> Query:
-        parts = []
+        parts: list[str] = []
         for _ in range(self.rng.randint(1, 2)):
             name = self.rng.choice(["w", "w2", "Big W", "a"])
             if any(part.startswith(f"{ident(name)} ") for part in parts):

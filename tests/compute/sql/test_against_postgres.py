@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from everview.compute.engine.local.collection import rows_of
+from everview.compute.rows.collection import rows_of
 from tests.compute.sql.against import compare, create_and_load
 from tests.compute.sql.tables import TABLES, Tables
 

@@ -11,10 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from everview.compute.engine.local.collection import rows_of
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Get, Recursive, walk
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.collection import rows_of
 from tests.compute.delta.history import Maintained, Updates, contents
 from tests.compute.sql.against import Connection, create_and_load
 from tests.compute.sql.outcomes import Outcome, outcome, planned

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import (
     BOOLEAN,
     DATE,
@@ -84,6 +85,12 @@ DOCUMENTS = (
 SPANS = (Interval(0, 1, 0), Interval(0, -2, 0), Interval(0, 0, 3_600_000_000), Interval(0, 3, 0))
 EPOCH = datetime.datetime(2024, 1, 30)
 
+
+def infinite(rng: random.Random) -> Infinite | None:
+    """Now and then an infinity."""
+    return rng.choice(list(Infinite)) if rng.random() < 0.08 else None
+
+
 VALUES: dict[str, Callable[[random.Random], Any]] = {
     "int2": lambda rng: rng.randint(-2, 5),
     "int4": lambda rng: rng.randint(0, 5),
@@ -93,8 +100,8 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "text": lambda rng: rng.choice(["ab", "abc", "b", "aa", "", "x%y", "c d"]),
     "varchar": lambda rng: rng.choice(["ab", "b", "zz", "x"]),
     "bool": lambda rng: rng.random() < 0.5,
-    "date": lambda rng: EPOCH.date() + datetime.timedelta(days=rng.randint(-3, 40)),
-    "timestamp": lambda rng: EPOCH + datetime.timedelta(hours=rng.choice([0, 1, 5, 24, 36, 720])),
+    "date": lambda rng: infinite(rng) or EPOCH.date() + datetime.timedelta(days=rng.randint(-3, 40)),
+    "timestamp": lambda rng: infinite(rng) or EPOCH + datetime.timedelta(hours=rng.choice([0, 1, 5, 24, 36, 720])),
     "interval": lambda rng: rng.choice(SPANS),
     "jsonb": lambda rng: rng.choice(DOCUMENTS),
     "ints": lambda rng: [rng.choice([1, 2, 3, None]) for _ in range(rng.randint(0, 3))],
@@ -159,5 +166,5 @@ def quoted(kind: str, value: Any) -> str:
     elif kind == "numeric":
         text = f"{value:f}"
     else:
-        text = str(value)
+        text = value.value if isinstance(value, Infinite) else str(value)
     return "'" + text.replace("'", "''") + "'"

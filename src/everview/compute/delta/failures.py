@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.library import can_fail
+from everview.compute.functions import lookup
+from everview.compute.functions.lookup import can_fail
 from everview.compute.functions.resolve import resolve
 from everview.compute.ir.relation import Filter, FlatMap, Let, Map, Relation, inputs_of, types, with_inputs
 from everview.compute.ir.scalar import Call, Case, Failed, FailedTable, Literal, Or, Scalar, substitute
@@ -63,7 +63,7 @@ def _failing_scalars(plan: Relation) -> list[Scalar]:
             for predicate in reversed(predicates):  # one that is not true ends the evaluation
                 passes = Case(((predicate, passes),), Literal(False, BOOLEAN), BOOLEAN)
             return [passes]
-        case FlatMap(_, function, args, added) if library.table_function(function).fails:
+        case FlatMap(_, function, args, added) if lookup.table_function(function).fails:
             return [FailedTable(function, args, added)]
         case _:
             return []

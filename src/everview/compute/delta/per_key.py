@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everview.compute.delta.program import BEFORE, NEXT, TIME, First, at, call
-from everview.compute.engine.local import library
-from everview.compute.first_rows import can_order
-from everview.compute.functions.aggregates import EXTREMES
+from everview.compute.delta.first_rows import can_order
+from everview.compute.delta.program import BEFORE, NEXT, TIME, First, at
+from everview.compute.functions import lookup
+from everview.compute.functions.calls import call
+from everview.compute.functions.contract import Extreme
 from everview.compute.functions.internal import NUMBERS
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import with_scalars
@@ -71,14 +72,15 @@ def firsts_of(operator: Operator) -> list[First]:
 
 def is_extreme(aggregate: ir.Aggregate) -> bool:
     """Whether an aggregate is the least or greatest value of a column, in an order that can be kept."""
-    name = library.aggregate(aggregate.function).name
-    return name in EXTREMES and aggregate.filter is None and can_order((extreme_order(aggregate),))
+    known = isinstance(lookup.aggregate(aggregate.function).algebra, Extreme)
+    return known and aggregate.filter is None and can_order((extreme_order(aggregate),))
 
 
 def extreme_order(aggregate: ir.Aggregate) -> ir.Order:
     """The order in which the value comes first."""
-    name = library.aggregate(aggregate.function).name
-    return ir.Order(aggregate.args[0], descending=name in ("max", "bool_or"))
+    algebra = lookup.aggregate(aggregate.function).algebra
+    assert isinstance(algebra, Extreme)
+    return ir.Order(aggregate.args[0], descending=algebra.descending)
 
 
 def key_of(operator: Operator) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from everview.compute.functions.resolve import resolve
+from everview.compute.functions.calls import call
 from everview.compute.ir.relation import (
     Constant,
     Filter,
@@ -38,7 +38,7 @@ from everview.compute.ir.relation import (
     arity,
     types,
 )
-from everview.compute.ir.scalar import Call, Column, Literal, Scalar
+from everview.compute.ir.scalar import Column, Literal, Scalar
 from everview.compute.ir.types import INT8, SqlType
 
 BEFORE = -1  # the time of what was there before l: before every time of the tick
@@ -160,12 +160,6 @@ def at(relation: Relation, time: int) -> Relation:
 def untimed(relation: Relation) -> tuple[SqlType, ...]:
     """The types of the rows of a timed relation."""
     return types(relation)[1:]
-
-
-def call(name: str, *args: Scalar) -> Scalar:
-    """A function or operator by its SQL name."""
-    found = resolve(name, [arg.type for arg in args])
-    return Call(found.function.key, args, found.result)
 
 
 def updates_of(moments: Relation) -> Relation:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from everview.compute.engine.contract import Steps
 from everview.compute.functions.internal import NUMBERS
 from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import Relation
+from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import INT8
 from everview.compute.optimize.remove_empty import is_empty, remove_empty

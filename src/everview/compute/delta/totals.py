@@ -13,14 +13,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from everview.compute.delta.per_key import key_of
-from everview.compute.delta.program import BEFORE, at, call
-from everview.compute.engine.local import library
+from everview.compute.delta.program import BEFORE, at
+from everview.compute.functions import lookup
+from everview.compute.functions.aggregates import COUNT
+from everview.compute.functions.calls import call, cast
 from everview.compute.functions.resolve import resolve_aggregate
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Aggregate, Relation, arity, types
 from everview.compute.ir.scalar import And, Case, Coalesce, Column, Literal, Scalar, shift
 from everview.compute.ir.types import INT8, NUMERIC_PRECISION, Kind, SqlType, numeric
-from everview.compute.optimize.computed_columns import cast
 from everview.compute.optimize.float_sums import adds_up
 
 if TYPE_CHECKING:
@@ -129,8 +130,7 @@ def _final(aggregate: Aggregate, amounts: Amounts) -> Scalar:
     takes += [call("is not null", arg) for arg in aggregate.args]
     condition: Scalar | None = takes[0] if len(takes) == 1 else And(tuple(takes)) if takes else None
     count = amounts.add(_where(condition, Literal(1, INT8)))
-    name = library.aggregate(aggregate.function).name
-    if name == "count":
+    if lookup.aggregate(aggregate.function).algebra == COUNT:
         return count
     argument = aggregate.args[0]
     kept_as = INT8 if aggregate.type == INT8 else numeric(NUMERIC_PRECISION, _scale(argument.type))

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from everview.compute.ir.relation import Relation
+from everview.compute.ir.relation import Relation, Steps
 from everview.errors import EverviewError
 from everview.storage.adopt import Landing
 from everview.storage.reading import Selection
@@ -30,9 +30,6 @@ class Parts:
 
 
 Batch: TypeAlias = pa.Table | Parts
-
-
-Steps: TypeAlias = Sequence[tuple[str, Relation]]
 
 
 class Engine(Protocol):

@@ -16,14 +16,24 @@ from functools import partial, reduce
 from typing import Any
 
 from everview.compute.functions.civil import make_interval
-from everview.compute.functions.contract import AggregateFunction, Failure, InOrder, Result, Unfit
-from everview.compute.functions.exact_floats import exact_sum, sum_sql
+from everview.compute.functions.contract import (
+    Additive,
+    AggregateFunction,
+    Extreme,
+    Failure,
+    InOrder,
+    Result,
+    Total,
+    Unfit,
+)
+from everview.compute.functions.exact_floats import MEAN, exact_sum, sum_sql
 from everview.compute.functions.intervals import divide_interval, divide_interval_sql
 from everview.compute.functions.naming import ANY, ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
 from everview.compute.functions.numbers import EXACT, SURE_DIGITS, fit, quotient, real, significant, whole
 from everview.compute.functions.order import sort_key, spark_sort_key
 from everview.compute.functions.regression import deviation, total
 from everview.compute.functions.spark_sql import Renderer, interval, let, spark_type
+from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import (
     BOOLEAN,
     FLOAT4,
@@ -41,8 +51,9 @@ from everview.compute.ir.types import (
 )
 
 AGGREGATES: list[AggregateFunction] = []
-EXTREMES = ("min", "max", "bool_and", "bool_or", "every")  # the least or greatest value; false is less than true
+AVERAGE = "total by count"  # the scalar function of a total and a number of rows
 
+COUNT, SUM, LEAST, GREATEST = Total(counts=True), Total(), Extreme(), Extreme(descending=True)
 Rows = list[tuple[Any, ...]]
 
 
@@ -59,6 +70,10 @@ def _add(
 
 def _column(rows: Rows) -> list[Any]:
     return [row[0] for row in rows]
+
+
+def _itself(argument: Scalar) -> Scalar:
+    return argument
 
 
 def _sum_type(types: Sequence[SqlType]) -> SqlType:
@@ -126,7 +141,7 @@ def _float_sums(of: SqlType) -> None:
         f"CASE WHEN {_INFINITE.format('f.a')} AND NOT f.b THEN NULL ELSE f.a END", exact, _ANY_INFINITE, name="f"
     )
     in_order = _in_order(running, "s.a", "sum(cast({0} as double))", of)
-    _add("sum", (of,), of, whole, spark, unfit=_TOO_LARGE, in_order=in_order)
+    _add("sum", (of,), of, whole, spark, algebra=SUM, unfit=_TOO_LARGE, in_order=in_order)
 
 
 def _float_averages(of: SqlType) -> None:
@@ -138,12 +153,13 @@ def _float_averages(of: SqlType) -> None:
 
     in_order = _in_order(running, "s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8)
     spark = f"{_EXACT_SUM} / nullif(count({{0}}), 0L)"
-    _add("avg", (of,), FLOAT8, whole, spark, unfit=_TOO_LARGE, in_order=in_order)
+    algebra = Additive((_itself,), key_of(MEAN, (FLOAT8, INT8)))
+    _add("avg", (of,), FLOAT8, whole, spark, algebra=algebra, unfit=_TOO_LARGE, in_order=in_order)
 
 
 def _counts() -> None:
-    _add("count", (), INT8, lambda _, rows: len(rows), "count(*)", takes_nulls=True, sums=True, empty=0)
-    _add("count", (ANY,), INT8, lambda _, rows: len(rows), "count({0})", sums=True, empty=0)
+    _add("count", (), INT8, lambda _, rows: len(rows), "count(*)", takes_nulls=True, algebra=COUNT, empty=0)
+    _add("count", (ANY,), INT8, lambda _, rows: len(rows), "count({0})", algebra=COUNT, empty=0)
 
 
 def _sums() -> None:
@@ -154,12 +170,12 @@ def _sums() -> None:
             INT8,
             lambda _, rows: whole(sum(_column(rows)), Kind.INT8) if rows else None,
             "try_sum(cast({0} as bigint))",
-            sums=True,
+            algebra=SUM,
         )
     exact: Callable[[SqlType, Rows], Any] = lambda to, rows: fit(_total(_column(rows)), to) if rows else None  # noqa: E731
-    _add("sum", (INT8,), numeric(38, 0), exact, "try_sum(cast({0} as decimal(38,0)))", sums=True)
+    _add("sum", (INT8,), numeric(38, 0), exact, "try_sum(cast({0} as decimal(38,0)))", algebra=SUM)
     total = lambda args, _, result: f"cast(try_sum({args[0]}) as {spark_type(result)})"  # noqa: E731
-    _add("sum", (NUMERIC,), _sum_type, exact, total, sums=True, unfit=replace(_TOO_LONG, sure=_is_short))
+    _add("sum", (NUMERIC,), _sum_type, exact, total, algebra=SUM, unfit=replace(_TOO_LONG, sure=_is_short))
     for of in (FLOAT4, FLOAT8):
         _float_sums(of)
     _add(
@@ -168,7 +184,6 @@ def _sums() -> None:
         INTERVAL,
         lambda _, rows: _interval_sum(_column(rows)) if rows else None,
         interval("sum({0}.months)", "sum({0}.days)", "try_sum({0}.micros)"),
-        sums=True,
         unfit=_TOO_LONG_AN_INTERVAL,
     )
 
@@ -187,9 +202,10 @@ def _averages() -> None:
     def exact(to: SqlType, rows: Rows) -> Any:
         return quotient(_total(_column(rows)), Decimal(len(rows)), to) if rows else None
 
+    algebra = Additive((_itself,), key_of(AVERAGE, (NUMERIC, INT8)))
     for of in (INT2, INT4, INT8, NUMERIC):
         unfit = replace(_TOO_LONG, sure=_is_short)
-        _add("avg", (of,), NUMERIC, exact, _average_sql, sums=True, unfit=unfit)
+        _add("avg", (of,), NUMERIC, exact, _average_sql, algebra=algebra, unfit=unfit)
     for of in (FLOAT4, FLOAT8):
         _float_averages(of)
     _add(
@@ -198,7 +214,6 @@ def _averages() -> None:
         INTERVAL,
         lambda _, rows: divide_interval(_interval_sum(_column(rows)), float(len(rows))) if rows else None,
         _interval_average_sql,
-        sums=True,
         unfit=_TOO_LONG_AN_INTERVAL,
     )
 
@@ -238,19 +253,22 @@ def _extremes() -> None:
     for of in (*ORDERED, *ARRAYS):
         if of.kind in (Kind.BOOLEAN, Kind.JSONB) or (of.element and of.element.kind is Kind.JSONB):
             continue
-        for name, pick in (("min", min), ("max", max)):
+        for name, pick, algebra in (("min", min, LEAST), ("max", max, GREATEST)):
             key = _total_order(of)
 
             def evaluate(_: SqlType, rows: Rows, pick: Any = pick, key: Any = key) -> Any:
                 return pick(_column(rows), key=key) if rows else None
 
-            _add(name, (of,), lambda types: types[0], evaluate, spark(name, of))
+            _add(name, (of,), lambda types: types[0], evaluate, spark(name, of), algebra=algebra)
 
 
 def _booleans() -> None:
+    """False is less than true."""
+    every: Callable[[SqlType, Rows], Any] = lambda _, rows: all(_column(rows)) if rows else None  # noqa: E731
+    some: Callable[[SqlType, Rows], Any] = lambda _, rows: any(_column(rows)) if rows else None  # noqa: E731
     for name in ("bool_and", "every"):
-        _add(name, (BOOLEAN,), BOOLEAN, lambda _, rows: all(_column(rows)) if rows else None, "bool_and({0})")
-    _add("bool_or", (BOOLEAN,), BOOLEAN, lambda _, rows: any(_column(rows)) if rows else None, "bool_or({0})")
+        _add(name, (BOOLEAN,), BOOLEAN, every, "bool_and({0})", algebra=LEAST)
+    _add("bool_or", (BOOLEAN,), BOOLEAN, some, "bool_or({0})", algebra=GREATEST)
 
 
 def _bits() -> None:
@@ -367,7 +385,7 @@ def _variances() -> None:
 
         for of in (INT2, INT4, INT8, NUMERIC):
             unfit = replace(_TOO_LONG, least=1 + sample)
-            _add(name, (of,), NUMERIC, exact, _numeric_variance_sql(sample=sample, root=root), sums=True, unfit=unfit)
+            _add(name, (of,), NUMERIC, exact, _numeric_variance_sql(sample=sample, root=root), unfit=unfit)
         for of in (FLOAT4, FLOAT8):
             unfit = replace(_TOO_LARGE, least=1 + sample)
             _add(name, (of,), FLOAT8, inexact, _float_variance_sql(sample=sample, root=root), unfit=unfit)

@@ -11,14 +11,18 @@ from everview.compute.functions.precision import PRECISE, rounded_sql
 from everview.compute.functions.spark_sql import (
     NotOnSpark,
     Renderer,
+    carried,
+    infinity,
     interval,
     let,
     micros_of,
+    once,
     quoted,
     spark_type,
     timestamp_of,
 )
-from everview.compute.ir.types import NUMERIC_SCALE, Kind, SqlType
+from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, Infinite
+from everview.compute.ir.types import MZ_TIMESTAMP, NUMERIC_SCALE, Kind, SqlType
 
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
 _STAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
@@ -75,7 +79,9 @@ def _exact_sql(value: str, source: SqlType, target: SqlType, depth: int) -> str:
     if target.kind is Kind.MZ_TIMESTAMP:
         return _to_mz(value, source)
     if source.kind is Kind.MZ_TIMESTAMP and target.kind in _STAMPS:
-        return timestamp_of(f"try_multiply({value}, 1000L)", target)
+        return once(
+            value, lambda of: carried(of, source, target, timestamp_of(f"try_multiply({of}, 1000L)", target)), "k"
+        )
     if source.kind is target.kind and target.kind in PRECISE:
         return value
     if target.kind is Kind.TIME:
@@ -85,6 +91,8 @@ def _exact_sql(value: str, source: SqlType, target: SqlType, depth: int) -> str:
         return interval("0", "0", value)
     if target.kind is Kind.BOOLEAN:
         return f"({value} <> 0)"
+    if Kind.DATE in (source.kind, target.kind):
+        return once(value, lambda of: carried(of, source, target, f"try_cast({of} as {spark_type(target)})"), "k")
     return f"try_cast({value} as {spark_type(target)})"
 
 
@@ -92,6 +100,8 @@ def _array(value: str, source: SqlType, target: SqlType, depth: int) -> str:
     name = f"cast{depth}"
     inner = cast_sql(name, element_of(source), element_of(target), depth + 1)
     cast = f"transform(y.a, {name} -> {inner})"
+    if element_of(target).kind is Kind.TIME and element_of(source).kind in _STAMPS:
+        return f"transform({value}, {name} -> {inner})"  # nothing fails, and of an infinity it is NULL
     lost = "array_contains(zip_with(y.a, z.a, (p, q) -> p IS NOT NULL AND q IS NULL), true)"
     checked = let(f"CASE WHEN NOT {lost} THEN z.a END", cast, name="z")
     return let(checked, value, name="y")
@@ -129,7 +139,12 @@ def _to_float4(value: str) -> str:
 
 def _to_mz(value: str, source: SqlType) -> str:
     if source.kind in (Kind.DATE, *_STAMPS):  # which may be before the epoch
-        return f"cast(floor({micros_of(value, source)} / 1000BD) as bigint)"
+        floor = "cast(floor({} / 1000BD) as bigint)"
+        return once(
+            value,
+            lambda of: carried(of, source, MZ_TIMESTAMP, floor.format(micros_of(of, source))),
+            "k",
+        )
     return let("CASE WHEN x.a >= 0 AND x.a % 1 = 0 THEN try_cast(x.a as bigint) END", value, name="x")
 
 
@@ -249,8 +264,14 @@ def _stamp(value: str, target: SqlType) -> str:
             name="p",
         )
     epoch = f"cast('1970-01-01' as {spark_type(target)})"
+    infinite = " ".join(
+        f"WHEN x.a RLIKE '(?i)^\\\\s*{sign}\\\\s*infinity\\\\s*$' THEN {infinity(target, each)}"
+        for sign, each in (("[+]?", INFINITY), ("-", MINUS_INFINITY))
+    )
     return let(
-        f"CASE WHEN x.a RLIKE '{_STAMP}' THEN {body} WHEN lower(trim(x.a)) = 'epoch' THEN {epoch} END", value, name="x"
+        f"CASE WHEN x.a RLIKE '{_STAMP}' THEN {body} WHEN lower(trim(x.a)) = 'epoch' THEN {epoch} {infinite} END",
+        value,
+        name="x",
     )
 
 
@@ -268,8 +289,9 @@ def text_sql(value: str, source: SqlType, depth: int = 0) -> str:
         return f"concat('\\\\x', lower(hex({value})))"
     if kind is Kind.TIME:
         return _time_text(value)
-    if kind is Kind.TIMESTAMPTZ:
-        return f"concat(cast({value} as string), '+00')"
+    if kind in (Kind.DATE, *_STAMPS):
+        zone = "'+00'" if kind is Kind.TIMESTAMPTZ else "''"
+        return once(value, lambda of: moment_text(of, source, f"concat(cast({of} as string), {zone})"), "k")
     if kind is Kind.INTERVAL:
         return _interval_text(value)
     if kind is Kind.CHAR:
@@ -286,6 +308,12 @@ def text_sql(value: str, source: SqlType, depth: int = 0) -> str:
         )
         return f"concat('{{', array_join(transform({value}, {name} -> {item}), ','), '}}')"
     return f"cast({value} as string)"
+
+
+def moment_text(value: str, source: SqlType, finite: str) -> str:
+    """The text of a date or timestamp that may be infinite; the value is a name."""
+    cases = (f"WHEN {value} = {infinity(source, each)} THEN '{each.value}'" for each in Infinite)
+    return f"CASE {' '.join(cases)} ELSE {finite} END"
 
 
 def float_text(value: str, digits: int, low: int = -4) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from enum import IntEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from everview.compute.functions import cast_spark
@@ -34,6 +34,7 @@ from everview.compute.functions.naming import (
 from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrain, fit, real, significant, whole
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.precision import PRECISE, is_rounded, rounded
+from everview.compute.ir.infinite import OF_MICROS, Infinite
 from everview.compute.ir.types import (
     BOOLEAN,
     DATE,
@@ -75,6 +76,7 @@ class Cast:
     context: Context
 
 
+@lru_cache(4096)
 def cast_between(source: SqlType, target: SqlType) -> Cast | None:
     """The cast from one type to another, None if there is none. Modifiers count: numeric to numeric(4,2) is a cast."""
     if source == target:
@@ -133,7 +135,7 @@ _IMPLICIT = {
     (DATE, TIMESTAMPTZ),
     (TIMESTAMP, TIMESTAMPTZ),
     (TIME, INTERVAL),
-    *((source, MZ_TIMESTAMP) for source in (INT4, INT8, NUMERIC, TIMESTAMP, TIMESTAMPTZ, DATE)),
+    *((source, MZ_TIMESTAMP) for source in (INT2, INT4, INT8, NUMERIC, TIMESTAMP, TIMESTAMPTZ, DATE)),
 }
 _ASSIGNMENT = {
     *((high, low) for place, low in enumerate(_NUMBERS) for high in _NUMBERS[place + 1 :]),
@@ -242,11 +244,26 @@ def _from_jsonb(to: SqlType, text: str) -> Any:
     raise Failure("22023", f"cannot cast jsonb {titles[type(value)]} to type {display_name(to)}")
 
 
-def _stamp(to: SqlType, value: Any) -> datetime:
-    return timestamp(micros_of(value), to.kind)
+def _stamp(to: SqlType, value: Any) -> datetime | Infinite:
+    return value if isinstance(value, Infinite) else timestamp(micros_of(value), to.kind)
+
+
+def _date(_to: SqlType, value: Any) -> date | Infinite:
+    return value if isinstance(value, Infinite) else day(micros_of(value) // DAY)
+
+
+def _time(_to: SqlType, value: Any) -> int | None:
+    return None if isinstance(value, Infinite) else micros_of(value) % DAY
+
+
+def _from_mz(to: SqlType, value: int) -> datetime | Infinite:
+    """The last time of all is infinity, as infinity is the last time of all."""
+    return OF_MICROS[value] if value in OF_MICROS else timestamp(value * 1000, to.kind)
 
 
 def _to_mz(_to: SqlType, value: Any) -> int:
+    if isinstance(value, Infinite):
+        return value.micros
     millis = value if isinstance(value, int) else int(value) if isinstance(value, Decimal) else micros_of(value) // 1000
     whole = isinstance(value, (int, Decimal))  # a date may be before the epoch, where no time of the timeline is
     if (whole and millis < 0) or (isinstance(value, Decimal) and value != millis) or millis >= 2**63:
@@ -261,17 +278,17 @@ _OTHERS: dict[tuple[Kind, Kind], Conversion] = {
     (Kind.DATE, Kind.TIMESTAMPTZ): _stamp,
     (Kind.TIMESTAMP, Kind.TIMESTAMPTZ): _stamp,
     (Kind.TIMESTAMPTZ, Kind.TIMESTAMP): _stamp,
-    (Kind.TIMESTAMP, Kind.DATE): lambda _, value: day(micros_of(value) // DAY),
-    (Kind.TIMESTAMPTZ, Kind.DATE): lambda _, value: day(micros_of(value) // DAY),
-    (Kind.TIMESTAMP, Kind.TIME): lambda _, value: micros_of(value) % DAY,
-    (Kind.TIMESTAMPTZ, Kind.TIME): lambda _, value: micros_of(value) % DAY,
+    (Kind.TIMESTAMP, Kind.DATE): _date,
+    (Kind.TIMESTAMPTZ, Kind.DATE): _date,
+    (Kind.TIMESTAMP, Kind.TIME): _time,
+    (Kind.TIMESTAMPTZ, Kind.TIME): _time,
     (Kind.TIME, Kind.INTERVAL): lambda _, value: Interval(0, 0, value),
     (Kind.INTERVAL, Kind.TIME): lambda _, value: value.micros % DAY,
-    (Kind.MZ_TIMESTAMP, Kind.TIMESTAMP): lambda to, value: timestamp(value * 1000, to.kind),
-    (Kind.MZ_TIMESTAMP, Kind.TIMESTAMPTZ): lambda to, value: timestamp(value * 1000, to.kind),
+    (Kind.MZ_TIMESTAMP, Kind.TIMESTAMP): _from_mz,
+    (Kind.MZ_TIMESTAMP, Kind.TIMESTAMPTZ): _from_mz,
     **{
         (kind, Kind.MZ_TIMESTAMP): _to_mz
-        for kind in (Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE)
+        for kind in (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE)
     },
 }
 

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.numbers import whole
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import Interval, Kind, SqlType
 
 SECOND = 1_000_000
@@ -44,8 +45,10 @@ def month_length(year: int, month: int) -> int:
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-def micros_of(value: date) -> int:
-    """A date or timestamp as microseconds since the epoch."""
+def micros_of(value: date | Infinite) -> int:
+    """A date or timestamp as microseconds since the epoch; an infinity fails, for it is no number of them."""
+    if isinstance(value, Infinite):
+        raise Failure("22008", f"{value.value} is no date of the calendar")
     if isinstance(value, datetime):
         return (value.replace(tzinfo=None) - EPOCH) // _MICROSECOND
     return (value - EPOCH_DATE).days * DAY

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
+from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
 
 TRIED = "tried "
@@ -105,11 +106,45 @@ class InOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """A sum over the rows that take part: of their argument, or, if it `counts`, of one for each row.
+
+    A row adds to it or takes away from it, so the total is all that has to be remembered of a group.
+    """
+
+    counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Additive:
+    """A function of totals: `final(total of each amount, number of rows)`, or NULL for fewer than `least` rows.
+
+    An amount is an expression over the argument. `final` is the key of a scalar function. With DISTINCT the amounts of
+    different arguments must be different.
+    """
+
+    amounts: tuple[Callable[[Scalar], Scalar], ...]
+    final: str
+    least: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The first argument in ascending or `descending` order: it is found in rows that are kept in this order."""
+
+    descending: bool = False
+
+
+Algebra: TypeAlias = Total | Additive | Extreme
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateFunction:
     """One overload of an aggregate: its meaning over the list of argument tuples of a group, multiplicities unfolded.
 
-    `sums` says that it can be maintained from additive accumulators (count, sum, avg, variance) rather than from the
-    rows of the group. `takes_nulls`: rows whose arguments are NULL take part, as for count(*) and array_agg.
+    `algebra` says how the value follows from changes of the group; the optimizer, the delta rules and Spark's rendering
+    read it. An aggregate without one is general: it is computed from all rows of a group that changed, in their order.
+    `takes_nulls`: rows whose arguments are NULL take part, as for count(*) and array_agg.
     """
 
     key: str
@@ -119,7 +154,7 @@ class AggregateFunction:
     evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any]
     spark: str | Callable[[Sequence[str], Sequence[SqlType], SqlType], str]
     takes_nulls: bool = False
-    sums: bool = False
+    algebra: Algebra | None = None
     empty: Any = None  # over no rows: 0 for count, NULL for the others
     unfit: Unfit | None = None  # how it fails, if it does
     in_order: InOrder | None = None  # what it is over a window, if that is not the same
@@ -127,10 +162,10 @@ class AggregateFunction:
     @property
     def tried(self) -> AggregateFunction:
         """The same, but NULL where this fails, in Python too: what plans use, which fail where they look at that."""
-
         key, name = f"{TRIED}{self.key}", f"{TRIED}{self.name}"
         in_order = self.in_order and replace(self.in_order, evaluate=_attempt(self.in_order.evaluate))
-        return replace(self, key=key, name=name, evaluate=_attempt(self.evaluate), unfit=None, in_order=in_order)
+        evaluate = _attempt(self.evaluate)
+        return replace(self, key=key, name=name, evaluate=evaluate, algebra=None, unfit=None, in_order=in_order)
 
 
 def _attempt(evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any]) -> Callable[..., Any]:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from everview.compute.functions.civil import HOUR, MINUTE, SECOND
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
-from everview.compute.functions.spark_sql import NotOnSpark, let, not_on_spark, quoted, unquoted
+from everview.compute.functions.spark_sql import NotOnSpark, is_infinite, let, not_on_spark, quoted, unquoted
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import INTERVAL, TEXT, TIMESTAMP, TIMESTAMPTZ, Interval, Kind, SqlType
 
 FUNCTIONS = Family()
@@ -215,7 +216,7 @@ def _to_char(value: datetime, pattern: str) -> str | None:
         width, text, _ = _NAMES[word.name]
         return _in_case(text(value), word.written).ljust(0 if word.bare else width)
 
-    return "".join(map(shown, words(pattern))) if pattern else None
+    return "".join(map(shown, words(pattern))) if pattern and not isinstance(value, Infinite) else None
 
 
 def _to_char_sql(args: Sequence[str], types: Sequence[SqlType], _result: Any) -> str:
@@ -226,7 +227,8 @@ def _to_char_sql(args: Sequence[str], types: Sequence[SqlType], _result: Any) ->
         return "cast(NULL as string)"
     zone = "'UTC'" if types[0].kind is Kind.TIMESTAMPTZ else "''"
     pieces = [piece for word in words(pattern) for piece in _word_sql(word, zone)]
-    return let(f"CASE WHEN x.a IS NOT NULL THEN concat('', {', '.join(pieces) or quoted('')}) END", args[0], name="x")
+    finite = f"NOT ({is_infinite('x.a', types[0])})"
+    return let(f"CASE WHEN {finite} THEN concat('', {', '.join(pieces) or quoted('')}) END", args[0], name="x")
 
 
 def _word_sql(word: Word, zone: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -23,8 +23,21 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.intervals import justify_hours, justify_hours_sql
 from everview.compute.functions.numbers import whole
-from everview.compute.functions.spark_sql import NotOnSpark, date_of, interval, let, timestamp_of, unquoted
+from everview.compute.functions.spark_sql import (
+    NotOnSpark,
+    carried,
+    date_of,
+    infinity,
+    interval,
+    is_infinite,
+    let,
+    once,
+    timestamp_of,
+    unquoted,
+)
+from everview.compute.functions.spark_sql import days_of as days_sql
 from everview.compute.functions.spark_sql import micros_of as micros_sql
+from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, Infinite
 from everview.compute.ir.types import (
     BOOLEAN,
     DATE,
@@ -52,14 +65,20 @@ def add_interval_sql(value: str, span: str, sql_type: SqlType, sign: int = 1) ->
     bounded = "abs(i.b.months) < 240000 AND abs(i.b.days) < 8000000 AND abs(i.b.micros) < 700000000000000000L"
     moved = f"unix_micros(timestampadd(MONTH, {minus} i.b.months, cast(i.a as timestamp)))"
     total = f"{moved} {'-' if sign < 0 else '+'} (i.b.days * 86400000000L + i.b.micros)"
-    return let(f"CASE WHEN {bounded} THEN {timestamp_of(total, result)} END", value, span, name="i")
+    finite = f"CASE WHEN {bounded} THEN {timestamp_of(total, result)} END"
+    return let(carried("i.a", sql_type, result, finite, ["i.b"]), value, span, name="i")
 
 
 def _with_intervals(of: SqlType) -> None:
     result = TIMESTAMP if of.kind is Kind.DATE else of
 
     def moved(sign: int) -> Any:
-        return lambda value, span: timestamp(add_interval(micros_of(value), span, sign), kind_of(of))
+        def evaluate(value: Any, span: Interval) -> datetime | Infinite:
+            if isinstance(value, Infinite):
+                return value
+            return timestamp(add_interval(micros_of(value), span, sign), kind_of(of))
+
+        return evaluate
 
     _add(
         "+",
@@ -90,8 +109,34 @@ def _with_intervals(of: SqlType) -> None:
     )
 
 
-def _difference(one: datetime, other: datetime) -> Interval:
+def _difference(one: datetime | Infinite, other: datetime | Infinite) -> Interval:
+    if isinstance(one, Infinite) or isinstance(other, Infinite):  # there are no infinite intervals
+        raise Failure("22008", "cannot subtract infinite timestamps")
     return justify_hours(Interval(0, 0, micros_of(one) - micros_of(other)))
+
+
+def _days_between(one: date | Infinite, other: date | Infinite) -> int:
+    if isinstance(one, Infinite) or isinstance(other, Infinite):
+        raise Failure("22008", "cannot subtract infinite dates")
+    return (one - other).days
+
+
+def _day_moved(value: date | Infinite, by: int) -> date | Infinite:
+    return value if isinstance(value, Infinite) else day(micros_of(value) // DAY + by)
+
+
+def _day_moved_sql(value: str, by: str, sign: str) -> str:
+    moved = date_of(f"cast({days_sql('n.a')} as bigint) {sign} n.b")
+    return let(carried("n.a", DATE, DATE, moved, ["n.b"]), value, by, name="n")
+
+
+def _at_time(value: date | Infinite, time: int) -> datetime | Infinite:
+    return value if isinstance(value, Infinite) else timestamp(micros_of(value) + time, Kind.TIMESTAMP)
+
+
+def _at_time_sql(value: str, time: str) -> str:
+    at = timestamp_of(f"{micros_sql('n.a', DATE)} + n.b", TIMESTAMP)
+    return let(carried("n.a", DATE, TIMESTAMP, at, ["n.b"]), value, time, name="n")
 
 
 def _sums() -> None:
@@ -107,14 +152,23 @@ def _sums() -> None:
                 interval("0", "0", f"{micros_sql(a[0], t[0])} - {micros_sql(a[1], t[1])}")
             ),
             word="sub",
+            fails=True,
         )
-    _add("-", (DATE, DATE), INT4, lambda a, b: (a - b).days, "datediff({0}, {1})", word="sub")
+    _add(
+        "-",
+        (DATE, DATE),
+        INT4,
+        _days_between,
+        f"cast({days_sql('{0}')} - {days_sql('{1}')} as int)",
+        word="sub",
+        fails=True,
+    )
     _add(
         "+",
         (DATE, INT4),
         DATE,
-        lambda a, n: day(micros_of(a) // DAY + n),
-        date_of("cast(unix_date({0}) as bigint) + {1}"),
+        _day_moved,
+        lambda a, t, r: _day_moved_sql(a[0], a[1], "+"),
         word="add",
         fails=True,
     )
@@ -122,8 +176,8 @@ def _sums() -> None:
         "+",
         (INT4, DATE),
         DATE,
-        lambda n, a: day(micros_of(a) // DAY + n),
-        date_of("cast(unix_date({1}) as bigint) + {0}"),
+        lambda n, a: _day_moved(a, n),
+        lambda a, t, r: _day_moved_sql(a[1], a[0], "+"),
         word="add",
         fails=True,
     )
@@ -131,8 +185,8 @@ def _sums() -> None:
         "-",
         (DATE, INT4),
         DATE,
-        lambda a, n: day(micros_of(a) // DAY - n),
-        date_of("cast(unix_date({0}) as bigint) - {1}"),
+        lambda a, n: _day_moved(a, -n),
+        lambda a, t, r: _day_moved_sql(a[0], a[1], "-"),
         word="sub",
         fails=True,
     )
@@ -140,8 +194,8 @@ def _sums() -> None:
         "+",
         (DATE, TIME),
         TIMESTAMP,
-        lambda a, t: timestamp(micros_of(a) + t, Kind.TIMESTAMP),
-        timestamp_of("unix_date({0}) * 86400000000L + {1}", TIMESTAMP),
+        _at_time,
+        lambda a, t, r: _at_time_sql(a[0], a[1]),
         word="add",
         fails=True,
     )
@@ -149,8 +203,8 @@ def _sums() -> None:
         "+",
         (TIME, DATE),
         TIMESTAMP,
-        lambda t, a: timestamp(micros_of(a) + t, Kind.TIMESTAMP),
-        timestamp_of("unix_date({1}) * 86400000000L + {0}", TIMESTAMP),
+        lambda t, a: _at_time(a, t),
+        lambda a, t, r: _at_time_sql(a[1], a[0]),
         word="add",
         fails=True,
     )
@@ -188,8 +242,10 @@ def _sums() -> None:
     )
 
 
-def _age(one: datetime, other: datetime) -> Interval:
+def _age(one: datetime | Infinite, other: datetime | Infinite) -> Interval:
     """The difference in years, months and days of the calendar, which borrow from the earlier one's month."""
+    if isinstance(one, Infinite) or isinstance(other, Infinite):  # there are no infinite intervals
+        raise Failure("22008", "cannot subtract infinite timestamps")
     high, low = micros_of(one), micros_of(other)
     sign = 1
     if high < low:
@@ -220,10 +276,15 @@ def _age_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     fielded = let(built, *fields, name="w")
     stamps = let(fielded, "greatest(t.a, t.b)", "least(t.a, t.b)", "CASE WHEN t.a < t.b THEN -1 ELSE 1 END", name="u")
     one, other = (f"cast({each} as timestamp)" for each in args)
-    return let(f"CASE WHEN t.a IS NOT NULL AND t.b IS NOT NULL THEN {stamps} END", one, other, name="t")
+    finite = " AND ".join(f"NOT ({is_infinite(each, TIMESTAMPTZ)})" for each in ("t.a", "t.b"))
+    return let(f"CASE WHEN {finite} THEN {stamps} END", one, other, name="t")
 
 
-def _bin(stride: Interval, value: datetime, origin: datetime) -> datetime:
+def _bin(stride: Interval, value: datetime | Infinite, origin: datetime | Infinite) -> datetime | Infinite:
+    if isinstance(value, Infinite):
+        return value
+    if isinstance(origin, Infinite):
+        raise Failure("22008", "origin out of range")
     if stride.months:
         raise Failure("0A000", "timestamps cannot be binned into intervals containing months or years")
     size = stride.days * DAY + stride.micros
@@ -238,10 +299,13 @@ def _bin_sql(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> 
     size = f"CASE WHEN {args[0]}.months = 0 THEN {args[0]}.days * 86400000000L + {args[0]}.micros END"
     start = "b.c + (b.b - b.c) - pmod(b.b - b.c, b.a)"
     return let(
-        f"CASE WHEN b.a > 0 THEN {timestamp_of(start, result)} END",
+        carried("b.d", types[1], result, f"CASE WHEN b.a > 0 THEN {timestamp_of(start, result)} END", ["b.e", "b.f"]),
         size,
         micros_sql(args[1], types[1]),
         micros_sql(args[2], types[2]),
+        args[1],
+        args[0],
+        args[2],
         name="b",
     )
 
@@ -262,8 +326,10 @@ def is_zone(name: str) -> bool:
         return False
 
 
-def at_zone(name: str, value: datetime) -> datetime:
+def at_zone(name: str, value: datetime | Infinite) -> datetime | Infinite:
     """What clocks of a zone show at a moment, or the moment at which they show that."""
+    if isinstance(value, Infinite):
+        return value
     try:
         if value.tzinfo:
             return value.astimezone(zone(name)).replace(tzinfo=None)
@@ -280,8 +346,12 @@ def _zones() -> None:
         if name is None or not is_zone(name):
             raise NotOnSpark("a time zone from a column")
         source, target = ("'UTC'", args[0]) if types[1].kind is Kind.TIMESTAMPTZ else (args[0], "'UTC'")
-        moved = f"convert_timezone({source}, {target}, cast({args[1]} as timestamp_ntz))"
-        return timestamp_of(micros_sql(moved, TIMESTAMP), result)
+
+        def moved(of: str) -> str:
+            local = f"convert_timezone({source}, {target}, cast({of} as timestamp_ntz))"
+            return carried(of, types[1], result, timestamp_of(micros_sql(local, TIMESTAMP), result))
+
+        return once(args[1], moved, "k")
 
     for of, result in ((TIMESTAMPTZ, TIMESTAMP), (TIMESTAMP, TIMESTAMPTZ)):
         _add("timezone", (TEXT, of), result, at_zone, rendered, fails=True)
@@ -343,7 +413,9 @@ def _makers() -> None:
         TIMESTAMPTZ,
         _from_epoch,
         let(
-            f"CASE WHEN abs(e.a) < 1e15D THEN {timestamp_of('cast(rint(e.a * 1000000) as bigint)', TIMESTAMPTZ)} END",
+            f"CASE WHEN abs(e.a) < 1e15D THEN {timestamp_of('cast(rint(e.a * 1000000) as bigint)', TIMESTAMPTZ)}"
+            f" WHEN e.a = double('Infinity') THEN {infinity(TIMESTAMPTZ)}"
+            f" WHEN e.a = double('-Infinity') THEN {infinity(TIMESTAMPTZ, MINUS_INFINITY)} END",
             "{0}",
             name="e",
         ),
@@ -351,17 +423,27 @@ def _makers() -> None:
     )
 
 
-def _from_epoch(seconds: float) -> datetime:
+def _from_epoch(seconds: float) -> datetime | Infinite:
+    if math.isinf(seconds):
+        return INFINITY if seconds > 0 else MINUS_INFINITY
     if math.isnan(seconds) or abs(seconds) >= 1e15:
         raise Failure("22008", "timestamp out of range")
     return timestamp(whole(round(seconds * 1_000_000), Kind.INT8), Kind.TIMESTAMPTZ)
 
 
 _sums()
-for _of in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL):  # there are no infinite ones
-    _add("isfinite", (_of,), BOOLEAN, lambda _: True, "CASE WHEN {0} IS NOT NULL THEN true END")
+for _of in (DATE, TIMESTAMP, TIMESTAMPTZ):
+    _add(
+        "isfinite",
+        (_of,),
+        BOOLEAN,
+        lambda value: not isinstance(value, Infinite),
+        lambda a, t, r: f"(NOT {is_infinite(a[0], t[0])})",
+    )
+# There are no infinite intervals.
+_add("isfinite", (INTERVAL,), BOOLEAN, lambda _: True, "CASE WHEN {0} IS NOT NULL THEN true END")
 for _of in (TIMESTAMP, TIMESTAMPTZ):
-    _add("age", (_of, _of), INTERVAL, _age, _age_sql)
+    _add("age", (_of, _of), INTERVAL, _age, _age_sql, fails=True)
     _add("date_bin", (INTERVAL, _of, _of), _of, _bin, _bin_sql, fails=True)
 _zones()
 _makers()

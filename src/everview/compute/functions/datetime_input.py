@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, days_of, make_interval, month_length, timestamp
 from everview.compute.functions.contract import Failure
+from everview.compute.ir.infinite import Infinite, infinite_of
 from everview.compute.ir.types import Interval, Kind
 
 _DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
@@ -85,12 +86,15 @@ def _fraction(digits: str | None) -> int:
     return int((value * SECOND).quantize(Decimal(1), ROUND_HALF_EVEN))
 
 
-def read_date(text: str) -> date:
+def read_date(text: str) -> date | Infinite:
     """YYYY-MM-DD; what a timestamp says about the time is dropped."""
     if text.strip().lower() == "epoch":
         return date(1970, 1, 1)
     match = TIMESTAMP.fullmatch(text)
     if not match:
+        infinite = infinite_of(text)
+        if infinite is not None:
+            return infinite
         raise _invalid(text, "date")
     days = _days(text, *match.groups()[:3])
     if match[4]:
@@ -106,12 +110,15 @@ def read_time(text: str) -> int:
     return _clock(text, *match.groups())
 
 
-def read_timestamp(text: str, kind: Kind) -> datetime:
+def read_timestamp(text: str, kind: Kind) -> datetime | Infinite:
     """A date with or without a time; the zone counts for a timestamptz only."""
     if text.strip().lower() == "epoch":
         return timestamp(0, kind)
     match = TIMESTAMP.fullmatch(text)
     if not match:
+        infinite = infinite_of(text)
+        if infinite is not None:
+            return infinite
         raise _invalid(text, "timestamp" if kind is Kind.TIMESTAMP else "timestamp with time zone")
     micros = _days(text, *match.groups()[:3]) * DAY
     if match[4]:

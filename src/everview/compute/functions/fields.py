@@ -12,8 +12,17 @@ from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import EXACT, fit
-from everview.compute.functions.spark_sql import interval, let, spark_type, timestamp_of
+from everview.compute.functions.spark_sql import (
+    carried,
+    infinity,
+    interval,
+    is_infinite,
+    let,
+    spark_type,
+    timestamp_of,
+)
 from everview.compute.functions.spark_sql import micros_of as micros_sql
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import (
     DATE,
     FLOAT8,
@@ -146,8 +155,19 @@ def _unknown(field: str, of: SqlType) -> Failure:
     return Failure("22023", f'unit "{field}" not recognized for type {display_name(of)}')
 
 
-def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal]:
-    def evaluate(field: str, value: Any) -> int | Decimal:
+# What goes on for ever with the calendar is infinite; what comes again and again is not there, and NULL.
+_ENDLESS = ("epoch", "julian", "year", "isoyear", "decade", "century", "millennium")
+
+
+def _of_infinite(name: str, value: Infinite, of: SqlType) -> float | None:
+    if name in _ENDLESS:
+        return value.number
+    _extract(of)(name, _ANY[of.kind])  # which fails if there is no such field
+    return None
+
+
+def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal | float | None]:
+    def evaluate(field: str, value: Any) -> int | Decimal | float | None:
         found: tuple[Callable[[Any], int | Decimal], str] | None
         name = _ALIASES.get(field.lower(), field.lower())
         if of.kind is Kind.INTERVAL:
@@ -155,6 +175,8 @@ def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal]:
         elif of.kind is Kind.TIME:
             found = _CLOCK.get(name)
         else:
+            if isinstance(value, Infinite):
+                return _of_infinite(name, value, of)
             micros = micros_of(value)
             if name == "epoch":
                 return Decimal(micros).scaleb(-6)
@@ -172,6 +194,23 @@ def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal]:
         return found[0](value)
 
     return evaluate
+
+
+def _numeric(found: int | Decimal | float | None, to: SqlType) -> Decimal | None:
+    """What extract gives; there is no infinite numeric."""
+    if isinstance(found, float):
+        raise Failure("22003", "numeric field overflow: the field of an infinite date or timestamp is infinite")
+    return None if found is None else fit(Decimal(found), to)
+
+
+def _with_infinities(branches: dict[str, str], of: SqlType, result: SqlType) -> dict[str, str]:
+    """The same, where what `_branches` says of an infinity would be anything."""
+    if of.kind in (Kind.INTERVAL, Kind.TIME):
+        return branches
+    cases = " ".join(f"WHEN x.a = {infinity(of, each)} THEN double('{each.number}')" for each in Infinite)
+    endless = f"{cases} ELSE" if result.kind is Kind.FLOAT8 else f"WHEN {is_infinite('x.a', of)} THEN NULL ELSE"
+    absent = f"WHEN {is_infinite('x.a', of)} THEN NULL ELSE"
+    return {name: f"CASE {endless if name in _ENDLESS else absent} {spark} END" for name, spark in branches.items()}
 
 
 def _branches(of: SqlType) -> dict[str, str]:
@@ -198,7 +237,7 @@ def _branches(of: SqlType) -> dict[str, str]:
 def _extract_sql(of: SqlType) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
     def rendered(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
         to = spark_type(result)
-        branches = _branches(of)
+        branches = _with_infinities(_branches(of), of, result)
         literal = args[0][1:-1].lower() if args[0].startswith("'") else None
         if literal is not None:
             name = _ALIASES.get(literal, literal)
@@ -220,11 +259,14 @@ def _not_truncated(name: str, of: SqlType) -> Failure:
     return Failure("22023", f'unit "{name}" not recognized for type {display_name(of)}')
 
 
-def truncated(of: SqlType) -> Callable[[str, datetime], datetime]:
+def truncated(of: SqlType) -> Callable[[str, datetime | Infinite], datetime | Infinite]:
     """date_trunc of a kind of timestamp."""
 
-    def evaluate(field: str, value: datetime) -> datetime:
+    def evaluate(field: str, value: datetime | Infinite) -> datetime | Infinite:
         name = _ALIASES.get(field.lower(), field.lower())
+        if isinstance(value, Infinite):
+            evaluate(name, _ANY[of.kind])  # which fails if there is no such unit
+            return value
         micros = micros_of(value)
         if name in _UNITS:
             return timestamp(micros // _UNITS[name] * _UNITS[name], of.kind)
@@ -255,7 +297,9 @@ def _truncated_sql(of: SqlType) -> Callable[[Sequence[str], Sequence[SqlType], S
     for name, index in months.items():
         first = f"unix_date(make_date(({index}) div 12, cast(({index}) % 12 + 1 as int), 1)) * 86400000000L"
         branches[name] = first.replace("make_date((", "make_date(cast((").replace(") div 12, ", ") div 12 as int), ", 1)
-    return _chosen(branches, lambda micros: timestamp_of(micros, of))
+    return _chosen(
+        branches, lambda micros: "NULL" if micros == "NULL" else carried("x.a", of, of, timestamp_of(micros, of))
+    )
 
 
 def _chosen(
@@ -297,7 +341,7 @@ def _truncated_span_sql() -> Callable[[Sequence[str], Sequence[SqlType], SqlType
     return _chosen(branches, lambda value: value)
 
 
-_ANY = {
+_ANY: dict[Kind, Any] = {
     Kind.DATE: date(2000, 2, 29),
     Kind.TIME: 1,
     Kind.TIMESTAMP: datetime(2000, 2, 29),
@@ -321,24 +365,32 @@ def _is_field(of: SqlType) -> Callable[[Arguments], bool]:
     return is_field
 
 
+def _is_finite_field(of: SqlType) -> Callable[[Arguments], bool]:
+    """The same, of fields that are not infinite either, which a numeric cannot be."""
+    known = _is_field(of)
+    if of.kind in (Kind.TIME, Kind.INTERVAL):
+        return known
+    return lambda given: known(given) and unit_of(str(given.values[0])) not in _ENDLESS
+
+
 for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
     _find = _extract(_of)
     _add(
         "extract",
         (TEXT, _of),
         _SIX,
-        lambda to, field, value, find=_find: fit(Decimal(find(field, value)), to),
+        lambda to, field, value, find=_find: _numeric(find(field, value), to),
         _extract_sql(_of),
         typed=True,
         fails=True,
-        safe=_is_field(_of),
+        safe=_is_finite_field(_of),
     )
     if _of is not DATE:  # of which date_part takes the timestamp
         _add(
             "date_part",
             (TEXT, _of),
             FLOAT8,
-            lambda field, value, find=_find: float(find(field, value)),
+            lambda field, value, find=_find: None if (found := find(field, value)) is None else float(found),
             _extract_sql(_of),
             fails=True,
             safe=_is_field(_of),

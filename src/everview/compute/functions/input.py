@@ -125,9 +125,12 @@ def limited(text: str, sql_type: SqlType, *, explicit: bool = True) -> str:
 
 
 def _mz_timestamp(text: str, sql_type: SqlType) -> int:
-    if not text.strip(SPACE).isdigit():
+    stripped = text.strip(SPACE)
+    if not (stripped.isascii() and stripped.isdigit()):
         raise invalid(text, sql_type)
-    return int(text)
+    if len(stripped.lstrip("0")) > 19 or int(stripped) >= 2**63:  # times are whole numbers of 64 bits, with a sign
+        raise Failure("22003", f'value "{text}" is out of range for type mz_timestamp')
+    return int(stripped)
 
 
 _ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^{},"\\]|\\.)+))\s*', re.DOTALL)

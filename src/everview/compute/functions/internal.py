@@ -7,21 +7,24 @@ from decimal import Decimal
 from typing import Any
 
 from everview.compute.functions import exact_floats
-from everview.compute.functions.aggregates import average_sql
+from everview.compute.functions.aggregates import AVERAGE, average_sql
 from everview.compute.functions.contract import Failure, Function
-from everview.compute.functions.naming import NUMERIC, key_of
+from everview.compute.functions.naming import NUMERIC, TEXT_ARRAY, key_of
 from everview.compute.functions.numbers import quotient
+from everview.compute.functions.patterns import ALL_CAPTURED, folded
 from everview.compute.functions.regex import compiled
-from everview.compute.functions.spark_sql import not_on_spark
+from everview.compute.functions.spark_sql import is_infinite, not_on_spark, once
 from everview.compute.functions.table import TableFunction
-from everview.compute.ir.types import BOOLEAN, INT8, TEXT, SqlType
+from everview.compute.ir.infinite import Infinite
+from everview.compute.ir.types import BOOLEAN, DATE, INT4, INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, SqlType
 
 FUNCTIONS: list[Function] = [*exact_floats.FUNCTIONS]
 
 TABLES: list[TableFunction] = []
 
-ONE_ROW, AVERAGE, NUMBERS, A_PATTERN = "the only row", "total by count", "numbers", "a regular expression"
-FITS, FIELD_NAME = "fits", "a field name"
+ONE_ROW, NUMBERS, A_PATTERN = "the only row", "numbers", "a regular expression"
+PARAMETER = "a parameter(int4)"  # the key: by its number, in a plan that is kept without values
+FITS, FIELD_NAME, FINITE = "fits", "a field name", "a finite value"
 
 
 def _numbers_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Sequence[SqlType]) -> str:
@@ -80,18 +83,49 @@ FUNCTIONS.append(
         typed=True,
     )
 )
-# Whether the second text is a regular expression with such options, if there is a first; it fails where it is none.
+
+
+def _is_pattern(text: str, pattern: str, options: str) -> bool:
+    expression = compiled(pattern, options)
+    if expression.may_give_up:
+        for _ in expression.matches(text):
+            pass
+    return True
+
+
+# Whether the second text is a regular expression with such options that can be searched for in the first; it fails
+# where it is none, or where that takes too long.
 FUNCTIONS.append(
     Function(
         key_of(A_PATTERN, (TEXT, TEXT, TEXT)),
         A_PATTERN,
         (TEXT, TEXT, TEXT),
         BOOLEAN,
-        lambda _, pattern, options: bool(compiled(pattern, options)),
+        _is_pattern,
         not_on_spark(A_PATTERN),
         fails=True,
     )
 )
+
+for _args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
+    FUNCTIONS.append(
+        Function(
+            key_of(ALL_CAPTURED, _args),
+            ALL_CAPTURED,
+            _args,
+            TEXT_ARRAY,
+            folded,
+            not_on_spark(ALL_CAPTURED),
+            fails=True,
+        )
+    )
+
+
+def _without_value(_number: int) -> Any:
+    raise Failure("08P01", "a parameter has no value")
+
+
+FUNCTIONS.append(Function(PARAMETER, "a parameter", (INT4,), TEXT, _without_value, not_on_spark("a parameter")))
 
 
 def _fits(absent: bool, count: int, least: int, sqlstate: str, message: str) -> bool:
@@ -122,4 +156,25 @@ def _field_name(name: str | None) -> str:
 
 FUNCTIONS.append(
     Function(key_of(FIELD_NAME, (TEXT,)), FIELD_NAME, (TEXT,), TEXT, _field_name, "{0}", strict=False, fails=True)
+)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Infinite):
+        raise Failure("22008", f"fields of {value.value} can be extracted only by names that are literals")
+    return value
+
+
+# A date or timestamp itself, unless it is infinite: then it fails.
+FUNCTIONS.extend(
+    Function(
+        key_of(FINITE, (of,)),
+        FINITE,
+        (of,),
+        of,
+        _finite,
+        lambda a, t, r: once(a[0], lambda name: f"CASE WHEN NOT ({is_infinite(name, t[0])}) THEN {name} END", "k"),
+        fails=True,
+    )
+    for of in (DATE, TIMESTAMP, TIMESTAMPTZ)
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -16,12 +17,24 @@ from everview.compute.functions.contract import Failure
 
 _DIGITS_MAX = 1000
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+DEPTH_MAX = 256  # of values that come in: what every process that reads them has room for, those of Spark too
+_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{}]', re.DOTALL)
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
 
 def canonical(text: str) -> str:
-    """The canonical form of JSON text; Failure 22P02 if it is none."""
+    """The canonical form of JSON text; Failure 22P02 if it is none, 54001 if it is nested too deeply."""
+    if text.count("[") + text.count("{") > DEPTH_MAX:
+        _check_depth(text)
     return dump(_read(text))
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for mark in _BRACKETS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark[0], 0)
+        if depth > DEPTH_MAX:
+            raise Failure("54001", f"jsonb value nested too deeply, more than {DEPTH_MAX} levels")
 
 
 @lru_cache(maxsize=4096)
@@ -33,10 +46,16 @@ def parse(text: str) -> Any:
 def _read(text: str) -> Any:
     try:
         value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_refuse, object_pairs_hook=dict)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise Failure("54001", "jsonb value nested too deeply") from error
+    except ValueError as error:
         raise Failure("22P02", "invalid input syntax for type json") from error
-    if "\\u0000" in text and _holds_nul(value):
-        raise Failure("22P05", "unsupported Unicode escape sequence")
+    if "\\u" in text:
+        for each in _texts(value):
+            if "\0" in each:
+                raise Failure("22P05", "unsupported Unicode escape sequence")
+            if any("\ud800" <= letter <= "\udfff" for letter in each):  # half of a pair has no form in UTF-8
+                raise Failure("22P02", "invalid input syntax for type json")
     return value
 
 
@@ -54,12 +73,17 @@ def _refuse(text: str) -> Any:
     raise ValueError(text)
 
 
-def _holds_nul(value: Any) -> bool:
+def _texts(value: Any) -> Iterator[str]:
+    """All texts inside a value, names included."""
     if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, list):
-        return any(map(_holds_nul, value))
-    return isinstance(value, dict) and any(_holds_nul(each) for pair in value.items() for each in pair)
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _texts(each)
 
 
 def dump(value: Any) -> str:

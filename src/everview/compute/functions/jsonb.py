@@ -15,6 +15,7 @@ from everview.compute.functions.jsonb_spark import object_sql, to_jsonb_sql
 from everview.compute.functions.naming import ANY, ARRAYS, CHAR, ELEMENTS, element_of
 from everview.compute.functions.output import to_text, untyped_text
 from everview.compute.functions.spark_sql import Renderer, let, not_on_spark
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import BOOLEAN, INT4, JSONB, TEXT, Kind, SqlType, array_of
 
 FUNCTIONS = Family()
@@ -41,6 +42,8 @@ def jsonb_of(value: Any, sql_type: SqlType) -> str:
     if kind is Kind.ARRAY:
         return "[" + ", ".join(jsonb_of(each, element_of(sql_type)) for each in value) + "]"
     text = to_text(value, sql_type)
+    if isinstance(value, Infinite):
+        return quote(text)
     if kind is Kind.TIMESTAMP:
         text = text.replace(" ", "T")
     elif kind is Kind.TIMESTAMPTZ:

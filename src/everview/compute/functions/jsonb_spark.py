@@ -6,9 +6,9 @@ possessive, which Java runs as loops: no text is too long for the stack.
 
 from __future__ import annotations
 
-from everview.compute.functions.cast_spark import float_text, text_sql
+from everview.compute.functions.cast_spark import float_text, moment_text, text_sql
 from everview.compute.functions.naming import element_of
-from everview.compute.functions.spark_sql import let
+from everview.compute.functions.spark_sql import let, once
 from everview.compute.ir.types import Kind, SqlType
 
 _DEPTH = 12
@@ -169,5 +169,6 @@ def to_jsonb_sql(value: str, sql_type: SqlType, depth: int = 0) -> str:
         return array_sql(f"transform({value}, {name} -> coalesce({inner}, 'null'))")
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         zone = ", '+00:00'" if kind is Kind.TIMESTAMPTZ else ""
-        return quote(f"concat(replace(cast({value} as string), ' ', 'T'){zone})")
+        plain = "concat(replace(cast({} as string), ' ', 'T')" + zone + ")"
+        return quote(once(value, lambda of: moment_text(of, sql_type, plain.format(of)), "k"))
     return quote(text_sql(value, sql_type))

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from everview.compute.functions.numbers import float4_text
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import NUMERIC_SCALE, Interval, Kind, SqlType, numeric
 
 
@@ -84,13 +85,17 @@ def time_text(micros: int) -> str:
     return text + (f".{fraction:06d}".rstrip("0") if fraction else "")
 
 
-def _date_text(value: date) -> str:
+def _date_text(value: date | Infinite) -> str:
+    if isinstance(value, Infinite):
+        return value.value
     return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
 
 
-def _timestamp_text(value: datetime) -> str:
+def _timestamp_text(value: datetime | Infinite, zone: str = "") -> str:
+    if isinstance(value, Infinite):
+        return value.value
     micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-    return f"{_date_text(value)} {time_text(micros)}"
+    return f"{_date_text(value)} {time_text(micros)}{zone}"
 
 
 def interval_text(value: Interval) -> str:
@@ -124,7 +129,7 @@ _TEXT: dict[Kind, Callable[[Any], str]] = {
     Kind.DATE: _date_text,
     Kind.TIME: time_text,
     Kind.TIMESTAMP: _timestamp_text,
-    Kind.TIMESTAMPTZ: lambda value: _timestamp_text(value) + "+00",
+    Kind.TIMESTAMPTZ: lambda value: _timestamp_text(value, "+00"),
     Kind.INTERVAL: interval_text,
     Kind.UUID: str,
     Kind.JSONB: str,

@@ -1,9 +1,9 @@
 """LIKE and regular expressions.
 
-On Spark a regular expression that is a literal is translated when it is rendered; one from a column is matched in
-Python, for it may be none, which ends a job of Spark's. A group that may take no part in a match cannot be told from an
-empty one there. Where no match is NULL, that cannot say that the expression is none: the binder puts `A_PATTERN` in
-front.
+On Spark a regular expression that is a literal is translated when it is rendered, if Java cannot take long over it; any
+other is matched in Python. One from a column is too, for it may be none, which ends a job of Spark's. A group that may
+take no part in a match cannot be told from an empty one there. Where no match is NULL, that cannot say that the
+expression is none, or was given up: the binder puts `A_PATTERN` in front.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from everview.compute.functions import regex
@@ -70,9 +71,13 @@ def _column_like(args: Sequence[str], ignore_case: bool) -> str:
         + plain.format("l.c")
         + ", '.|') END, '.)'), 1)"
     )
-    wild = "WHEN c = '%' THEN '.*' WHEN c = '_' THEN '.'"
+    # No text holds a NUL, so it can stand for `%` until what is between two of them is put into groups.
+    wild = "WHEN c = '%' THEN '\\u0000' WHEN c = '_' THEN '.'"
     piece = f"CASE WHEN length(c) = 2 THEN {literal} {wild} ELSE {plain.format('c')} END"
-    body = f"concat('(?s{_case(ignore_case)})^', array_join(transform({tokens}, c -> {piece}), ''), '\\\\z')"
+    pieces = f"split(array_join(transform({tokens}, c -> {piece}), ''), '\\u0000')"
+    between = "array_join(transform(slice(p, 2, greatest(size(p) - 2, 0)), c -> concat('(?>.*?', c, ')')), '')"
+    wanted = f"CASE WHEN size(p) = 1 THEN p[0] ELSE concat(p[0], {between}, '.*', p[size(p) - 1]) END"
+    body = f"concat('(?s{_case(ignore_case)})^', transform(array({pieces}), p -> {wanted})[0], '\\\\z')"
     # A pattern that ends with an escape leaves it over as the last token.
     dangling = f"l.c <> '' AND try_element_at({tokens}, -1) = l.c"
     matched = f"CASE WHEN {dangling} THEN NULL ELSE l.a RLIKE {body} END"
@@ -121,9 +126,12 @@ def java_pattern(rendered: str, flags: str = "") -> str:
     if literal is None:
         raise NotOnSpark("a regular expression from a column")
     try:
-        return quoted(regex.java(literal, flags))
+        translated = regex.java(literal, flags)
     except Failure as failure:
         raise NotOnSpark(failure.message) from None
+    if translated is None:
+        raise NotOnSpark("a regular expression that Java could take too long over")
+    return quoted(translated)
 
 
 def flags_of(args: Sequence[str], place: int) -> str:
@@ -142,7 +150,7 @@ def is_regex(options: int) -> Callable[[Arguments], bool]:
     def looked_at(given: Arguments) -> bool:
         texts = (given.values[1], *given.values[options:])
         try:
-            return all(isinstance(each, str) for each in texts) and bool(regex.compiled(*texts))
+            return all(isinstance(each, str) for each in texts) and not regex.compiled(*texts).may_give_up
         except Failure:
             return False
 
@@ -180,7 +188,7 @@ def _matches() -> None:
         "regexp_count",
         (TEXT, TEXT),
         INT4,
-        lambda a, p: len(list(regex.compiled(p).finditer(a))),
+        lambda a, p: sum(1 for _ in regex.compiled(p).matches(a)),
         lambda a, t, r: f"regexp_count({a[0]}, {java_pattern(a[1])})",
         fails=True,
         safe=is_regex(2),
@@ -188,8 +196,23 @@ def _matches() -> None:
     _add("substring", (TEXT, TEXT), TEXT, _substring, _substring_sql, word="substring_regex")
 
 
-def _captured(match: re.Match[str] | None) -> list[str | None] | None:
-    return None if match is None else list(match.groups()) or [match[0]]
+def _captured(match: regex.Match | None) -> list[str | None] | None:
+    return None if match is None else match.captured
+
+
+ALL_CAPTURED = "all matches of a regular expression"
+
+
+def all_captured(text: str, pattern: str, flags: str = "") -> list[list[str | None]]:
+    """What the groups of each match captured; of the first match without the option g."""
+    found = regex.compiled(pattern, flags).matches(text)
+    return [match.captured for match in (found if "g" in flags else islice(found, 1))]
+
+
+def folded(text: str, pattern: str, flags: str = "") -> list[str | None]:
+    """The same in one array, behind the number of groups of each match."""
+    width = max(regex.groups(pattern, flags), 1)
+    return [str(width), *(each for captured in all_captured(text, pattern, flags) for each in captured)]
 
 
 def captures(rendered: str) -> int:
@@ -211,7 +234,7 @@ def _match_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
 
 def _substring(text: str, pattern: str) -> str | None:
     match = regex.compiled(pattern).search(text)
-    return None if match is None else match[1] if match.re.groups else match[0]
+    return None if match is None else match.captured[0]
 
 
 def _substring_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
@@ -221,9 +244,7 @@ def _substring_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
 
 
 def _replace(text: str, pattern: str, new: str, flags: str = "") -> str:
-    expression = regex.compiled(pattern, flags)
-    by = regex.replacement(new, expression.groups, java=False)
-    return expression.sub(by, text, count=0 if "g" in flags else 1)
+    return regex.compiled(pattern, flags).replaced(text, new, number=0 if "g" in flags else 1)
 
 
 def _replace_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
@@ -231,7 +252,7 @@ def _replace_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     pattern = java_pattern(args[1], flags.replace("g", ""))
     if new is None:
         raise NotOnSpark("regexp_replace with a replacement from a column")
-    by = quoted(regex.replacement(new, regex.groups(unquoted(args[1]) or "", flags), java=True))
+    by = quoted(regex.java_replacement(new, regex.groups(unquoted(args[1]) or "", flags)))
     if "g" in flags:
         return f"regexp_replace({args[0]}, {pattern}, {by})"
     # Spark replaces all: here only inside the first match.
@@ -248,13 +269,13 @@ def split(text: str, pattern: str, flags: str = "") -> list[str]:
     if "g" in flags:
         raise Failure("22023", 'splitting by a regular expression does not support the "global" option')
     parts, start = [], 0
-    for match in regex.compiled(pattern, flags).finditer(text):
-        if match.end() == match.start() and match.start() in (start, len(text)):
+    for match in regex.compiled(pattern, flags).matches(text):
+        if match.end == match.start and match.start in (start, len(text)):
             continue
-        if match.end() == 0:
+        if match.end == 0:
             continue
-        parts.append(text[start : match.start()])
-        start = match.end()
+        parts.append(text[start : match.start])
+        start = match.end
     return [*parts, text[start:]]
 
 

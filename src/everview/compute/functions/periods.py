@@ -14,6 +14,7 @@ from everview.compute.functions.dates import at_zone, make_timestamp, zone
 from everview.compute.functions.family import Family
 from everview.compute.functions.fields import truncated, unit_of
 from everview.compute.functions.spark_sql import not_on_spark
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import (
     BOOLEAN,
     FLOAT8,
@@ -30,15 +31,18 @@ _add = FUNCTIONS.add
 _BELOW_DAYS = ("microseconds", "milliseconds", "second", "minute", "hour")
 
 
-def _make_timestamptz(*args: Any) -> datetime:
-    local = make_timestamp(*args[:6])
+def _make_timestamptz(*args: Any) -> Any:
+    local: Any = make_timestamp(*args[:6])
     return local.replace(tzinfo=UTC) if len(args) == 6 else at_zone(args[6], local)
 
 
-def _truncated_in_zone(field: str, value: datetime, name: str) -> datetime:
+def _truncated_in_zone(field: str, value: datetime | Infinite, name: str) -> Any:
     """By the zone's calendar. Parts of an hour keep its offset, for they may be in an hour that comes twice."""
-    local = at_zone(name, value)
-    found = truncated(TIMESTAMP)(field, local)
+    if isinstance(value, Infinite):
+        zone(name)
+        return truncated(TIMESTAMPTZ)(field, value)
+    local: Any = at_zone(name, value)
+    found: Any = truncated(TIMESTAMP)(field, local)
     if unit_of(field) in _BELOW_DAYS:
         return timestamp(micros_of(value) - (micros_of(local) - micros_of(found)), Kind.TIMESTAMPTZ)
     try:

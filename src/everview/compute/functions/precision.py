@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from everview.compute.functions.civil import DAY, micros_of, timestamp
-from everview.compute.functions.spark_sql import interval, let, timestamp_of
+from everview.compute.functions.spark_sql import carried, interval, let, once, timestamp_of
 from everview.compute.functions.spark_sql import micros_of as micros_sql
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import Interval, Kind, SqlType
 
 _ZERO_US = 10_957 * DAY  # 2000-01-01
@@ -24,7 +25,7 @@ def is_rounded(sql_type: SqlType) -> bool:
 
 def rounded(value: Any, to: SqlType) -> Any:
     """A value of a time, timestamp or interval with the digits of its type."""
-    if not is_rounded(to):
+    if not is_rounded(to) or value is None or isinstance(value, Infinite):
         return value
     if to.kind in _STAMPS:
         return timestamp(_round(micros_of(value) - _ZERO_US, to) + _ZERO_US, to.kind)
@@ -49,11 +50,15 @@ def rounded_sql(value: str, to: SqlType) -> str:
     if not is_rounded(to):
         return value
     if to.kind in _STAMPS:
-        since = f"{micros_sql(value, to)} - {_ZERO_US}L"
-        return timestamp_of(f"{_round_sql(since, to)} + {_ZERO_US}L", to)
+        return once(value, lambda name: carried(name, to, to, _round_stamp_sql(name, to)), "k")
     if to.kind is Kind.INTERVAL:
         return let(interval("r.a.months", "r.a.days", _round_sql("r.a.micros", to)), value, name="r")
     return _round_sql(value, to)
+
+
+def _round_stamp_sql(value: str, to: SqlType) -> str:
+    since = f"{micros_sql(value, to)} - {_ZERO_US}L"
+    return timestamp_of(f"{_round_sql(since, to)} + {_ZERO_US}L", to)
 
 
 def _round_sql(micros: str, to: SqlType) -> str:

@@ -1,79 +1,204 @@
-"""PostgreSQL's regular expressions and LIKE patterns, translated to Python's and to Java's.
+"""PostgreSQL's regular expressions: compiled for RE2, translated to Java's; LIKE and SIMILAR TO patterns.
 
-The dot matches a newline, and $ only the very end. Of PostgreSQL's own syntax, bracket classes such as [[:alpha:]] and
-the word escapes \\y, \\m and \\M are translated; alternatives are tried from the left, not for the longest.
+The dot matches a newline, and $ only the very end; alternatives are tried from the left, not for the longest. RE2
+takes time in proportion to the text, and lets other threads run meanwhile. What it does not know (looks, references
+back, the beginnings and ends of words) is matched step by step, which may fail for want of steps.
 """
 
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeAlias
 
+import re2
+
+from everview.compute.allowance import ROW_BYTES, take
+from everview.compute.cancel import cancellation, check_wanted
+from everview.compute.functions import regex_render
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.regex_steps import Program
+from everview.compute.functions.regex_syntax import Syntax, parse, refused
 
-_CLASSES = {
-    "alpha": ("^\\W\\d_", "\\p{Alpha}"),
-    "digit": ("\\d", "0-9"),
-    "alnum": ("^\\W_", "\\p{Alnum}"),
-    "upper": ("A-Z", "\\p{Upper}"),
-    "lower": ("a-z", "\\p{Lower}"),
-    "space": ("\\s", "\\s"),
-    "punct": ("!-/:-@\\[-`{-~", "\\p{Punct}"),
-    "blank": (" \\t", " \\t"),
-    "xdigit": ("0-9A-Fa-f", "0-9A-Fa-f"),
-}
-_ASCII = {"alpha": "a-zA-Z", "alnum": "a-zA-Z0-9"}
-_WORDS = {"\\y": "\\b", "\\m": "\\b(?=\\w)", "\\M": "\\b(?<=\\w)"}
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\$|.", re.DOTALL)
 FLAGS = {"i", "g", "c", "n", "s", "m", "x"}
+SIZE_MAX = 12_000  # instructions of RE2: to compile more takes more than some milliseconds
+_POLL_S = 0.05
+_LONG = 50_000_000  # instructions times bytes: beyond, a search may take long enough to be canceled
 
 
-def translated(pattern: str, *, java: bool) -> str:
-    """The pattern in Python's or in Java's syntax, without flags."""
-
-    def piece(match: re.Match[str]) -> str:
-        token = match[0]
-        if token == "$":
-            return "\\z" if java else "\\Z"
-        if token.startswith("["):
-            return re.sub(r"\[:(\w+):\]", lambda name: _class(name[1], java), token)
-        return _WORDS.get(token, token)
-
-    return _TOKEN.sub(piece, pattern)
+Spans: TypeAlias = list[tuple[int, int]]
 
 
-def _class(name: str, java: bool) -> str:
-    if name not in _CLASSES:
-        raise Failure("2201B", "invalid regular expression: invalid character class")
-    return _ASCII.get(name) or _CLASSES[name][java]
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Where an expression matched, and its groups; a group that takes no part is at (-1, -1)."""
+
+    text: str
+    spans: Spans
+
+    def __getitem__(self, group: int) -> str | None:
+        start, end = self.spans[group]
+        return None if start < 0 else self.text[start:end]
+
+    @property
+    def start(self) -> int:
+        """Where the match begins."""
+        return self.spans[0][0]
+
+    @property
+    def end(self) -> int:
+        """Where the match ends."""
+        return self.spans[0][1]
+
+    @property
+    def captured(self) -> list[str | None]:
+        """The texts of the groups, or of the whole if there are no groups."""
+        return [self[group] for group in range(1, len(self.spans))] or [self[0]]
 
 
-@lru_cache(maxsize=1024)
-def compiled(pattern: str, flags: str = "") -> re.Pattern[str]:
-    """The pattern for Python."""
+class Expression:
+    """A regular expression that can be searched for."""
+
+    def __init__(self, syntax: Syntax) -> None:
+        self.groups = syntax.groups
+        text = regex_render.re2(syntax)
+        self._fast: Any = None
+        self._fast_ascii: Any = None  # for texts of ASCII, in which there are few letters
+        if text is not None:
+            if regex_render.size(syntax, letters=1) > SIZE_MAX:
+                refused("it is too complex")
+            self._fast_ascii = _re2(text.replace(regex_render.LETTERS, "A-Za-z0-9_"))
+            if not regex_render.asks_for_words(syntax) and regex_render.size(syntax) <= SIZE_MAX:
+                self._fast = _re2(text) if regex_render.LETTERS in text else self._fast_ascii
+        self._slow = Program(syntax) if self._fast is None else None
+
+    @property
+    def may_give_up(self) -> bool:
+        """Whether a search can fail, for taking too many steps."""
+        return self._slow is not None
+
+    def search(self, text: str, start: int = 0) -> Match | None:
+        """The first match from there on."""
+        return next(self.matches(text, start), None)
+
+    def matches(self, text: str, start: int = 0) -> Iterator[Match]:
+        """All matches from there on that do not overlap; after an empty one it is gone on at the next character."""
+        fast = self._fast_ascii if text.isascii() else self._fast
+        if fast is not None:
+            found = _Searched(fast, text).matches(start)
+        else:
+            assert self._slow is not None
+            found = _step_by_step(self._slow, text, start)
+        for count, spans in enumerate(found, 1):
+            if count % 1_024 == 0:
+                check_wanted()
+                take(1_024 * ROW_BYTES)
+            yield Match(text, spans)
+
+    def replaced(self, text: str, new: str, *, start: int = 0, number: int = 0) -> str:
+        """The text with the match of that number replaced, or with 0 every one."""
+        template = _template(new, self.groups)
+        pieces: list[str] = []
+        place = 0
+        for count, match in enumerate(self.matches(text, start), 1):
+            if number in (0, count):
+                pieces.append(text[place : match.start])
+                pieces += [each if isinstance(each, str) else match[each] or "" for each in template]
+                place = match.end
+                if number:
+                    break
+        return "".join([*pieces, text[place:]])
+
+
+def _step_by_step(program: Program, text: str, place: int) -> Iterator[Spans]:
+    while place <= len(text) and (spans := program.search(text, place)) is not None:
+        yield spans
+        start, end = spans[0]
+        place = end + (start == end)
+
+
+def _re2(pattern: str) -> Any:
+    """The expression for texts as UTF-8."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern.encode(), options)
+    except re2.error:
+        refused("it is too complex")
+
+
+class _Searched:
+    """A text that RE2 searches through, as UTF-8; what is found is counted in characters."""
+
+    def __init__(self, expression: Any, text: str) -> None:
+        self._expression, self._text, self._data = expression, text, text.encode()
+        self._plain = len(text) == len(self._data)
+        self._known = (0, 0)  # a place in bytes, and the same in characters
+        # A search that may take long has a thread of its own, and is left to itself if it is canceled.
+        self._long = expression.programsize * len(self._data) > _LONG and cancellation() is not None
+
+    def matches(self, start: int) -> Iterator[Spans]:
+        place = start if self._plain else len(self._text[:start].encode())
+        groups = range(self._expression.groups + 1)
+        while place <= len(self._data):
+            match = self._search_apart(place) if self._long else self._expression.search(self._data, place)
+            if match is None:
+                return
+            yield self._in_characters([match.span(group) for group in groups])
+            place = match.end()
+            if match.start() == place:
+                place += 1
+                while place < len(self._data) and self._data[place] & 0xC0 == 0x80:
+                    place += 1
+
+    def _in_characters(self, spans: Spans) -> Spans:
+        if self._plain:
+            return spans
+        counted = {-1: -1}
+        byte, character = self._known
+        for place in sorted({place for span in spans for place in span if place >= 0}):
+            character += len(self._data[byte:place].decode())
+            byte = place
+            counted[place] = character
+        self._known = byte, character
+        return [(counted[start], counted[end]) for start, end in spans]
+
+    def _search_apart(self, place: int) -> Any:
+        over = threading.Event()
+        result: list[Any] = []
+
+        def run() -> None:
+            try:
+                result.append(self._expression.search(self._data, place))
+            finally:
+                over.set()
+
+        threading.Thread(target=run, name="everview-regex", daemon=True).start()
+        while not over.wait(_POLL_S):
+            check_wanted()
+        return result[0]
+
+
+def _checked(flags: str) -> None:
     unknown = set(flags) - FLAGS
     if unknown:
         raise Failure("22023", f'invalid regular expression option: "{min(unknown)}"')
-    mode = re.DOTALL
-    if "i" in flags:
-        mode |= re.IGNORECASE
-    if "x" in flags:
-        mode |= re.VERBOSE
-    if "n" in flags or "m" in flags:
-        mode = (mode & ~re.DOTALL) | re.MULTILINE
-    try:
-        return re.compile(translated(pattern, java=False), mode)
-    except re.error as error:
-        raise Failure("2201B", f"invalid regular expression: {error}") from None
 
 
-def java(pattern: str, flags: str = "") -> str:
-    """The pattern for Java, with its flags in front."""
+@lru_cache(maxsize=1024)
+def compiled(pattern: str, flags: str = "") -> Expression:
+    """The expression to be searched for."""
+    _checked(flags)
+    return Expression(parse(pattern, flags))
+
+
+def java(pattern: str, flags: str = "") -> str | None:
+    """The pattern for Java; None if Java cannot match it, or could take too long."""
     compiled(pattern, flags)  # refuses what is none
-    modes = (
-        ("m" if "n" in flags or "m" in flags else "s") + ("iu" if "i" in flags else "") + ("x" if "x" in flags else "")
-    )
-    return f"(?{modes}){translated(pattern, java=True)}"
+    return regex_render.java(parse(pattern, flags))
 
 
 def groups(pattern: str, flags: str = "") -> int:
@@ -82,19 +207,26 @@ def groups(pattern: str, flags: str = "") -> int:
 
 
 def like(pattern: str, escape: str = "\\") -> str:
-    """A LIKE pattern as a regular expression of Python's and Java's both, to be matched in full."""
-    parts, literal = [], False
+    """A LIKE pattern as a regular expression of Python's and Java's both, to be matched in full.
+
+    What stands between two `%` is taken where it first occurs, for good (an atomic group): to go back and take a later
+    place never helps, and trying all combinations of places takes time without end.
+    """
+    pieces, literal = [""], False
     for character in pattern:
         if literal:
-            parts.append(_plain(character))
+            pieces[-1] += _plain(character)
             literal = False
         elif escape and character == escape:
             literal = True
+        elif character == "%":
+            pieces.append("")
         else:
-            parts.append({"%": ".*", "_": "."}.get(character) or _plain(character))
+            pieces[-1] += "." if character == "_" else _plain(character)
     if literal:
         raise Failure("22025", "LIKE pattern must not end with escape character")
-    return "".join(parts)
+    first, *others = pieces
+    return first + "".join(f"(?>.*?{each})" for each in others[:-1] if each) + (f".*{others[-1]}" if others else "")
 
 
 _SIMILAR = re.compile(r"\[\^?\]?[^\]]*\]|.", re.DOTALL)
@@ -124,21 +256,24 @@ def _plain(character: str) -> str:
     return character if character.isalnum() or character in " _" or ord(character) > 127 else "\\" + character
 
 
-def replacement(text: str, groups: int, *, java: bool) -> str:
-    """What \\1, \\& and \\\\ of a replacement are in Python's or Java's; a group that is not there is empty."""
+def java_replacement(text: str, groups: int) -> str:
+    """A replacement in Java's syntax; a group that is not there is empty."""
+    pieces: list[str] = []
+    for each in _template(text, groups):
+        if isinstance(each, int):
+            pieces.append(f"${each}")
+        else:  # a digit behind a group would be one of its number
+            pieces.append(re.sub(r"[\\$]|^[0-9]", r"\\\g<0>", each))
+    return "".join(pieces)
 
-    def piece(match: re.Match[str]) -> str:
-        token = match[0]
-        if len(token) == 2 and token[1].isdigit():
-            if int(token[1]) > groups:
-                return ""
-            return f"${token[1]}" if java else f"\\g<{token[1]}>"
-        if token == "\\&":
-            return "$0" if java else "\\g<0>"
-        if token in ("\\\\", "\\"):
-            return "\\\\"
-        if token == "$":
-            return "\\$" if java else "$"
-        return "\\\\" + token[1:] if token.startswith("\\") else token
 
-    return re.sub(r"\\.|\\|\$", piece, text, flags=re.DOTALL)
+def _template(text: str, groups: int) -> list[str | int]:
+    """A replacement as literal texts and numbers of groups, 0 being the whole match: \\1, \\& and \\\\."""
+    pieces: list[str | int] = []
+    for token in re.findall(r"\\.|\\\Z|[^\\]+", text, re.DOTALL):
+        if len(token) == 2 and token[0] == "\\" and (token[1].isdigit() or token[1] == "&"):
+            number = 0 if token[1] == "&" else int(token[1])
+            pieces += [number] if number <= groups else []
+        else:
+            pieces.append("\\" if token in ("\\\\", "\\") else token)
+    return pieces

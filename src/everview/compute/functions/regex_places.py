@@ -5,7 +5,6 @@ On Spark these are called in Python, where an empty pattern, a start behind the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -29,11 +28,11 @@ def check_places(name: str, start: int = 1, number: int = 1, group: int = 0, end
         raise Failure("22023", f'invalid value for parameter "endoption": {end}')
 
 
-def _matches(text: str, pattern: str, start: int, flags: str, name: str) -> Iterator[re.Match[str]]:
+def _matches(text: str, pattern: str, start: int, flags: str, name: str) -> Iterator[regex.Match]:
     if "g" in flags and name != "regexp_replace":
         raise Failure("22023", f'{name}() does not support the "global" option')
     compiled = regex.compiled(pattern, flags)
-    return compiled.finditer(text, start - 1) if start <= len(text) + 1 else iter(())
+    return compiled.matches(text, start - 1) if start <= len(text) + 1 else iter(())
 
 
 class Wanted(NamedTuple):
@@ -45,11 +44,11 @@ class Wanted(NamedTuple):
     group: int = 0
 
 
-def _nth(text: str, pattern: str, wanted: Wanted, name: str) -> re.Match[str] | None:
+def _nth(text: str, pattern: str, wanted: Wanted, name: str) -> regex.Match | None:
     """The match that is wanted, if it has such a group and the group takes part."""
     matches = _matches(text, pattern, wanted.start, wanted.flags, name)
     found = next(islice(matches, wanted.number - 1, None), None)
-    takes_part = found is not None and wanted.group <= found.re.groups and found.start(wanted.group) >= 0
+    takes_part = found is not None and wanted.group < len(found.spans) and found.spans[wanted.group][0] >= 0
     return found if takes_part else None
 
 
@@ -65,7 +64,7 @@ def _instr(text: str, pattern: str, *more: Any) -> int:
     wanted, end = Wanted(*more[:2], *more[3:]), more[2] if len(more) > 2 else 0
     check_places("regexp_instr", wanted.start, wanted.number, wanted.group, end)
     found = _nth(text, pattern, wanted, "regexp_instr")
-    return 0 if found is None else found.span(wanted.group)[end] + 1
+    return 0 if found is None else found.spans[wanted.group][end] + 1
 
 
 def _count(text: str, pattern: str, start: int = 1, flags: str = "") -> int:
@@ -77,13 +76,9 @@ def _replace(text: str, pattern: str, new: str, *more: Any) -> str:
     """The match of that number is replaced, or with 0 every one."""
     wanted = Wanted(*more)
     check_places("regexp_replace", wanted.start, wanted.number)
-    template = regex.replacement(new, regex.groups(pattern, wanted.flags), java=False)
-    pieces, place = [], 0
-    for count, match in enumerate(_matches(text, pattern, wanted.start, wanted.flags, "regexp_replace"), 1):
-        if wanted.number in (0, count):
-            pieces += [text[place : match.start()], match.expand(template)]
-            place = match.end()
-    return "".join([*pieces, text[place:]])
+    if wanted.start > len(text) + 1:
+        return text
+    return regex.compiled(pattern, wanted.flags).replaced(text, new, start=wanted.start - 1, number=wanted.number)
 
 
 _SUBSTR = (TEXT, TEXT, INT4, INT4, TEXT, INT4)

@@ -32,6 +32,7 @@ from everview.compute.functions import (
     table,
     temporal,
     text,
+    time_sets,
     trigonometry,
     whole_numbers,
     windows,
@@ -66,6 +67,7 @@ _FAMILIES = (
     internal,
     temporal,
     bounds,
+    time_sets,
 )
 
 
@@ -81,7 +83,7 @@ FUNCTIONS: dict[str, Function] = _keyed([function for family in _FAMILIES for fu
 AGGREGATES: dict[str, AggregateFunction] = {
     each.key: each for family in (aggregates, regression, listing, ordered_sets) for each in family.AGGREGATES
 }
-TABLES: dict[str, TableFunction] = {each.key: each for each in (*table.TABLES, *internal.TABLES)}
+TABLES: dict[str, TableFunction] = {each.key: each for each in (*table.TABLES, *internal.TABLES, *time_sets.TABLES)}
 WINDOWS: dict[str, WindowOnly] = {each.key: each for each in windows.WINDOWS}
 
 _BY_NAME: dict[str, list[Function]] = defaultdict(list)
@@ -101,6 +103,12 @@ TABLES |= {_each.key: _each for _each in map(table.with_ordinality, list(TABLES.
 _WINDOWS_BY_NAME: dict[str, list[WindowOnly]] = defaultdict(list)
 for _window in WINDOWS.values():
     _WINDOWS_BY_NAME[_window.name].append(_window)
+
+
+def register(function: Function) -> None:
+    """Add a function of a layer above, when its module is imported. SQL does not find it by its name."""
+    assert function.key not in FUNCTIONS, function.key
+    FUNCTIONS[function.key] = function
 
 
 def by_name(name: str) -> list[Function]:

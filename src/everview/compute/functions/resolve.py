@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from everview.compute.functions import registry
@@ -18,7 +19,7 @@ from everview.compute.functions.naming import as_numeric, base, display_name, el
 from everview.compute.functions.refine import literal_types, refined
 from everview.compute.functions.table import TableFunction
 from everview.compute.functions.windows import WindowOnly
-from everview.compute.ir.types import TEXT, UNKNOWN, Kind, SqlType, array_of
+from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, UNKNOWN, Kind, SqlType, array_of
 
 
 class ResolutionError(Exception):
@@ -81,6 +82,9 @@ _CATEGORIES = {
 _PREFERRED = {Kind.BOOLEAN, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}
 
 
+_ARGUMENTS_REMEMBERED_MAX = 4
+
+
 def _category(sql_type: SqlType) -> str:
     return _CATEGORIES.get(sql_type.kind, "U")
 
@@ -90,11 +94,18 @@ def resolve(name: str, arg_types: Sequence[SqlType], values: Sequence[Any] | Non
 
     They matter to few: round(x, 2) has two digits behind the point.
     """
-    function, args = choose(name, arg_types, registry.by_name(name))
+    known = len(arg_types) <= _ARGUMENTS_REMEMBERED_MAX
+    function, args = _chosen(name, tuple(arg_types)) if known else choose(name, arg_types, registry.by_name(name))
     if name == "jsonb_build_object" and len(args) % 2:
         raise ResolutionError("22023", "argument list must have even number of elements")
     through = tuple(literal_types(function, arg_types)) if function.variadic else ()
     return Resolution(function, args, refined(function, args, values) or result_type(function.result, args), through)
+
+
+@lru_cache(4096)
+def _chosen(name: str, arg_types: tuple[SqlType, ...]) -> tuple[Function, tuple[SqlType, ...]]:
+    """The overload of a scalar function; statements ask for the same few again and again."""
+    return choose(name, arg_types, registry.by_name(name))
 
 
 def resolve_aggregate(
@@ -279,6 +290,10 @@ def common_type(types: Sequence[SqlType], context: str = "CASE") -> SqlType:
         return known[0]
     if all(base(each) == base(known[0]) for each in known):
         return merged(known)
+    if any(each.kind is Kind.MZ_TIMESTAMP for each in known) and all(
+        _castable(base(each), MZ_TIMESTAMP) for each in known
+    ):
+        return MZ_TIMESTAMP  # numbers and dates are times beside a time, as they are where they are compared with one
     best = base(known[0])
     for each in map(base, known[1:]):
         if each == best:

@@ -7,17 +7,27 @@ The session's time zone is UTC.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from everview.compute.functions.contract import AggregateFunction, Function
+from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, Infinite
 from everview.compute.ir.types import Kind, SqlType, stored_precision
 
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 Renderer = Callable[[Sequence[str], Sequence[SqlType], SqlType], str]
 
 SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.session.timeZone": "UTC",
+    # A text means what it says: `${env:HOME}` in a literal is not the server's home, and a backslash escapes.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    # The older classes of Java have no room for what a filter over files compares -infinity with.
+    "spark.sql.datetime.java8API.enabled": "true",
     # It takes one predicate for granted in another that is evaluated before it, for rows where it does not hold; what
     # raises an error there would do so for rows that are guarded.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConstantPropagation",
@@ -86,8 +96,8 @@ def let(body: str, *values: str, name: str = "v") -> str:
 
 
 def quoted(text: str) -> str:
-    """A Spark string literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A Spark string literal. No `$` is left in it, so a Spark that substitutes variables all the same finds none."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
 
 
 def interval(months: str, days: str, micros: str) -> str:
@@ -112,10 +122,49 @@ def infinite(value: str) -> str:
 
 
 def micros_of(value: str, sql_type: SqlType) -> str:
-    """A date or timestamp as microseconds since the epoch."""
+    """A date or timestamp as microseconds since the epoch; NULL of an infinity."""
     if sql_type.kind is Kind.DATE:
-        return f"unix_date({value}) * 86400000000L"
-    return f"unix_micros(cast({value} as timestamp))"
+        return f"try_multiply(unix_date({value}), 86400000000L)"
+    # The greatest and the least number are left out by sums that they have no room for.
+    less = f"try_subtract(try_add(unix_micros(cast({value} as timestamp)), 1L), 1L)"
+    return f"try_add(try_subtract({less}, 1L), 1L)"
+
+
+def days_of(value: str) -> str:
+    """A date as days since the epoch; NULL of an infinity."""
+    return f"(try_multiply(unix_date({value}), 86400000000L) div 86400000000L)"
+
+
+def infinity(sql_type: SqlType, which: Infinite = INFINITY) -> str:
+    """An infinity of a type of dates or timestamps."""
+    if sql_type.kind is Kind.DATE:
+        return f"date_from_unix_date({which.days})"
+    if sql_type.kind is Kind.MZ_TIMESTAMP:  # the last of all times, and the first
+        return f"{which.micros}L"
+    moment = f"timestamp_micros({which.micros}L)"
+    return moment if sql_type.kind is Kind.TIMESTAMPTZ else f"cast({moment} as timestamp_ntz)"
+
+
+def is_infinite(value: str, sql_type: SqlType) -> str:
+    """Whether a date or timestamp is infinite."""
+    return f"{value} IN ({infinity(sql_type)}, {infinity(sql_type, MINUS_INFINITY)})"
+
+
+def carried(value: str, source: SqlType, target: SqlType, otherwise: str, present: Sequence[str] = ()) -> str:
+    """An infinity as the same one of another type, of any other value what `otherwise` says of it.
+
+    The value is a name, as it is said several times (`once`). `present` is what must not be NULL beside it.
+    """
+    also = "".join(f" AND {each} IS NOT NULL" for each in present)
+    if source.kind is target.kind:
+        return f"CASE WHEN {is_infinite(value, source)}{also} THEN {value} ELSE {otherwise} END"
+    cases = (f"WHEN {value} = {infinity(source, each)}{also} THEN {infinity(target, each)}" for each in Infinite)
+    return f"CASE {' '.join(cases)} ELSE {otherwise} END"
+
+
+def once(value: str, body: Callable[[str], str], name: str) -> str:
+    """`body` over a value that is computed once, however often it is named."""
+    return body(value) if _NAME.fullmatch(value) else let(body(f"{name}.a"), value, name=name)
 
 
 # The years 1 to 9999, which is what the Python values can say.
@@ -140,17 +189,15 @@ def date_of(days: str) -> str:
     )
 
 
+_QUOTED_ESCAPE = re.compile(r"\\(?:(u0024)|.)", re.DOTALL)
+_QUOTED_BODY = re.compile(r"(?:[^'\\]|\\.)*", re.DOTALL)
+
+
 def unquoted(rendered: str) -> str | None:
     """The text of a string literal as `quoted` writes them; None of anything else."""
     if len(rendered) < 2 or rendered[0] != "'" or rendered[-1] != "'":
         return None
-    text, escaped = [], False
-    for character in rendered[1:-1]:
-        if escaped or character not in "\\'":
-            text.append(character)
-            escaped = False
-        elif character == "'":
-            return None
-        else:
-            escaped = True
-    return None if escaped else "".join(text)
+    body = rendered[1:-1]
+    if not _QUOTED_BODY.fullmatch(body):
+        return None
+    return _QUOTED_ESCAPE.sub(lambda match: "$" if match[1] else match[0][1:], body)

@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal, localcontext
 from typing import Any
 
-from everview.compute.functions import jsonb_spark, patterns, regex
+from everview.compute.functions import jsonb_spark, patterns
 from everview.compute.functions.arrays import split, split_sql
 from everview.compute.functions.civil import add_interval, micros_of, timestamp
 from everview.compute.functions.contract import Failure
@@ -18,8 +18,9 @@ from everview.compute.functions.jsonb import as_text
 from everview.compute.functions.naming import ELEMENTS, NUMERIC, TEXT_ARRAY, element_of, key_of, wider_numeric
 from everview.compute.functions.numbers import EXACT, fit
 from everview.compute.functions.order import interval_micros, spark_interval_micros
-from everview.compute.functions.spark_sql import let, spark_type
+from everview.compute.functions.spark_sql import is_infinite, let, spark_type
 from everview.compute.functions.spark_sql import micros_of as micros_sql
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import (
     BOOLEAN,
     INT4,
@@ -43,7 +44,8 @@ class TableFunction:
 
     `evaluate` is given the types of the columns, then the arguments; a strict one gives no rows for a NULL. `spark`
     renders an array of structs c0, c1, ... to explode. One that fails gives NULL on Spark, where otherwise there is an
-    array, an empty one for no rows.
+    array, an empty one for no rows. Where it cannot be rendered, the scalar function `as_array` may give an array, from
+    Python, that `unfolded` makes the structs of.
     """
 
     key: str
@@ -56,6 +58,8 @@ class TableFunction:
     strict: bool = True
     fails: bool = False
     volatile: bool = False  # it looks into a catalog, and means something only in a session
+    as_array: str | None = None
+    unfolded: Callable[[str], str] = lambda array: f"transform({array}, e -> named_struct('c0', e))"
 
     def columns_of(self, args: Sequence[SqlType]) -> tuple[SqlType, ...]:
         """The types of the columns for arguments of these types."""
@@ -75,12 +79,22 @@ def with_ordinality(function: TableFunction) -> TableFunction:
         return ((*row, number) for number, row in enumerate(function.evaluate(columns[:-1], *args), 1))
 
     def spark(args: Sequence[str], types: Sequence[SqlType], columns: Sequence[SqlType]) -> str:
-        fields = [f"'c{at}', e.c{at}" for at in range(len(columns) - 1)]
-        fields.append(f"'c{len(columns) - 1}', cast(i + 1 as bigint)")
-        array = function.spark(args, types, columns[:-1])
+        return numbered(function.spark(args, types, columns[:-1]), len(columns))
+
+    def numbered(array: str, width: int) -> str:
+        fields = [f"'c{at}', e.c{at}" for at in range(width - 1)]
+        fields.append(f"'c{width - 1}', cast(i + 1 as bigint)")
         return f"transform({array}, (e, i) -> named_struct({', '.join(fields)}))"
 
-    return replace(function, key=function.key + ORDINALITY, columns=columns, evaluate=evaluate, spark=spark, names=())
+    return replace(
+        function,
+        key=function.key + ORDINALITY,
+        columns=columns,
+        evaluate=evaluate,
+        spark=spark,
+        names=(),
+        unfolded=lambda array: numbered(function.unfolded(array), 2),
+    )
 
 
 TABLES: list[TableFunction] = []
@@ -164,6 +178,10 @@ def _timestamps(of: SqlType) -> Callable[..., Iterable[tuple[datetime]]]:
         sign = interval_micros(step)
         if sign == 0:
             raise _zero_step()
+        if not (start <= stop if sign > 0 else start >= stop):
+            return []
+        if isinstance(start, Infinite) or isinstance(stop, Infinite):
+            raise Failure("22023", "generate_series has no end where its start or stop value is infinite")
         rows, current, last = [], micros_of(start), micros_of(stop)
         _limit((last - current) / sign)
         while current <= last if sign > 0 else current >= last:
@@ -195,6 +213,7 @@ def _timestamps_sql(args: Sequence[str], types: Columns, columns: Columns) -> st
     )
     body = (
         f"CASE WHEN w.a = 0 THEN NULL WHEN NOT ({inside}) THEN {none}"
+        f" WHEN {is_infinite('v.a', types[0])} OR {is_infinite('v.b', types[1])} THEN NULL"
         f" WHEN v.c.months = 0 THEN {regular} ELSE {series} END"
     )
     whole = let(body, spark_interval_micros("v.c"), name="w")
@@ -310,9 +329,17 @@ def _jsonb() -> None:
     )
 
 
-def _matches(_columns: Columns, text: str, pattern: str, flags: str = "") -> list[tuple[list[str | None]]]:
-    found = [(list(match.groups()) or [match[0]],) for match in regex.compiled(pattern, flags).finditer(text)]
-    return found if "g" in flags else found[:1]
+def _matches(_columns: Columns, *args: str) -> list[tuple[list[str | None]]]:
+    return [(each,) for each in patterns.all_captured(*args)]
+
+
+def _unfolded(array: str) -> str:
+    """Rows of an array of all groups of all matches, in front of which is the number of groups."""
+    width = "cast(m.a[0] as int)"
+    places = f"sequence(0, (size(m.a) - 1) div {width} - 1)"
+    rows = f"transform({places}, i -> slice(m.a, cast(2 + i * {width} as int), {width}))"
+    body = f"CASE WHEN size(m.a) > 1 THEN {rows} WHEN m.a IS NOT NULL THEN array() END"
+    return f"transform({let(body, array, name='m')}, e -> named_struct('c0', e))"
 
 
 def _matches_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
@@ -332,14 +359,17 @@ def _split_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
 
 def _regular() -> None:
     for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
-        _add("regexp_matches", args, (TEXT_ARRAY,), _matches, _matches_sql)
+        as_array = key_of(patterns.ALL_CAPTURED, args)
+        more = {"fails": True, "as_array": as_array, "unfolded": _unfolded}
+        _add("regexp_matches", args, (TEXT_ARRAY,), _matches, _matches_sql, **more)
         _add(
             "regexp_split_to_table",
             args,
             (TEXT,),
             lambda _, *a: [(each,) for each in patterns.split(*a)],
             _split_sql,
-            fails=len(args) > 2,
+            fails=True,
+            as_array=key_of("regexp_split_to_array", args),
         )
 
 

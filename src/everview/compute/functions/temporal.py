@@ -6,17 +6,23 @@ bounds the times at which a row is there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.compute.functions.civil import add_interval, timestamp
+from everview.compute.functions.cast_spark import cast_sql
+from everview.compute.functions.civil import add_interval, micros_of, timestamp
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import add_interval_sql
 from everview.compute.functions.family import Family
+from everview.compute.functions.intervals import justify_hours, justify_hours_sql
 from everview.compute.functions.naming import key_of
-from everview.compute.functions.spark_sql import not_on_spark, timestamp_of
+from everview.compute.functions.numbers import whole
+from everview.compute.functions.spark_sql import interval, not_on_spark
+from everview.compute.functions.spark_sql import micros_of as micros_sql
+from everview.compute.ir.infinite import OF_MICROS, Infinite
 from everview.compute.ir.scalar import Call
-from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ, Interval, Kind
+from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ, Interval, Kind, SqlType
 
 FUNCTIONS = Family()
 
@@ -47,13 +53,34 @@ def _time(value: int) -> int:
 
 
 def _moved(sign: int) -> Any:
-    return lambda time, span: timestamp(add_interval(time * 1000, span, sign), Kind.TIMESTAMPTZ)
+    def evaluate(time: int, span: Interval) -> Any:
+        if time in OF_MICROS:  # the last of all times is infinity
+            return OF_MICROS[time]
+        return timestamp(add_interval(time * 1000, span, sign), Kind.TIMESTAMPTZ)
+
+    return evaluate
 
 
 def _moved_sql(sign: int) -> Any:
-    return lambda a, t, r: add_interval_sql(
-        timestamp_of(f"try_multiply({a[0]}, 1000L)", TIMESTAMPTZ), a[1], TIMESTAMPTZ, sign
+    return lambda a, t, r: add_interval_sql(cast_sql(a[0], MZ_TIMESTAMP, TIMESTAMPTZ), a[1], TIMESTAMPTZ, sign)
+
+
+def _micros(value: Any) -> int:
+    if isinstance(value, Infinite):  # there are no infinite intervals
+        raise Failure("22008", "cannot subtract infinite timestamps")
+    return value * 1000 if isinstance(value, int) else micros_of(value)
+
+
+def _between(one: int, other: int) -> Interval:
+    return justify_hours(Interval(0, 0, whole(one - other, Kind.INT8)))
+
+
+def _between_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+    one, other = (
+        f"try_multiply({arg}, 1000L)" if each.kind is Kind.MZ_TIMESTAMP else micros_sql(arg, each)
+        for arg, each in zip(args, types, strict=True)
     )
+    return justify_hours_sql(interval("0", "0", f"try_subtract({one}, {other})"))
 
 
 FUNCTIONS.add("mz_now", (), MZ_TIMESTAMP, _unknown, not_on_spark("mz_now()"), volatile=True)
@@ -68,8 +95,17 @@ FUNCTIONS.add(
 )
 FUNCTIONS.add("+", (MZ_TIMESTAMP, INTERVAL), TIMESTAMPTZ, _moved(1), _moved_sql(1), word="add", fails=True)
 FUNCTIONS.add("-", (MZ_TIMESTAMP, INTERVAL), TIMESTAMPTZ, _moved(-1), _moved_sql(-1), word="sub", fails=True)
-
-
-def without_months(interval: Interval) -> bool:
-    """Whether moving by the interval can be undone by moving back: months differ in length."""
-    return interval.months == 0
+# The time between two moments, and between two numbers of milliseconds.
+FUNCTIONS.add(
+    "-",
+    (INT8, MZ_TIMESTAMP),
+    INT8,
+    lambda a, b: whole(a - b, Kind.INT8),
+    "try_subtract({0}, {1})",
+    word="sub",
+    fails=True,
+)
+for _args in ((MZ_TIMESTAMP, TIMESTAMPTZ), (TIMESTAMPTZ, MZ_TIMESTAMP)):
+    FUNCTIONS.add(
+        "-", _args, INTERVAL, lambda a, b: _between(_micros(a), _micros(b)), _between_sql, word="sub", fails=True
+    )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from everview.compute.allowance import take
 from everview.compute.functions.cast_spark import cast_sql
 from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
@@ -195,6 +196,20 @@ def _split_part(text: str, glue: str, number: int) -> str:
     return parts[index] if 0 <= index < len(parts) else ""
 
 
+def _replace(text: str, old: str, new: str) -> str:
+    if not old:
+        return text
+    if len(new) > len(old):
+        take(len(text) + text.count(old) * (len(new) - len(old)))  # few characters may become very many
+    return text.replace(old, new)
+
+
+def _concatenated(one: Any, other: Any) -> Any:
+    if len(one) + len(other) > LENGTH_MAX:
+        take(len(one) + len(other))
+    return one + other
+
+
 def _initcap(text: str) -> str:
     return re.sub(r"[^\W_]+", lambda word: word[0][0].upper() + word[0][1:].lower(), text)
 
@@ -214,7 +229,7 @@ def _changes() -> None:
         "replace",
         (TEXT, TEXT, TEXT),
         TEXT,
-        lambda a, old, new: a.replace(old, new) if old else a,
+        _replace,
         "replace({0}, {1}, {2})",
     )
     _add("translate", (TEXT, TEXT, TEXT), TEXT, _translate, "translate({0}, {1}, {2})")
@@ -364,8 +379,8 @@ def _shown(value: Any, of: SqlType) -> str:
 
 def _joins() -> None:
     pair = (TEXT, TEXT)
-    _add("||", pair, TEXT, lambda a, b: a + b, "concat({0}, {1})", word="concat_text")
-    _add("||", (BYTEA, BYTEA), BYTEA, lambda a, b: a + b, "concat({0}, {1})", word="concat_bytea")
+    _add("||", pair, TEXT, _concatenated, "concat({0}, {1})", word="concat_text")
+    _add("||", (BYTEA, BYTEA), BYTEA, _concatenated, "concat({0}, {1})", word="concat_bytea")
     for of in ELEMENTS:
         if of is TEXT:
             continue

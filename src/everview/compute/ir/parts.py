@@ -38,8 +38,10 @@ def scalars_of(relation: Relation) -> Iterator[Scalar]:
             yield from keys
             for each in aggregates:
                 yield from aggregate_scalars(each)
-        case Temporal(_, lowers, uppers):
+        case Temporal(_, lowers, uppers, times):
             yield from lowers + uppers
+            if times is not None:
+                yield times
         case TopK(_, _, order):
             yield from (each.scalar for each in order)
         case Window(_, partition, order, functions):
@@ -80,8 +82,13 @@ def with_scalars(relation: Relation, change: Change) -> Relation:
         case Reduce(_, keys, aggregates):
             changed = tuple(change_aggregate(each, change) for each in aggregates)
             return replace(relation, keys=tuple(map(change, keys)), aggregates=changed)
-        case Temporal(_, lowers, uppers):
-            return replace(relation, lowers=tuple(map(change, lowers)), uppers=tuple(map(change, uppers)))
+        case Temporal(_, lowers, uppers, times):
+            return replace(
+                relation,
+                lowers=tuple(map(change, lowers)),
+                uppers=tuple(map(change, uppers)),
+                times=None if times is None else change(times),
+            )
         case TopK(_, _, order):
             return replace(relation, order=change_order(order, change))
         case Window(_, partition, order, functions):

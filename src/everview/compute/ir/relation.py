@@ -6,8 +6,9 @@ each time by itself. Rows are positional: `types(relation)` says what they hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, TypeAlias
 
 from everview.compute.ir.scalar import Column, Scalar
@@ -162,12 +163,14 @@ class Window:
 class Temporal:
     """The rows, each at the times from all of its `lowers` on and before all of its `uppers`; NULL bounds no time.
 
-    Bounds are times in milliseconds. This is the one operator whose output changes while its input does not.
+    Bounds are times in milliseconds. Where a row has several intervals, `times` is the set of these, and restricts it
+    too: see `functions.time_sets`. This is the one operator whose output changes while its input does not.
     """
 
     input: Relation
     lowers: tuple[Scalar, ...]
     uppers: tuple[Scalar, ...]
+    times: Scalar | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +260,8 @@ Relation: TypeAlias = (
     | Recursive
 )
 
+Steps: TypeAlias = Sequence[tuple[str, Relation]]  # named; each may read the inputs and the steps before it
+
 
 def types(relation: Relation) -> tuple[SqlType, ...]:
     """The types of the relation's columns."""
@@ -327,15 +332,17 @@ def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
 def transform(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
     """Rewrite from the bottom up: `change` sees each relation after what is below it."""
     below = inputs_of(relation)
-    changed = tuple(transform(each, change) for each in below)
-    return change(with_inputs(relation, changed) if changed != below else relation)
+    changed = tuple([transform(each, change) for each in below])
+    return change(relation if all(map(is_, changed, below)) else with_inputs(relation, changed))
 
 
 def walk(relation: Relation) -> Iterator[Relation]:
-    """The relation and everything below it, parents first."""
-    yield relation
-    for each in inputs_of(relation):
-        yield from walk(each)
+    """The relation and everything below it, parents first, from left to right."""
+    waiting = [relation]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += reversed(inputs_of(each))
 
 
 def all_columns(relation: Relation) -> tuple[Column, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, TypeAlias
 
 from everview.compute.ir.types import BOOLEAN, SqlType
@@ -129,14 +130,20 @@ def transform(scalar: Scalar, change: Callable[[Scalar], Scalar | None]) -> Scal
     if changed is not None:
         return changed
     operands = children(scalar)
-    return rebuild(scalar, tuple(transform(operand, change) for operand in operands)) if operands else scalar
+    if not operands:
+        return scalar
+    others = tuple([transform(operand, change) for operand in operands])
+    same = all(map(is_, others, operands))
+    return scalar if same else rebuild(scalar, others)
 
 
 def walk(scalar: Scalar) -> Iterator[Scalar]:
-    """The expression and everything inside it, parents first."""
-    yield scalar
-    for operand in children(scalar):
-        yield from walk(operand)
+    """The expression and everything inside it, parents first, from left to right."""
+    waiting = [scalar]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting += reversed(children(part))
 
 
 def columns_of(scalar: Scalar) -> set[int]:

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.relation import (
     Accumulate,
     Aggregate,
@@ -105,9 +106,10 @@ def _details(plan: Relation) -> str:
             by = f"by {_list(partition)}" if partition else ""
             shown = _added(arity(input), [_window_function(each) for each in functions])
             return _with_list(" ".join(filter(None, (by, _order(order)))), [shown])
-        case Temporal(_, lowers, uppers):
+        case Temporal(_, lowers, uppers, times):
             limits = [f"from {show_scalar(each)}" for each in lowers]
-            return " and ".join([*limits, *(f"before {show_scalar(each)}" for each in uppers)])
+            limits += [f"before {show_scalar(each)}" for each in uppers]
+            return " and ".join([*limits, *(f"at {show_scalar(each)}" for each in (times,) if each is not None)])
         case Recursive(id, distinct=distinct):
             return f"{id} until nothing {'new ' if distinct else ''}comes"
         case Accumulate(_, keys):
@@ -227,5 +229,7 @@ def _value(value: Any) -> str:
             return f"'{value.isoformat(' ')}'"
         case date():
             return f"'{value.isoformat()}'"
+        case Infinite():
+            return f"'{value}'"
         case _:
             return str(value)

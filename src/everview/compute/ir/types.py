@@ -11,10 +11,10 @@ and on the way to and from Spark. Equal values have equal representations: hashi
 | numeric             | Decimal, exponent = -scale              | decimal128(18 or 38, scale)    |
 | text, varchar, char | str                                     | string                         |
 | bytea               | bytes                                   | binary                         |
-| date                | datetime.date                           | date32                         |
+| date                | datetime.date, or an `Infinite`         | date32                         |
 | time                | int, microseconds of the day            | int64                          |
-| timestamp           | datetime without zone                   | timestamp[us]                  |
-| timestamptz         | datetime in UTC                         | timestamp[us, UTC]             |
+| timestamp           | datetime without zone, or an `Infinite` | timestamp[us]                  |
+| timestamptz         | datetime in UTC, or an `Infinite`       | timestamp[us, UTC]             |
 | interval            | Interval(months, days, micros)          | struct<months, days, micros>   |
 | uuid                | str, lower case with dashes             | string                         |
 | jsonb               | str, canonical JSON text                | string                         |

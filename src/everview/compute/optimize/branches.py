@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from everview.compute.engine.local.library import can_fail
+from everview.compute.functions.lookup import can_fail
 from everview.compute.ir.relation import Get, Negate, Relation, Union, all_columns
 from everview.compute.ir.scalar import Column, Scalar, substitute, walk
 from everview.compute.optimize.row_by_row import fused

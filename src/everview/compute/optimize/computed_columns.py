@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeVar
 
-from everview.compute.engine.local import library
-from everview.compute.functions.aggregates import EXTREMES
-from everview.compute.functions.casts import cast_between
-from everview.compute.functions.contract import TRIED
-from everview.compute.functions.exact_floats import MEAN
-from everview.compute.functions.internal import AVERAGE, FIELD_NAME, FITS, ONE_ROW
-from everview.compute.functions.numbers import EXACT_KINDS, SURE_DIGITS
-from everview.compute.functions.relabel import relabeled
-from everview.compute.functions.resolve import resolve, resolve_aggregate
+from everview.compute.functions import lookup
+from everview.compute.functions.calls import call, cast
+from everview.compute.functions.contract import TRIED, Additive, Extreme, Total
+from everview.compute.functions.internal import FIELD_NAME, FITS, ONE_ROW
+from everview.compute.functions.naming import key_of
+from everview.compute.functions.numbers import FLOATS, SURE_DIGITS
+from everview.compute.functions.resolve import resolve_aggregate
+from everview.compute.functions.time_sets import INTERVALS, TIMES
 from everview.compute.ir.parts import change_aggregate, change_order, change_window_function
 from everview.compute.ir.relation import (
     Aggregate,
@@ -90,16 +89,32 @@ def _plain(relation: Relation) -> Relation:
             return columns.without(replace(relation, input=columns.relation, order=changed))
         case Window():
             return _window(relation)
-        case Temporal(input, lowers, uppers):
-            columns = _Columns(input)
-            bounds = [tuple(columns.add(each) for each in part) for part in (lowers, uppers)]
-            return columns.without(Temporal(columns.relation, bounds[0], bounds[1]))
+        case Temporal():
+            return _temporal(relation)
         case FlatMap(input, _, args, added):
             columns = _Columns(input)
             places = tuple(columns.add(arg) for arg in args)
             return columns.without(replace(relation, input=columns.relation, args=places), len(added))
         case _:
             return relation
+
+
+def _temporal(temporal: Temporal) -> Relation:
+    """Bounds as columns; a row with a set of times once for each of its intervals, whose ends are bounds too."""
+    columns = _Columns(temporal.input)
+    lowers, uppers = (tuple(columns.add(each) for each in part) for part in (temporal.lowers, temporal.uppers))
+    if temporal.times is None:
+        return columns.without(Temporal(columns.relation, lowers, uppers))
+    width = arity(columns.relation)
+    several = FlatMap(
+        Map(columns.relation, (temporal.times,)),
+        key_of(INTERVALS, (TIMES,)),
+        (Column(width, TIMES),),
+        (INT8, INT8),
+    )
+    pairs = Project(several, (*range(width), width + 1, width + 2))
+    start, end = Column(width, INT8), Column(width + 1, INT8)
+    return Project(Temporal(pairs, (*lowers, start), (*uppers, end)), tuple(range(arity(temporal.input))))
 
 
 def _join(join: Join) -> Relation:
@@ -152,8 +167,7 @@ def _reduce(reduce: Reduce) -> Relation:
         # That a group has one row is for a filter to say, which fails where there are more.
         width = arity(below)
         below = Reduce(simpler.parts.relation, keys, (*simpler.aggregates, Aggregate("count()", (), INT8)))
-        only = resolve(ONE_ROW, [INT8])
-        below = Filter(below, (Call(only.function.key, (Column(width, INT8),), only.result),))
+        below = Filter(below, (call(ONE_ROW, Column(width, INT8)),))
     start = arity(below)
     return Project(Map(below, tuple(finals)), (*range(len(keys)), *range(start, start + len(finals))))
 
@@ -180,56 +194,56 @@ class _Simpler:
         """
         argument = aggregate.args[0]
         kind, precision = argument.type.kind, argument.type.precision
+        if kind in FLOATS:
+            value = self.parts.add(cast(argument, FLOAT8))
+            total = checked(replace(aggregate, function="sum(float8)", args=(value,), type=FLOAT8), self.column)
+            return cast(total, aggregate.type)
         if kind is not Kind.NUMERIC or precision <= SURE_DIGITS:
-            return self.column(aggregate)
+            return self.column(replace(aggregate, args=(self.parts.add(argument),)))
         scale = argument.type.scale
         if aggregate.distinct or scale > SURE_DIGITS:
             # The parts of numbers that differ may be the same; and what is behind the point leaves a sum no room.
-            return checked(aggregate, self.column)
+            return checked(replace(aggregate, args=(self.parts.add(argument),)), self.column)
         digits = max(_LOWER_DIGITS, scale)  # all that is behind the point is lower
         place = Literal(Decimal(10) ** (digits - scale), numeric(digits - scale + 1, 0))
         upper = self._part("div", argument, place, numeric(NUMERIC_PRECISION - digits, 0), aggregate)
         lower = self._part("mod", argument, place, numeric(digits, scale), aggregate)
-        return cast(_call("+", _call("*", upper, place), lower), aggregate.type)
+        return cast(call("+", call("*", upper, place), lower), aggregate.type)
 
-    def float_total(self, aggregate: Aggregate) -> Scalar:
-        """A sum of floats, or an average of them."""
-        value = self.parts.add(cast(aggregate.args[0], FLOAT8))
-        total = checked(replace(aggregate, function="sum(float8)", args=(value,), type=FLOAT8), self.column)
-        if aggregate.function.startswith("sum("):
-            return cast(total, aggregate.type)
-        count = self.column(replace(aggregate, function="count(any)", args=(value,), type=INT8))
-        return _call(MEAN, total, count)
+    def derived(self, aggregate: Aggregate, algebra: Additive) -> Scalar:
+        """What an additive aggregate makes of its totals."""
+        (argument,) = aggregate.args
+        final = lookup.function(algebra.final)
+        if final.args[0].kind in FLOATS:
+            argument = self.parts.add(cast(argument, final.args[0]))
+        totals = []
+        for amount in (each(argument) for each in algebra.amounts):
+            entry, _, result = resolve_aggregate("sum", [amount.type])
+            total = self.total(replace(aggregate, function=entry.key, args=(amount,), type=result))
+            scale = result.scale if result.kind is Kind.NUMERIC else 0
+            totals.append(total if result.kind in FLOATS else cast(total, numeric(NUMERIC_PRECISION, scale)))
+        count = self.column(replace(aggregate, function="count(any)", args=(argument,), type=INT8))
+        value = Call(final.key, (*totals, count), aggregate.type)
+        enough = call(">", count, Literal(algebra.least - 1, INT8))
+        return Case(((enough, value),), Literal(None, aggregate.type), aggregate.type)
 
     def _part(self, function: str, argument: Scalar, place: Scalar, part: SqlType, aggregate: Aggregate) -> Scalar:
-        digits = self.parts.add(replace(_call(function, argument, place), type=part))
+        digits = self.parts.add(replace(call(function, argument, place), type=part))
         entry, _, result = resolve_aggregate("sum", [part])
         return self.column(replace(aggregate, function=entry.key, args=(digits,), type=result))
-
-
-def _call(name: str, *args: Scalar) -> Call:
-    found = resolve(name, [each.type for each in args])
-    return Call(found.function.key, args, found.result)
 
 
 def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
     """The aggregate over the columns of simpler ones, which fail for no group, so that only a scalar can."""
     if aggregate.function.startswith("single("):
         return simpler.column(replace(aggregate, function=aggregate.function.replace("single(", "some(", 1)))
-    if aggregate.function.startswith(("sum(float", "avg(float")):
-        return simpler.float_total(aggregate)
-    if aggregate.function.startswith("sum("):
-        return simpler.total(aggregate)
-    if aggregate.function.startswith("avg(") and aggregate.args[0].type.kind in EXACT_KINDS:
-        entry, _, total_type = resolve_aggregate("sum", [aggregate.args[0].type])
-        total = simpler.total(replace(aggregate, function=entry.key, type=total_type))
-        count = simpler.column(replace(aggregate, function="count(any)", type=INT8))
-        scale = total_type.scale if total_type.kind is Kind.NUMERIC else 0
-        wide = cast(total, numeric(NUMERIC_PRECISION, scale))
-        average = Call(f"{AVERAGE}(numeric,int8)", (wide, count), aggregate.type)
-        counted = _call(">", count, Literal(0, INT8))
-        return Case(((counted, average),), Literal(None, aggregate.type), aggregate.type)
-    return checked(aggregate, simpler.column)
+    match lookup.aggregate(aggregate.function).algebra:
+        case Total(counts=False):
+            return simpler.total(aggregate)
+        case Additive() as algebra:
+            return simpler.derived(aggregate, algebra)
+        case _:
+            return checked(aggregate, simpler.column)
 
 
 Over = TypeVar("Over", Aggregate, WindowFunction)
@@ -237,7 +251,7 @@ Over = TypeVar("Over", Aggregate, WindowFunction)
 
 def checked(function: Over, column: Callable[[Over], Scalar]) -> Scalar:
     """An aggregate that may fail over columns of what does not: it as far as it has a value, and the rows counted."""
-    unfit = library.aggregate(function.function).unfit
+    unfit = lookup.aggregate(function.function).unfit
     if unfit is None or unfit.sure([arg.type for arg in function.args]):
         return column(function)
     value = column(replace(function, function=f"{TRIED}{function.function}"))
@@ -246,24 +260,15 @@ def checked(function: Over, column: Callable[[Over], Scalar]) -> Scalar:
         witness = column(replace(function, function=f"{TRIED}{unfit.witness}", type=FLOAT8))
     count = column(replace(function, function=unfit.count, type=INT8))
     error = Literal(unfit.sqlstate, TEXT), Literal(unfit.message, TEXT)
-    fits = _call(FITS, _call("is null", witness), count, Literal(unfit.least, INT8), *error)
+    fits = call(FITS, call("is null", witness), count, Literal(unfit.least, INT8), *error)
     return Case(((fits, value),), Literal(None, function.type), function.type)
 
 
-def cast(scalar: Scalar, to: SqlType) -> Scalar:
-    """The scalar as a value of another type."""
-    if scalar.type == to:
-        return scalar
-    found = cast_between(scalar.type, to)
-    assert found is not None
-    return relabeled(scalar, to) if found.key is None else Call(found.key, (scalar,), to)
-
-
 def _aggregate(aggregate: Aggregate, columns: _Columns) -> Aggregate:
-    if library.aggregate(aggregate.function).name in EXTREMES:
+    if isinstance(lookup.aggregate(aggregate.function).algebra, Extreme):
         (argument,) = aggregate.args
         for each in aggregate.order:  # it does not matter, but it may fail
-            if library.can_fail(each.scalar):
+            if lookup.can_fail(each.scalar):
                 _taken(aggregate.filter, columns)(each.scalar)
         if aggregate.filter is not None:  # a column by whose order the value is found has it for all rows
             argument = Case(((aggregate.filter, argument),), Literal(None, argument.type), argument.type)
@@ -278,7 +283,7 @@ def _named(function: Over) -> Over:
     if not function.function.startswith("jsonb_object_agg("):
         return function
     name, value = function.args
-    return replace(function, args=(_call(FIELD_NAME, name), value))
+    return replace(function, args=(call(FIELD_NAME, name), value))
 
 
 def _taken(condition: Scalar | None, columns: _Columns) -> Callable[[Scalar], Scalar]:
@@ -304,7 +309,7 @@ def _window(window: Window) -> Relation:
             simpler.append(function)
         return Column(start + simpler.index(function), function.type)
 
-    finals = [checked(each, column) if library.is_aggregate(each.function) else column(each) for each in functions]
+    finals = [checked(each, column) if lookup.is_aggregate(each.function) else column(each) for each in functions]
     plain = Window(columns.relation, partition, order, tuple(simpler))
     if simpler == functions:
         return columns.without(plain, len(functions))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.library import can_fail
+from everview.compute.functions import lookup
+from everview.compute.functions.lookup import can_fail
 from everview.compute.ir.scalar import Call, Scalar, walk
 
 
@@ -16,4 +16,4 @@ def any_can_fail(scalars: Iterable[Scalar]) -> bool:
 
 def is_volatile(scalar: Scalar) -> bool:
     """Whether the value depends on more than the row."""
-    return any(isinstance(part, Call) and library.function(part.function).volatile for part in walk(scalar))
+    return any(isinstance(part, Call) and lookup.function(part.function).volatile for part in walk(scalar))

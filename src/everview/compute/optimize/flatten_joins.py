@@ -6,7 +6,7 @@ can fail, for such a key must not see rows that the inner join leaves out.
 
 from __future__ import annotations
 
-from everview.compute.engine.local.library import can_fail
+from everview.compute.functions.lookup import can_fail
 from everview.compute.ir.relation import Filter, Join, Project, Relation, arity, transform
 from everview.compute.ir.scalar import Scalar, columns_of, remap, shift
 from everview.compute.optimize.failing import any_can_fail

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from everview.compute.engine.local import library
-from everview.compute.functions.aggregates import EXTREMES
-from everview.compute.functions.contract import TRIED
+from everview.compute.functions import lookup
+from everview.compute.functions.contract import TRIED, Extreme, Total
 from everview.compute.functions.exact_floats import BIN, LIMB, LIMBS, PART, TOTAL_OF_BINS, WHOLE, WHOLE_TYPE
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.numbers import EXACT_KINDS
@@ -66,16 +65,16 @@ def _is_float_sum(aggregate: Aggregate) -> bool:
 
 def _is_combined(aggregate: Aggregate) -> bool:
     """Whether the aggregate of a group follows from those of its parts."""
-    extreme = library.aggregate(aggregate.function).name in EXTREMES
+    extreme = isinstance(lookup.aggregate(aggregate.function).algebra, Extreme)
     return extreme or _is_float_sum(aggregate) or adds_up(aggregate)
 
 
 def adds_up(aggregate: Aggregate) -> bool:
-    """Whether an aggregate is a total, to which each row adds what it does."""
+    """Whether an aggregate is an exact total, to which each row adds by itself."""
     if aggregate.distinct:
         return False
-    name = library.aggregate(aggregate.function).name
-    return name == "count" or (name == "sum" and aggregate.args[0].type.kind in EXACT_KINDS)
+    algebra = lookup.aggregate(aggregate.function).algebra
+    return isinstance(algebra, Total) and (algebra.counts or aggregate.args[0].type.kind in EXACT_KINDS)
 
 
 def _value(aggregate: Aggregate) -> Scalar:
@@ -88,6 +87,6 @@ def _value(aggregate: Aggregate) -> Scalar:
 
 def _of_partial(aggregate: Aggregate, partial: Column) -> Aggregate:
     """An aggregate of a group from its values for the parts of the group."""
-    if library.aggregate(aggregate.function).name in EXTREMES:
+    if isinstance(lookup.aggregate(aggregate.function).algebra, Extreme):
         return replace(aggregate, args=(partial,), filter=None)
     return Aggregate(_SUM if partial.type == INT8 else "sum(numeric)", (partial,), aggregate.type)

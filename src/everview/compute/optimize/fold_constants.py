@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from everview.compute.engine.local.collection import NegativeMultiplicity, plain
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.parts import scalars_of, with_scalars
 from everview.compute.ir.relation import (
     Constant,
@@ -24,6 +23,7 @@ from everview.compute.ir.relation import (
 from everview.compute.ir.scalar import Scalar
 from everview.compute.optimize.failing import any_can_fail, is_volatile
 from everview.compute.optimize.simplify import FALSE, is_literal, simplify
+from everview.compute.rows.collection import NegativeMultiplicity, plain
 
 ROWS_MAX = 1_000
 
@@ -42,13 +42,13 @@ def _fold(relation: Relation) -> Relation:
 
 def _predicates(predicates: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     """Without those that are always true, and without those that come after one that never is."""
-    kept: list[Scalar] = []
+    kept: dict[Scalar, None] = {}
     for predicate in predicates:
-        if is_literal(predicate, True) or predicate in kept:
+        if is_literal(predicate, True):
             continue
         if is_literal(predicate, False) or is_literal(predicate, None):
             return (*kept, FALSE) if any_can_fail(kept) else (FALSE,)
-        kept.append(predicate)
+        kept[predicate] = None
     return tuple(kept)
 
 

@@ -35,7 +35,7 @@ def _fuse(relation: Relation) -> Relation:
         case Map(Project()):
             return _map_over_project(relation)
         case Filter(Filter(input, first), second):
-            return Filter(input, first + tuple(each for each in second if each not in first))
+            return Filter(input, tuple(dict.fromkeys(first + second)))
         case Project(Project(input, inner), outer):
             return _fuse(Project(input, tuple(inner[column] for column in outer)))
         case Project(input, columns) if columns == tuple(range(arity(input))):

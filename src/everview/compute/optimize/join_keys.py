@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.library import can_fail
+from everview.compute.functions import lookup
 from everview.compute.functions.casts import WIDENED, cast_between
+from everview.compute.functions.lookup import can_fail
 from everview.compute.functions.naming import merged
 from everview.compute.ir.relation import Filter, Join, Relation, transform
 from everview.compute.ir.scalar import Call, Column, Scalar, columns_of, remap
@@ -71,7 +71,7 @@ def _extract(join: Join, predicates: tuple[Scalar, ...]) -> tuple[Join, tuple[Sc
 
 def _equality(predicate: Scalar, sides: list[range]) -> Class | None:
     """The two sides of an equality of two inputs."""
-    if not isinstance(predicate, Call) or library.function(predicate.function).name not in _EQUALITIES:
+    if not isinstance(predicate, Call) or lookup.function(predicate.function).name not in _EQUALITIES:
         return None
     left, right = predicate.args
     owners = {owner_of(each, sides) for each in predicate.args}
@@ -98,7 +98,7 @@ def _represented(pair: Class) -> tuple[Class, bool]:
 
 
 def _takes_nulls(equality: Scalar) -> bool:
-    return isinstance(equality, Call) and not library.function(equality.function).strict
+    return isinstance(equality, Call) and not lookup.function(equality.function).strict
 
 
 def _connected(pair: Class, classes: list[Class], sides: list[range]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from everview.compute.engine.local.library import can_fail
+from everview.compute.functions.lookup import can_fail
 from everview.compute.ir.relation import (
     Constant,
     Filter,

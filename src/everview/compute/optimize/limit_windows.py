@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from everview.compute.engine.local import library
+from everview.compute.functions import lookup
 from everview.compute.ir.relation import Filter, Map, Project, Relation, TopK, Window, arity, transform
 from everview.compute.ir.scalar import Call, Column, Literal, Scalar
 
@@ -46,7 +46,7 @@ def _limit(predicate: Scalar, numbers: list[int]) -> int | None:
     """The greatest number of a row for which the predicate can be true, if it says so."""
     if not isinstance(predicate, Call) or len(predicate.args) != 2:
         return None
-    operator = library.function(predicate.function).name
+    operator = lookup.function(predicate.function).name
     left, right = predicate.args
     if isinstance(left, Literal):
         left, right, operator = right, left, _TURNED.get(operator, "")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everview.compute.engine.local.library import can_fail
+from everview.compute.functions.lookup import can_fail
 from everview.compute.ir.relation import (
     Filter,
     FlatMap,
@@ -57,7 +57,7 @@ def conjuncts(predicates: Predicates) -> Predicates:
             flat += conjuncts(each.args)
         else:
             flat += _factored(each) if isinstance(each, Or) else (each,)
-    return tuple(each for index, each in enumerate(flat) if each not in flat[:index])
+    return tuple(dict.fromkeys(flat))
 
 
 def _factored(disjunction: Or) -> Predicates:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from everview.compute.engine.local.library import can_fail
+from everview.compute.functions.lookup import can_fail
 from everview.compute.ir.relation import Filter, Get, Map, Project, Relation, all_columns, inputs_of
 from everview.compute.ir.scalar import Column, Literal, Scalar, columns_of, remap, substitute, walk
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.collection import canonical, plain
-from everview.compute.engine.local.library import can_fail
-from everview.compute.engine.local.scalars import compile_scalar
+from operator import is_
+
+from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.lookup import can_fail
+from everview.compute.interpreter.scalars import compile_scalar
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Literal, Or, Scalar, children, rebuild
 from everview.compute.ir.types import BOOLEAN
 from everview.compute.optimize.failing import any_can_fail
+from everview.compute.rows.collection import canonical, plain
 
 TRUE, FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)
 
@@ -19,8 +21,8 @@ def simplify(scalar: Scalar) -> Scalar:
     operands = children(scalar)
     if not operands and not isinstance(scalar, Call):
         return scalar
-    changed = tuple(simplify(operand) for operand in operands)
-    if changed != operands:
+    changed = tuple([simplify(operand) for operand in operands])
+    if not all(map(is_, changed, operands)):
         scalar = rebuild(scalar, changed)
     match scalar:
         case Call():
@@ -43,7 +45,7 @@ def is_literal(scalar: Scalar, value: bool | None) -> bool:
 
 
 def _call(call: Call) -> Scalar:
-    entry = library.function(call.function)
+    entry = lookup.function(call.function)
     if entry.volatile:
         return call
     if all(isinstance(arg, Literal) for arg in call.args):
@@ -69,18 +71,19 @@ def _evaluated(call: Call) -> Scalar:
 
 def _junction(form: type[And] | type[Or], args: tuple[Scalar, ...], *, unit: Literal, end: Literal) -> Scalar:
     """Nested ones flattened, what decides nothing left out, and nothing after what decides all."""
-    kept: list[Scalar] = []
-    for arg in (inner for each in args for inner in (each.args if isinstance(each, form) else (each,))):
-        if is_literal(arg, unit.value) or arg in kept:
+    flat = tuple([inner for each in args for inner in (each.args if isinstance(each, form) else (each,))])
+    kept: dict[Scalar, None] = {}
+    for arg in flat:
+        if is_literal(arg, unit.value):
             continue
-        kept.append(arg)
+        kept[arg] = None
         if is_literal(arg, end.value):
             if not any_can_fail(kept):
                 return end
             break
     if not kept:
         return unit
-    return kept[0] if len(kept) == 1 else form(tuple(kept))
+    return next(iter(kept)) if len(kept) == 1 else form(tuple(kept))
 
 
 def _case(case: Case) -> Scalar:
@@ -99,13 +102,14 @@ def _case(case: Case) -> Scalar:
 
 
 def _coalesce(coalesce: Coalesce) -> Scalar:
-    kept: list[Scalar] = []
+    found: dict[Scalar, None] = {}
     for arg in (inner for each in coalesce.args for inner in (each.args if isinstance(each, Coalesce) else (each,))):
-        if is_literal(arg, None) or arg in kept:
+        if is_literal(arg, None):
             continue
-        kept.append(arg)
+        found[arg] = None
         if isinstance(arg, Literal):
             break
+    kept = tuple(found)
     if not kept:
         return Literal(None, coalesce.type)
-    return kept[0] if len(kept) == 1 and kept[0].type == coalesce.type else Coalesce(tuple(kept), coalesce.type)
+    return kept[0] if len(kept) == 1 and kept[0].type == coalesce.type else Coalesce(kept, coalesce.type)

@@ -11,6 +11,7 @@ from everview.compute.ir.relation import Aggregate
 from everview.compute.sql import hir
 from everview.compute.sql.hir import Placeholder
 
+FUNCTION_SCHEMAS = ("pg_catalog", "information_schema", "mz_catalog", "mz_internal", "mz_unsafe")
 AGGREGATE_NAMES = frozenset(function.name for function in AGGREGATES.values())
 WINDOW_NAMES = frozenset(function.name for function in WINDOWS.values())
 

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 
+from everview.compute.functions.calls import relabeled
 from everview.compute.functions.casts import Context, cast_between
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import zone
-from everview.compute.functions.internal import A_PATTERN
-from everview.compute.functions.naming import key_of
+from everview.compute.functions.internal import A_PATTERN, FINITE
+from everview.compute.functions.naming import base, key_of
 from everview.compute.functions.numbers import EXACT
 from everview.compute.functions.regex import compiled
 from everview.compute.functions.regex_places import Wanted, check_places
 from everview.compute.functions.registry import FUNCTIONS
-from everview.compute.functions.relabel import relabeled
 from everview.compute.functions.resolve import Resolution, ResolutionError, common_type, resolve
 from everview.compute.ir.scalar import Call, Case, Literal
 from everview.compute.ir.types import BOOLEAN, NUMERIC_PRECISION, NUMERIC_SCALE, TEXT, UNKNOWN, Kind, SqlType, numeric
@@ -71,6 +71,7 @@ _REGULAR = dict.fromkeys(("~", "~*", "!~", "!~*", "substring", "regexp_count", "
     **dict.fromkeys(("regexp_like", "regexp_match", "regexp_split_to_array"), 2),
     "regexp_replace": 3,
 }
+_FIELDS = ("extract(", "date_part(")
 _NULL_WITHOUT_MATCH = ("regexp_match(", "regexp_substr(", "substring_regex(")
 
 
@@ -89,12 +90,25 @@ def _check_constant(name: str, args: Sequence[hir.HScalar], position: int | None
 
 
 def _guarded(found: Call) -> hir.HScalar:
-    """A call whose NULL says that nothing matches, so that something else has to fail if there is no pattern."""
-    if not found.function.startswith(_NULL_WITHOUT_MATCH) or isinstance(found.args[1], Literal):
+    """A call whose NULL says that nothing matches, so that something else has to fail if there is no pattern.
+
+    Nor may a field of an infinite date, which is NULL, and one that there is no such field of be told by their NULL.
+    """
+    if found.function.startswith(_FIELDS) and not isinstance(found.args[0], Literal):
+        field, value = found.args
+        if value.type.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+            value = Call(key_of(FINITE, (base(value.type),)), (value,), value.type)
+        return Call(found.function, (field, value), found.type)
+    if not found.function.startswith(_NULL_WITHOUT_MATCH) or _is_sure(found.args[1]):
         return found
     options = next((arg for arg in found.args[2:] if arg.type.kind is Kind.TEXT), Literal("", TEXT))
     regular = Call(key_of(A_PATTERN, (TEXT, TEXT, TEXT)), (*found.args[:2], options), BOOLEAN)
     return Case(((regular, found),), Literal(None, found.type), found.type)
+
+
+def _is_sure(pattern: hir.HScalar) -> bool:
+    """Whether it is a regular expression for which no search fails."""
+    return isinstance(pattern, Literal) and not (pattern.value and compiled(pattern.value).may_give_up)
 
 
 def _check_substr(given: Sequence[hir.HScalar], position: int | None) -> None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from everview.compute.functions.resolve import resolve_table
 from everview.compute.ir import relation as ir
 from everview.compute.ir.scalar import And, Case, Column, Literal, Or
-from everview.compute.ir.types import BOOLEAN, Kind, array_of
+from everview.compute.ir.types import BOOLEAN, INT8, Kind, array_of
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import call, coerce, resolving, settled
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
@@ -97,9 +97,10 @@ def quantified(binder: Expressions, left: Tree, operator: str, right: Tree, *, e
         return And(tuple(items)) if every else Or(tuple(items))
     array = binder.bind(inside)
     if array.type.kind is Kind.UNKNOWN:
-        array = coerce(array, array_of(settled(value).type), "implicit", position_of(inside))
+        of_times = value.type.kind is Kind.MZ_TIMESTAMP  # of which there are no arrays
+        array = coerce(array, array_of(INT8 if of_times else settled(value).type), "implicit", position_of(inside))
     name = {("=", False): "any_eq", ("<>", True): "all_ne"}.get((operator, every))
-    if name is not None:
+    if name is not None and value.type.kind is not Kind.MZ_TIMESTAMP:
         return call(name, [value, array], position_of(left))
     with resolving(position_of(inside)):
         unnest, _, types = resolve_table("unnest", [array.type])

@@ -10,8 +10,9 @@ from everview.compute.functions.naming import short_name
 from everview.compute.functions.precision import PRECISE
 from everview.compute.ir import types as t
 from everview.compute.ir.types import Kind, SqlType
+from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.errors import INVALID_PARAMETER, SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, did_you_mean
-from everview.compute.sql.parse import Tree, parse_query
+from everview.compute.sql.parse import Tree, check_all_read, parse_query
 
 _D = exp.DataType.Type
 _DIGITS_MAX = 6  # of a second
@@ -73,6 +74,7 @@ def bind_type(tree: Tree) -> SqlType:
         return t.INTERVAL
     kind = tree.this
     if kind == _D.ARRAY:
+        changes_nothing(tree, "nested")
         return t.array_of(bind_type(tree.expressions[0]))
     parameters = [int(each.name) for each in tree.expressions]
     if kind == _D.DOUBLE and parameters:
@@ -93,7 +95,10 @@ def bind_type(tree: Tree) -> SqlType:
 
 def type_name(tree: exp.DataType) -> str:
     """The name of a type that the parser does not know, without the schema of the system; `char` is that in quotes."""
-    kind = tree.args.get("kind") or tree.sql("postgres").lower()
+    kind = tree.args.get("kind")
+    if kind is None:  # one that the parser knows
+        return str(tree.this.value if isinstance(tree.this, _D) else tree.sql("postgres")).lower()
+    changes_nothing(tree, "this")
     if isinstance(kind, exp.Dot) and kind.this.name.lower() == "pg_catalog":
         kind = kind.expression
     if not isinstance(kind, exp.Identifier):
@@ -140,7 +145,10 @@ def named_type(text: str, position: int | None = None) -> SqlType:
     """The type that a type name in text means."""
     try:
         tree = parse_query(f"SELECT CAST(NULL AS {text})")
-        return bind_type(tree.expressions[0].to)
+        found = bind_type(tree.expressions[0].to)
+        changes_nothing(tree.expressions[0], "this")
+        check_all_read(tree)
+        return found
     except SqlError as error:
         if error.sqlstate != SYNTAX_ERROR:
             error.position = position

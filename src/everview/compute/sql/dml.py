@@ -18,6 +18,7 @@ from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Column, Literal
 from everview.compute.ir.types import TEXT, Kind, SqlType
 from everview.compute.sql import hir
+from everview.compute.sql.clauses import changes_nothing, watch
 from everview.compute.sql.coerce import coerce, settled
 from everview.compute.sql.errors import (
     DATATYPE_MISMATCH,
@@ -34,7 +35,7 @@ from everview.compute.sql.forms import identifier
 from everview.compute.sql.from_clause import UNIT, From
 from everview.compute.sql.hosting import Parameter
 from everview.compute.sql.lower import lower
-from everview.compute.sql.parse import Tree, parse_query, position_of
+from everview.compute.sql.parse import Tree, check_all_read, parse_query, position_of
 from everview.compute.sql.query import Plan, Queries, mapped, open_column
 from everview.compute.sql.scope import Catalog, Collection, Scope
 
@@ -70,13 +71,15 @@ def bind_change(text: str, catalog: Catalog, find: FindTarget) -> Change:
     binder = _Binder(catalog, find)
     match tree:
         case exp.Insert():
-            return binder.insert(tree)
+            change = binder.insert(tree)
         case exp.Update():
-            return binder.update(tree)
+            change = binder.update(tree)
         case exp.Delete():
-            return binder.delete(tree)
+            change = binder.delete(tree)
         case _:
             raise SqlError(SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected", position=position_of(tree))
+    check_all_read(tree)
+    return change
 
 
 def bind_scalar(text: str, to: SqlType, column: str, catalog: Catalog) -> hir.HScalar:
@@ -86,6 +89,7 @@ def bind_scalar(text: str, to: SqlType, column: str, catalog: Catalog) -> hir.HS
         raise SqlError(SYNTAX_ERROR, f'the default of column "{column}" must be an expression')
     expressions = Expressions(Scope(), Queries(catalog).bind, clause="DEFAULT expressions")
     scalar = assigned(expressions.bind(tree.expressions[0]), to, column, None)
+    check_all_read(tree)
     if hir.has_subquery(scalar):
         raise unsupported("a subquery in a DEFAULT expression")
     return scalar
@@ -127,8 +131,9 @@ class _Binder:
         places = self._places(target, named) if named else None
         source = tree.args.get("expression")
         if source is None:
+            changes_nothing(tree, "default")  # VALUES: all columns have theirs
             relation: hir.Query = self._rows(target, [[None] * len(target.names)])
-        elif _plain_values(source):
+        elif _plain_values(source) and tree.args.get("with_") is None:
             relation = self._values(target, places, source)
         else:
             if tree.args.get("with_") is not None:
@@ -175,7 +180,7 @@ class _Binder:
         """The rows of the table that the WHERE clause chooses, each with its partners among the other items behind."""
         joins: list[Tree] = []
         for each in others:
-            item = each.copy()
+            item = watch(each.copy())
             own = item.args.pop("joins", None) or []
             joins += (exp.Join(this=item), *own)
         clause = exp.Select(from_=exp.From(this=tree.this), joins=joins)
@@ -223,6 +228,11 @@ class _Binder:
                 message = "number of columns does not match number of values"
                 raise SqlError(SYNTAX_ERROR, message, position=position_of(each))
             for column, value in zip(columns, values, strict=True):
+                if isinstance(column, exp.Bracket | exp.Dot):
+                    raise unsupported("an assignment to a part of a value", position_of(column))
+                if not isinstance(column, exp.Column) or column.args.get("table") is not None:
+                    message, hint = "SET takes the name of a column of the table", "leave the name of the table out"
+                    raise SqlError(SYNTAX_ERROR, message, hint=hint, position=position_of(column))
                 place = self._place(target, identifier(column.this), position_of(column))
                 result.append((place, value))
         return result

@@ -33,11 +33,18 @@ DATATYPE_MISMATCH, INVALID_COLUMN_REFERENCE = "42804", "42P10"
 FEATURE_NOT_SUPPORTED = "0A000"
 INVALID_PARAMETER = "22023"
 UNDEFINED_OBJECT = "42704"
+STATEMENT_TOO_COMPLEX = "54001"
 
 
 def unsupported(what: str, position: int | None = None, hint: str | None = None) -> SqlError:
     """A construct that PostgreSQL has and Everview does not."""
     return SqlError(FEATURE_NOT_SUPPORTED, f"{what} is not supported", position=position, hint=hint)
+
+
+def too_complex(detail: str = "it is nested too deeply") -> SqlError:
+    """A statement that needs more depth than there is."""
+    hint = "nest less deeply: name parts of it in WITH queries or views, or split it into several statements"
+    return SqlError(STATEMENT_TOO_COMPLEX, "statement too complex", detail=detail, hint=hint)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

@@ -17,6 +17,7 @@ from everview.compute.ir.scalar import Case, Column, Literal, walk
 from everview.compute.ir.types import BOOLEAN, INT4, INT8, TEXT, Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.calls import Calls
+from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import call, coerce, resolving, settled
 from everview.compute.sql.comparisons import is_row, quantified, quantifier, rows_compared
 from everview.compute.sql.errors import (
@@ -27,9 +28,9 @@ from everview.compute.sql.errors import (
     SqlError,
     unsupported,
 )
-from everview.compute.sql.forms import BINARY, HANDLERS, queried
+from everview.compute.sql.forms import BINARY, HANDLERS, chained, queried
 from everview.compute.sql.hir import Placeholder
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, position_of, tailed
 from everview.compute.sql.scope import BindQuery, Scope
 
 _ARGUMENT, _WINDOWED = "an aggregate's argument", "window definitions"
@@ -55,15 +56,31 @@ class Expressions:
         handler = HANDLERS.get(type(tree))
         if handler is not None:
             bound = handler(self, tree)
-        elif type(tree) in BINARY and (every := quantifier(tree.expression)) is not None:
-            bound = quantified(self, tree.this, BINARY[type(tree)], tree.expression, every=every)
         elif type(tree) in BINARY:
-            bound = call(BINARY[type(tree)], [self.bind(tree.this), self.bind(tree.expression)], position_of(tree))
+            bound = self._operators(tree)
         else:
             raise unsupported(f"{tree.key} ({tree.sql('postgres')})", position_of(tree))
         # NOT LIKE, NOT IN and their like may be told by a mark on the node; IS NOT says it by another function.
         negated = tree.args.get("negate") and not isinstance(tree, exp.Is)
         return call("not", [bound]) if negated else bound
+
+    def _operators(self, tree: Tree) -> hir.HScalar:
+        """A chain of operators, which the parser nests to the left: `a + b - c` is `(a + b) - c`."""
+        chain = [tree]
+        while type(tree.this) in BINARY and quantifier(tree.expression) is None and not tree.this.args.get("negate"):
+            tree = tree.this
+            chain.append(tree)
+        bound = None
+        for each in reversed(chain):
+            changes_nothing(each, "safe", "typed")  # how the parser's own dialect divides and concatenates
+            name, right = BINARY[type(each)], each.expression
+            every = quantifier(right)
+            if every is not None:
+                bound = quantified(self, each.this, name, right, every=every)
+            else:
+                left = self.bind(each.this) if bound is None else bound
+                bound = call(name, [left, self.bind(right)], position_of(each))
+        return bound
 
     def bind_as(self, tree: Tree, to: SqlType) -> hir.HScalar:
         """The scalar, coerced as if by an implicit cast."""
@@ -82,7 +99,7 @@ class Expressions:
         if isinstance(tree, exp.Paren):
             return self.conjuncts(tree.this)
         if isinstance(tree, exp.And):
-            return self.conjuncts(tree.this) + self.conjuncts(tree.expression)
+            return [part for each in chained(tree) for part in self.conjuncts(each)]
         if isinstance(tree, exp.In) and queried(tree) is not None:
             return [self._semijoin(tree, negated=bool(tree.args.get("negate")))]
         if isinstance(tree, exp.Not) and isinstance(tree.this, exp.In) and queried(tree.this) is not None:
@@ -93,7 +110,7 @@ class Expressions:
 
     def subquery(self, tree: Tree, order: list[Order] | None = None) -> tuple[hir.Query, list[str]]:
         """A query inside this one; its `order` is of interest only if there is a list for it."""
-        while isinstance(tree, (exp.Subquery, exp.Paren)) and not isinstance(tree.this, exp.Table):
+        while isinstance(tree, (exp.Subquery, exp.Paren)) and not isinstance(tree.this, exp.Table) and not tailed(tree):
             tree = tree.this
         return self._bind_query(tree, replace(self.scope, calls=self.calls, clause=self.clause).inner(), order)
 

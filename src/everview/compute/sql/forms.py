@@ -32,6 +32,7 @@ from everview.compute.ir.types import (
 )
 from everview.compute.sql import hir
 from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES
+from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
 from everview.compute.sql.comparisons import OPERATORS, comparison, is_query, is_row, row_pairs, rows_compared
 from everview.compute.sql.datatypes import bind_type
@@ -85,11 +86,8 @@ def _number(text: str, position: int | None) -> hir.HScalar:
     return Literal(fixed, numeric(max(1, len(fixed.as_tuple().digits), written), written))
 
 
-def _string(binder: Expressions, tree: Tree) -> hir.HScalar:
-    return Literal(tree.this, UNKNOWN)
-
-
 def _adjacent_strings(binder: Expressions, tree: exp.Concat) -> hir.HScalar:
+    changes_nothing(tree, "coalesce", "safe")  # what NULL would be among them, and there is none
     return Literal("".join(each.this for each in tree.expressions), UNKNOWN)
 
 
@@ -108,6 +106,7 @@ def _null(binder: Expressions, tree: exp.Null) -> hir.HScalar:
 def _column_ref(binder: Expressions, tree: exp.Column) -> hir.HScalar:
     if isinstance(tree.this, exp.Star):
         raise SqlError(SYNTAX_ERROR, "* is not allowed here", position=position_of(tree))
+    changes_nothing(tree, "db", "catalog")  # the table is found by its own name, whatever schema stands before it
     table = identifier(tree.args["table"]) if tree.args.get("table") is not None else None
     if table is None and not tree.this.args.get("quoted") and tree.name.lower() in COLUMN_WORDS:
         return session_function(tree.name.lower(), position_of(tree))
@@ -138,12 +137,21 @@ def settled_unless_literal(scalar: hir.HScalar) -> hir.HScalar:
     return scalar if isinstance(scalar, Literal) else settled(scalar)
 
 
+def chained(tree: Tree) -> list[Tree]:
+    """The operands of `a AND b AND c`, which the parser nests to the left, in their order."""
+    kind, operands = type(tree), []
+    while type(tree) is kind:
+        operands.append(tree.expression)
+        tree = tree.this
+    return [tree, *reversed(operands)]
+
+
 def _and(binder: Expressions, tree: exp.And) -> hir.HScalar:
-    return And((binder.bind_as(tree.this, BOOLEAN), binder.bind_as(tree.expression, BOOLEAN)))
+    return And(tuple([binder.bind_as(each, BOOLEAN) for each in chained(tree)]))
 
 
 def _or(binder: Expressions, tree: exp.Or) -> hir.HScalar:
-    return Or((binder.bind_as(tree.this, BOOLEAN), binder.bind_as(tree.expression, BOOLEAN)))
+    return Or(tuple([binder.bind_as(each, BOOLEAN) for each in chained(tree)]))
 
 
 def _not(binder: Expressions, tree: exp.Not) -> hir.HScalar:
@@ -302,10 +310,11 @@ def _is_amount(text: str, unit: str) -> bool:
 
 
 def _collate(binder: Expressions, tree: exp.Collate) -> hir.HScalar:
-    if tree.expression.name not in ("C", "POSIX", "default", "ucs_basic"):
-        raise unsupported(
-            f'collation "{tree.expression.name}"', position_of(tree), hint="text is ordered by code points"
-        )
+    collation = tree.expression
+    schema = collation.text("table") if isinstance(collation, exp.Column) else ""
+    if collation.name not in ("C", "POSIX", "default", "ucs_basic") or schema not in ("", "pg_catalog"):
+        name = ".".join(filter(None, (schema, collation.name)))
+        raise unsupported(f'collation "{name}"', position_of(tree), hint="text is ordered by code points")
     return binder.bind(tree.this)
 
 
@@ -341,6 +350,7 @@ def _within_group(binder: Expressions, tree: exp.WithinGroup, condition: Tree | 
     for each in direct:
         _check_fraction(binder.bind(each), position_of(each))
     called = registered_name(name, descending=bool(order[0].args.get("desc")))
+    changes_nothing(order[0], "nulls_first")  # NULLs take no part
     return binder.aggregate(exp.Anonymous(this=called, expressions=[*direct, order[0].this]), condition)
 
 
@@ -471,8 +481,6 @@ BINARY: dict[type, str] = {
 }
 HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Literal: _literal,
-    exp.ByteString: _string,
-    exp.RawString: _string,
     exp.Concat: _adjacent_strings,
     exp.HexString: _hex,
     exp.Boolean: _boolean,

@@ -10,9 +10,11 @@ from everview.compute.functions.registry import TABLES
 from everview.compute.functions.resolve import resolve_table
 from everview.compute.functions.table import ORDINALITY
 from everview.compute.ir import relation as ir
-from everview.compute.ir.scalar import Coalesce, Column, Literal
+from everview.compute.ir.scalar import Coalesce, Column, Literal, Scalar
 from everview.compute.ir.types import INT4, INT8, Kind
 from everview.compute.sql import hir
+from everview.compute.sql.calls import FUNCTION_SCHEMAS
+from everview.compute.sql.clauses import changes_nothing, watch
 from everview.compute.sql.coerce import call, coerce, resolving, settled, unified
 from everview.compute.sql.errors import (
     DUPLICATE_ALIAS,
@@ -28,7 +30,7 @@ from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
-from everview.compute.sql.scope import BindQuery, Catalog, Named, Scope
+from everview.compute.sql.scope import BindQuery, Catalog, Collection, Named, Scope
 
 UNIT = ir.Constant((((), 1),), ())
 _OID = "tableoid"
@@ -104,6 +106,7 @@ class From:
         """One item of FROM by itself. A table function may refer to what stands left of it, and then is lateral."""
         match tree:
             case exp.Table() if isinstance(tree.this, exp.Func):
+                _check_schema(tree)
                 return self._function(tree.this, tree)
             case exp.Unnest():
                 return self._function(exp.Anonymous(this="unnest", expressions=tree.expressions), tree)
@@ -134,6 +137,7 @@ class From:
         return bound, self._aliased(item, columns, position_of(item))
 
     def _table(self, tree: exp.Table) -> tuple[hir.Query, tuple[Named, ...]]:
+        changes_nothing(tree, "only")  # no table has children
         path = [identifier(part) for part in tree.parts]
         cte = self._scope.ctes.get(path[0]) if len(path) == 1 else None
         if cte is not None:
@@ -146,7 +150,7 @@ class From:
                 message = f'relation "{".".join(path)}" does not exist'
                 raise SqlError(UNDEFINED_TABLE, message, hint=hint, position=position_of(tree))
             columns = tuple(Named(path[-1], n, t) for n, t in zip(found.names, found.types, strict=True))
-            query = ir.Get(found.id, found.types)
+            query = _read(found)
             if found.oid is not None and self._speaks_of_oids:
                 query = ir.Map(query, (Literal(found.oid, INT8),))
                 columns = (*columns, Named(path[-1], _OID, INT8, hidden=True))
@@ -209,7 +213,9 @@ class From:
         self, left: hir.Query, left_named: tuple[Named, ...], tree: exp.Join
     ) -> tuple[hir.Query, tuple[Named, ...]]:
         item = tree.this
-        side, method = (tree.args.get("side") or "").upper(), (tree.args.get("method") or "").upper()
+        side, method, kind = ((tree.args.get(each) or "").upper() for each in ("side", "method", "kind"))
+        if method not in ("", "NATURAL") or kind not in ("", "INNER", "OUTER", "CROSS"):
+            raise unsupported(" ".join(filter(None, (method, side, kind, "JOIN"))), position_of(tree))
         # Nothing on the right of a RIGHT or FULL JOIN can speak of what is left of it.
         lateral = _may_be_lateral(item) and side in ("", "LEFT")
         if lateral:
@@ -294,11 +300,19 @@ class From:
             raise SqlError(DUPLICATE_ALIAS, message, hint="give one of them an alias", position=position_of(tree))
 
 
+def _check_schema(tree: exp.Table) -> None:
+    """Table functions are in the schemas of the system."""
+    schema = tree.args.get("db")
+    if schema is not None and schema.name.lower() not in FUNCTION_SCHEMAS:
+        message = f"function {schema.name}.{tree.this.name} does not exist"
+        raise SqlError(UNDEFINED_FUNCTION, message, position=position_of(tree))
+
+
 def _with_ordinality(tree: Tree, item: Tree) -> tuple[Tree, bool]:
     """Whether the rows are counted. The parser takes the last name of the columns for that of the count."""
     last = item.args.get("offset")
     if isinstance(last, exp.Identifier):
-        item = item.copy()
+        item = watch(item.copy())
         item.args["alias"].append("columns", last.copy())
     return item, bool(last or item.args.get("ordinality") or tree.args.get("ordinality"))
 
@@ -371,3 +385,20 @@ def _joined(left: hir.Query, right: hir.Query, on: tuple[hir.HScalar, ...], side
         joined: hir.Query = hir.OuterJoin(right, left, swapped, "left")
         return ir.Project(joined, (*range(theirs, theirs + ours), *range(theirs)))
     return hir.OuterJoin(left, right, on, side.lower())
+
+
+def _read(collection: Collection) -> hir.Query:
+    """The columns of a collection, from the places where they are stored."""
+    if not collection.places:
+        return ir.Get(collection.id, collection.types)
+    stored, chosen = collection.stored, list(collection.places)
+    computed: list[Scalar] = []
+    for index, earlier in enumerate(collection.earlier):
+        if earlier:
+            places = (collection.places[index], *earlier)
+            to = collection.types[index]
+            parts = tuple(coerce(Column(place, stored[place]), to, "explicit") for place in places)
+            chosen[index] = len(stored) + len(computed)
+            computed.append(Coalesce(parts, to))
+    rows: hir.Query = ir.Get(collection.id, stored)
+    return ir.Project(ir.Map(rows, tuple(computed)) if computed else rows, tuple(chosen))

@@ -13,7 +13,7 @@ equal to NULL. At the top `outer` is one row without columns, and nothing of thi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from everview.compute.functions.resolve import resolve_aggregate
@@ -119,13 +119,13 @@ class Lowering:
     # Operators with scalars
 
     def _map(self, below: Relation, scalars: tuple[hir.HScalar, ...], context: Context) -> Relation:
-        for scalar in scalars:
-            below = self._with_scalars(below, (scalar,), context, ir.Map, 1)
+        for group in _in_groups(scalars):
+            below = self._with_scalars(below, group, context, ir.Map, len(group))
         return below
 
     def _filter(self, below: Relation, predicates: tuple[hir.HScalar, ...], context: Context) -> Relation:
-        for predicate in predicates:
-            below = self._with_scalars(below, (predicate,), context, ir.Filter, 0)
+        for group in _in_groups(predicates):
+            below = self._with_scalars(below, group, context, ir.Filter, 0)
         return below
 
     def _with_scalars(
@@ -359,6 +359,13 @@ def _resolve(scalar: hir.HScalar, context: Context) -> hir.HScalar:
 def _first_subquery(scalar: hir.HScalar) -> hir.Subquery | None:
     found: hir.HScalar = next((part for part in walk(scalar) if isinstance(part, hir.Subquery)), None)
     return found  # type: ignore[no-any-return]
+
+
+def _in_groups(scalars: tuple[hir.HScalar, ...]) -> Iterator[tuple[hir.HScalar, ...]]:
+    """Scalars in their order: those without a subquery together, each with one by itself."""
+    for asking, group in itertools.groupby(scalars, hir.has_subquery):
+        together = tuple(group)
+        yield from ((scalar,) for scalar in together) if asking else (together,)
 
 
 def _one_if_any(rows: Relation) -> Relation:

@@ -15,7 +15,9 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+from everview.compute.sql.clauses import check_read, watch
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, too_complex
+from everview.compute.sql.strings import unescaped
 
 Tree: TypeAlias = Any  # a node of sqlglot's, whose classes are many and loosely typed
 
@@ -24,6 +26,20 @@ _KEYWORD_SYNTAX = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY"
 
 
 _INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
+_TYPE_WORDS = ("precision", "varying", "with", "without", "local", "time", "zone")
+_IN_TYPES = (
+    TokenType.L_PAREN,
+    TokenType.R_PAREN,
+    TokenType.L_BRACKET,
+    TokenType.R_BRACKET,
+    TokenType.COMMA,
+    TokenType.NUMBER,
+)
+_LITERALS = frozenset([TokenType.STRING, TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE])
+_BEHIND_ITEMS = (TokenType.COMMA, TokenType.R_PAREN)
+# How often the parser may read a statement's words again, on the average, before it is refused.
+_READ_AGAIN_TIMES, _READ_AGAIN_MIN = 64, 10_000
+_POSITION = "everview position"  # where a node keeps what `position_of` found
 _ARROWS = (TokenType.ARROW, TokenType.DARROW, TokenType.HASH_ARROW, TokenType.DHASH_ARROW)
 
 
@@ -35,23 +51,57 @@ def _node(kind: type[exp.Expression]) -> Any:
     return lambda parser, left, right: parser.expression(kind(this=left, expression=right))
 
 
-# What a dollar sign may stand in, and what begins with one that is no parameter: a dollar-quoted string.
-_DOLLARS = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
+# Strings with escapes and dollar-quoted strings; and what either may stand in without being one.
+_STRINGS = re.compile(
+    r"""(?<![\w$])[eE]'(?P<escaped>(?:[^'\\]|\\.|'')*)' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
     | (?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$)(?P<body>.*?)(?P=tag)""",
     re.VERBOSE | re.DOTALL,
 )
+_UNUSUAL_STRING = re.compile(r"\$|[eE]'")
 
 
 def _plain_strings(text: str) -> str:
-    """The text with dollar-quoted strings in plain quotes, as far as possible of the same length."""
+    """The text with its strings in plain quotes, as far as possible of the same length."""
 
     def replaced(match: re.Match[str]) -> str:
-        if match["tag"] is None:
+        if match["escaped"] is not None:
+            body = unescaped(match["escaped"].replace("''", "'"), match.start() + 1)
+        elif match["tag"] is not None:
+            body = match["body"]
+        else:
             return match[0]
-        return ("'" + match["body"].replace("'", "''") + "'").ljust(len(match[0]))
+        return ("'" + body.replace("'", "''") + "'").ljust(len(match[0]))
 
-    return _DOLLARS.sub(replaced, text) if "$" in text else text
+    return _STRINGS.sub(replaced, text) if _UNUSUAL_STRING.search(text) else text
+
+
+_COMMENT_OR_QUOTED = re.compile(
+    r"""(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*' | '[^']*' | "[^"]*" | --[^\n]* | (?P<comment>/\*)
+    | (?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$).*?(?P=tag)""",
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_MARK = re.compile(r"/\*|\*/")
+
+
+def _without_comments(text: str) -> str:
+    """The text with blanks in place of comments in `/* */`, which nest."""
+    if "/*" not in text:
+        return text
+    parts: list[str] = []
+    done = place = 0
+    while (found := _COMMENT_OR_QUOTED.search(text, place)) is not None:
+        place = found.end()
+        if found["comment"] is None:
+            continue
+        depth, place = 1, found.end()
+        while depth and (mark := _COMMENT_MARK.search(text, place)) is not None:
+            depth += 1 if mark[0] == "/*" else -1
+            place = mark.end()
+        if depth:
+            raise SqlError(SYNTAX_ERROR, "unterminated /* comment", position=found.start() + 1)
+        parts += [text[done : found.start()], re.sub(r"[^\n]", " ", text[found.start() : place])]
+        done = place
+    return "".join([*parts, text[done:]])
 
 
 # Numbers as PostgreSQL lets one write them and sqlglot does not: with underscores, or in other bases.
@@ -147,14 +197,55 @@ class EverviewSql(Postgres):
             return self.expression(exp.Interval(this=text, unit=unit))
 
         def _parse_type(self, *args: Any, **options: Any) -> Any:
-            """A literal with its type in front, `date '2024-01-01'`, the whole of which a cast that follows is of."""
+            """A literal with its type in front, `date '2024-01-01'`, the whole of which a cast that follows is of.
+
+            Any other word that is also a type's is a name. Left to it, the parser would read what follows the word as
+            a type's arguments first and then again, so that the time of `ARRAY[ARRAY[…]]` doubled with each level.
+            """
+            word = self._curr.token_type if self._curr else None
+            if word not in self.TYPE_TOKENS or word is TokenType.INTERVAL or options.get("fallback_to_identifier"):
+                return super()._parse_type(*args, **options)
+            if not self._at_typed_literal():
+                return self._parse_column()
             start = self._index
-            if self._curr and self._curr.token_type in self.TYPE_TOKENS - {TokenType.INTERVAL}:
-                of = self._parse_types(check_func=True, allow_identifiers=False)
-                if isinstance(of, exp.DataType) and self._curr and self._curr.token_type is TokenType.STRING:
-                    return self._parse_column_ops(self.expression(exp.Cast(this=self._parse_primary(), to=of)))
-                self._retreat(start)
-            return super()._parse_type(*args, **options)
+            of = self._parse_types(check_func=True, allow_identifiers=False)
+            if isinstance(of, exp.DataType) and self._curr and self._curr.token_type is TokenType.STRING:
+                return self._parse_column_ops(self.expression(exp.Cast(this=self._parse_primary(), to=of)))
+            self._retreat(start)
+            return self._parse_column()
+
+        _read_again = 0  # how many words were gone back over
+
+        def _retreat(self, index: int) -> None:
+            """Go back to try another reading. Some words of other dialects, nested, would do so without end."""
+            self._read_again += max(0, self._index - index)
+            if self._read_again > _READ_AGAIN_MIN + _READ_AGAIN_TIMES * len(self._tokens):
+                raise too_complex("its words can be read in too many ways")
+            super()._retreat(index)
+
+        def _parse_expression(self) -> Any:
+            return self._lone_literal() or super()._parse_expression()
+
+        def _parse_assignment(self) -> Any:
+            return self._lone_literal() or super()._parse_assignment()
+
+        def _lone_literal(self) -> Any:
+            """A literal that is an item of a list, as those of VALUES and IN are, without a look at each operator."""
+            token = self._curr
+            if token.token_type not in _LITERALS or self._next.token_type not in _BEHIND_ITEMS:
+                return None
+            self._advance()
+            return self.PRIMARY_PARSERS[token.token_type](self, token)
+
+        def _at_typed_literal(self) -> bool:
+            """Whether a string follows the words, numbers and brackets of which the name of a type is made."""
+            place, tokens = self._index + 1, self._tokens
+            while place < len(tokens) and tokens[place].token_type is not TokenType.STRING:
+                token = tokens[place]
+                if token.token_type not in _IN_TYPES and token.text.lower() not in _TYPE_WORDS:
+                    return False
+                place += 1
+            return bool(place < len(tokens))
 
         def _parse_query_modifiers(self, this: Any) -> Any:
             """Joins may also follow what is lateral, inside parentheses."""
@@ -170,10 +261,12 @@ EverviewSql.VALID_INTERVAL_UNITS = {field.upper() for field in _INTERVAL_FIELDS}
 
 
 def parse_query(text: str) -> Tree:
-    """The syntax tree of a single query."""
+    """The syntax tree of a single query, which remembers what is read of it: see `check_all_read`."""
     try:
         statements = [
-            tree for tree in sqlglot.parse(_plain_numbers(_plain_strings(text)), read=EverviewSql) if tree is not None
+            tree
+            for tree in sqlglot.parse(_plain_numbers(_plain_strings(_without_comments(text))), read=EverviewSql)
+            if tree is not None
         ]
     except ParseError as error:
         found = error.errors[0] if error.errors else {}
@@ -187,13 +280,41 @@ def parse_query(text: str) -> Tree:
         raise SqlError(SYNTAX_ERROR, "the text cannot be split into words", detail=str(error)) from error
     if len(statements) != 1:
         raise SqlError(SYNTAX_ERROR, f"one query was expected, and there are {len(statements)}")
-    return statements[0]
+    return watch(statements[0])
+
+
+def tailed(tree: Tree) -> bool:
+    """Whether a query in parentheses, or a part of a set operation, has clauses that come before those around it."""
+    return any(tree.args.get(clause) for clause in ("with_", "order", "limit", "offset"))
+
+
+def check_all_read(tree: Tree) -> None:
+    """Raise if a part of the tree was not read while it was bound."""
+    check_read(tree, position_of)
 
 
 def position_of(tree: Tree) -> int | None:
-    """Where the expression begins in the text, counted from 1, as well as the parser knows."""
-    starts = [node.meta["start"] for node in tree.walk() if "start" in node.meta]
-    return min(starts) + 1 if starts else None
+    """Where the expression begins in the text, counted from 1, as well as the parser knows.
+
+    Every node remembers its answer, so asking for all nodes of a tree takes time linear in its size.
+    """
+    waiting = [tree]
+    while waiting:
+        node = waiting[-1]
+        meta = node.meta
+        if _POSITION in meta:
+            waiting.pop()
+            continue
+        inside = [each for each in node.iter_expressions() if _POSITION not in each.meta]
+        if inside:
+            waiting += inside
+            continue
+        waiting.pop()
+        starts = [meta["start"] + 1] if "start" in meta else []
+        starts += [start for each in node.iter_expressions() if (start := each.meta[_POSITION]) is not None]
+        meta[_POSITION] = min(starts, default=None)
+    found: int | None = tree.meta[_POSITION]
+    return found
 
 
 def _offset(text: str, line: int | None, column: int | None) -> int | None:

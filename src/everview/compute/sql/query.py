@@ -19,6 +19,7 @@ from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, SqlType
 from everview.compute.optimize.simplify import simplify
 from everview.compute.sql import hir
+from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
 from everview.compute.sql.errors import (
     INVALID_COLUMN_REFERENCE,
@@ -30,7 +31,7 @@ from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.lower import lower
 from everview.compute.sql.outputs import output_index
-from everview.compute.sql.parse import Tree, parse_query, position_of
+from everview.compute.sql.parse import Tree, check_all_read, parse_query, position_of, tailed
 from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
 from everview.compute.sql.scope import Catalog, Cte, Scope
 from everview.compute.sql.select import Select
@@ -50,7 +51,10 @@ class Plan:
 
 def plan(text: str, catalog: Catalog) -> Plan:
     """The plan of a query in text, with sort keys as further columns behind those that have names."""
-    return Queries(catalog).plan(parse_query(text))
+    tree = parse_query(text)
+    found = Queries(catalog).plan(tree)
+    check_all_read(tree)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ class Queries:
 
     def _bind(self, tree: Tree, scope: Scope) -> Ordered:
         wrappers: list[tuple[str, hir.Query]] = []
+        _take_locks(tree)
         scope = self._with(tree, scope, wrappers)
         match tree:
             case exp.Select():
@@ -133,6 +138,7 @@ class Queries:
             else:
                 query, names = self.bind(each.this, Scope((), scope.around, scope.ctes))
             given = self._given(each, names)
+            changes_nothing(each, "materialized")  # when it is computed is for the optimizer to say
             if not hir.free(query):
                 name = f"w{next(self._names)}"
                 wrappers.append((name, query))
@@ -188,7 +194,17 @@ class Queries:
         return Ordered(ir.Union(tuple(ir.Map(unit, line) for line in lines)), names)
 
     def _set_operation(self, tree: exp.SetOperation, scope: Scope) -> Ordered:
-        left, names = self.bind_open(tree.this, scope)
+        """A chain of set operations, which the parser nests to the left, from its first query on."""
+        chain = [tree]
+        while isinstance(chain[-1].this, exp.SetOperation) and not tailed(chain[-1].this):
+            chain.append(chain[-1].this)
+        left, names = self.bind_open(chain[-1].this, scope)
+        for each in reversed(chain):
+            left = self._combined(each, left, scope)
+        return Ordered(left, names)
+
+    def _combined(self, tree: exp.SetOperation, left: hir.Query, scope: Scope) -> hir.Query:
+        """What is on the left, united with, or without, what is on the right."""
         right, _ = self.bind_open(tree.expression, scope)
         kind = type(tree).__name__.upper()
         if len(hir.types(left)) != len(hir.types(right)):
@@ -198,15 +214,15 @@ class Queries:
         keep = not tree.args.get("distinct")
         columns = tuple(Column(index, each) for index, each in enumerate(hir.types(left)))
         if kind == "UNION":
-            both = ir.Union((left, right))
-            return Ordered(both if keep else ir.Reduce(both, columns), names)
+            both = ir.Union((*left.inputs, right) if isinstance(left, ir.Union) else (left, right))
+            return both if keep else ir.Reduce(both, columns)
         if not keep:
             left, right = ir.Reduce(left, columns), ir.Reduce(right, columns)
         # What is left of the left side when the right one is taken away, row by row.
         difference = ir.Threshold(ir.Union((left, ir.Negate(right))))
         if kind == "EXCEPT":
-            return Ordered(difference, names)
-        return Ordered(ir.Threshold(ir.Union((left, ir.Negate(difference)))), names)
+            return difference
+        return ir.Threshold(ir.Union((left, ir.Negate(difference))))
 
     def bind_open(self, tree: Tree, scope: Scope) -> tuple[hir.Query, list[str]]:
         """A branch of a set operation: its undecided columns may take the type of the other branch."""
@@ -234,6 +250,13 @@ class Queries:
         if limit is None and offset is None:
             return bound
         options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
+        if isinstance(limit, exp.Fetch) and str(limit.args.get("direction") or "FIRST").upper() not in (
+            "FIRST",
+            "NEXT",
+        ):
+            raise unsupported(f"FETCH {limit.args['direction']}", position_of(limit))
+        if options is not None:
+            changes_nothing(options, "rows")  # the word
         if options is not None and options.args.get("percent"):
             raise unsupported("FETCH … PERCENT", position_of(limit))
         count = None if limit is None else limit.args.get("count") or limit.args.get("expression")
@@ -269,6 +292,20 @@ class Queries:
             state = "2201W" if clause == "LIMIT" else "2201X"
             raise SqlError(state, f"{clause} must not be negative", position=position_of(tree))
         return scalar.value  # type: ignore[no-any-return]
+
+
+def _take_locks(tree: Tree) -> None:
+    """FOR UPDATE and its like: a transaction that writes commits only if nothing that it read has changed.
+
+    That is what such a lock is for, as far as it does not say how to wait.
+    """
+    for lock in tree.args.get("locks") or []:
+        changes_nothing(lock, "update", "key")
+        if lock.args.get("wait") is not None:  # False is SKIP LOCKED
+            hint = "COMMIT fails with 40001 if what was read has changed: try again then"
+            raise unsupported("NOWAIT or SKIP LOCKED", hint=hint)
+        for table in lock.args.get("expressions") or []:
+            changes_nothing(table, "this", "db", "catalog")
 
 
 def _numbering(name: str) -> WindowFunction:

@@ -15,12 +15,19 @@ from everview.compute.sql.errors import AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDE
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A stored collection as SQL sees it."""
+    """A stored collection as SQL sees it.
+
+    If not all that is stored is seen, or not in this order, `stored` has the types of what is, and `places` says which
+    of it the columns are. Where a column holds nothing, what it had may be in `earlier` places.
+    """
 
     id: str
     names: tuple[str, ...]
     types: tuple[SqlType, ...]
     oid: int | None = None  # what `tableoid` says
+    stored: tuple[SqlType, ...] = ()
+    places: tuple[int, ...] = ()
+    earlier: tuple[tuple[int, ...], ...] = ()
 
 
 class Catalog(Protocol):

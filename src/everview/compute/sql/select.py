@@ -15,6 +15,7 @@ from everview.compute.ir.scalar import Case, Column, Literal, transform
 from everview.compute.ir.types import INT4
 from everview.compute.sql import hir
 from everview.compute.sql.calls import Calls, fill
+from everview.compute.sql.clauses import changes_nothing, watch
 from everview.compute.sql.coerce import call, settled
 from everview.compute.sql.errors import (
     AMBIGUOUS_COLUMN,
@@ -22,6 +23,7 @@ from everview.compute.sql.errors import (
     INVALID_COLUMN_REFERENCE,
     SYNTAX_ERROR,
     SqlError,
+    unsupported,
 )
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
@@ -55,7 +57,7 @@ class Select:
         if self._tree.args.get("distinct") is not None:
             outputs = [settled(each) for each in outputs]
         order, extra = self._order(outputs, names)
-        having = self._having()
+        having, qualify = self._having(), self._qualify()
         unused = self._window_clause()
         distinct_on = self._distinct_on(outputs, names)
         extra += [each for each in dict.fromkeys(distinct_on) if each not in outputs + extra]
@@ -65,6 +67,8 @@ class Select:
         for each in unused:
             rewrite(each)  # which fails for what is not grouped by
         rewrite = self._windows(rewrite)
+        if qualify:
+            self._query = ir.Filter(self._query, tuple(rewrite(each) for each in qualify))
         values = [settled_open(rewrite(each)) for each in outputs + extra]
         width = len(hir.types(self._query))
         self._query = ir.Project(ir.Map(self._query, tuple(values)), tuple(range(width, width + len(values))))
@@ -107,6 +111,7 @@ class Select:
                 )
             return [index for index, column in enumerate(self._scope.columns) if not column.hidden]
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+            changes_nothing(tree, "db", "catalog")
             table = identifier(tree.args["table"])
             found = [index for index, column in enumerate(self._scope.columns) if column.table == table]
             if not found:
@@ -141,6 +146,24 @@ class Select:
         calls = replace(self._calls, windows=None)
         return [] if clause is None else self._expressions("HAVING", calls).conjuncts(clause.this)
 
+    def _qualify(self) -> list[hir.HScalar]:
+        """QUALIFY: a condition on values of window functions, which may call outputs by the names that they get."""
+        clause = self._tree.args.get("qualify")
+        if clause is None:
+            return []
+        condition = watch(clause.this.copy())
+        given = {_name_of(each): each.this for each in self._tree.expressions if isinstance(each, exp.Alias)}
+
+        def outputs_for_names(node: Tree) -> Tree:
+            if not isinstance(node, exp.Column) or node.args.get("table") is not None:
+                return node
+            name = identifier(node.this)
+            own = any(column.name == name and not column.hidden for column in self._scope.columns)
+            return node if own or name not in given else exp.Paren(this=watch(given[name].copy()))
+
+        condition = condition.transform(outputs_for_names, copy=False)
+        return self._expressions("QUALIFY", self._calls).conjuncts(condition)
+
     def _window_clause(self) -> list[hir.HScalar]:
         binder, named = self._expressions("WINDOW", self._calls).in_window(), self._calls.named
         return [key for each in named.values() for key in window_keys(binder, each, named)]
@@ -168,6 +191,8 @@ class Select:
         clause = self._tree.args.get("group")
         if clause is None:
             return None
+        if clause.args.get("all") and not clause.expressions:
+            raise unsupported("GROUP BY ALL without expressions", position_of(self._tree))
         binder = self._expressions("GROUP BY")
         result: list[tuple[hir.HScalar, ...]] = [()]
         factors = [self._sets_of(binder, each) for each in clause.expressions]

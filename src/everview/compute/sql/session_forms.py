@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from everview.compute.sql import hir
+from everview.compute.sql.calls import FUNCTION_SCHEMAS
 from everview.compute.sql.coerce import call
 from everview.compute.sql.datatypes import type_name
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_FUNCTION, SqlError, unsupported
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
 
 # Schemas whose functions are the same as those without a schema.
-FUNCTION_SCHEMAS = ("pg_catalog", "information_schema", "mz_catalog", "mz_internal", "mz_unsafe")
 OBJECT_IDS = (
     "oid",
     "regclass",

@@ -12,13 +12,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from everview.compute.functions.registry import tables_by_name
-from everview.compute.sql.calls import AGGREGATE_NAMES
-from everview.compute.sql.errors import unsupported
+from everview.compute.sql.calls import AGGREGATE_NAMES, FUNCTION_SCHEMAS
+from everview.compute.sql.clauses import changes_nothing, read_whole, watch
+from everview.compute.sql.errors import UNDEFINED_FUNCTION, SqlError, unsupported
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 
 _NAME, _COLUMN = "set_returned", "v"
-_STEPWISE = ("unnest", "generate_subscripts")
+_STEPWISE = {"unnest": 1, "generate_subscripts": 2}  # with so many arguments
 
 
 def field_name(composite: str, field: str) -> str:
@@ -31,13 +32,15 @@ def without_set_returning(tree: exp.Select) -> exp.Select:
     if not any(_calls(item) for item in tree.expressions):
         return tree
     inside = tree.parent is not None
-    tree = tree.copy()
+    tree = watch(tree.copy())
     calls = [call for item in tree.expressions for call in _calls(item)]
     source, fields = calls[0], _fields(calls[0])
     # Whether places count from 1 is for the array to say, so they are not taken as they come.
     same = len({call.sql() for call in calls}) == 1 and calls[0].name.lower() != "generate_subscripts"
     if not same:
         source = _in_step(calls)
+    for call in calls[1:] if same else ():
+        read_whole(call)
     columns = [] if len(fields) > 1 else [exp.to_identifier(_COLUMN)]
     lateral = exp.Lateral(
         this=source.copy(), alias=exp.TableAlias(this=exp.to_identifier(_NAME), columns=columns or None)
@@ -55,13 +58,14 @@ def without_set_returning(tree: exp.Select) -> exp.Select:
         )
         tree.set("from_", exp.From(this=unit))
     tree.append("joins", exp.Join(this=lateral))
+    watch(tree)  # with the copies in it
     return tree
 
 
 def _in_step(calls: list[Tree]) -> Tree:
     """The places of the longest of the arrays."""
     for call in calls:
-        if call.name.lower() not in _STEPWISE or not call.expressions:
+        if len(call.expressions) != _STEPWISE.get(call.name.lower()):
             hint = "call them in FROM"
             raise unsupported("several set-returning functions in a select list", position_of(call), hint)
     longest = _call("greatest", *(_length(call) for call in calls))
@@ -70,7 +74,7 @@ def _in_step(calls: list[Tree]) -> Tree:
 
 def _at_step(call: Tree) -> Tree:
     """What a call gives at a place: NULL where its array has ended."""
-    first = _call("array_lower", call.expressions[0].copy(), exp.Literal.number(1))
+    first = _call("array_lower", call.expressions[0].copy(), _dimension(call))
     place = exp.Sub(this=exp.Add(this=_column(_COLUMN), expression=first), expression=exp.Literal.number(1))
     if call.name.lower() == "unnest":
         return exp.Bracket(this=call.expressions[0].copy(), expressions=[place])
@@ -79,7 +83,12 @@ def _at_step(call: Tree) -> Tree:
 
 
 def _length(call: Tree) -> Tree:
-    return _call("array_length", call.expressions[0].copy(), exp.Literal.number(1))
+    return _call("array_length", call.expressions[0].copy(), _dimension(call))
+
+
+def _dimension(call: Tree) -> Tree:
+    """Which dimension of its array a call walks through: `generate_subscripts` says it, if it says enough."""
+    return call.expressions[1].copy() if len(call.expressions) > 1 else exp.Literal.number(1)
 
 
 def _call(name: str, *args: Tree) -> Tree:
@@ -93,11 +102,17 @@ def _column(name: str) -> Tree:
 def _place(call: Tree) -> Tree:
     """The call with its schema, if it has one."""
     parent = call.parent
-    return parent if isinstance(parent, exp.Dot) and parent.expression is call else call
+    if not isinstance(parent, exp.Dot) or parent.expression is not call:
+        return call
+    if parent.this.name.lower() not in FUNCTION_SCHEMAS:
+        message = f"function {parent.this.name}.{call.name} does not exist"
+        raise SqlError(UNDEFINED_FUNCTION, message, position=position_of(parent))
+    return parent
 
 
 def _replace(tree: exp.Select, place: Tree, value: Tree, name: str) -> None:
     """Put a value in the place of a call; an item of the select list keeps the call's name."""
+    changes_nothing(place, "this", "expression")
     if place.parent is tree:
         value = exp.alias_(value, name, quoted=True)
     place.replace(value)
@@ -108,6 +123,8 @@ def _replace_composite(tree: exp.Select, call: Tree, fields: tuple[str, ...], *,
     around = place.parent
     if isinstance(around, exp.Paren) and isinstance(around.parent, exp.Dot) and around.parent.this is around:
         access = around.parent
+        changes_nothing(access, "this", "expression")
+        changes_nothing(around, "this")
         if isinstance(access.expression, exp.Star):
             _spread(tree, access, {name: name for name in fields})
             return
@@ -117,6 +134,7 @@ def _replace_composite(tree: exp.Select, call: Tree, fields: tuple[str, ...], *,
         _replace(tree, access, _column(name), name)
         return
     item = around if isinstance(around, exp.Alias) else place
+    changes_nothing(item, "this")
     if item.parent is not tree or not inside:
         hint = f"select a field, ({call.name}(…)).{fields[0]}, or call it in FROM"
         raise unsupported("a composite value", position_of(call), hint)

@@ -15,14 +15,16 @@ from everview.compute.functions.resolve import resolve_aggregate, resolve_window
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Frame, Order, WindowFunction
 from everview.compute.ir.scalar import Literal
-from everview.compute.ir.types import INT8, Interval, SqlType
+from everview.compute.ir.types import INT8, INTERVAL, Interval, Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import coerce, resolving, settled, unified
-from everview.compute.sql.errors import WINDOWING_ERROR, SqlError, unsupported
+from everview.compute.sql.errors import SYNTAX_ERROR, WINDOWING_ERROR, SqlError, unsupported
 from everview.compute.sql.parse import Tree, position_of
 
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
+
+_MOVED_BY_INTERVALS = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL)
 
 DEFAULT_FRAME = Frame("range", None, 0)
 
@@ -43,6 +45,8 @@ class WindowCall:
 
 def bind_window(binder: Expressions, tree: exp.Window, named: Mapping[str, Tree]) -> WindowCall:
     """The call of a window function with its OVER clause."""
+    if str(tree.args.get("over") or "OVER") != "OVER":
+        raise unsupported(f"{tree.args['over']} of a window function", position_of(tree))
     window = _window(tree, named)
     partition = tuple(settled(binder.bind(each)) for each in window.args.get("partition_by") or [])
     clause = window.args.get("order")
@@ -132,6 +136,8 @@ def _written(tree: Tree, which: str) -> tuple[Any, str]:
     bound, side = tree.args.get(which), str(tree.args.get(f"{which}_side") or "").upper()
     if bound is None:
         bound = "CURRENT ROW"
+    if bound == "CURRENT ROW" and side:
+        raise SqlError(SYNTAX_ERROR, f'syntax error at or near "{side}"', position=position_of(tree))
     return (bound.upper() if isinstance(bound, str) else bound), side
 
 
@@ -165,6 +171,9 @@ def _bound(binder: Expressions, bound: Any, side: str, unit: str, order: tuple[O
     elif len(order) != 1:
         message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
         raise SqlError(WINDOWING_ERROR, message, position=position_of(bound))
+    elif scalar.type.kind is Kind.UNKNOWN:  # a quoted literal is what is added to the sort key
+        key = order[0].scalar.type
+        scalar = coerce(scalar, INTERVAL if key.kind in _MOVED_BY_INTERVALS else key, "implicit", position_of(bound))
     if not isinstance(scalar, Literal) or scalar.value is None:
         raise unsupported("an expression as a frame bound", position_of(bound), hint="write a constant")
     value = scalar.value

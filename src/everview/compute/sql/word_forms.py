@@ -13,7 +13,7 @@ from sqlglot import exp
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.regex import similar
 from everview.compute.ir.scalar import Literal
-from everview.compute.ir.types import FLOAT8, TEXT, Kind
+from everview.compute.ir.types import FLOAT8, TEXT, TIMESTAMPTZ, Kind
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import call, coerce, settled
 from everview.compute.sql.comparisons import quantified, quantifier
@@ -61,8 +61,10 @@ def _similar(binder: Expressions, tree: exp.SimilarTo, escape: Tree | None = Non
 
 
 def _extract(binder: Expressions, tree: exp.Extract) -> hir.HScalar:
-    part = Literal(tree.this.name.lower(), TEXT)
-    return call("extract", [part, binder.bind(tree.expression)], position_of(tree))
+    part, value = Literal(tree.this.name.lower(), TEXT), binder.bind(tree.expression)
+    if value.type.kind is Kind.MZ_TIMESTAMP:
+        value = coerce(value, TIMESTAMPTZ, "explicit", position_of(tree))
+    return call("extract", [part, value], position_of(tree))
 
 
 def _substring(binder: Expressions, tree: exp.Substring) -> hir.HScalar:

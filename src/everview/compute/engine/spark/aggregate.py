@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from everview.compute.engine.local import library
 from everview.compute.engine.spark.ordering import sort_terms, tie_terms
-from everview.compute.functions.aggregates import EXTREMES
+from everview.compute.functions import lookup
+from everview.compute.functions.aggregates import COUNT, SUM
+from everview.compute.functions.contract import Algebra, Extreme
 from everview.compute.functions.listing import FINISH
 from everview.compute.functions.naming import as_numeric
 from everview.compute.functions.numbers import EXACT_KINDS
@@ -51,24 +52,29 @@ class Use:
         return self.function.partition("(")[0]
 
     @property
+    def algebra(self) -> Algebra | None:
+        """How the value follows from changes of the rows."""
+        return lookup.aggregate(self.function).algebra
+
+    @property
     def idempotent(self) -> bool:
         """Whether a row more or less of the same does not matter."""
-        return self.name in EXTREMES
+        return isinstance(self.algebra, Extreme)
 
     @property
     def needs(self) -> Needs:
         """What must be done to the input first."""
         if self.idempotent or self.distinct or self.name in ("single", "some"):
             return Needs.ROWS
-        exact = not self.types or self.types[0].kind in EXACT_KINDS
-        return Needs.SUMS if self.name == "count" or (self.name == "sum" and exact) else Needs.COPIES
+        exact = self.algebra == COUNT or (self.algebra == SUM and self.types[0].kind in EXACT_KINDS)
+        return Needs.SUMS if exact else Needs.COPIES
 
 
 def over_sums(use: Use) -> str:
     """A count or a sum of rows with multiplicities."""
-    takes = use.takes if not use.args else f"{use.args[0]} IS NOT NULL"
+    takes = " AND ".join(f"{arg} IS NOT NULL" for arg in use.args) or use.takes
     count = f"coalesce(sum(CASE WHEN {takes} THEN _diff END), 0L)" if takes else "sum(_diff)"
-    if use.name == "count":
+    if use.algebra == COUNT:
         return count
     return f"CASE WHEN {count} > 0 THEN try_sum({_weighted(use.args[0], use.types[0])}) END"
 
@@ -93,7 +99,7 @@ def over_copies(use: Use) -> str:
         return FINISH[use.function](_listed(use), use.types)
     if use.name == "count" and not use.args:
         return f"count(CASE WHEN {use.takes} THEN 1 END)" if use.takes else "count(*)"
-    return render(library.aggregate(use.function), use.args, use.types, use.result)
+    return render(lookup.aggregate(use.function), use.args, use.types, use.result)
 
 
 def _listed(use: Use) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from everview.compute.engine.cancel import cancellation
 from everview.compute.engine.contract import (
     Batch,
     Early,
@@ -21,18 +20,18 @@ from everview.compute.engine.contract import (
     Parts,
     PlanRefused,
     RunFailed,
-    Steps,
     Stored,
     ValueRefused,
 )
 from everview.compute.engine.spark.bulk import said, spark_type_of
+from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.compute.engine.spark.outputs import Layout, with_types
 from everview.compute.engine.spark.prepared import STATEMENTS_MAX, PreparedStatements, can_prepare, placeholder
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
-from everview.compute.ir.relation import Get, Relation, types, walk
+from everview.compute.ir.relation import Get, Relation, Steps, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.optimize.computed_columns import computed_columns
 from everview.compute.optimize.row_by_row import columns_read
@@ -88,7 +87,7 @@ class SparkEngine:
         views = {name: f"everview_{next(_numbers)}" for name in read}
         statement = statement_of(plan, views, guarded=True)
         batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
-        with _errors(statement), self._views(batches) as session, _interruptible(session):
+        with _errors(statement), self._views(batches) as session, jobs_of_run(session):
             return with_types(run_sql(session, statement).toArrow(), types(plan))
 
     def run_steps(
@@ -106,7 +105,7 @@ class SparkEngine:
         with rendering():
             statement, layout = render_steps(steps, outputs, views, guarded=not separated)
         batches = {views[name]: each for name, each in given.items()}
-        with _errors(statement), self._views(batches) as session:
+        with _errors(statement), self._views(batches) as session, jobs_of_run(session):
             return layout.split(run_sql(session, statement).toArrow())
 
     def check(self, steps: Steps, outputs: Sequence[str], *, separated: bool = False) -> None:
@@ -124,7 +123,7 @@ class SparkEngine:
         known = self._small_statement(steps, outputs, inputs, separated=separated)
         given = {name: (batch, known.columns[name], schema) for name, (batch, schema) in inputs.items()}
         if self._prepared is not None and given:
-            with _errors(known.text):
+            with _errors(known.text), jobs_of_run(self._small):
                 result = self._prepared.run(known.text, list(given.values()))
             if result is not None:
                 return known.layout.split(result)
@@ -135,7 +134,7 @@ class SparkEngine:
             statement, layout = render_steps(steps, outputs, tables, guarded=not separated, single=True)
         view = f"everview_{next(_numbers)}"
         statement = statement.replace(PACKED, view)
-        with _errors(statement):
+        with _errors(statement), jobs_of_run(self._small):
             self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
             try:
                 return layout.split(run_sql(self._small, statement).toArrow())
@@ -251,41 +250,6 @@ def _read(relations: Sequence[Relation], inputs: Mapping[str, Batch]) -> dict[st
     """The inputs that the relations read, and their schemas."""
     gets = (each for relation in relations for each in walk(relation) if isinstance(each, Get))
     return {each.id: each.schema for each in gets if each.id in inputs}
-
-
-@contextmanager
-def _interruptible(session: SparkSession) -> Iterator[None]:
-    """While inside, the jobs of this thread end if whoever asked for them does not want them any more."""
-    wish = cancellation()
-    if wish is None:
-        yield
-        return
-    tag = f"everview_{next(_numbers)}"
-    add, remove, interrupt = _tagging(session)
-    add(tag)
-    try:
-        with wish.running(lambda: _asked(interrupt, tag)):
-            yield
-    finally:
-        with suppress(Exception):  # of a Spark that died; the first error tells more
-            remove(tag)
-
-
-def _tagging(session: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None], Callable[[str], object]]:
-    """How to tag what this thread runs, and to end what is tagged.
-
-    A session's tags are not those of the thread in which Java collects a result; those of the context are, and over
-    Spark Connect, where there is no context, the session's are as good.
-    """
-    if "connect" in type(session).__module__:
-        return session.addTag, session.removeTag, session.interruptTag
-    context = session.sparkContext
-    return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
-
-
-def _asked(interrupt: Callable[[str], object], tag: str) -> None:
-    with suppress(Exception):  # a Spark that does not listen runs nothing any more, or is asked again
-        interrupt(tag)
 
 
 @contextmanager

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from everview.compute.engine.contract import Early, EvaluationFailed, RunFailed, Steps, Stored
+from everview.compute.engine.contract import Early, EvaluationFailed, RunFailed, Stored
+from everview.compute.engine.progress import progress
 from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
 from everview.compute.engine.spark.engine import rendering
+from everview.compute.engine.spark.jobs import jobs_of_piece, jobs_of_run
 from everview.compute.engine.spark.outputs import with_types
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_relation
 from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.functions.spark_sql import spark_type
 from everview.compute.ir import relation as ir
-from everview.compute.ir.relation import arity, types, walk
+from everview.compute.ir.relation import Steps, arity, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.storage.adopt import Landing
 from everview.storage.batch import as_declared
@@ -53,8 +56,9 @@ def run_large(
 ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
     """Write the timed steps that are outputs to their landings, and give those that are collected as tables."""
     run = _Run(session, steps, guarded=not separated)
-    with _failures(), run:
+    with _failures(), jobs_of_run(session), run:
         run.read(inputs)
+        run.expect(outputs)
         try:
             if early is not None:
                 early.hand_over(run.write_all({name: outputs[name] for name in early.names}))
@@ -79,6 +83,7 @@ class _Run:
         self._views: dict[str, str] = {}
         self._planning = Lock()
         self._rows: dict[str, int] = {}
+        self._in_files: dict[str, int] = {}
         self._kept: list[DataFrame] = []
         self._heavy = _heavy(steps)
         self._shared = _shared(steps, self._heavy)
@@ -99,6 +104,7 @@ class _Run:
         declared = {each.id: each.schema for _, step in self._steps for each in walk(step) if isinstance(each, ir.Get)}
         for name, stored in inputs.items():
             self._rows[name] = stored.selection.rows_max
+            self._in_files[name] = sum(part.rows for part in stored.selection.parts)
             read = read_updates if stored.timed else read_contents
             frame = read(self._session, stored.selection)
             width = len(stored.selection.spec.schema.names) if stored.width is None else stored.width
@@ -110,6 +116,19 @@ class _Run:
             ]
             self._add(name, frame.selectExpr(*items, DIFF))
 
+    def expect(self, outputs: Iterable[str]) -> None:
+        """Tell whoever wants to know how many rows will be read for each output."""
+        report = progress()
+        if report is not None:
+            report.expect({name: sum(self._in_files[each] for each in self._read_for(name)) for name in outputs})
+
+    def _read_for(self, name: str) -> set[str]:
+        """The inputs that a step is made from."""
+        if name not in self._relations:
+            return {name} if name in self._in_files else set()
+        below = (get.id for get in walk(self._relations[name]) if isinstance(get, ir.Get))
+        return set().union(*map(self._read_for, below))
+
     def frame(self, name: str) -> DataFrame:
         """A step, and before it those that are kept."""
         with self._planning, rendering():  # what two threads need is made once
@@ -118,10 +137,22 @@ class _Run:
     def write_all(self, outputs: Mapping[str, Landing]) -> dict[str, Staged | pa.Table]:
         """All outputs; those that are a pass over rows beside the others, for a job seldom has work for all cores."""
         with ThreadPoolExecutor(WRITES_AT_ONCE, thread_name_prefix="write") as pool:
-            light = {name: pool.submit(self.write, name, outputs[name]) for name in outputs if name not in self._heavy}
+            light = {
+                name: pool.submit(self._beside(name, outputs[name])) for name in outputs if name not in self._heavy
+            }
             written = {name: self.write(name, outputs[name]) for name in outputs if name in self._heavy}
             written |= {name: job.result() for name, job in light.items()}
         return written
+
+    def _beside(self, name: str, landing: Landing) -> Callable[[], Staged | pa.Table]:
+        """What writes an output in another thread, whose jobs end with the run as well."""
+        context = copy_context()
+
+        def write() -> Staged | pa.Table:
+            with jobs_of_run(self._session):
+                return self.write(name, landing)
+
+        return lambda: context.run(write)
 
     def write(self, name: str, landing: Landing) -> Staged | pa.Table:
         """A timed step to where it is to land; or as a table, if that is small.
@@ -129,6 +160,10 @@ class _Run:
         What is more than a pass over rows is computed once and kept, for it takes two passes to divide it for writing;
         and then its size is known, and a few rows are not worth a job.
         """
+        with jobs_of_piece(self._session, name):
+            return self._write(name, landing)
+
+    def _write(self, name: str, landing: Landing) -> Staged | pa.Table:
         if name not in self._heavy:
             updates, rows = self.updates(name), self._rows_about(name)
             return write_updates(self._session, updates, landing, rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from everview.compute.functions.spark_sql import quoted, spark_type
+from everview.compute.functions.spark_sql import infinity, quoted, spark_type
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import Kind, SqlType
 
 _SUFFIX = {Kind.INT2: "S", Kind.INT4: "", Kind.INT8: "L", Kind.TIME: "L", Kind.MZ_TIMESTAMP: "L"}
@@ -15,6 +16,8 @@ def render_literal(value: Any, sql_type: SqlType) -> str:
     """A value in the representation of its type; None is a NULL of that type."""
     if value is None:
         return f"cast(NULL as {spark_type(sql_type)})"
+    if isinstance(value, Infinite):
+        return infinity(sql_type, value)
     match sql_type.kind:
         case Kind.BOOLEAN:
             return "true" if value else "false"

@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from everview.compute.engine.local.arrow import values_from_arrow, values_to_arrow
-from everview.compute.engine.local.collection import canonical_row
-from everview.compute.engine.local.scalars import compile_scalar
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
+from everview.compute.interpreter.scalars import compile_scalar
 from everview.compute.ir.scalar import Call, Column
 from everview.compute.ir.types import SqlType
+from everview.compute.rows.arrow import values_from_arrow, values_to_arrow
+from everview.compute.rows.collection import canonical_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from everview.compute.engine.local import library
 from everview.compute.engine.spark.accumulate import render_accumulate
 from everview.compute.engine.spark.join import render_join
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.outputs import Layout, layout
 from everview.compute.engine.spark.reduce import render_reduce
 from everview.compute.engine.spark.rows import consolidated, is_consolidated, occurs_once
-from everview.compute.engine.spark.scalar import FAILED, column, columns, render_guarded, render_scalar
+from everview.compute.engine.spark.scalar import FAILED, column, columns, render_guarded, render_scalar, render_table
 from everview.compute.engine.spark.topk import render_topk
 from everview.compute.engine.spark.window import render_window
+from everview.compute.functions import lookup
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.ir.relation import (
     Accumulate,
@@ -179,8 +179,9 @@ class _Renderer:
     def _flat_map(self, flat: FlatMap, source: str) -> str:
         start = arity(flat.input)
         args = [self.scalar(arg) for arg in flat.args]
-        rows = library.table_function(flat.function).spark(args, [arg.type for arg in flat.args], flat.added)
-        if self._guarded and library.table_function(flat.function).fails:
+        table = lookup.table_function(flat.function)
+        rows = render_table(table, args, [arg.type for arg in flat.args], flat.added)
+        if self._guarded and table.fails:
             present = " AND ".join([*(f"{arg} IS NOT NULL" for arg in args), "true"])
             rows = f"coalesce({rows}, CASE WHEN {present} THEN raise_error('{FAILED}') END)"
         added = columns(len(flat.added), start)

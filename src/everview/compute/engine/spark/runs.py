@@ -11,6 +11,7 @@ It takes a folder that executors write to directly, and Everview in their Python
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
 RUN_ROWS, RUN_BYTES = 1 << 20, 128 << 20  # of what a task holds in memory before it writes
 _FOLDER = "file://"
+_REMOVALS_MAX = 100
 _MAP_ARROW_BATCHES = 207  # Spark's number for functions from batches to batches
 _WRITTEN = (
     "name string, rows bigint, size_bytes bigint, checksum string, hash_min bigint, hash_max bigint,"
-    " time_min bigint, time_max bigint, retractions bigint"
+    " time_min bigint, time_max bigint, retractions bigint, added bigint, removed bigint"
 )
 _log = structlog.get_logger()
 _able: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
@@ -62,11 +64,27 @@ def warm_up_workers(session: SparkSession) -> None:
 
 
 def write_runs(divided: DataFrame, landing: Landing) -> Staged:
-    """Write the updates, which have the types of the landing's collection, a run or more for each partition."""
-    spec = landing.spec
-    write = RunWriter(Path(landing.uri.removeprefix(_FOLDER)), spec.at_rest, tuple(spec.key))
-    rows = _through(divided.select(*spec.at_rest.names), write, _WRITTEN).collect()
+    """Write the updates, which have the types of the landing's collection, a run or more for each partition.
+
+    A task that goes on although its job has ended, as one does for a moment, finds no folder to write to any more.
+    """
+    spec, folder = landing.spec, Path(landing.uri.removeprefix(_FOLDER))
+    folder.mkdir(parents=True, exist_ok=True)
+    write = RunWriter(folder, spec.at_rest, tuple(spec.key))
+    try:
+        rows = _through(divided.select(*spec.at_rest.names), write, _WRITTEN).collect()
+    except BaseException:
+        _close(folder)
+        raise
     return landing.written([Part(*row) for row in rows])
+
+
+def _close(folder: Path) -> None:
+    """Remove a folder for good, though tasks may still be putting files there."""
+    for _ in range(_REMOVALS_MAX):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
 
 
 @dataclass(frozen=True)
@@ -97,7 +115,6 @@ class RunWriter:
             return
         name = f"run-{uuid.uuid4().hex}.parquet"
         draft = self.folder / f"_{name}"  # which is no blob until it is whole
-        self.folder.mkdir(parents=True, exist_ok=True)
         run = replace(write_run(updates.select([HASH, *self.schema.names]), draft), key=name)
         os.replace(draft, self.folder / name)
         yield pa.RecordBatch.from_pylist(
@@ -112,6 +129,8 @@ class RunWriter:
                     "time_min": run.time_min,
                     "time_max": run.time_max,
                     "retractions": run.retractions,
+                    "added": run.added,
+                    "removed": run.removed,
                 }
             ]
         )

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.library import can_fail
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.python_calls import python_call
+from everview.compute.functions import lookup
 from everview.compute.functions.contract import Function
+from everview.compute.functions.lookup import can_fail
 from everview.compute.functions.spark_sql import NotOnSpark, render
+from everview.compute.functions.table import TableFunction
 from everview.compute.ir.scalar import (
     And,
     Call,
@@ -52,7 +53,7 @@ def render_scalar(scalar: Scalar, place: Place = column) -> str:
         case Literal(value, sql_type):
             return render_literal(value, sql_type)
         case Call(function, args, result):
-            return render_call(library.function(function), _each(args, place), [arg.type for arg in args], result)
+            return render_call(lookup.function(function), _each(args, place), [arg.type for arg in args], result)
         case And(args):
             return f"({' AND '.join(_each(args, place))})"
         case Or(args):
@@ -78,6 +79,20 @@ def render_call(function: Function, args: Sequence[str], types: Sequence[SqlType
         return python_call(function, args, types, result)
 
 
+def render_table(
+    function: TableFunction, args: Sequence[str], types: Sequence[SqlType], added: Sequence[SqlType]
+) -> str:
+    """The rows of a table function, as an array of structs; raises NotOnSpark."""
+    try:
+        return function.spark(args, types, added)
+    except NotOnSpark:
+        if function.as_array is None:
+            raise
+    scalar = lookup.function(function.as_array)
+    assert isinstance(scalar.result, SqlType)
+    return function.unfolded(render_call(scalar, args, types, scalar.result))
+
+
 def render_guarded(scalar: Scalar, place: Place = column) -> str:
     """The expression; a failure of its evaluation raises an error with `FAILED` in it."""
     rendered = render_scalar(scalar, place)
@@ -96,7 +111,7 @@ def render_guarded(scalar: Scalar, place: Place = column) -> str:
 def render_failed_table(function: str, args: Sequence[Scalar], added: Sequence[SqlType], place: Place = column) -> str:
     """Whether the table function fails: it gives NULL then, and an array otherwise."""
     rendered = _each(args, place)
-    rows = library.table_function(function).spark(rendered, [arg.type for arg in args], added)
+    rows = render_table(lookup.table_function(function), rendered, [arg.type for arg in args], added)
     return f"({' AND '.join([*(f'{each} IS NOT NULL' for each in rendered), f'{rows} IS NULL'])})"
 
 
@@ -107,8 +122,8 @@ def render_failed(scalar: Scalar, place: Place = column) -> str:
     match scalar:
         case Call(function, args):
             inside = [render_failed(arg, place) for arg in args if can_fail(arg)]
-            entry = library.function(function)
-            if library.call_can_fail(scalar):
+            entry = lookup.function(function)
+            if lookup.call_can_fail(scalar):
                 present = [f"{each} IS NOT NULL" for each in _each(args, place)] if entry.strict else []
                 inside.append(f"({' AND '.join([*present, f'{render_scalar(scalar, place)} IS NULL'])})")
             return f"({' OR '.join(inside)})"
@@ -147,8 +162,7 @@ def _fails_where_null(scalar: Scalar) -> bool:
         if isinstance(part, Literal):
             return part.value is not None
         if isinstance(part, Call):
-            entry = library.function(part.function)
-            return entry.strict and entry.fails
+            return lookup.function(part.function).strict and lookup.call_can_fail(part)
         return isinstance(part, Column)
 
     return all(map(only, walk(scalar)))
@@ -156,7 +170,7 @@ def _fails_where_null(scalar: Scalar) -> bool:
 
 def _all_strict(scalar: Scalar) -> bool:
     return all(
-        isinstance(part, (Column, Literal)) or (isinstance(part, Call) and library.function(part.function).strict)
+        isinstance(part, (Column, Literal)) or (isinstance(part, Call) and lookup.function(part.function).strict)
         for part in walk(scalar)
     )
 

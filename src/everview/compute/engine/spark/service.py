@@ -2,32 +2,38 @@
 
 It is an engine like the one that it starts. A run that fails is tried again a few times, for an executor may be lost
 or memory short, and a run leaves nothing behind that a second one would find. If Spark itself is gone it is started
-again first. Whoever runs something before Spark is there waits for it. And what fails over a value, for which Spark
-ends a job though it should not, is computed in Python, if it is not too much.
+again first.
+
+Some runs need no Spark: steps over few rows are interpreted here, with the same result, as long as Spark is not warm,
+and while views that are computed for the first time have its cores. If they turn out to be more than that, or if a last
+digit could be another here, they wait for Spark. And what fails over a value, for which Spark ends a job though it
+should not, is computed here as well, if it is not too much.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 import structlog
 
-from everview.compute.engine.cancel import cancellation
-from everview.compute.engine.contract import Batch, Early, Engine, RunFailed, Steps, Stored, ValueRefused
-from everview.compute.engine.local import library
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.cancel import Ended, cancellation, check_wanted, is_in_background
+from everview.compute.engine.contract import Batch, Early, Engine, RunFailed, Stored, ValueRefused
+from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.bulk import said
 from everview.compute.engine.spark.engine import SparkEngine, check
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, start
+from everview.compute.functions import lookup
 from everview.compute.functions.mathematics import ROUGH
+from everview.compute.interpreter.pace import TooManyRows, at_most
 from everview.compute.ir.parts import all_scalars
-from everview.compute.ir.relation import Relation
+from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Call, walk
 from everview.storage.adopt import Landing
 from everview.storage.stage import Staged
@@ -36,6 +42,10 @@ ATTEMPTS_MAX = 3
 PAUSE_S = 0.5
 START_S_MAX = 300.0
 ROWS_HERE_MAX = 500_000  # that Python works on, if Spark cannot: some seconds
+# What is interpreted here, by the rows of inputs and by those of all operators: until Spark is warm, and while it has
+# more to do than ticks.
+COLD_ROWS_MAX, COLD_WORK_MAX = 50_000, 1_000_000
+BUSY_ROWS_MAX, BUSY_WORK_MAX = 2_000, 50_000
 
 _log = structlog.get_logger()
 Given = TypeVar("Given")
@@ -53,6 +63,7 @@ class SparkService:
         self._warm = threading.Event()
         self._closed = False
         self._engine: tuple[Spark, SparkEngine] | None = None
+        self._in_background = 0  # runs of Spark that are
         self.starts = 0
         self._started: Future[Spark] = self._begin()
 
@@ -70,10 +81,13 @@ class SparkService:
         """The sessions, as soon as they are there."""
         started = self._started
         try:
-            return started.result(START_S_MAX)
+            _wait_for(started)
+            return started.result(0)
         except TimeoutError:
             raise RunFailed(f"spark at {self.address} has not started within {START_S_MAX:.0f} s") from None
         except RunFailed:
+            raise
+        except Ended:
             raise
         except Exception as error:
             self._restart(started)
@@ -89,6 +103,13 @@ class SparkService:
     ) -> dict[str, pa.Table]:
         """The collections of some of the steps."""
         relations = [step for _, step in steps]
+        work_max = self._work_here_max(relations, inputs)
+        if work_max:
+            try:
+                with at_most(work_max):
+                    return LocalEngine().run_steps(steps, outputs, inputs, separated=separated)
+            except TooManyRows:
+                pass  # then Spark does, once it is there
         return self._or_here(
             lambda engine: engine.run_steps(steps, outputs, inputs, separated=separated), relations, inputs
         )
@@ -121,6 +142,17 @@ class SparkService:
         if started.done() and started.exception() is None:
             started.result().stop()
 
+    def _work_here_max(self, plans: Sequence[Relation], inputs: Mapping[str, Batch]) -> int:
+        """How many rows may come up if this is computed here; 0 if it is Spark's."""
+        cold, busy = not self.ready, self._in_background > 0
+        if not cold and not busy:
+            return 0
+        tables = [each for each in inputs.values() if isinstance(each, pa.Table)]
+        rows = sum(each.num_rows for each in tables)
+        if len(tables) < len(inputs) or rows > (COLD_ROWS_MAX if cold else BUSY_ROWS_MAX):
+            return 0
+        return 0 if any(map(is_rough, plans)) else COLD_WORK_MAX if cold else BUSY_WORK_MAX
+
     def _or_here(self, run: Callable[[Engine], Given], plans: Sequence[Relation], inputs: Mapping[str, Batch]) -> Given:
         """A run of Spark's; if a value ends it that a function should have had an answer for, it is done in Python.
 
@@ -130,7 +162,7 @@ class SparkService:
         try:
             return self._attempt(run)
         except ValueRefused as error:
-            if not all(isinstance(each, pa.Table) for each in inputs.values()) or any(map(_is_rough, plans)):
+            if not all(isinstance(each, pa.Table) for each in inputs.values()) or any(map(is_rough, plans)):
                 raise
             rows = sum(each.num_rows for each in inputs.values() if isinstance(each, pa.Table))
             if rows > ROWS_HERE_MAX:
@@ -143,12 +175,14 @@ class SparkService:
             started = self._started
             engine = self._engine_of(self.spark())
             try:
-                return run(engine)
+                with self._counted():
+                    return run(engine)
             except ValueRefused:
+                check_wanted()
                 raise
             except RunFailed as error:
-                wish = cancellation()
-                if attempt == ATTEMPTS_MAX or self._closed or (wish is not None and wish.asked) or not again():
+                check_wanted()  # it failed because it was ended
+                if attempt == ATTEMPTS_MAX or self._closed or not again():
                     raise
                 dead = not is_alive(self.spark())
                 _log.warning("spark failed", attempt=attempt, dead=dead, detail=(error.detail or "").partition("\n")[0])
@@ -157,6 +191,18 @@ class SparkService:
                 else:
                     time.sleep(PAUSE_S * attempt)
         raise AssertionError("the last attempt returns or raises")
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """While inside, a run of Spark is counted if it is in the background."""
+        number = 1 if is_in_background() else 0
+        with self._lock:
+            self._in_background += number
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_background -= number
 
     def _engine_of(self, spark: Spark) -> SparkEngine:
         """The engine on these sessions: one, for it remembers its prepared statements."""
@@ -197,6 +243,19 @@ class SparkService:
         return started
 
 
+def _wait_for(started: Future[Spark]) -> None:
+    """Until Spark is there, or the time is over; raises `Ended` if it is not waited for any more."""
+    over, wish = threading.Event(), cancellation()
+    started.add_done_callback(lambda _: over.set())
+    if wish is None:
+        over.wait(START_S_MAX)
+        return
+    with wish.running(over.set):
+        check_wanted()
+        over.wait(START_S_MAX)
+    check_wanted()
+
+
 def is_alive(spark: Spark) -> bool:
     """Whether Spark still answers."""
     try:
@@ -229,7 +288,7 @@ def forget_dead() -> None:
     SparkSession._instantiatedSession = None
 
 
-def _is_rough(plan: Relation) -> bool:
+def is_rough(plan: Relation) -> bool:
     """Whether some function in it may have another last digit in Python."""
     parts = (part for scalar in all_scalars(plan) for part in walk(scalar))
-    return any(isinstance(part, Call) and library.function(part.function).name in ROUGH for part in parts)
+    return any(isinstance(part, Call) and lookup.function(part.function).name in ROUGH for part in parts)

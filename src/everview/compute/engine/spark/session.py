@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from everview.compute.engine.java import use_java
+from everview.compute.engine.spark.jobs import fair_scheduling
 from everview.compute.engine.spark.runs import is_embedded, warm_up_workers
+from everview.compute.engine.spark.scratch import temporary_folder_of_java
 from everview.compute.functions.spark_sql import SETTINGS
+from everview.stack import STACK_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +109,7 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     use_java(folder)
     settings = {
         **_QUIET,
+        **fair_scheduling(folder),
         "spark.pyspark.python": sys.executable,
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -113,7 +117,14 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     if address.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
         settings["spark.driver.memory"] = f"{_driver_memory_mib()}m"
+        settings["spark.executor.heartbeatInterval"] = "2s"  # so often tasks tell how many rows they have read
         settings["spark.python.daemon.module"] = "everview.compute.engine.spark.daemon"
+        if not address.startswith("local-cluster"):
+            # Its ports are open to every account of this machine: who has not the secret that it makes is not heard.
+            settings["spark.authenticate"] = "true"
+        # Spark's parser and analyzer recurse into deep expressions as much as the planner here does.
+        options_of_java = [f"-Djava.io.tmpdir={temporary_folder_of_java()}", f"-Xss{STACK_BYTES >> 20}m"]
+        settings["spark.driver.extraJavaOptions"] = " ".join(options_of_java)
     builder = SparkSession.builder.appName("everview").master(address)
     for name, value in {**settings, **(options or {})}.items():
         builder = builder.config(name, value)

@@ -11,17 +11,18 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.window_functions import window_function
 from everview.compute.engine.spark.aggregate import Use, over_copies
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.ordering import direction, order_by, order_by_row
 from everview.compute.engine.spark.reduce import Columns
 from everview.compute.engine.spark.rows import unfolded
 from everview.compute.engine.spark.scalar import column, columns, render_scalar
+from everview.compute.functions import lookup
 from everview.compute.functions.contract import InOrder
 from everview.compute.functions.listing import NAMES as LISTING
-from everview.compute.functions.spark_sql import NotOnSpark, micros_of
+from everview.compute.functions.spark_sql import NotOnSpark, infinity, micros_of
+from everview.compute.interpreter.window_functions import window_function
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.relation import Frame, Order, Window, WindowFunction, types
 from everview.compute.ir.scalar import Column, Literal, Scalar
 from everview.compute.ir.types import INT8, Interval, Kind
@@ -105,7 +106,9 @@ class _Spec:
         if sql_type.kind in _INTEGERS:
             key = f"cast({key} as bigint)"
         elif sql_type.kind in _MOMENTS:
-            key = micros_of(key, sql_type)
+            # Infinities are so far away that no offset reaches them, and none goes beyond what a number can say.
+            cases = (f"WHEN {infinity(sql_type, each)} THEN {each.micros // 2}L" for each in Infinite)
+            key = f"CASE {key} {' '.join(cases)} ELSE {micros_of(key, sql_type)} END"
         elif sql_type.kind is Kind.INTERVAL:
             raise NotOnSpark("a range frame over intervals")
 
@@ -144,7 +147,7 @@ def _function(each: WindowFunction, spec: _Spec, values: Columns, running: Colum
     if window_function(each.function) is not None:
         return _proper(each, args, spec)
     takes = None if condition is None else values.add(f"({condition}) IS TRUE")
-    in_order = library.aggregate(each.function).in_order
+    in_order = lookup.aggregate(each.function).in_order
     if in_order is not None:
         return _in_order(in_order, args[0], each.frame, spec, running)
     use = Use(each.function, tuple(args), tuple(arg.type for arg in each.args), each.type, takes=takes)

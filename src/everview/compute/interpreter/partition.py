@@ -15,11 +15,12 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from everview.compute.engine.local.collection import Row
-from everview.compute.engine.local.ordering import order_key
 from everview.compute.functions.contract import Failure
+from everview.compute.interpreter.ordering import order_key
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.relation import Frame, Order
 from everview.compute.ir.types import Interval, Kind, SqlType
+from everview.compute.rows.collection import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,8 @@ def _level(order: Order) -> Callable[[Any], Any]:
 
 def _moved(value: Any, offset: Any, order: Order) -> Any:
     """The value that lies `offset` behind, along the order."""
-    if value is None:
-        return None
+    if value is None or isinstance(value, Infinite):
+        return value
     if isinstance(offset, Interval):
         return add_interval(_as_moment(value), Interval(*[-part for part in offset]) if order.descending else offset)
     if isinstance(value, float) != isinstance(offset, float):

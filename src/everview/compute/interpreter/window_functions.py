@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from everview.compute.engine.local.collection import Row
-from everview.compute.engine.local.partition import Partition
 from everview.compute.functions.contract import Failure
+from everview.compute.interpreter.partition import Partition
+from everview.compute.rows.collection import Row
 
 FrameOf = Callable[[int], Sequence[int]]
 WindowEvaluator = Callable[[Partition, Sequence[Row], FrameOf, int], Any]

@@ -9,26 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.accumulate import evaluate_accumulate
-from everview.compute.engine.local.collection import (
-    Errors,
-    Result,
-    Row,
-    Rows,
-    add,
-    add_all,
-    add_failure,
-    canonical_row,
-    rows_of,
-)
-from everview.compute.engine.local.join import evaluate_join
-from everview.compute.engine.local.recursion import evaluate_recursive
-from everview.compute.engine.local.reduce import evaluate_reduce
-from everview.compute.engine.local.scalars import compile_columns, compile_scalar, compile_value
-from everview.compute.engine.local.topk import evaluate_topk
-from everview.compute.engine.local.window import evaluate_window
+from everview.compute.allowance import allowance
+from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
+from everview.compute.interpreter import pace
+from everview.compute.interpreter.accumulate import evaluate_accumulate
+from everview.compute.interpreter.join import evaluate_join
+from everview.compute.interpreter.recursion import evaluate_recursive
+from everview.compute.interpreter.reduce import evaluate_reduce
+from everview.compute.interpreter.scalars import compile_columns, compile_scalar, compile_value
+from everview.compute.interpreter.topk import evaluate_topk
+from everview.compute.interpreter.window import evaluate_window
 from everview.compute.ir.relation import (
     Accumulate,
     Constant,
@@ -50,6 +41,17 @@ from everview.compute.ir.relation import (
     Union,
     Window,
 )
+from everview.compute.rows.collection import (
+    Errors,
+    Result,
+    Row,
+    Rows,
+    add,
+    add_all,
+    add_failure,
+    canonical_row,
+    rows_of,
+)
 from everview.errors import EverviewError
 
 
@@ -67,6 +69,16 @@ def evaluate(plan: Relation, inputs: Mapping[str, Rows | Result]) -> Result:
 
 
 def _evaluate(plan: Relation, scope: Mapping[str, Result]) -> Result:
+    allowed = allowance()
+    before = allowed.live_bytes if allowed is not None else 0
+    result = _operator(plan, scope)
+    if allowed is not None:
+        allowed.live_bytes = before  # what it was computed from is let go of
+    pace.count(len(result.rows))
+    return result
+
+
+def _operator(plan: Relation, scope: Mapping[str, Result]) -> Result:
     match plan:
         case Constant(rows, schema):
             return Result(rows_of(rows, schema))
@@ -124,7 +136,7 @@ def _union(inputs: list[Result]) -> Result:
 def _project(project: Project, below: Result) -> Result:
     read = compile_columns(project.columns)
     rows: Rows = {}
-    for row, multiplicity in below.rows.items():
+    for row, multiplicity in pace.paced(below.rows.items()):
         add(rows, read(row), multiplicity)
     return Result(rows, below.errors)
 
@@ -153,7 +165,7 @@ def _filter(filtering: Filter, below: Result) -> Result:
 
 
 def _flat_map(flat: FlatMap, below: Result) -> Result:
-    table = library.table_function(flat.function)
+    table = lookup.table_function(flat.function)
     args = [compile_scalar(arg) for arg in flat.args]
     settle = canonical_row(flat.added)
 
@@ -161,8 +173,12 @@ def _flat_map(flat: FlatMap, below: Result) -> Result:
         values = [arg(row) for arg in args]
         if table.strict and any(value is None for value in values):
             return
-        for more in list(table.evaluate(flat.added, *values)):  # all of them first, for a later one may fail
+        found: list[Row] = []  # all of them first, for a later one may fail
+        with pace.emptied_if_ended(found):
+            found.extend(pace.paced(table.evaluate(flat.added, *values)))
+        for more in found:
             add(rows, row + settle(more), multiplicity)
+        pace.look(len(rows))
 
     return _each_row(below, extend)
 
@@ -171,11 +187,13 @@ def _each_row(below: Result, step: Callable[[Row, int, Rows], None]) -> Result:
     """An operator that works row by row; where the step fails it must not have added anything yet."""
     rows: Rows = {}
     errors: Errors = dict(below.errors)
-    for row, multiplicity in below.rows.items():
-        try:
-            step(row, multiplicity, rows)
-        except Failure as failure:
-            add_failure(errors, failure, multiplicity)
+    many = len(below.rows) > pace.LOOK_ROWS
+    with pace.emptied_if_ended(rows):
+        for row, multiplicity in pace.paced(below.rows.items()) if many else below.rows.items():
+            try:
+                step(row, multiplicity, rows)
+            except Failure as failure:
+                add_failure(errors, failure, multiplicity)
     return Result(rows, errors)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from everview.compute.engine.local.collection import Row
-from everview.compute.engine.local.ordering import order_key
-from everview.compute.engine.local.scalars import compile_row
+from everview.compute.interpreter import pace
+from everview.compute.interpreter.ordering import order_key
+from everview.compute.interpreter.scalars import compile_row
 from everview.compute.ir.relation import Order
+from everview.compute.rows.collection import Row
 
 Item = TypeVar("Item")
 
@@ -24,7 +25,7 @@ def sort_by(items: list[Item], order: Sequence[Order], values: Callable[[Item], 
         each = order[index]
         # A descending sort is an ascending one turned round, and so is where NULLs go.
         key = order_key(each.scalar.type, nulls_first=each.nulls_first != each.descending)
-        items.sort(key=_at(key, values, index), reverse=each.descending)
+        pace.sort(items, _at(key, values, index), reverse=each.descending)
 
 
 def _at(key: Callable[[Any], Any], values: Callable[[Item], Row], index: int) -> Callable[[Item], Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.collection import Row, canonical, plain
+from everview.compute.allowance import take_value
+from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import (
     And,
@@ -24,6 +24,8 @@ from everview.compute.ir.scalar import (
     Or,
     Scalar,
 )
+from everview.compute.ir.types import Kind
+from everview.compute.rows.collection import Row, canonical, plain
 
 Evaluator: TypeAlias = Callable[[Row], Any]
 
@@ -85,12 +87,14 @@ def _read(index: int) -> Evaluator:
 
 
 def _compile_call(call: Call) -> Evaluator:
-    entry = library.function(call.function)
+    entry = lookup.function(call.function)
     args = [compile_scalar(arg) for arg in call.args]
     evaluate = entry.evaluate
     if entry.typed:
         typed, sql_type = evaluate, call.type
         evaluate = lambda *values: typed(sql_type, *values)  # noqa: E731 - one of two meanings of one name
+    if call.type.kind in _LONG:
+        evaluate = _counted(evaluate)
     if not entry.strict:
         return lambda row: evaluate(*[arg(row) for arg in args])
     match args:
@@ -100,6 +104,21 @@ def _compile_call(call: Call) -> Evaluator:
             return _strict_binary(evaluate, left, right)
         case _:
             return _strict(evaluate, args)
+
+
+_LONG = (Kind.TEXT, Kind.VARCHAR, Kind.BYTEA, Kind.JSONB, Kind.ARRAY)  # types whose values may have any length
+
+
+def _counted(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, its long values counted as memory."""
+
+    def run(*values: Any) -> Any:
+        result = evaluate(*values)
+        if result is not None and len(result) > 100:
+            take_value(result)
+        return result
+
+    return run
 
 
 def _strict_unary(evaluate: Callable[..., Any], arg: Evaluator) -> Evaluator:
@@ -195,7 +214,7 @@ def compile_attempt(scalar: Scalar) -> Evaluator:
 
 
 def _compile_table(call: FailedTable) -> Evaluator:
-    table = library.table_function(call.function)
+    table = lookup.table_function(call.function)
     args = [compile_scalar(arg) for arg in call.args]
 
     def run(row: Row) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import localcontext
 from typing import Any
 
-from everview.compute.engine.local.collection import Result, Row, Rows, canonical_row
 from everview.compute.functions.numbers import EXACT
 from everview.compute.ir.relation import Accumulate, types
+from everview.compute.rows.collection import Result, Row, Rows, canonical_row
 
 
 def evaluate_accumulate(accumulate: Accumulate, below: Result) -> Result:

@@ -1,7 +1,7 @@
 """Ending a run from another thread: who runs something lets it be asked for, and engines that can end theirs see to it.
 
 Runs go through several hands, and few of them care. So the wish is not handed down: it is in force while something is
-run, by `cancelable`.
+run, by `cancelable`. The same goes for how urgent a run is: what is computed `in_background` gives way to the rest.
 """
 
 from __future__ import annotations
@@ -11,19 +11,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from everview.errors import EverviewError
 
-class Cancellation:
-    """Whether what runs is to end, and how to end it."""
+
+class Ended(EverviewError):
+    """A run ended because it was asked to; it has changed nothing."""
 
     def __init__(self) -> None:
+        super().__init__("this computation was ended, for nobody wants its result any more")
+
+
+class Cancellation:
+    """Whether what runs is to end, and how to end it. `due`, if given, tells at any time whether it is."""
+
+    def __init__(self, due: Callable[[], bool] = lambda: False) -> None:
         self._lock = threading.Lock()
         self._ends: list[Callable[[], None]] = []
-        self.asked = False
+        self._asked, self._due = False, due
+
+    @property
+    def asked(self) -> bool:
+        """Whether what runs is to end."""
+        return self._asked or self._due()
 
     def ask(self) -> None:
         """End what runs now and what would run later; may be repeated, for a run may only be about to begin."""
         with self._lock:
-            self.asked = True
+            self._asked = True
             ends = list(self._ends)
         for end in ends:
             end()
@@ -41,11 +55,19 @@ class Cancellation:
 
 
 _in_force: ContextVar[Cancellation | None] = ContextVar("everview_cancellation", default=None)
+_background: ContextVar[bool] = ContextVar("everview_background", default=False)
 
 
 def cancellation() -> Cancellation | None:
     """The one in force."""
     return _in_force.get()
+
+
+def check_wanted() -> None:
+    """Raise `Ended` if what this thread runs is to end."""
+    wish = _in_force.get()
+    if wish is not None and wish.asked:
+        raise Ended
 
 
 @contextmanager
@@ -56,3 +78,18 @@ def cancelable(by: Cancellation) -> Iterator[None]:
         yield
     finally:
         _in_force.reset(token)
+
+
+def is_in_background() -> bool:
+    """Whether what this thread runs is to give way to what others run."""
+    return _background.get()
+
+
+@contextmanager
+def in_background() -> Iterator[None]:
+    """While inside, what this thread runs gives way."""
+    token = _background.set(True)
+    try:
+        yield
+    finally:
+        _background.reset(token)

@@ -1,4 +1,4 @@
-"""Functions by the keys that plans refer to them by."""
+"""Look up functions by the keys that plans name them by, and tell which expressions can fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 from everview.compute.functions import registry
 from everview.compute.functions.contract import TRIED, AggregateFunction, Arguments, Function, Unknown
 from everview.compute.functions.table import TableFunction
-from everview.compute.ir.scalar import Call, Failed, FailedTable, Literal, Scalar, children
+from everview.compute.ir.scalar import Call, Case, Failed, FailedTable, Literal, Or, Scalar, children
 from everview.errors import EverviewError
 
 Entry = TypeVar("Entry")
@@ -22,36 +22,55 @@ class UnknownFunction(EverviewError):
 
 
 def function(key: str) -> Function:
-    """The scalar function."""
+    """Find a scalar function."""
     return _find(registry.FUNCTIONS, key)
 
 
 def aggregate(key: str) -> AggregateFunction:
-    """The aggregate."""
+    """Find an aggregate."""
     return _find(registry.TRIED_AGGREGATES if key.startswith(TRIED) else registry.AGGREGATES, key)
 
 
 def is_aggregate(key: str) -> bool:
-    """Whether it is an aggregate, also over a window."""
+    """Whether the key is that of an aggregate, also over a window."""
     return key in registry.AGGREGATES
 
 
 def table_function(key: str) -> TableFunction:
-    """The table function."""
+    """Find a table function."""
     return _find(registry.TABLES, key)
 
 
-def can_fail(scalar: Scalar) -> bool:
-    """Whether the evaluation fails for some row."""
-    if isinstance(scalar, (Failed, FailedTable)):
+def can_fail(scalar: Scalar, sure: frozenset[Scalar] = frozenset()) -> bool:
+    """Whether the evaluation fails for some row. The expressions in `sure` are known not to fail."""
+    if isinstance(scalar, (Failed, FailedTable)) or (sure and scalar in sure):
         return False
     if isinstance(scalar, Call) and call_can_fail(scalar):
         return True
-    return any(can_fail(each) for each in children(scalar))
+    if isinstance(scalar, Case):
+        for when, then in scalar.branches:
+            if can_fail(when, sure):
+                return True
+            sure_then, sure = sure, sure | _tried(when)  # what comes behind is evaluated if none of these fails
+            if can_fail(then, sure_then):
+                return True
+        return can_fail(scalar.otherwise, sure)
+    return any(can_fail(each, sure) for each in children(scalar))
+
+
+def _tried(condition: Scalar) -> frozenset[Scalar]:
+    """The expressions that do not fail wherever the condition is not true."""
+    match condition:
+        case Failed(arg):
+            return frozenset((arg,))
+        case Or(args):
+            return frozenset[Scalar]().union(*map(_tried, args))
+        case _:
+            return frozenset()
 
 
 def call_can_fail(call: Call) -> bool:
-    """Whether the call itself fails for some arguments, of the types that it has."""
+    """Whether the call itself fails for some arguments of its types."""
     entry = function(call.function)
     if not entry.fails:
         return False

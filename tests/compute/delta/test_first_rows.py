@@ -8,14 +8,14 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from everview.compute.delta.first_rows import can_order, that_may_matter
 from everview.compute.delta.program import BEFORE
-from everview.compute.engine.local.arrow import rows_from_arrow
-from everview.compute.engine.local.collection import Row, Rows
-from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.first_rows import can_order, that_may_matter
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Get, Order, TopK
 from everview.compute.ir.scalar import Column
 from everview.compute.ir.types import INT4, INT8, INTERVAL, TEXT
+from everview.compute.rows.arrow import rows_from_arrow
+from everview.compute.rows.collection import Row, Rows
 
 SCHEMA = (INT4, TEXT, INT4)
 TIMES = (5, 6, 7)

@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everview.compute.engine.local import library
-from everview.compute.engine.local.collection import (
+from everview.compute.allowance import take
+from everview.compute.functions import listing, lookup
+from everview.compute.functions.aggregates import COUNT
+from everview.compute.functions.contract import Failure
+from everview.compute.interpreter import pace
+from everview.compute.interpreter.ordering import row_order_key
+from everview.compute.interpreter.scalars import compile_row, compile_scalar
+from everview.compute.interpreter.sorting import compile_order, sort_by
+from everview.compute.ir.relation import Aggregate, Order, Reduce
+from everview.compute.ir.scalar import Scalar
+from everview.compute.ir.types import SqlType
+from everview.compute.rows.collection import (
     Errors,
     NegativeMultiplicity,
     Result,
@@ -20,13 +30,6 @@ from everview.compute.engine.local.collection import (
     canonical,
     plain,
 )
-from everview.compute.engine.local.ordering import row_order_key
-from everview.compute.engine.local.scalars import compile_row, compile_scalar
-from everview.compute.engine.local.sorting import compile_order, sort_by
-from everview.compute.functions.contract import Failure
-from everview.compute.ir.relation import Aggregate, Order, Reduce
-from everview.compute.ir.scalar import Scalar
-from everview.compute.ir.types import SqlType
 
 # What an aggregate reads of a row: the values to sort by, and its arguments. None: the row does not take part.
 Taken = tuple[Row, Row] | None
@@ -38,7 +41,7 @@ def evaluate_reduce(reduce: Reduce, below: Result) -> Result:
     takers = [compile_taker(each.args, each.filter, each.order) for each in reduce.aggregates]
     errors = dict(below.errors)
     groups: dict[Row, list[list[tuple[Taken, int]]]] = {}
-    for row, multiplicity in below.rows.items():
+    for row, multiplicity in pace.paced(below.rows.items()):
         if multiplicity < 0:
             raise NegativeMultiplicity("Reduce", row, multiplicity)
         try:
@@ -93,27 +96,39 @@ def compile_finisher(
 
     `as_given`: it takes them in the order in which they come, as windows have them.
     """
-    entry = library.aggregate(key)
+    entry = lookup.aggregate(key)
     argument_key = row_order_key([arg.type for arg in args])
     thaws = [(index, thaw) for index, arg in enumerate(args) if (thaw := plain(arg.type))]
     settle = canonical(result)
-    ordered = (not entry.sums or bool(order)) and not as_given  # sums do not show the order of the rows
+    ordered = (entry.algebra is None or bool(order)) and not as_given  # others do not show the order of the rows
     evaluate = entry.in_order.evaluate if as_given and entry.in_order is not None else entry.evaluate
 
     def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
         items = [each for each in taken if each[0] is not None and (entry.takes_nulls or None not in each[0][1])]
         if distinct:
             items = list({each[0][1]: (each[0], 1) for each in items if each[0] is not None}.values())
+        if entry.algebra == COUNT:  # rows may occur more often than could be told one by one
+            return _counted(items)
         if ordered:
-            items.sort(key=lambda item: argument_key(_arguments(item)))
+            pace.sort(items, lambda item: argument_key(_arguments(item)))
             sort_by(items, order, _sort_values)
+        pace.look(sum(item[1] for item in items))  # few rows may occur very often
         values = [_arguments(item) for item in items for _ in range(item[1])]
         if thaws:
             values = [_thawed(value, thaws) for value in values]
+        if entry.name in listing.NAMES:
+            take(sum(len(value) for row in values for value in row if isinstance(value, str | bytes)))
         value = evaluate(result, values) if values else entry.empty
         return settle(value) if settle else value
 
     return finish
+
+
+def _counted(items: Sequence[tuple[Taken, int]]) -> int:
+    total = sum(multiplicity for _, multiplicity in items)
+    if total >= 2**63:
+        raise Failure("22003", "bigint out of range")
+    return total
 
 
 def _arguments(item: tuple[Taken, int]) -> Row:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from everview.compute.engine.contract import Batch, EvaluationFailed, NotSupported, Parts, Steps
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.collection import Rows, ends_at_failure
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.engine.contract import Batch, EvaluationFailed, NotSupported, Parts
 from everview.compute.functions.contract import Failure
-from everview.compute.ir.relation import Get, Relation, types, walk
+from everview.compute.interpreter.evaluate import evaluate
+from everview.compute.ir.relation import Get, Relation, Steps, types, walk
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import Rows, ends_at_failure
 
 
 class LocalEngine:

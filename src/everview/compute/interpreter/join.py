@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from everview.compute.engine.local.collection import Errors, Result, Row, Rows, add, add_all, add_failure
-from everview.compute.engine.local.scalars import compile_row
 from everview.compute.functions.contract import Failure
+from everview.compute.interpreter import pace
+from everview.compute.interpreter.scalars import compile_row
 from everview.compute.ir.relation import Join, arity
 from everview.compute.ir.scalar import Scalar, columns_of, shift
+from everview.compute.rows.collection import Errors, Result, Row, Rows, add, add_all, add_failure
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ def evaluate_join(join: Join, inputs: Sequence[Result]) -> Result:
         joined = _product(joined, keyed, known, list(side.members))
         known += [index for index in side.members if index not in known]
     rows: Rows = {}
-    for (row, _), multiplicity in joined.items():
+    for (row, _), multiplicity in pace.paced(joined.items()):
         add(rows, row, multiplicity)
     return Result(rows, errors)
 
@@ -71,7 +72,7 @@ def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[tuple[Row, Row, int]
     groups = [compile_row(members) for members in side.members.values()]
     safe = [index in side.nullsafe for index in side.members]
     result = []
-    for row, multiplicity in rows.items():
+    for row, multiplicity in pace.paced(rows.items()):
         try:
             values = [group(row) for group in groups]
         except Failure as failure:
@@ -97,7 +98,12 @@ def _product(
         key = tuple([values[place] for place in right_places])
         table.setdefault(key, []).append((row, tuple([values[place] for place in added_places]), multiplicity))
     result: dict[tuple[Row, Row], int] = {}
-    for (row, values), multiplicity in left.items():
-        for other, more, times in table.get(tuple([values[place] for place in left_places]), ()):
-            result[row + other, values + more] = multiplicity * times
+    next_look = pace.LOOK_ROWS
+    with pace.emptied_if_ended(result):
+        for (row, values), multiplicity in left.items():
+            for other, more, times in table.get(tuple([values[place] for place in left_places]), ()):
+                result[row + other, values + more] = multiplicity * times
+            if len(result) >= next_look:
+                pace.look(len(result))
+                next_look = len(result) + pace.LOOK_ROWS
     return result

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from everview.compute.engine.local.collection import Errors, Result, Rows, add_all, add_failure
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.relation import Recursive, Relation
+from everview.compute.rows.collection import Errors, Result, Rows, add_all, add_failure
 
 ROUNDS_MAX = 100_000
 ROWS_MAX = 1_000_000

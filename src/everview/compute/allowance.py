@@ -1,0 +1,106 @@
+"""How much an evaluation in this process may take: rows that come up in its operators, and memory.
+
+Memory is estimated, by the number of rows that operators hold and the lengths of all long values that were made, even
+if nobody holds them any more. So a small statement that turns out large ends early instead of taking the memory of
+everyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from everview.errors import EverviewError
+
+ROW_BYTES = 200  # of one row in one operator, about
+LONG = 1_024  # values that are shorter are counted with their rows
+
+
+class TooManyRows(EverviewError):
+    """More rows came up than were allowed; nothing has happened."""
+
+    def __init__(self) -> None:
+        super().__init__("the evaluation has more rows than it was allowed")
+
+
+class OutOfMemory(EverviewError):
+    """An evaluation would take more memory than it is allowed; nothing has happened.
+
+    `by_value`: one value is too long. Then another engine would not do better.
+    """
+
+    def __init__(self, allowed_bytes: int, *, by_value: bool = False) -> None:
+        self.by_value = by_value
+        super().__init__(
+            "out of memory",
+            detail=f"the server's own evaluation may take {allowed_bytes >> 20} MB, and this statement takes more",
+            hint="read or compute less, SET everview_local_memory to more, or SET everview_peek_engine = spark",
+        )
+
+
+class Allowance:
+    """How many rows may still come up, and how many bytes may still be taken."""
+
+    def __init__(self, rows: int | None = None, memory_bytes: int | None = None) -> None:
+        self._rows, self._bytes, self._allowed_bytes = rows, memory_bytes, memory_bytes or 0
+        self.live_bytes = 0  # of the rows of operators whose results are still needed
+
+    def look(self, rows: int) -> None:
+        """Raise if so many more rows are too many."""
+        if self._rows is not None and rows > self._rows:
+            raise TooManyRows
+        if self._bytes is not None and self.live_bytes + rows * ROW_BYTES > self._bytes:
+            raise OutOfMemory(self._allowed_bytes)
+
+    def count(self, rows: int) -> None:
+        """So many more rows have come up."""
+        self.look(rows)
+        if self._rows is not None:
+            self._rows -= rows
+        self.live_bytes += rows * ROW_BYTES
+
+    def take(self, size: int) -> None:
+        """A value of so many bytes has been made, or is about to be; one takes an eighth at most.
+
+        To copy a value holds the interpreter's lock until it is done.
+        """
+        if self._bytes is not None:
+            if size > self._allowed_bytes // 8:
+                raise OutOfMemory(self._allowed_bytes, by_value=True)
+            if size > self._bytes - self.live_bytes:
+                raise OutOfMemory(self._allowed_bytes)
+            self._bytes -= size
+
+
+_in_force: ContextVar[Allowance | None] = ContextVar("everview_allowance", default=None)
+
+
+def allowance() -> Allowance | None:
+    """The one in force."""
+    return _in_force.get()
+
+
+def take(size: int) -> None:
+    """Raise if a value of so many bytes is more than is allowed."""
+    if size > LONG and (allowed := _in_force.get()) is not None:
+        allowed.take(size)
+
+
+def take_value(value: Any) -> None:
+    """The same for a value: a text, bytes, or a list, whose texts count as often as they are in it."""
+    if isinstance(value, list | tuple):
+        take(sum(50 + len(each) if isinstance(each, str | bytes) else 50 for each in value))
+    else:
+        take(len(value))
+
+
+@contextmanager
+def allowing(allowed: Allowance | None) -> Iterator[None]:
+    """While inside, what this thread evaluates takes no more than this."""
+    token = _in_force.set(allowed)
+    try:
+        yield
+    finally:
+        _in_force.reset(token)

@@ -1,1 +1,0 @@
-"""The local engine: the meaning of a plan, interpreted in plain Python over small collections."""

@@ -1,0 +1,163 @@
+"""Sets of times, as temporal filters have them: the times at which they begin and end, in order, as an array.
+
+`[a, b, c]` are the times from a, before b, and from c on. No set has times below zero, and none ends at the last of all
+times, which never comes. None of the functions fails; over NULL they are NULL. SQL has no names for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+
+from everview.compute.functions.bounds import limited
+from everview.compute.functions.civil import DAY, civil, days_of, month_length
+from everview.compute.functions.family import Family
+from everview.compute.functions.naming import key_of
+from everview.compute.functions.spark_sql import let, not_on_spark
+from everview.compute.functions.table import TableFunction
+from everview.compute.functions.temporal import TIME_MAX, TIME_MIN
+from everview.compute.ir.scalar import Call, Literal, Scalar
+from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, Interval, SqlType, array_of
+
+FUNCTIONS = Family()
+TABLES: list[TableFunction] = []
+
+TIMES = array_of(INT8)
+ALWAYS, NEVER = Literal([0], TIMES), Literal([], TIMES)
+INTERVALS = "intervals"
+_MAX_SQL = "9223372036854775807L"
+_NEVER_SQL = "cast(array() as array<bigint>)"
+
+
+def _between(start: int, end: int) -> list[int]:
+    start = max(start, 0)
+    if start >= end:
+        return []
+    return [start] if end == TIME_MAX else [start, end]
+
+
+_BETWEEN_SQL = let(
+    f"CASE WHEN w.a < w.b THEN CASE WHEN w.b = {_MAX_SQL} THEN array(w.a) ELSE array(w.a, w.b) END"
+    f" WHEN w.a >= w.b THEN {_NEVER_SQL} END",
+    "CASE WHEN {0} < 0 THEN 0L ELSE {0} END",
+    "{1}",
+    name="w",
+)
+for _start, _end in product((INT8, MZ_TIMESTAMP), repeat=2):
+    FUNCTIONS.add("times between", (_start, _end), TIMES, _between, _BETWEEN_SQL)
+
+
+def _outside(times: list[int]) -> list[int]:
+    return times[1:] if times[:1] == [0] else [0, *times]
+
+
+FUNCTIONS.add(
+    "times outside",
+    (TIMES,),
+    TIMES,
+    _outside,
+    let("CASE WHEN get(w.a, 0) = 0 THEN slice(w.a, 2, size(w.a)) ELSE concat(array(0L), w.a) END", "{0}", name="w"),
+)
+
+
+def _merged(least: Callable[[int], int]) -> Callable[..., list[int]]:
+    """The set of the times that are in at least so many of the sets."""
+
+    def evaluate(*sets: list[int]) -> list[int]:
+        changes: dict[int, int] = {}
+        for each in sets:
+            for place, time in enumerate(each):
+                changes[time] = changes.get(time, 0) + (-1 if place % 2 else 1)
+        result: list[int] = []
+        inside, wanted = 0, least(len(sets))
+        for time in sorted(changes):
+            inside += changes[time]
+            if (inside >= wanted) != (len(result) % 2 == 1):
+                result.append(time)
+        return result
+
+    return evaluate
+
+
+def _merged_sql(quantor: str) -> str:
+    """A time is in a set if the number of its ends up to that time is odd."""
+
+    def inside(time: str) -> str:
+        return f"{quantor}(w.a, s -> size(filter(s, x -> x <= {time})) % 2 = 1)"
+
+    changes = f"filter(w.b, (p, i) -> {inside('p')} <> (i > 0 AND {inside('w.b[i - 1]')}))"
+    merged = let(changes, "u.a", "array_sort(array_distinct(flatten(u.a)))", name="w")
+    return let(f"CASE WHEN NOT exists(u.a, s -> s IS NULL) THEN {merged} END", "array({args})", name="u")
+
+
+FUNCTIONS.add("times of all", (TIMES,), TIMES, _merged(lambda count: count), _merged_sql("forall"), variadic=True)
+FUNCTIONS.add("times of any", (TIMES,), TIMES, _merged(lambda _: 1), _merged_sql("exists"), variadic=True)
+
+
+def _moved_reaches(sign: int) -> Callable[[int, Interval], list[int]]:
+    """The times at which a moment is not before `least`, if it is the time moved by a span, its months first.
+
+    Of days that a month does not have, it has the last one's clock instead: moved by a month, the 31st at ten comes
+    before the 30th at noon. So these are several intervals, where a month that is longer than the other ends.
+    """
+
+    def evaluate(least: int, span: Interval) -> list[int]:
+        if least in (TIME_MIN, TIME_MAX):
+            return [0] if least == TIME_MIN else []
+        least -= sign * (span.days * DAY + span.micros)
+        day, clock = divmod(least, DAY)
+        year, month, of_month = civil(day)
+        length = month_length(year, month)
+        index = year * 12 + month - 1 - sign * span.months
+        year, month = index // 12, index % 12 + 1
+        own, first = month_length(year, month), days_of(year, month, 1)
+        # On these days it counts from the clock on; what comes behind them, the next month at the latest, counts whole.
+        last = own if of_month == length else min(of_month, own)
+        edges: list[int] = []
+        for each in range(of_month, last + 1):
+            edges += [(first + each - 1) * DAY + clock, (first + each) * DAY]
+        edges = edges[:-1] or [(first + last) * DAY]
+        return _in_times(edges)
+
+    return evaluate
+
+
+def _in_times(edges: Iterable[int]) -> list[int]:
+    """Ends in microseconds as ends in milliseconds: those that fall together are none."""
+    result: list[int] = []
+    for edge in edges:
+        time = limited(max(-(-edge // 1000), 0))
+        if result and result[-1] == time:
+            result.pop()
+        else:
+            result.append(time)
+    return result
+
+
+for _name, _sign in (("times moved on", 1), ("times moved back", -1)):
+    FUNCTIONS.add(_name, (INT8, INTERVAL), TIMES, _moved_reaches(_sign), not_on_spark(_name))
+
+
+def _intervals(_columns: Sequence[SqlType], times: list[int]) -> list[tuple[int, int]]:
+    return list(zip(times[::2], [*times[1::2], TIME_MAX], strict=False))
+
+
+def _intervals_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Sequence[SqlType]) -> str:
+    pairs = (
+        "transform(sequence(0, (size(w.a) - 1) div 2), i -> named_struct("
+        f"'c0', w.a[cast(2 * i as int)], 'c1', coalesce(get(w.a, cast(2 * i + 1 as int)), {_MAX_SQL})))"
+    )
+    none = "cast(array() as array<struct<c0: bigint, c1: bigint>>)"
+    return let(f"CASE WHEN size(w.a) > 0 THEN {pairs} ELSE {none} END", args[0], name="w")
+
+
+# Each interval of a set, from a time and before another.
+TABLES.append(TableFunction(key_of(INTERVALS, (TIMES,)), INTERVALS, (TIMES,), (INT8, INT8), _intervals, _intervals_sql))
+
+
+def times(name: str, *args: Scalar) -> Scalar:
+    """A function of this family: "between", "outside", "of all", "of any", "moved on" or "moved back"."""
+    name = f"times {name}"
+    if name in ("times of all", "times of any"):
+        return args[0] if len(args) == 1 else Call(key_of(name, (TIMES,), variadic=True), args, TIMES)
+    return Call(key_of(name, tuple(arg.type.base for arg in args)), args, TIMES)

@@ -1,0 +1,80 @@
+"""How long an evaluation may go on: it ends when it is asked to, and where it turns out larger than allowed.
+
+What an operator gives is not known from what it is given: a join or a table function makes many rows of few. So each
+operator looks now and then whether to go on, and who evaluates says how many rows may come up, in all operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from heapq import merge
+from typing import Any, TypeVar
+
+from everview.compute.allowance import Allowance, TooManyRows, allowance, allowing
+from everview.compute.cancel import check_wanted
+from everview.errors import EverviewError
+
+__all__ = ["LOOK_ROWS", "TooManyRows", "at_most", "count", "emptied_if_ended", "look", "paced", "sort"]
+LOOK_ROWS = 4_096  # after so many rows of one operator it is looked whether to go on
+Item = TypeVar("Item")
+
+
+def at_most(rows: int) -> AbstractContextManager[None]:
+    """While inside, an evaluation in which more rows come up than this raises `TooManyRows`."""
+    return allowing(Allowance(rows))
+
+
+def look(rows: int) -> None:
+    """Raise if an operator that has given so many rows is not to go on."""
+    check_wanted()
+    allowed = allowance()
+    if allowed is not None:
+        allowed.look(rows)
+
+
+def count(rows: int) -> None:
+    """An operator has given so many rows; raise if that was too much."""
+    check_wanted()
+    allowed = allowance()
+    if allowed is not None:
+        allowed.count(rows)
+
+
+def paced(items: Iterable[Item]) -> Iterator[Item]:
+    """The same, looking now and then."""
+    for number, item in enumerate(items, 1):
+        if number % LOOK_ROWS == 0:
+            look(number)
+        yield item
+
+
+@contextmanager
+def emptied_if_ended(rows: dict[Any, Any] | list[Any]) -> Iterator[None]:
+    """While inside, rows are collected. If the evaluation ends they are let go of one by one.
+
+    Python would let go of all at once, and hold everyone up until a million rows are gone.
+    """
+    try:
+        yield
+    except EverviewError:
+        drop = rows.popitem if isinstance(rows, dict) else rows.pop
+        while rows:
+            drop()
+        raise
+
+
+def sort(items: list[Item], key: Callable[[Item], Any], *, reverse: bool = False) -> None:
+    """Sort in place, items that tie staying as they are.
+
+    A long list is sorted in pieces that are merged: one call of `list.sort` would hold the interpreter's lock, and so
+    everyone else, until it is done.
+    """
+    if len(items) <= LOOK_ROWS:
+        items.sort(key=key, reverse=reverse)
+        return
+    pieces = []
+    for start in range(0, len(items), LOOK_ROWS):
+        check_wanted()
+        pieces.append(sorted(items[start : start + LOOK_ROWS], key=key, reverse=reverse))
+    items[:] = paced(merge(*pieces, key=key, reverse=reverse))

@@ -1,0 +1,1 @@
+"""Rows and collections of rows, as Python values and as Arrow tables."""

@@ -1,0 +1,61 @@
+"""What a tick writes: tables, or batches that executors have written; and what becomes of these if it is not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from everview.compute.cancel import check_wanted
+from everview.storage.environment import Environment
+from everview.storage.errors import Indeterminate, StorageError
+from everview.storage.stage import Staged
+
+Updates: TypeAlias = pa.Table | Staged | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """What a tick did, and where its time went."""
+
+    lower: int
+    upper: int
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_looked_up: int = 0
+    statements: int = 0
+    careful: bool = False  # whether something failed
+    large: bool = False  # whether it ran where the data are
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # read, look_up, compute, commit
+
+
+@contextmanager
+def writing(environment: Environment, written: Iterable[Updates]) -> Iterator[None]:
+    """While inside a tick commits what it changes, which executors may have written: if it is not taken, it goes.
+
+    Nothing is committed that nobody wants any more. And whoever drops a dataflow drops its capabilities, so a tick that
+    has not heard of it can commit nothing either.
+    """
+    try:
+        check_wanted()
+        yield
+    except Indeterminate:
+        raise  # it may be committed
+    except BaseException:
+        for each in written:
+            if isinstance(each, Staged):
+                with suppress(StorageError):  # else the next process finds it
+                    environment.unstage(each)
+        raise
+
+
+def rows_of(updates: Updates) -> int:
+    """How many there are."""
+    if updates is None:
+        return 0
+    if isinstance(updates, Staged):
+        return updates.batch.rows if updates.batch is not None else 0
+    return int(updates.num_rows)
