@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import json
+import lzma
 import random
+import zlib
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from everview.cdc.codec.avro import AvroCodec
+from everview.cdc.codec.container import long_bytes
 from everview.cdc.codec.contract import Bad, Codec, Partial, codec_for
 from everview.cdc.codec.json import JsonCodec
 from everview.cdc.contract import Message, Progress, Updates
@@ -108,17 +112,40 @@ def test_damage_costs_what_is_damaged_and_is_reported(codec: Codec, rng: random.
     ("line", "why"),
     [
         ("nonsense", "Expecting value"),
-        ("{}", "neither updates nor progress"),
-        ('{"updates":[],"progress":{}}', "neither"),
+        ("{}", "one member, updates or progress"),
+        ('{"updates":[],"progress":{}}', "one member"),
+        ('{"upsets":[]}', "neither updates nor progress"),
+        ('{"updates":[],"more":1}', "one member"),
         ('{"updates":[{"data":{"n":1,"text":"a"},"time":1}]}', "data, time and diff"),
         ('{"updates":[{"data":{"n":1,"text":"a"},"time":1,"diff":0}]}', "diff is 0"),
         ('{"updates":[{"data":{"n":1,"text":"a"},"time":-1,"diff":1}]}', "not a time"),
         ('{"updates":[{"data":{"n":1,"text":"a"},"time":true,"diff":1}]}', "not a time"),
         ('{"updates":[{"data":{"n":"1","text":"a"},"time":1,"diff":1}]}', "column n is int64"),
         ('{"updates":[{"data":{"n":9223372036854775808,"text":"a"},"time":1,"diff":1}]}', "does not fit"),
-        ('{"updates":[{"data":{"n":1},"time":1,"diff":1}]}', "column text has no value"),
+        ('{"updates":[{"data":{"n":1},"time":1,"diff":1}]}', "a row has no member text"),
+        ('{"updates":[{"data":{"n":1,"text":"a","more":1},"time":1,"diff":1}]}', "a member more that is unknown"),
+        ('{"updates":[{"data":{"n":1,"txet":"a"},"time":1,"diff":1}]}', "no member text, and one txet"),
+        ('{"updates":[{"data":{"text":"a"},"time":1,"diff":1}]}', "a row has no member n"),
+        ('{"updates":[{"data":{"n":1,"n":2,"text":"a"},"time":1,"diff":1}]}', "member n comes twice"),
+        ('{"updates":[{"data":{"n":1,"n" :2,"text":"a"},"time":1,"diff":1}]}', "member n comes twice"),
+        ('{"updates":[{"data":{"n":1,"\\u006e":2,"text":"a"},"time":1,"diff":1}]}', "member n comes twice"),
+        ('{"updates":[{"data":{"n":1,"text":"a"},"time":1,"diff":1,"diff":1}]}', "member diff comes twice"),
+        ('{"updates":[{"data":{"n":1,"text":"a"},"time":1,"diff":1,"more":1}]}', "a member more that is unknown"),
+        ('{"updates":[{"data":{"n":1,"text":null},"time":1,"diff":1}]}', "column text has no value"),
+        ('{"updates":[{"data":{"n":1,"text":"a\\u0000b"},"time":1,"diff":1}]}', "U+0000"),
         ('{"updates":[{"data":{"n":NaN,"text":"a"},"time":1,"diff":1}]}', "NaN is not JSON"),
-        ('{"progress":{"lower":[0],"upper":[5]}}', "counts are not"),
+        ('{"progress":{"lower":[0],"upper":[5]}}', "no member counts"),
+        ('{"progress":{"lower":[0],"upper":[5],"counts":{}}}', "counts are not"),
+        ('{"progress":{"lower":[0],"upper":[5],"counts":[],"more":1}}', "a member more that is unknown"),
+        ('{"progress":{"lower":[0],"upper":[5],"upper":[6],"counts":[]}}', "member upper comes twice"),
+        (
+            '{"progress":{"lower":[0],"upper":[5],"counts":[{"time":1,"count":1,"of":1}]}}',
+            "a member of that is unknown",
+        ),
+        ('{"progress":{"lower":[0],"upper":[5],"counts":[{"time":5,"count":0}]}}', "does not cover"),
+        ('{"progress":{"lower":[5],"upper":[4],"counts":[]}}', "from {5} back to {4}"),
+        ('{"progress":{"lower":[],"upper":[4],"counts":[]}}', "from {} back to {4}"),
+        ('{"progress":{"lower":[1,2],"upper":[4],"counts":[]}}', "some of its times are before others"),
         ('{"progress":{"lower":[0],"upper":[5],"counts":[{"time":5,"count":1}]}}', "does not cover"),
         ('{"progress":{"lower":[0],"upper":[5],"counts":[{"time":4,"count":-1}]}}', "counts -1"),
         ('{"progress":{"lower":[0],"upper":[5],"counts":[{"time":4,"count":1},{"time":4,"count":1}]}}', "twice"),
@@ -201,3 +228,61 @@ def test_what_cannot_be_written() -> None:
         codec_for(".jsonl", StreamSchema(pa.schema([("n", pa.duration("s"))])))
     with pytest.raises(InvalidUse, match="no codec"):
         codec_for(".csv", SMALL)
+
+
+def test_text_with_a_zero_character_is_refused_from_avro_too() -> None:
+    """Neither PostgreSQL's protocol nor its clients can show one."""
+    codec = AvroCodec(SMALL)
+    (item,) = decode(codec, codec.encode_file([Updates([((1, "a\0b"), 1, 1)])]))
+    assert isinstance(item, Bad) and "U+0000" in item.reason
+    nested = StreamSchema(pa.schema([("texts", pa.list_(pa.string()))]))
+    for kind in (AvroCodec, JsonCodec):
+        (item,) = decode(kind(nested), kind(nested).encode_file([Updates([((("a", None, "\0"),), 1, 1)])]))
+        assert isinstance(item, Bad) and "U+0000" in item.reason
+
+
+def test_members_of_composites_are_those_of_the_schema() -> None:
+    pair = pa.struct([("a", pa.int64()), ("b", pa.int64())])
+    codec = JsonCodec(StreamSchema(pa.schema([("pair", pair)])))
+    for text, why in [
+        ('{"a":1}', "a composite has no member b"),
+        ('{"a":1,"b":2,"c":3}', "a member c that is unknown"),
+        ('{"a":1,"b":2,"b":3}', "member b comes twice"),
+    ]:
+        (item,) = decode(codec, f'{{"updates":[{{"data":{{"pair":{text}}},"time":1,"diff":1}}]}}\n'.encode())
+        assert isinstance(item, Bad) and why in item.reason
+
+
+def compressed(data: bytes, compression: str) -> bytes:
+    """As any library for Avro compresses a block."""
+    match compression:
+        case "null":
+            return data
+        case "bzip2":
+            return bz2.compress(data)
+        case "xz":
+            return lzma.compress(data)
+        case "zstandard":
+            return bytes(pa.Codec("zstd").compress(data, asbytes=True))
+        case "snappy":
+            return bytes(pa.Codec("snappy").compress(data, asbytes=True)) + zlib.crc32(data).to_bytes(4, "big")
+    raise AssertionError(compression)
+
+
+@pytest.mark.parametrize("compression", ["null", "bzip2", "xz", "zstandard", "snappy"])
+def test_files_that_others_compress(compression: str) -> None:
+    codec, marker = AvroCodec(SMALL), b"0123456789abcdef"
+    records = b"".join(map(codec.encode, MESSAGES))
+    metadata = {"avro.schema": json.dumps(message_schema(SMALL)).encode(), "avro.codec": compression.encode()}
+    pairs = b"".join(long_bytes(len(part)) + part for pair in metadata.items() for part in map(_as_bytes, pair))
+    packed = compressed(records, compression)
+    block = long_bytes(len(MESSAGES)) + long_bytes(len(packed)) + packed + marker
+    data = b"Obj\x01" + long_bytes(len(metadata)) + pairs + long_bytes(0) + marker + block
+    assert decode(codec, data) == MESSAGES
+    damaged = data.replace(packed, packed[: len(packed) // 2] + b"\xff\xff" + packed[len(packed) // 2 + 2 :])
+    items = decode(codec, damaged)
+    assert any(isinstance(item, Bad) and item.reason for item in items)
+
+
+def _as_bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text

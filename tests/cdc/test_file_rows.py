@@ -16,7 +16,7 @@ from everview.cdc.codec.json import JsonCodec, blocks
 from everview.cdc.contract import Progress, Updates
 from everview.cdc.files import Folder
 from everview.cdc.rows import rows_of
-from everview.cdc.schema import StreamSchema
+from everview.cdc.schema import StreamSchema, message_schema, stream_schema
 from everview.cdc.spark import other, pieces
 from everview.cdc.spark.pieces import FileRows
 from everview.cdc.spark.quick_json import QuickJson
@@ -91,6 +91,24 @@ ODD = [
     updates(update(), '{"data":null,"time":1,"diff":1}'),
     updates(update(), '{"data":{"n":7},"time":1,"diff":1}'),
     updates(update(), '{"data":[7,null,null],"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"text":null},"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"txet":null,"real":null},"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"text":null,"real":null,"more":1},"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"text":null,"text":null},"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"text":null,"text":null,"real":1},"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"text" : null,"real":null},"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"t\\u0065xt":null,"real":null},"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"text":"\\"real\\":1"},"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"text":null,"real":1},"time":1,"time":1,"diff":1}'),
+    updates(update(), '{"data":{"n":7,"text":null,"real":1},"data":{"n":7,"text":null,"real":1},"time":1,"diff":1}'),
+    updates(update(), update(text='"\x00"')),
+    updates(update(), update(text='"\x01"')),
+    updates(update(), update(text='"\\\\u0000"')),
+    updates(update())[:-1] + ',"updates":[]}',
+    updates(update())[:-1] + ',"more":1}',
+    '{"progress":{"lower":[5],"upper":[4],"counts":[]}}',
+    '{"progress":{"lower":[0],"upper":[5],"counts":[],"more":1}}',
+    '{"progress":{"lower":[0],"upper":[5],"counts":[{"time":1,"count":1,"time":2}]}}',
     '{"progress":{"lower":[0],"upper":[5],"counts":[{"time":1,"count":1}]}}',
     '{"progress":{"lower":[0],"upper":[5],"counts":[{"time":7,"count":1}]}}',
     '{"progress":null}',
@@ -215,3 +233,26 @@ def test_a_line_longer_than_any_message_is_cut(monkeypatch: pytest.MonkeyPatch) 
     found = list(blocks(pa.BufferReader(b"ok\n" + b"x" * 50 + b"\nyes\n")))
     assert b"".join(block for _, block in found).split(b"\n")[0] == b"ok"
     assert found[-1][1].endswith(b"yes\n") and sum(len(block) for _, block in found) < 40
+
+
+SQL_VALUES = {
+    "uuid": ['"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"', '"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"', '"abc"', '""', "null"],
+    "jsonb": ['"{\\"a\\": 1}"', '"{\\"a\\":1}"', '"{a}"', "null"],
+    "varchar(3)": ['"abc"', '"äöü"', '"abc  "', '"abcd"', "null"],
+    "char(3)": ['"abc"', '"a  "', '"abcd"'],
+    "time": ["0", "86400000000", "86400000001", "-1", "null"],
+    "mz_timestamp": ["0", "-1", "9223372036854775807"],
+}
+
+
+@pytest.mark.parametrize("kind", SQL_VALUES)
+def test_values_of_sql_types_are_checked_alike(tmp_path: Path, kind: str) -> None:
+    folder = Folder(str(tmp_path))
+    dtype = pa.int64() if kind in ("time", "mz_timestamp") else pa.string()
+    schema = StreamSchema(pa.schema([pa.field("x", dtype, metadata={b"sql": kind.encode()})]))
+    good = SQL_VALUES[kind][0]
+    for number, value in enumerate(SQL_VALUES[kind]):
+        lines = [updates(f'{{"data":{{"x":{each}}},"time":1,"diff":1}}') for each in (good, value)]
+        folder.put(f"{number}.jsonl", ("\n".join(lines) + "\n").encode())
+        check(folder, f"{number}.jsonl", schema)
+    assert stream_schema(message_schema(schema)).data.equals(schema.data, check_metadata=True)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from everview.cdc import cli
 from everview.cdc.codec.contract import codec_for
+from everview.cdc.codec.registry import Registry, RegistryCodec
 from everview.cdc.contract import MISSING
-from everview.cdc.errors import TransportFailed
-from everview.cdc.kafka import KafkaInlet, KafkaOutlet
-from everview.cdc.schema import StreamSchema
+from everview.cdc.errors import CdcError, InvalidUse, TransportFailed
+from everview.cdc.kafka import KafkaInlet, KafkaOutlet, read_topic
+from everview.cdc.schema import StreamSchema, message_schema
 from everview.cdc.sink import Sink
 from everview.cdc.source import Source
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
+from tests.cdc.registry import schema_registry
 from tests.cdc.shards import COLUMNS, Writing, contents, expected
 
 kafka = pytest.importorskip("confluent_kafka")
@@ -103,3 +108,46 @@ def test_a_topic_that_does_not_answer() -> None:
 
     with pytest.raises(TransportFailed, match="cannot be written"):
         outlet.write([Progress(Antichain(0), Antichain(1))])
+
+
+@pytest.mark.parametrize("form", ["json", "avro"])
+def test_commands_look_into_topics(config: dict[str, Any], writing: Writing, tmp_path: Path, form: str) -> None:
+    topic, codec = f"t-{uuid.uuid4()}", codec_for({"json": ".jsonl", "avro": ".avro"}[form], SCHEMA)
+    sink = Sink.create(writing.environment, "out", writing.reader, KafkaOutlet(config, topic, codec))
+    writing.advance(12)
+    sink.step()
+    (tmp_path / "schema.json").write_text(json.dumps(message_schema(SCHEMA)))
+    address = f"kafka://{config['bootstrap.servers']}/{topic}?format={form}"
+    run = CliRunner().invoke
+    schema = ["--schema", str(tmp_path / "schema.json")]
+    done = run(cli.app, ["verify", address, *schema])
+    assert done.exit_code == 0 and "up to 12" in done.output
+    assert "row 0" in run(cli.app, ["cat", address, *schema]).output
+    assert "progress statements" in run(cli.app, ["stats", address, *schema]).output
+    producer = kafka.Producer(config)
+    producer.produce(topic, b"nonsense")
+    producer.flush(10)
+    assert isinstance(run(cli.app, ["verify", address, *schema]).exception, CdcError)
+    for wrong in (["verify", address], ["verify", "kafka://broker", *schema], ["compact", address, *schema]):
+        assert isinstance(run(cli.app, wrong).exception, InvalidUse)
+
+
+def test_commands_look_into_topics_with_a_schema_registry(config: dict[str, Any], writing: Writing) -> None:
+    topic = f"t-{uuid.uuid4()}"
+    with schema_registry() as registry:
+        codec = RegistryCodec(Registry(registry), topic, SCHEMA)
+        sink = Sink.create(writing.environment, "out", writing.reader, KafkaOutlet(config, topic, codec))
+        writing.advance(12)
+        sink.step()
+        address = f"kafka://{config['bootstrap.servers']}/{topic}?registry={registry}"
+        run = CliRunner().invoke
+        done = run(cli.app, ["verify", address])
+        assert done.exit_code == 0 and "up to 12" in done.output
+        assert "row 0" in run(cli.app, ["cat", address]).output
+        for wrong in (f"{address}&format=json", f"kafka://{config['bootstrap.servers']}/other?registry={registry}"):
+            assert isinstance(run(cli.app, ["verify", wrong]).exception, InvalidUse)
+
+
+def test_a_topic_that_is_not_there(config: dict[str, Any]) -> None:
+    with pytest.raises(TransportFailed, match="cannot be read"):
+        list(read_topic(config, f"t-{uuid.uuid4()}", codec_for(".jsonl", SCHEMA)))

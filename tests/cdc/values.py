@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY
+
 SCHEMA = pa.schema(
     [
         pa.field("key", pa.int64(), nullable=False),
@@ -50,4 +52,8 @@ def rows() -> list[tuple[Any, ...]]:
     nan = list(_EMPTY)
     nan[SCHEMA.get_field_index("double") - 1] = math.nan
     nan[SCHEMA.get_field_index("float") - 1] = math.nan
-    return [(number, *row) for number, row in enumerate((low, high, plain, nan, _EMPTY))]
+    first, last_of_all = list(_EMPTY), list(_EMPTY)
+    for name in ("date", "local", "zoned"):
+        first[SCHEMA.get_field_index(name) - 1] = MINUS_INFINITY
+        last_of_all[SCHEMA.get_field_index(name) - 1] = INFINITY
+    return [(number, *row) for number, row in enumerate((low, high, plain, nan, _EMPTY, first, last_of_all))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from itertools import islice
@@ -12,13 +13,15 @@ from typing import Annotated, Any
 import typer
 
 from everview.cdc.codec.values import JsonColumn
+from everview.cdc.compaction import Compacted, forget, merge
 from everview.cdc.contract import Frontier, Progress, Update, Updates
 from everview.cdc.errors import CdcError, InvalidUse
-from everview.cdc.inspect import Stats, Stream, examine, mangle_copy
+from everview.cdc.files import Folder
+from everview.cdc.inspect import Stats, Stream, TopicStream, examine, mangle_copy, open_stream
 from everview.cdc.reader import Reader
 from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema, stream_schema
-from everview.cdc.times import to_wire
+from everview.cdc.times import bound_of, to_wire
 from everview.storage.rendering import Cell, Count, Printer, Size, utc_text
 from everview.storage.rendering import Time as TimeCell
 from everview.storage.rows import value_text
@@ -26,13 +29,17 @@ from everview.storage.shard import FOREVER
 from everview.timely.lattice import Time
 
 LIMIT = 100
+_UNITS_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_DURATION = re.compile(
+    r"(\d+) ?(ms|s|min|h|d|w)(?:(?<=s)ec(?:ond)?s?|(?<=min)(?:ute)?s?|(?<=h)(?:ou)?rs?|(?<=d)ays?|(?<=w)eeks?)?"
+)
 FLAWS_SHOWN = 20
 
 app = typer.Typer(
     name="cdc",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Read, check and mangle change streams in folders or object stores.",
+    help="Read, check, compact and mangle change streams in folders, object stores and topics.",
 )
 
 
@@ -50,7 +57,9 @@ class Files(StrEnum):
     avro = "avro"
 
 
-Dir = Annotated[str, typer.Argument(metavar="DIR", help="A folder, or a URL such as s3://bucket/prefix.")]
+Dir = Annotated[
+    str, typer.Argument(metavar="DIR", help="A folder, or a URL such as s3://bucket/prefix or kafka://host:9092/topic.")
+]
 SchemaFile = Annotated[
     Path | None, typer.Option("--schema", metavar="FILE", help="The schema, if the files do not say it.")
 ]
@@ -87,7 +96,7 @@ def cat(
 
     * `everview cdc cat stream --messages`: which file says what, in what order and how often
     """
-    stream = Stream(dir, _schema(schema))
+    stream = open_stream(dir, _schema(schema))
     printer = Printer()
     if messages:
         _show_messages(printer, stream, limit or None)
@@ -165,7 +174,7 @@ def verify(dir: Dir, *, schema: SchemaFile = None) -> None:
 
     * `everview cdc verify "s3://bucket/prefix?region=eu-central-1" && echo sound`
     """
-    stats = examine(Stream(dir, _schema(schema)), thoroughly=True)
+    stats = examine(open_stream(dir, _schema(schema)), thoroughly=True)
     printer = Printer()
     _show_findings(printer, stats)
     if not stats.sound:
@@ -213,7 +222,7 @@ def stats(dir: Dir, *, schema: SchemaFile = None) -> None:
 
     * `everview cdc stats stream`
     """
-    stream = Stream(dir, _schema(schema))
+    stream = open_stream(dir, _schema(schema))
     found = examine(stream)
     printer = Printer()
     repeated = found.updates - found.distinct
@@ -242,6 +251,65 @@ def stats(dir: Dir, *, schema: SchemaFile = None) -> None:
     _show_findings(printer, found)
 
 
+@app.command("compact")
+def compact(
+    dir: Dir,
+    *,
+    keep: Annotated[
+        str | None, typer.Option("--keep", metavar="DURATION", help="Forget what is older, such as '7 days'.")
+    ] = None,
+    before: Annotated[
+        int | None, typer.Option("--before", metavar="TIME", min=1, help="Forget the history before this time.")
+    ] = None,
+    schema: SchemaFile = None,
+) -> None:
+    """Write many small files as few larger ones; with a time, let the stream begin with its contents there.
+
+    Readers notice nothing: the stream says the same at every moment, and those that are far behind take the contents
+    over. Others may write the stream meanwhile. Files that no sink of Everview has written stay as they are.
+
+    **Examples**
+
+    * `everview cdc compact stream`: the same stream in fewer files
+
+    * `everview cdc compact stream --keep '7 days'`: without what is older than a week
+    """
+    if keep is not None and before is not None:
+        raise InvalidUse("--keep and --before both say what to forget", hint="give one of them")
+    described = _schema(schema)
+    stream = open_stream(dir, described)
+    if isinstance(stream, TopicStream):
+        raise InvalidUse("a topic is not compacted here", hint="what it keeps is a setting of the topic")
+    folder, printer = Folder(dir), Printer()
+    if keep is not None:
+        before = _covered(stream) - _duration_ms(keep)
+    done = Compacted()
+    if before is not None:
+        done = forget(folder, stream.schema, before)
+        if done.base is not None:
+            printer.note(f"the stream begins with its contents at {done.base}")
+    merged = merge(folder, stream.schema, at_least=2)
+    written, removed = done.written + merged.written, done.removed + merged.removed
+    printer.note(f"wrote {written:,} files, removed {removed:,}")
+
+
+def _covered(stream: Stream) -> int:
+    """The time up to which a stream is closed."""
+    reader: Reader[Row] = Reader(stream.start)
+    last = 0
+    for closed in stream.closed(reader):
+        last = max([last, *(time for _, time, _ in closed.updates if isinstance(time, int))])
+    frontier = bound_of(reader.frontier)
+    return last + 1 if frontier is None else frontier
+
+
+def _duration_ms(text: str) -> int:
+    found = _DURATION.fullmatch(text.strip().lower())
+    if found is None:
+        raise InvalidUse(f'invalid duration: "{text}"', hint="such as '90 s', '12 hours' or '7 days'")
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
 @app.command("mangle")
 def mangle(
     source: Annotated[str, typer.Argument(metavar="SRC", help="The folder or URL of a stream.")],
@@ -261,7 +329,7 @@ def mangle(
 
     * `everview cdc verify mangled`
     """
-    number = mangle_copy(Stream(source, _schema(schema)), target, seed, f".{files.value}")
+    number = mangle_copy(open_stream(source, _schema(schema)), target, seed, f".{files.value}")
     Printer().note(f"wrote {number:,} files to {target}")
 
 

@@ -67,6 +67,7 @@ class Checkpoint(Generic[D]):
 
 
 MISSING, SURPLUS, COUNTS, DIFFS, GAP = "missing updates", "surplus updates", "counts differ", "diffs conflict", "gap"
+NEGATIVE, OVERFLOW = "negative multiplicity", "multiplicity too large"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,10 @@ class SurplusUpdates(Contradiction):
     """More updates at a time than progress statements count."""
 
 
+class ImpossibleMultiplicity(Contradiction):
+    """A row that would occur fewer than zero times at a time, or more often than can be counted."""
+
+
 class TooMuchOpen(CdcError):
     """More updates or statements wait for times to close than the reader may hold."""
 
@@ -44,6 +48,10 @@ class Undecodable(CdcError):
 
 class SchemaDiffers(CdcError):
     """A file or writer whose data have another schema than the stream's."""
+
+
+class StreamMoved(CdcError):
+    """Files of a stream were compacted while they were read; what they said is elsewhere."""
 
 
 class InvalidUse(CdcError):

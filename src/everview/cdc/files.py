@@ -3,11 +3,16 @@
 Every file is named once and never changed by us, but others may append to theirs: a file is read again when it has
 grown. Reading anything twice is harmless. Names start with the first time in the file, so that a reader that goes by
 name meets times roughly in order, and with an underscore or a point where they are none of the stream's.
+
+A file whose name says `base` holds the contents at one time, with the progress statement from the start up to it. It
+stands for the history before: whatever other files say about times up to that one does not matter any more.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -17,12 +22,14 @@ import pyarrow as pa
 from everview.cdc.codec import json
 from everview.cdc.codec.contract import SUFFIXES, Bad, Codec, Item, codec_for
 from everview.cdc.contract import Message, Progress, Updates
-from everview.cdc.errors import InvalidUse, SchemaDiffers
+from everview.cdc.errors import SchemaDiffers
+from everview.cdc.listing import FileInfo, Listing, LocalListing, RemoteListing
 from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema
-from everview.storage.blob.contract import Blob, BlobInfo
+from everview.storage.blob.contract import Blob, checked_key
+from everview.storage.blob.local import LocalBlob
 from everview.storage.blob.open import open_blob
-from everview.storage.errors import BlobMissing
+from everview.storage.errors import BlobMissing, InvalidUsage
 
 T = TypeVar("T")
 
@@ -30,7 +37,8 @@ MESSAGE_UPDATES = 1000
 FILE_UPDATES = 100_000
 FILE_BYTES = 32 << 20
 FIRST_FILE_UPDATES = 10_000
-FILES_MAX = 1_000_000
+MERGED = "merged"  # the writer, in the name of a file, of what others have written before
+_BASE = re.compile(r"(?:.*/)?(\d{19})-base-[^/]*\Z")
 
 
 def file_name(first: int, writer: str, number: str, suffix: str) -> str:
@@ -38,23 +46,72 @@ def file_name(first: int, writer: str, number: str, suffix: str) -> str:
     return f"{first:019d}-{writer}-{number}{suffix}"
 
 
+def base_name(time: int, suffix: str) -> str:
+    """A name for a file with the contents at a time, in place of all that came before."""
+    return file_name(time, "base", secrets.token_hex(6), suffix)
+
+
+def base_time(name: str) -> int | None:
+    """The time of the contents in a file that stands for the history before; None if it is another file."""
+    found = _BASE.match(name)
+    return None if found is None else int(found[1])
+
+
 class Folder:
     """The files of one stream."""
 
-    def __init__(self, url: str, *, read_only: bool = False, suffixes: tuple[str, ...] = SUFFIXES) -> None:
-        self.url, self._suffixes = url, suffixes
-        self._blob: Blob = open_blob(url, read_only)
+    def __init__(
+        self, url: str, *, read_only: bool = False, suffixes: tuple[str, ...] = SUFFIXES, confined: bool = False
+    ) -> None:
+        self.url, self._suffixes, self._confined = url, suffixes, confined
+        self._blob: Blob = open_blob(url, read_only, confined=confined)
 
-    def files(self) -> list[BlobInfo]:
+    def listing(self) -> Listing:
+        """What tells of the files of the stream that come, change and go."""
+        if isinstance(self._blob, LocalBlob):
+            return LocalListing(self._blob.root, self._is_ours)
+        return RemoteListing(self._after, self._is_ours, self.url)
+
+    def _after(self, name: str) -> Iterator[FileInfo]:
+        if (versions := getattr(self._blob, "versions", None)) is not None:
+            return (FileInfo(*each) for each in versions(name))
+        return (FileInfo(info.key, info.size_bytes) for info in self._blob.list() if info.key > name)
+
+    def _is_ours(self, key: str) -> bool:
+        if not key.endswith(self._suffixes) or any(word.startswith(("_", ".")) for word in key.split("/")):
+            return False
+        try:
+            checked_key(key)
+        except InvalidUsage:
+            return False
+        return True
+
+    def files(self) -> list[FileInfo]:
         """The files of the stream, by name."""
-        found = []
-        for info in self._blob.list():
-            hidden = any(word.startswith(("_", ".")) for word in info.key.split("/"))
-            if not hidden and info.key.endswith(self._suffixes):
-                found.append(info)
-            if len(found) > FILES_MAX:
-                raise InvalidUse(f"more than {FILES_MAX} files in {self.url}", hint="remove old ones")
-        return found
+        listing = self.listing()
+        listing.look()
+        return sorted(listing.files.values(), key=lambda info: info.key)
+
+    def checksum(self, name: str, size_bytes: int) -> int | None:
+        """The checksum of the first bytes of a file; None where files are not appended to, or if it is gone."""
+        if not isinstance(self._blob, LocalBlob):
+            return None
+        try:
+            file = self._blob.open(name)
+        except BlobMissing:
+            return None
+        with file:
+            left, found = size_bytes, 0
+            while left > 0 and (some := file.read_buffer(min(left, 1 << 24))).size:
+                found, left = zlib.crc32(some, found), left - some.size
+        return None if left else found
+
+    def remove(self, name: str) -> None:
+        """Remove a file; after a power cut it may be there again."""
+        if isinstance(self._blob, LocalBlob) and not self._confined:
+            (self._blob.root / checked_key(name)).unlink(missing_ok=True)  # not synced: that takes long for many
+        else:
+            self._blob.delete(name)
 
     def put(self, name: str, data: bytes) -> None:
         """Add a file, durably."""
@@ -128,6 +185,11 @@ class FolderOutlet:
         self.writer = writer or secrets.token_hex(4)
         self._number = 0
 
+    @property
+    def files_written(self) -> int:
+        """How many files it has written."""
+        return self._number
+
     def write(self, messages: Iterable[Message[Row]]) -> None:
         """Write the messages, in files of a modest size."""
         some: list[Message[Row]] = []
@@ -143,7 +205,8 @@ class FolderOutlet:
 
     def _put(self, messages: list[Message[Row]], size: int) -> None:
         self._number += 1
-        name = file_name(_first(messages), self.writer, f"{self._number:06d}", self._codec.suffix)
+        number = secrets.token_hex(6) if self.writer == MERGED else f"{self._number:06d}"
+        name = file_name(_first(messages), self.writer, number, self._codec.suffix)
         data = self._codec.encode_file(messages)
         self._folder.put(name, data)
         if size >= self._file_updates:
@@ -173,6 +236,8 @@ class Piece:
     items: Iterator[Item]
     needed_until: int | None = 0
     flawed: bool = False
+    version: str = ""
+    checksum: int | None = None
 
     def spent(self, frontier: int | None) -> bool:
         """Whether a reader that has reported all before `frontier` has no use for it."""
@@ -186,6 +251,14 @@ class Inlet(Protocol):
 
     def restore(self, saved: Mapping[str, bytes]) -> None:
         """Start again from what was saved: give out again all that was not spent."""
+        ...
+
+    def disturbed(self) -> bool:
+        """Look for what is new; whether something that was given out and may still be needed is changed or gone."""
+        ...
+
+    def base(self, frontier: int | None) -> tuple[int, Piece] | None:
+        """The time and contents that stand for a history which a reader at `frontier` has not read to its end."""
         ...
 
     def pieces(self) -> Iterator[Piece]:
@@ -210,11 +283,16 @@ class FolderInlet:
 
     def __init__(self, folder: Folder, schema: StreamSchema) -> None:
         self.folder = folder
+        self._listing = folder.listing()
         self._codecs: dict[str, Codec] = {}
         self._schema = schema
-        self._spent: dict[str, int] = {}
+        self._spent: dict[str, tuple[int, str]] = {}  # sizes and versions, by name
+        self._last_spent = ""
+        self._waiting: dict[str, FileInfo] = {}
         self.open: dict[str, Piece] = {}
+        self._bases: dict[str, int] = {}
         self._gone: list[str] = []
+        self._disturbed = False
 
     @property
     def files_spent(self) -> int:
@@ -222,56 +300,96 @@ class FolderInlet:
         return len(self._spent)
 
     def restore(self, saved: Mapping[str, bytes]) -> None:
-        self._spent = {name: int(size) for name, size in saved.items()}
-        self.open = {}
+        self._spent = {}
+        for name, value in saved.items():
+            size, _, version = value.decode().partition(" ")  # there was no version in earlier days
+            self._spent[name] = (int(size), version)
+        self._last_spent = max(self._spent, default="")
+        self.open, self._gone, self._disturbed = {}, [], False
+        self._waiting = {info.key: info for info in self.unspent()}
 
-    def waiting(self) -> list[BlobInfo]:
-        """The files that were not given out yet, or have grown since."""
-        files = self.folder.files()
-        present = {info.key for info in files}
-        self._gone = [name for name in self._spent if name not in present]
-        for name in [name for name in self.open if name not in present]:
-            del self.open[name]
-        return [info for info in files if info.size_bytes != self._known_size(info.key)]
+    def disturbed(self) -> bool:
+        look = self._listing.look(self.open, self._settled())
+        for name in look.gone:
+            self._waiting.pop(name, None)
+            self._bases.pop(name, None)
+            self._disturbed |= self.open.pop(name, None) is not None
+            if self._spent.pop(name, None) is not None:
+                self._gone.append(name)
+        for info in look.fresh:
+            if (time := base_time(info.key)) is not None:
+                self._bases[info.key] = time
+            if not self._is_spent(info):
+                piece = self.open.get(info.key)
+                self._disturbed |= piece is not None and not self._only_grew(piece, info)
+                self._waiting[info.key] = info
+        return self._disturbed
 
-    def unspent(self) -> list[BlobInfo]:
+    def waiting(self) -> list[FileInfo]:
+        """The files that were not given out yet, or have changed since."""
+        return sorted(self._waiting.values(), key=lambda info: info.key)
+
+    def unspent(self) -> list[FileInfo]:
         """All files that may hold anything that is still needed."""
-        return [info for info in self.folder.files() if self._spent.get(info.key) != info.size_bytes]
+        files = (info for info in self._listing.files.values() if not self._is_spent(info))
+        return sorted(files, key=lambda info: info.key)
+
+    def base(self, frontier: int | None) -> tuple[int, Piece] | None:
+        if not self._bases:
+            return None
+        name, time = max(self._bases.items(), key=lambda each: each[::-1])
+        if frontier is None or time < frontier:
+            return None
+        info = self._listing.files[name]
+        return time, Piece(name, info.size_bytes, self._items(name))
 
     def pieces(self) -> Iterator[Piece]:
         for info in self.waiting():
-            yield Piece(info.key, info.size_bytes, self._items(info.key))
+            yield Piece(info.key, info.size_bytes, self._items(info.key), version=info.version)
 
     def finish(self, piece: Piece) -> None:
         self._spent.pop(piece.name, None)
+        self._waiting.pop(piece.name, None)
+        piece.checksum = self.folder.checksum(piece.name, piece.size_bytes)
         self.open[piece.name] = piece
 
-    def take(self, info: BlobInfo, needed: bool) -> None:
+    def take(self, info: FileInfo, needed: bool) -> None:
         """Note a file that was read by other means, and whether anything in it may be needed again."""
         if needed:
             self.open.pop(info.key, None)
             self._spent.pop(info.key, None)
+            self._waiting[info.key] = info
         else:
-            self.open[info.key] = Piece(info.key, info.size_bytes, iter(()))
+            self._waiting.pop(info.key, None)
+            self.open[info.key] = Piece(info.key, info.size_bytes, iter(()), version=info.version)
 
     def spend(self, frontier: int | None) -> dict[str, bytes | None]:
         changes: dict[str, bytes | None] = dict.fromkeys(self._gone)
-        for name in self._gone:
-            del self._spent[name]
         self._gone = []
         for name in [name for name, piece in self.open.items() if piece.spent(frontier)]:
-            size = self.open.pop(name).size_bytes
-            self._spent[name] = size
-            changes[name] = str(size).encode()
+            piece = self.open.pop(name)
+            self._spent[name] = (piece.size_bytes, piece.version)
+            self._last_spent = max(name, self._last_spent)
+            changes[name] = f"{piece.size_bytes} {piece.version}".encode()
         return changes
 
     def close(self) -> None:
         self.folder.close()
 
-    def _known_size(self, name: str) -> int | None:
-        if name in self.open:
-            return self.open[name].size_bytes
-        return self._spent.get(name)
+    def _is_spent(self, info: FileInfo) -> bool:
+        size, version = self._spent.get(info.key, (-1, ""))
+        return size == info.size_bytes and (not version or version == info.version)
+
+    def _only_grew(self, piece: Piece, info: FileInfo) -> bool:
+        """Whether what was read of a file is still there, as it was."""
+        if piece.checksum is None or info.size_bytes < piece.size_bytes:
+            return False
+        return self.folder.checksum(piece.name, piece.size_bytes) == piece.checksum
+
+    def _settled(self) -> str:
+        """A name up to which, as far as is known, all is spent."""
+        least = min((name for names in (self.open, self._waiting) for name in names), default="")
+        return self._last_spent if not least or self._last_spent < least else least[:-1]
 
     def _items(self, name: str) -> Iterator[Item]:
         suffix = "." + name.rpartition(".")[2]

@@ -1,17 +1,22 @@
-"""Looking at a stream in a folder: what is in its files, whether it holds together, and mangled copies of it."""
+"""Looking at a stream in a folder or topic: what is in it, whether it holds together, and mangled copies of it."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
+from everview.cdc.base import base_contents, base_messages, message_from
 from everview.cdc.codec.contract import Bad, Codec, Item, Partial, codec_for
-from everview.cdc.contract import Closed, Frontier, Message, Progress, Stall, Updates
-from everview.cdc.errors import InvalidUse, SchemaDiffers
-from everview.cdc.files import Folder
+from everview.cdc.codec.registry import Registry, RegistryCodec
+from everview.cdc.contract import Closed, Frontier, Message, Progress, Stall, Update, Updates
+from everview.cdc.errors import InvalidUse, SchemaDiffers, StreamMoved
+from everview.cdc.files import Folder, base_time
 from everview.cdc.mangle import mangle
+from everview.cdc.multiplicity import offences_among
 from everview.cdc.reader import Reader
 from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema
@@ -19,6 +24,8 @@ from everview.timely.antichain import Antichain
 from everview.timely.lattice import Time
 
 MANGLE_UPDATES_MAX = 5_000_000
+_TRIES = 10
+_SUFFIXES = {"json": ".jsonl", "avro": ".avro"}
 
 
 @dataclass(slots=True)
@@ -63,7 +70,7 @@ class Stream:
 
     def __init__(self, url: str, schema: StreamSchema | None = None) -> None:
         self.folder = Folder(url, read_only=True)
-        self.files = self.folder.files()
+        self._list()
         if not self.files:
             hint = "files of a stream end in .jsonl or .avro"
             raise InvalidUse(f"no stream in {url}", hint=hint)
@@ -74,14 +81,38 @@ class Stream:
         self.schema = found
         self._codecs: dict[str, Codec] = {}
 
+    def _list(self) -> None:
+        self.files = self.folder.files()
+        bases = [(time, info.key) for info in self.files if (time := base_time(info.key)) is not None]
+        self.base_time: int | None
+        self.base_time, self._base = max(bases, default=(None, ""))
+
+    def changed(self) -> bool:
+        """Look again; whether files are gone that were there, for someone compacts the stream."""
+        before = {info.key for info in self.files}
+        self._list()
+        return not before <= {info.key for info in self.files}
+
     @property
     def start(self) -> Frontier:
-        """Where the stream begins."""
-        return Antichain(self.schema.shape)
+        """Where the history of the stream begins: behind the contents that stand for what was before, if there are."""
+        return Antichain(self.schema.shape if self.base_time is None else self.base_time + 1)
+
+    def base(self) -> list[Update[Row]]:
+        """The contents that stand for what was before the history."""
+        if self.base_time is None:
+            return []
+        items = self.folder.items(self._base, codec_for("." + self._base.rpartition(".")[2], self.schema))
+        contents = base_contents(items, self.base_time, self._base)
+        if contents is None:
+            raise StreamMoved(f"{self._base} was removed meanwhile", hint="someone compacts the stream; try again")
+        return [(row, self.base_time, count) for row, count in contents.items()]
 
     def items(self) -> Iterator[tuple[str, Item]]:
         """What is in the files, by name."""
         for info in self.files:
+            if info.key == self._base:
+                continue
             suffix = "." + info.key.rpartition(".")[2]
             if suffix not in self._codecs:
                 self._codecs[suffix] = codec_for(suffix, self.schema)
@@ -92,23 +123,86 @@ class Stream:
                 yield info.key, Bad(0, b"", str(error).replace("\n", "; "))
 
     def messages(self) -> Iterator[Message[Row]]:
-        """The messages, without what is none."""
+        """The messages about the history, without what is none."""
         for _, item in self.items():
-            if isinstance(item, Updates | Progress):
-                yield item
+            if not isinstance(item, Updates | Progress):
+                continue
+            message = item if self.base_time is None else message_from(item, self.base_time + 1)
+            if message is not None:
+                yield message
 
     def closed(self, reader: Reader[Row]) -> Iterator[Closed[Row]]:
         """The history as far as it is covered."""
+        if self.base_time is not None:
+            yield Closed(self.base(), self.start)
         for message in self.messages():
             closed = reader.push(message)
             if closed is not None:
                 yield closed
 
 
+class TopicStream(Stream):
+    """A topic: `kafka://host:port/topic?format=avro`, with settings of librdkafka behind the question mark.
+
+    `registry=http://host:8081` there is a schema registry: it says the schema, and frames the messages.
+    """
+
+    def __init__(self, url: str, schema: StreamSchema | None) -> None:
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query))
+        registry = Registry(options.pop("registry")) if "registry" in options else None
+        suffix = _SUFFIXES.get(options.pop("format", "json" if registry is None else "avro"))
+        topic = parts.path.strip("/")
+        if not parts.netloc or not topic or "/" in topic or suffix is None:
+            raise InvalidUse(f"not the address of a topic: {url}", hint="kafka://host:port/topic?format=json or avro")
+        if registry is not None and suffix != ".avro":
+            raise InvalidUse("a schema registry is for format=avro")
+        if schema is None and registry is not None:
+            schema = registry.latest(topic)
+        if schema is None:
+            raise InvalidUse("messages of a topic do not say their schema", hint="give it with --schema")
+        self.schema, self.base_time, self._base = schema, None, ""
+        self._topic = topic
+        self._codec: Codec = codec_for(suffix, schema) if registry is None else RegistryCodec(registry, topic, schema)
+        self._config = {"bootstrap.servers": parts.netloc, **options}
+        self.files = []
+
+    def changed(self) -> bool:
+        return False
+
+    def items(self) -> Iterator[tuple[str, Item]]:
+        from everview.cdc.kafka import read_topic
+
+        return read_topic(self._config, self._topic, self._codec)
+
+
+def open_stream(url: str, schema: StreamSchema | None = None) -> Stream:
+    """The stream at an address: a folder, a prefix of an object store, or a topic."""
+    return TopicStream(url, schema) if url.startswith("kafka://") else Stream(url, schema)
+
+
 def examine(stream: Stream, *, thoroughly: bool = False) -> Stats:
-    """Read all of a stream; thoroughly, all of it is held until the end, so that no contradiction is missed."""
+    """Read all of a stream; thoroughly, all of it is held until the end, so that no contradiction is missed.
+
+    If files go while they are read, what they said is in others: all of it is read again.
+    """
+    for _ in range(_TRIES):
+        try:
+            stats = _examined(stream, thoroughly=thoroughly)
+        except StreamMoved:
+            stream.changed()
+            continue
+        if not stream.changed():
+            return stats
+    raise InvalidUse("files of the stream keep disappearing", hint="wait until nobody compacts it, and try again")
+
+
+def _examined(stream: Stream, *, thoroughly: bool) -> Stats:
     stats = Stats(files=len(stream.files), size_bytes=sum(info.size_bytes for info in stream.files))
     reader: Reader[Row] = Reader(stream.start)
+    base = stream.base()
+    stats.updates += len(base)
+    _add(stats, Closed(base, stream.start))
     for file, item in stream.items():
         match item:
             case Bad():
@@ -125,12 +219,27 @@ def examine(stream: Stream, *, thoroughly: bool = False) -> Stats:
         reader.take(item)
         if not thoroughly:
             _add(stats, reader.settle())
-    _add(stats, reader.settle())
+    closed = reader.settle()
+    _add(stats, closed)
     stats.distinct += reader.open_updates
     stats.frontier, stats.covered = reader.frontier, reader.covered
     stats.open_times, stats.open_updates = reader.open_times, reader.open_updates
     stats.statements_waiting, stats.stalls = reader.statements_waiting, reader.stalls()
+    if thoroughly and closed is not None:
+        _judge(stats, Closed([*base, *closed.updates], closed.frontier))
     return stats
+
+
+def _judge(stats: Stats, closed: Closed[Row]) -> None:
+    """Hold the times open at which rows have multiplicities that no collection has, as a source does."""
+    offences = offences_among(closed.updates, closed.frontier)
+    if not offences:
+        return
+    stats.frontier = Antichain(*stats.frontier, *(each.time for each in offences))
+    held = [time for _, time, _ in closed.updates if stats.frontier.less_equal(time)]
+    stats.open_updates += len(held)
+    stats.open_times += len(set(held))
+    stats.stalls = [*(Stall(each.reason, each.time, detail=each.detail) for each in offences), *stats.stalls]
 
 
 def _add(stats: Stats, closed: Closed[Row] | None) -> None:
@@ -149,7 +258,9 @@ def mangle_copy(stream: Stream, target: Path, seed: int, suffix: str) -> int:
     if target.exists() and any(target.iterdir()):
         raise InvalidUse(f"{target} is not empty", hint="name a new folder")
     messages, updates = [], 0
-    for message in stream.messages():
+    base = {row: count for row, _, count in stream.base()}
+    begin = () if stream.base_time is None else base_messages(base, stream.base_time)
+    for message in chain(begin, stream.messages()):
         messages.append(message)
         updates += len(message.updates) if isinstance(message, Updates) else 0
         if updates > MANGLE_UPDATES_MAX:

@@ -33,6 +33,7 @@ POLL_S = 0.2
 POLL_MESSAGES = 10_000
 OPEN_MESSAGES_MAX = 1_000_000
 ADMIN_S = 10.0
+SILENCE_S = 30.0  # of brokers that have messages to give
 
 
 def topic_exists(config: Mapping[str, Any], topic: str) -> bool:
@@ -58,6 +59,48 @@ def make_topic(config: Mapping[str, Any], topic: str) -> None:
             return
         hint = "make it by other means, and say CREATE_TOPICS false"
         raise TransportFailed(f"topic {topic} cannot be made", detail=str(cause), hint=hint) from error
+
+
+def read_topic(config: Mapping[str, Any], topic: str, codec: Codec) -> Iterator[tuple[str, Item]]:
+    """What a topic holds now, message by message, each with its place."""
+    settings = {"group.id": f"everview-look-{topic}", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    settings["enable.partition.eof"] = True
+    consumer = Consumer({**settings, **config})
+    try:
+        left = _extent(consumer, topic)
+        consumer.assign([TopicPartition(topic, partition, first) for partition, (first, _) in left.items()])
+        ends = {partition: end for partition, (first, end) in left.items() if first < end}
+        while ends:
+            message = consumer.poll(SILENCE_S)
+            error = None if message is None else message.error()
+            if message is not None and error is not None and error.code() == KafkaError._PARTITION_EOF:
+                ends.pop(message.partition() or 0, None)  # its last offsets may be no messages
+                continue
+            if message is None or error is not None:
+                raise TransportFailed(f"topic {topic} cannot be read", detail=str(error or "the brokers are silent"))
+            partition, offset, value = message.partition(), message.offset(), message.value() or b""
+            assert partition is not None and offset is not None
+            if partition not in ends or offset >= ends[partition]:
+                continue  # it came meanwhile
+            try:
+                yield f"{topic}/{partition}/{offset}", codec.decode(value)
+            except Undecodable as failure:
+                yield f"{topic}/{partition}/{offset}", Bad(0, value, failure.detail or failure.message)
+            if offset + 1 >= ends[partition]:
+                del ends[partition]
+    except KafkaException as failure:
+        raise TransportFailed(f"topic {topic} cannot be read", detail=str(failure.args[0])) from failure
+    finally:
+        consumer.close()
+
+
+def _extent(consumer: Consumer, topic: str) -> dict[int, tuple[int, int]]:
+    """From which offset to which there are messages, in each partition."""
+    found = consumer.list_topics(topic, timeout=ADMIN_S).topics[topic]
+    if found.error is not None:
+        raise TransportFailed(f"topic {topic} cannot be read", detail=str(found.error))
+    places = [TopicPartition(topic, partition) for partition in found.partitions]
+    return {each.partition: consumer.get_watermark_offsets(each, timeout=ADMIN_S) for each in places}
 
 
 class KafkaOutlet:
@@ -144,6 +187,12 @@ class KafkaInlet:
         self._open = {partition: deque() for partition in found.partitions}
         start = [TopicPartition(self._topic, partition, offset) for partition, offset in self._next.items()]
         self._consumer.assign(start)
+
+    def disturbed(self) -> bool:
+        return False
+
+    def base(self, frontier: int | None) -> tuple[int, Piece] | None:
+        return None
 
     def pieces(self) -> Iterator[Piece]:
         for _ in range(self._poll_messages):

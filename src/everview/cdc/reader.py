@@ -94,6 +94,11 @@ class Reader(Generic[D]):
         closed = self._tracker.settle()
         return None if closed is None else self._report(closed)
 
+    def hold(self, time: Time, reason: str, detail: str) -> None:
+        """Keep a time open although all that is stated is there, for what it says cannot be."""
+        if self._tracker.is_open(time):
+            self._tracker.hold(time, reason, detail)
+
     def read(self, messages: Iterable[Message[D]]) -> Iterator[Closed[D]]:
         """What each of the messages closes; a contradiction is raised as soon as it is met."""
         for message in messages:
@@ -213,6 +218,8 @@ def check_progress(progress: Progress, shape: Time | None) -> None:
     """Raise InvalidStatement unless the statement is about its own interval, and about each time once."""
     for bound in (*progress.lower, *progress.upper):
         check_time(bound, shape)
+    if progress.upper < progress.lower:
+        raise InvalidStatement(f"a progress statement goes from {progress.lower} back to {progress.upper}")
     seen = set()
     for time, number in progress.counts:
         check_time(time, shape)

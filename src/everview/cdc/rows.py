@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from everview.cdc.contract import Update
+from everview.compute.ir.infinite import Infinite, as_numbers, to_python
 from everview.timely.consolidate import DIFF, TIME
 from everview.timely.lattice import Time
 
@@ -34,7 +35,7 @@ def rows_of(table: pa.Table) -> list[Row]:
     """The rows of a table."""
     columns = []
     for column in table.columns:
-        values = column.to_pylist()
+        values = to_python(column)
         convert = _freezing(column.type)
         columns.append(values if convert is None else [None if v is None else convert(v) for v in values])
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
@@ -45,7 +46,8 @@ def table_of(updates: Sequence[Update[Row]], schema: pa.Schema) -> pa.Table:
     data = arrays_of([update[0] for update in updates], schema)
     times: list[Time] = [update[1] for update in updates]
     diffs = [update[2] for update in updates]
-    fields = [pa.field(TIME, pa.int64(), False), pa.field(DIFF, pa.int64(), False), *schema]
+    plain = (field.remove_metadata() for field in schema)
+    fields = [pa.field(TIME, pa.int64(), False), pa.field(DIFF, pa.int64(), False), *plain]
     return pa.table([pa.array(times, pa.int64()), pa.array(diffs, pa.int64()), *data], schema=pa.schema(fields))
 
 
@@ -56,7 +58,7 @@ def arrays_of(rows: Sequence[Row], schema: pa.Schema) -> list[pa.Array]:
     for field, values in zip(schema, columns, strict=True):
         convert = _thawing(field.type)
         thawed = values if convert is None else [None if v is None else convert(v) for v in values]
-        result.append(pa.array(thawed, field.type))
+        result.append(pa.array(as_numbers(thawed, field.type), field.type))
     return result
 
 
@@ -98,4 +100,4 @@ def _one_nan(value: float) -> float:
 
 
 def _in_utc(value: Any) -> Any:
-    return value.astimezone(UTC)
+    return value if isinstance(value, Infinite) else value.astimezone(UTC)

@@ -17,6 +17,7 @@ from everview.cdc.errors import SchemaDiffers
 from everview.cdc.times import Wire
 from everview.timely.lattice import Time
 
+SQL = b"sql"  # the attribute with the SQL type of a column, in Arrow as in Avro
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _PLAIN: list[tuple[pa.DataType, Any]] = [
@@ -136,6 +137,8 @@ def _record(name: str, columns: Any, names: Any) -> dict[str, Any]:
         field: dict[str, Any] = {"name": column.name, "type": ["null", kind] if column.nullable else kind}
         if not _NAME.match(column.name):
             field |= {"name": f"_{place}", "column": column.name}
+        if (sql := (column.metadata or {}).get(SQL)) is not None:
+            field["sql"] = sql.decode()
         fields.append(field)
     return {"type": "record", "name": name, "fields": fields}
 
@@ -154,7 +157,12 @@ def _avro(dtype: pa.DataType, names: Any) -> Any:
 
 
 def _columns(record: Any) -> list[pa.Field]:
-    return [_column(field.get("column", field["name"]), field["type"]) for field in record["fields"]]
+    found = []
+    for field in record["fields"]:
+        column = _column(field.get("column", field["name"]), field["type"])
+        sql = field.get("sql")
+        found.append(column.with_metadata({SQL: sql.encode()}) if isinstance(sql, str) else column)
+    return found
 
 
 def _column(name: str, avro: Any) -> pa.Field:

@@ -3,7 +3,8 @@
 A step writes the updates in `[next, upper)` and the progress statements that count them, and then commits `next =
 upper` together with the downgrade of its read capability. A process that dies in between writes the same again, in
 other pieces perhaps, which says nothing new: that is what the protocol is for. For the same reason several environments
-that maintain the same view may write one stream, as long as they start at the same time or join what is there.
+that maintain the same view may write one stream, as long as they start at the same time or join what is there. One that
+would contradict what others have written stops instead.
 
 A stream keeps the columns that it began with. If the shard gets more, changes in those are none of the stream's.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,11 +26,13 @@ from everview.cdc.rows import Row, updates_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.times import bound_of
 from everview.cdc.tracker import Tracker
+from everview.cdc.watch import Others, Watch
 from everview.cdc.writer import statements
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.reading import Selection
 from everview.storage.shard import FOREVER, from_frontier, to_frontier
+from everview.storage.subscribe import following
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import HASH
 
@@ -41,6 +44,9 @@ class Outlet(Protocol):
 
     def write(self, messages: Iterable[Message[Row]]) -> None: ...
 
+
+# What others write to the same stream; if the argument is true, also what they have written already.
+OthersOf = Callable[[bool], Others | None]
 
 # Writes a large selection, its times advanced to the second argument if any; gives how many updates are at each time.
 BulkWriter = Callable[[Selection, int | None], dict[int, int]]
@@ -102,9 +108,12 @@ class Sink:
         *,
         bulk: BulkWriter | None = None,
         bulk_bytes: int = BULK_BYTES,
+        others: OthersOf | None = None,
     ) -> None:
         self._environment, self.name, self._outlet = environment, name, outlet
         self._bulk, self._bulk_bytes = bulk, bulk_bytes
+        self._others = others
+        self._watch: Watch | None = None
         self._stale = False
         self._load()
 
@@ -118,7 +127,7 @@ class Sink:
         *,
         start: int | None = None,
         joined: Frontier = START,
-        columns: int | None = None,
+        columns: Sequence[int] | None = None,
         bulk: BulkWriter | None = None,
         bulk_bytes: int = BULK_BYTES,
         also: Sequence[Command] = (),
@@ -126,7 +135,7 @@ class Sink:
         """Write the contents at `start`, by default the capability's frontier, and from then on all changes.
 
         With `joined`, how far others have written the stream already, all changes from there on. The capability that is
-        offered stays the caller's. `columns` is how many of the collection's it tells of, by default all of them.
+        offered stays the caller's. `columns` are the places of the columns that it tells of, by default of all.
         `also` are commands for the same durable step, such as the entry in a catalog.
         """
         if environment.get(_key(name)) is not None:
@@ -142,9 +151,9 @@ class Sink:
             detail = f"the stream goes on at {first}, and changes of {capability.id} are known beyond {since}"
             raise InvalidUse(f"sink {name} would leave a gap", detail=detail, hint="start a stream of its own")
         (held,) = environment.commit(Clone(capability))
-        width = len(environment.shard(held.id).spec.schema) if columns is None else columns
+        places = list(range(len(environment.shard(held.id).spec.schema)) if columns is None else columns)
         state = {"id": held.id, "token": held.token, "next": first, "snapshot": not joins, "updates": 0}
-        state["columns"] = width
+        state["columns"], state["shared"] = places, joins
         environment.commit(Downgrade(held, Antichain(hold)), Put(_key(name), json.dumps(state).encode()), *also)
         return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes)
 
@@ -157,9 +166,10 @@ class Sink:
         *,
         bulk: BulkWriter | None = None,
         bulk_bytes: int = BULK_BYTES,
+        others: OthersOf | None = None,
     ) -> Sink:
         """The sink as its last commit left it."""
-        return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes)
+        return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes, others=others)
 
     def _load(self) -> None:
         saved = self._environment.get(_key(self.name))
@@ -171,7 +181,11 @@ class Sink:
         self._next: int = state["next"]
         self._snapshot: bool = state["snapshot"]
         self._updates_total: int = state["updates"]
-        self._columns: int = state.get("columns") or self._environment.shard(self.id).spec.created
+        columns: int | list[int] = state.get("columns") or self._environment.shard(self.id).spec.created
+        self._columns = columns if isinstance(columns, list) else list(range(columns))  # once it was how many
+        self._shared: bool = state.get("shared", False)
+        others = None if self._others is None else self._others(self._shared)
+        self._watch = None if others is None else Watch(others, self._next)
         self._stale = False
 
     @property
@@ -200,47 +214,85 @@ class Sink:
         if upper <= self._next or self._next == FOREVER:
             return False
         self._stale = True  # until this step has ended well
+        if self._watch is not None:
+            self._watch.look()
+            self._watch.forget(self._next)
+        checked = self._check(upper)
         counts = self._write(upper)
-        lower: Frontier = START if self._snapshot else Antichain(self._next)
-        self._outlet.write(statements(lower, to_frontier(upper), counts.items()))  # type: ignore[arg-type]
+        stated = self._statements(upper, counts)
+        if self._watch is not None and checked:
+            self._watch.check(stated)
+        self._outlet.write(stated)
+        if self._watch is not None:
+            self._watch.look()
+        if not checked:
+            self._check(upper)
         self._commit(upper, sum(counts.values()))
         self._stale = False
         return True
 
+    def _check(self, upper: int) -> bool:
+        """Hold what is to be written against what others have written; false if there are no others."""
+        if self._watch is None or not self._watch.shared:
+            return False
+        self._watch.check(self._messages(upper))
+        return True
+
+    def _statements(self, upper: int, counts: Mapping[int, int]) -> list[Progress]:
+        lower: Frontier = START if self._snapshot else Antichain(self._next)
+        return statements(lower, to_frontier(upper), counts.items())  # type: ignore[arg-type]
+
+    def _messages(self, upper: int) -> Iterator[Message[Row]]:
+        """What is to be written up to `upper`, but for what Spark writes."""
+        counts: Counter[int] = Counter()
+        for selection, advance_to in self._selections(upper):
+            if self._is_bulk(selection):
+                return
+            for message in self._updates(selection, advance_to):
+                counts.update(time for _, time, _ in message.updates)  # type: ignore[misc]
+                yield message
+        yield from self._statements(upper, counts)
+
+    def _selections(self, upper: int) -> Iterator[tuple[Selection, int | None]]:
+        """What of the collection is to be written, and to which time its times are advanced."""
+        return following(self._environment, self.id, self._next, upper, snapshot=self._snapshot)
+
     def _write(self, upper: int) -> dict[int, int]:
         """Write the updates before `upper`; gives how many are at each time."""
         counts: Counter[int] = Counter()
-        after = self._next
-        if self._snapshot:
-            with self._environment.contents(self.id, self._next) as selection:
-                counts.update(self._write_selection(selection, self._next))
-            after = self._next + 1
-        if after < upper:
-            with self._environment.changes(self.id, after, upper) as selection:
-                counts.update(self._write_selection(selection, None))
+        for selection, advance_to in self._selections(upper):
+            counts.update(self._write_selection(selection, advance_to))
         return counts
 
+    def _is_bulk(self, selection: Selection) -> bool:
+        return self._bulk is not None and selection.bytes_max >= self._bulk_bytes
+
     def _write_selection(self, selection: Selection, advance_to: int | None) -> dict[int, int]:
-        if self._bulk is not None and selection.bytes_max >= self._bulk_bytes:
+        if self._bulk is not None and self._is_bulk(selection):
             return self._bulk(selection, advance_to)
         counts: Counter[int] = Counter()
-        columns = selection.spec.schema.names[: self._columns]
 
         def messages() -> Iterator[Message[Row]]:
-            for chunk in selection.chunks(0 if advance_to is None else advance_to, columns):
-                updates = updates_of(chunk.drop_columns([HASH]))
-                updates.sort(key=lambda update: update[1])
-                counts.update(time for _, time, _ in updates)  # type: ignore[misc]
-                for at in range(0, len(updates), MESSAGE_UPDATES):
-                    yield Updates(updates[at : at + MESSAGE_UPDATES])
+            for message in self._updates(selection, advance_to):
+                counts.update(time for _, time, _ in message.updates)  # type: ignore[misc]
+                yield message
 
         self._outlet.write(messages())
         return counts
 
+    def _updates(self, selection: Selection, advance_to: int | None) -> Iterator[Updates[Row]]:
+        columns = [selection.spec.schema.names[place] for place in self._columns]
+        for chunk in selection.chunks(0 if advance_to is None else advance_to, columns):
+            updates = updates_of(chunk.drop_columns([HASH]))
+            updates.sort(key=lambda update: update[1])
+            for at in range(0, len(updates), MESSAGE_UPDATES):
+                yield Updates(updates[at : at + MESSAGE_UPDATES])
+
     def _commit(self, upper: int, updates: int) -> None:
         total = self._updates_total + updates
         state = {"id": self.id, "token": self._token, "next": upper, "snapshot": False, "updates": total}
-        state["columns"] = self._columns
+        self._shared = self._shared or (self._watch is not None and self._watch.shared)
+        state["columns"], state["shared"] = self._columns, self._shared
         held = self._environment.present(self.id, self._token)
         done = Put(_key(self.name), json.dumps(state).encode())
         let_go: Command = Drop(held) if upper == FOREVER else Downgrade(held, Antichain(upper - 1))

@@ -34,7 +34,11 @@ def from_wire(value: Any, shape: Time) -> Time:
             raise ValueError(f"not a time: {value!r}")
         return value
     size = len(flatten(shape))
-    if not isinstance(value, list) or len(value) != size or not all(type(n) is int and n >= 0 for n in value):
+    if (
+        not isinstance(value, list)
+        or len(value) != size
+        or not all(type(n) is int and 0 <= n <= TIME_MAX for n in value)
+    ):
         raise ValueError(f"not a time of {size} numbers: {value!r}")
     return _nested(shape, iter(value))
 
@@ -52,7 +56,11 @@ def frontier_from_wire(values: Any, shape: Time) -> Antichain[Time]:
     """The frontier that was written down as a list of times; raises ValueError."""
     if not isinstance(values, list):
         raise ValueError(f"not a frontier: {values!r}")
-    return Antichain(*(from_wire(value, shape) for value in values))
+    times = [from_wire(value, shape) for value in values]
+    frontier = Antichain(*times)
+    if len(frontier) != len(times):
+        raise ValueError(f"not a frontier, for some of its times are before others: {values!r}")
+    return frontier
 
 
 def bound_of(frontier: Antichain[Time]) -> int | None:

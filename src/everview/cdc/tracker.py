@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from itertools import count, islice
 
 from everview.cdc.contract import COUNTS, DIFFS, GAP, MISSING, SURPLUS, Frontier, Progress, Stall
-from everview.cdc.errors import ConflictingCounts, ConflictingDiffs, Contradiction, SurplusUpdates, TooMuchOpen
+from everview.cdc.errors import (
+    ConflictingCounts,
+    ConflictingDiffs,
+    Contradiction,
+    ImpossibleMultiplicity,
+    SurplusUpdates,
+    TooMuchOpen,
+)
 from everview.cdc.times import flatten, shape_of, time_set
 from everview.timely.antichain import Antichain
 from everview.timely.lattice import Time
@@ -31,11 +38,12 @@ class Slot:
     arrived: int = 0
     conflicts: int = 0
     other_count: int | None = None  # that some statement gave and that is not `expected`
+    held: tuple[str, str] | None = None  # a reason of another's to keep it open, and its detail
 
     @property
     def met(self) -> bool:
         """Whether nothing keeps the time open but times before it."""
-        return self.expected == self.arrived and not self.conflicts and self.other_count is None
+        return self.expected == self.arrived and not self.conflicts and self.other_count is None and not self.held
 
 
 class Tracker:
@@ -69,6 +77,12 @@ class Tracker:
         """Some data have two diffs at an open time."""
         slot = self._slot(time)
         slot.conflicts += 1
+        self.contradictions += 1
+        self._unmet.add(time)
+
+    def hold(self, time: Time, reason: str, detail: str) -> None:
+        """What is said about an open time cannot be: it stays open."""
+        self._slot(time).held = (reason, detail)
         self.contradictions += 1
         self._unmet.add(time)
 
@@ -142,6 +156,8 @@ class Tracker:
             if slot.other_count is not None:
                 detail = f"one says {slot.expected}, another {slot.other_count}"
                 return ConflictingCounts(f"progress statements disagree about time {time}", time, detail=detail)
+            if slot.held is not None:
+                return ImpossibleMultiplicity(f"time {time} has a {slot.held[0]}", time, detail=slot.held[1])
             if slot.expected is not None and slot.arrived > slot.expected:
                 detail = f"{slot.arrived} have arrived and {slot.expected} are stated"
                 return SurplusUpdates(f"more updates than stated at time {time}", time, detail=detail)
@@ -154,6 +170,8 @@ class Tracker:
         if slot.other_count is not None:
             detail = f"one statement says {slot.expected}, another {slot.other_count}"
             return Stall(COUNTS, time, slot.expected, slot.arrived, detail)
+        if slot.held is not None:
+            return Stall(slot.held[0], time, slot.expected, slot.arrived, slot.held[1])
         short = slot.arrived < (slot.expected or 0)
         return Stall(MISSING if short else SURPLUS, time, slot.expected, slot.arrived)
 
@@ -167,7 +185,7 @@ class Tracker:
         return slot
 
     def _weigh(self, time: Time, slot: Slot) -> None:
-        if slot.expected is None and not slot.conflicts:
+        if slot.expected is None and not slot.conflicts and slot.held is None:
             return
         if slot.met:
             self._unmet.discard(time)

@@ -6,7 +6,7 @@ import io
 import json
 import secrets
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from decimal import Decimal
 from operator import itemgetter
@@ -25,12 +25,15 @@ from everview.cdc.codec.container import (
     read_header,
 )
 from everview.cdc.codec.contract import Bad, Item, Partial
+from everview.cdc.codec.sql_values import sql_conversion
+from everview.cdc.codec.values import wrong_text
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import InvalidStatement, InvalidUse, Undecodable
 from everview.cdc.reader import check_progress
 from everview.cdc.rows import NAN, Convert, Row
 from everview.cdc.schema import StreamSchema, message_schema, stream_schema
 from everview.cdc.times import from_wire, frontier_from_wire, to_wire
+from everview.compute.ir.infinite import Infinite, date_of, timestamp_of
 
 try:
     import fastavro
@@ -54,7 +57,8 @@ class AvroCodec:
         """With what is `wanted` of the columns, if that is less than they say: decimals may have fewer digits."""
         self.schema = schema
         self._described = message_schema(schema)
-        self._parsed = _parsed(_with_room(self._described))
+        roomy = _with_room(self._described)
+        self._parsed, self._numbers = _parsed(roomy), _parsed(_without_moments(roomy))
         # To write a union fastavro looks through all of a value for what it is, which takes as long as to write it.
         self._branches = [_parsed(branch) for branch in self._described]
         fields = self._described[0]["items"]["fields"][0]["type"]["fields"]
@@ -71,12 +75,25 @@ class AvroCodec:
     def decode(self, data: bytes) -> Message[Row]:
         source = io.BytesIO(data)
         try:
-            message = self._message(fastavro.schemaless_reader(source, self._parsed, None))
+            message = self._message(self._read(source))
             if source.read(1):
                 raise ValueError("bytes are left over behind the message")
         except (*_BROKEN, InvalidStatement) as error:
             raise Undecodable("not a message of this stream", detail=_said(error)) from error
         return message
+
+    def decoding(self, theirs: StreamSchema) -> Callable[[bytes], Message[Row]]:
+        """What decodes messages that were written with another schema of the same columns."""
+        if theirs == self.schema:
+            return self.decode
+        codec = AvroCodec(theirs, self.schema)
+        order = [theirs.data.get_field_index(name) for name in self.schema.data.names]
+
+        def read(data: bytes) -> Message[Row]:
+            message = codec.decode(data)
+            return _reordered(message, order) if isinstance(message, Updates) else message
+
+        return read
 
     def encode_file(self, messages: Iterable[Message[Row]]) -> bytes:
         marker = secrets.token_bytes(MARKER_BYTES)
@@ -120,7 +137,7 @@ class AvroCodec:
         for _ in range(block.records):
             start = source.tell()
             try:
-                record = fastavro.schemaless_reader(source, self._parsed, None)
+                record = self._read(source)
             except _BROKEN as error:
                 # Where the next record starts is not known, so the rest of the block goes with this one.
                 yield Bad(block.position, block.data[start:], _said(error))
@@ -129,6 +146,15 @@ class AvroCodec:
                 yield self._message(record)
             except (*_BROKEN, InvalidStatement) as error:
                 yield Bad(block.position, block.data[start : source.tell()], _said(error))
+
+    def _read(self, source: io.BytesIO) -> Any:
+        """The next record. Where fastavro has no date or timestamp for a number, all of them are the numbers."""
+        start = source.tell()
+        try:
+            return fastavro.schemaless_reader(source, self._parsed, None)
+        except (ValueError, OverflowError):
+            source.seek(start)
+            return fastavro.schemaless_reader(source, self._numbers, None)
 
     def _plain(self, message: Message[Row]) -> Any:
         if isinstance(message, Progress):
@@ -155,20 +181,22 @@ class AvroCodec:
                 for name, each in zip(self._names, self._columns, strict=True)
             ]
             times = [from_wire(update["time"], shape) for update in value]
-            rows: Iterable[Row] = zip(*columns, strict=True)
+            rows: Iterable[Row] = zip(*columns, strict=True) if columns else [()] * len(value)
             return Updates(list(zip(rows, times, diffs, strict=True)))
         counts = ((from_wire(each["time"], shape), each["count"]) for each in value["counts"])
         lower, upper = (frontier_from_wire(value[name], shape) for name in ("lower", "upper"))
-        progress = Progress(lower, upper, tuple(pair for pair in counts if pair[1]))
-        check_progress(progress, shape)
-        return progress
+        pairs = tuple(counts)
+        check_progress(Progress(lower, upper, pairs), shape)
+        return Progress(lower, upper, tuple(pair for pair in pairs if pair[1]))
 
 
 class AvroColumn:
     """The values of one column; fastavro converts all but structs, lists and what must be one value for equality."""
 
     def __init__(self, field: pa.Field) -> None:
+        self._name, self._is_text = field.name, pa.types.is_string(field.type)
         self._in, self._out = _conversion(field.type)
+        self._sql = sql_conversion(field)
 
     def encode(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values as fastavro takes them."""
@@ -176,16 +204,24 @@ class AvroColumn:
         return values if convert is None else [None if v is None else convert(v) for v in values]
 
     def decode(self, values: Sequence[Any]) -> Sequence[Any]:
-        """The values that fastavro gives as these."""
-        convert = self._in
-        return values if convert is None else [None if v is None else convert(v) for v in values]
+        """The values that fastavro gives as these; raises ValueError."""
+        if self._is_text and (wrong := wrong_text(values)):
+            raise ValueError(f"column {self._name} has {wrong}")
+        for convert in (self._in, self._sql):
+            if convert is not None:
+                values = [None if v is None else convert(v) for v in values]
+        return values
 
 
 def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
     if pa.types.is_floating(dtype):
         return (lambda value: NAN if value != value else value), None  # noqa: PLR0124 - the quickest test for NaN
     if pa.types.is_timestamp(dtype) and dtype.tz is not None:
-        return (lambda value: value.astimezone(UTC)), None
+        return _zoned_in, _moment_out
+    if pa.types.is_timestamp(dtype):
+        return (lambda value: timestamp_of(value, zoned=False) if type(value) is int else value), _moment_out
+    if pa.types.is_date32(dtype):
+        return (lambda value: date_of(value) if type(value) is int else value), _date_out
     if pa.types.is_decimal128(dtype):
         return _fitting(dtype), None
     if pa.types.is_list(dtype):
@@ -199,6 +235,18 @@ def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
             lambda value: {name: part.encode([v])[0] for (name, part), v in zip(parts, value, strict=True)},
         )
     return None, None
+
+
+def _zoned_in(value: Any) -> Any:
+    return timestamp_of(value, zoned=True) if type(value) is int else value.astimezone(UTC)
+
+
+def _moment_out(value: Any) -> Any:
+    return value.micros if isinstance(value, Infinite) else value
+
+
+def _date_out(value: Any) -> Any:
+    return value.days if isinstance(value, Infinite) else value
 
 
 def _fitting(dtype: pa.DataType) -> Convert:
@@ -220,6 +268,17 @@ def _with_room(described: Any) -> Any:
         return described
     found = {name: _with_room(value) for name, value in described.items()}
     return found | {"precision": _DIGITS_MAX} if found.get("logicalType") == "decimal" else found
+
+
+def _without_moments(described: Any) -> Any:
+    """The schema with dates and timestamps as the numbers that they are written as."""
+    if isinstance(described, list):
+        return [_without_moments(each) for each in described]
+    if not isinstance(described, dict):
+        return described
+    if described.get("logicalType") in ("date", "timestamp-micros", "local-timestamp-micros"):
+        return described["type"]
+    return {name: _without_moments(value) for name, value in described.items()}
 
 
 def _parsed(described: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from everview.cdc.codec.compression import decompressed
 from everview.cdc.codec.contract import RECORD_BYTES_MAX, Bad, Partial
 
 MAGIC = b"Obj\x01"
@@ -90,7 +91,7 @@ def read_blocks(file: pa.NativeFile, header: Header) -> Iterator[Block | Bad | P
                 return
             yield Bad(position, file.read(found - position), "a block has no end")
             position = found
-        except (ValueError, zlib.error) as error:
+        except ValueError as error:
             found = _next_marker(file, header.marker, position)
             end = size if found is None else found
             file.seek(position)
@@ -108,14 +109,7 @@ def _block(file: pa.NativeFile, header: Header, position: int) -> tuple[Block, i
         raise CutOff
     if marker != header.marker:
         raise ValueError("a block does not end with the file's marker")
-    if header.compression == "deflate":
-        inflate = zlib.decompressobj(-15)
-        data = inflate.decompress(data, RECORD_BYTES_MAX)
-        if inflate.unconsumed_tail:
-            raise ValueError(f"a block has more than {RECORD_BYTES_MAX} bytes")
-    elif header.compression != "null":
-        raise ValueError(f"blocks are compressed with {header.compression}, which is not supported")
-    return Block(position, records, data), file.tell()
+    return Block(position, records, decompressed(data, header.compression)), file.tell()
 
 
 def _next_marker(file: pa.NativeFile, marker: bytes, position: int) -> int | None:

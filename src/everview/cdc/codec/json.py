@@ -1,12 +1,14 @@
 """Messages as JSON, one in a line: `{"updates": [...]}` or `{"progress": {...}}`; files start with `{"schema": ...}`.
 
-A line is a message or is kept as it is and reported, whole: no part of a line that is not understood is believed. A
-last line without an end that makes no sense is one that is still being written.
+A line is a message or is kept as it is and reported, whole: no part of a line that is not understood is believed. So
+every object has the members that it should have, each once, and no others. A last line without an end that makes no
+sense is one that is still being written.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.cdc.codec.contract import RECORD_BYTES_MAX, Bad, Item, Partial
-from everview.cdc.codec.values import JsonColumn
+from everview.cdc.codec.values import JsonColumn, has_members, unexpected
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import InvalidStatement, Undecodable
 from everview.cdc.reader import check_progress
@@ -26,6 +28,8 @@ from everview.timely.lattice import TIME_MAX, Time
 _READ_BYTES = 1 << 20
 _BLOCK_BYTES = 4 << 20
 _DIFF_MAX = 2**63
+_UPDATE, _PROGRESS, _COUNT = frozenset(("data", "time", "diff")), ("lower", "upper", "counts"), ("time", "count")
+_SPACED_MEMBER = re.compile(rb'"[ \t\r\n]+:')
 
 
 class JsonCodec:
@@ -38,6 +42,9 @@ class JsonCodec:
         self.schema = schema
         self._columns = [JsonColumn(field) for field in schema.data]
         self._names = schema.data.names
+        self._members = frozenset(self._names)
+        # How many members an update has in all; None where structs have some of their own.
+        self._width = None if any(map(has_members, schema.data.types)) else len(_UPDATE) + len(self._names)
         data = ",".join(_dump(name).decode().replace("%", "%%") + ":%s" for name in self._names)
         self._update = f'{{"data":{{{data}}},"time":%s,"diff":%s}}'
 
@@ -55,7 +62,7 @@ class JsonCodec:
 
     def decode(self, data: bytes) -> Message[Row]:
         try:
-            message = self._message(_load(data))
+            message = self._message(data)
         except (ValueError, RecursionError, InvalidStatement) as error:
             raise Undecodable("not a message of this stream", detail=str(error).split("\n")[0]) from error
         if isinstance(message, StreamSchema):
@@ -71,7 +78,7 @@ class JsonCodec:
             if not line.strip():
                 continue
             try:
-                message = self._message(_load(line))
+                message = self._message(line)
             except (ValueError, RecursionError, InvalidStatement) as error:
                 yield Bad(position, line, str(error).split("\n")[0]) if ended else Partial(position, line)
                 continue
@@ -85,15 +92,27 @@ class JsonCodec:
         bounds = {name: [to_wire(t) for t in getattr(progress, name)] for name in ("lower", "upper")}
         return {"progress": {**bounds, "counts": counts}}
 
-    def _message(self, value: Any) -> Message[Row] | StreamSchema:
-        match value:
-            case {"updates": list(updates)} if "progress" not in value:
-                return self._updates(updates)
-            case {"progress": dict(progress)} if "updates" not in value:
-                return self._progress(progress)
-            case {"schema": list(schema)}:
-                return stream_schema(schema)
+    def _message(self, data: bytes) -> Message[Row] | StreamSchema:
+        value = _load(data)
+        if not isinstance(value, dict) or len(value) != 1:
+            raise ValueError("not an object with one member, updates or progress")
+        ((kind, said),) = value.items()
+        if kind == "updates" and isinstance(said, list):
+            if not self._surely_unrepeated(data, len(said)):
+                _load_strictly(data)
+            return self._updates(said)
+        _load_strictly(data)
+        if kind == "progress" and isinstance(said, dict):
+            return self._progress(said)
+        if kind == "schema" and isinstance(said, list):
+            return stream_schema(said)
         raise ValueError("neither updates nor progress")
+
+    def _surely_unrepeated(self, data: bytes, updates: int) -> bool:
+        """Whether a line has no more members than updates with one of each name, which costs less than to look."""
+        if self._width is None or _SPACED_MEMBER.search(data):
+            return False
+        return data.count(b'":') == 1 + updates * self._width
 
     def _updates(self, updates: list[Any]) -> Updates[Row]:
         if not updates:
@@ -102,15 +121,21 @@ class JsonCodec:
             data, times, diffs = (list(map(itemgetter(name), updates)) for name in ("data", "time", "diff"))
         except (KeyError, TypeError):
             raise ValueError("an update is not an object with data, time and diff") from None
+        if set(map(len, updates)) != {len(_UPDATE)}:
+            raise ValueError(next(unexpected(update, _UPDATE, "an update") for update in updates if len(update) > 3))
         if set(map(type, data)) != {dict} or set(map(type, diffs)) != {int}:
             raise ValueError("data of an update are not an object, or its diff is not a number")
         if 0 in diffs or not -_DIFF_MAX <= min(diffs) <= max(diffs) < _DIFF_MAX:
             raise ValueError("a diff is 0 or too large")
-        names = self._names
+        for row in data:
+            if row.keys() != self._members:
+                raise ValueError(unexpected(row, self._members, "a row"))
         columns = [
-            each.decode([row.get(name) for row in data]) for name, each in zip(names, self._columns, strict=True)
+            each.decode(list(map(itemgetter(name), data)))
+            for name, each in zip(self._names, self._columns, strict=True)
         ]
-        return Updates(list(zip(zip(*columns, strict=True), self._times(times), diffs, strict=True)))
+        rows: Iterable[Row] = zip(*columns, strict=True) if columns else [()] * len(data)
+        return Updates(list(zip(rows, self._times(times), diffs, strict=True)))
 
     def _times(self, times: list[Any]) -> list[Time]:
         if self.schema.shape == 0:
@@ -121,16 +146,20 @@ class JsonCodec:
 
     def _progress(self, value: dict[str, Any]) -> Progress:
         shape = self.schema.shape
-        lower, upper = (frontier_from_wire(value.get(name), shape) for name in ("lower", "upper"))
-        counts = value.get("counts")
+        if value.keys() != set(_PROGRESS):
+            raise ValueError(unexpected(value, _PROGRESS, "a progress statement"))
+        lower, upper = (frontier_from_wire(value[name], shape) for name in ("lower", "upper"))
+        counts = value["counts"]
         if not isinstance(counts, list) or not all(isinstance(each, dict) for each in counts):
             raise ValueError("counts are not a list of objects")
-        if not all(type(each.get("count")) is int for each in counts):
+        for each in counts:
+            if each.keys() != set(_COUNT):
+                raise ValueError(unexpected(each, _COUNT, "a count"))
+        if not all(type(each["count"]) is int for each in counts):
             raise ValueError("a count is not a number")
-        pairs = ((from_wire(each.get("time"), shape), each["count"]) for each in counts)
-        progress = Progress(lower, upper, tuple(pair for pair in pairs if pair[1]))
-        check_progress(progress, shape)
-        return progress
+        pairs = tuple((from_wire(each["time"], shape), each["count"]) for each in counts)
+        check_progress(Progress(lower, upper, pairs), shape)
+        return Progress(lower, upper, tuple(pair for pair in pairs if pair[1]))
 
 
 def lines(file: pa.NativeFile) -> Iterator[tuple[int, bytes, bool]]:
@@ -190,6 +219,19 @@ def _dump(value: Any) -> bytes:
 
 def _load(data: bytes) -> Any:
     return json.loads(data, parse_constant=_no_constant)
+
+
+def _load_strictly(data: bytes) -> None:
+    """Raise ValueError if any object has two members of one name."""
+    json.loads(data, parse_constant=_no_constant, object_pairs_hook=_once_each)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"member {next(name for name in names if names.count(name) > 1)} comes twice")
+    return result
 
 
 def _no_constant(name: str) -> Any:

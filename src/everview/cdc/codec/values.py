@@ -1,8 +1,9 @@
 """Values in JSON: what each column's values look like there, checked on the way back.
 
 Numbers, text and booleans are themselves. Decimals are text, so that they stay exact; NaN and the infinities are text,
-for JSON has no numbers for them; dates and timestamps are ISO 8601; bytes are base64; a list is an array, a struct
-an object. Columns are converted and checked as a whole, which Python does many times faster than value by value.
+for JSON has no numbers for them; dates and timestamps are ISO 8601, or `infinity` and `-infinity`; bytes are base64;
+a list is an array, a struct an object. Columns are converted and checked as a whole, which Python does many times
+faster than value by value.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from json.encoder import encode_basestring
@@ -19,8 +20,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from everview.cdc.codec.sql_values import sql_conversion
 from everview.cdc.rows import NAN, Convert
+from everview.compute.ir.infinite import Infinite
 
+_INFINITE = {each.value: each for each in Infinite}
 _WORDS = {"NaN": NAN, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -32,6 +36,7 @@ class JsonColumn:
         self._dtype = field.type
         self._nullable = field.nullable
         self._types, self._in, self._out = _conversion(field.type)
+        self._sql = sql_conversion(field)
         self._bounds = _bounds(field.type)
 
     def encode(self, values: Sequence[Any]) -> Sequence[Any]:
@@ -66,24 +71,45 @@ class JsonColumn:
             present = [v for v in values if v is not None] if None in values else values
             if present and not (low <= min(present) and max(present) <= high):
                 raise ValueError(f"column {self.name} is {self._dtype}, and a value does not fit")
-        if pa.types.is_string(self._dtype) and not _is_text(values):
-            raise ValueError(f"column {self.name} is {self._dtype}, and a value has half of a character")
-        convert = self._in
-        if convert is None:
-            return values
+        if pa.types.is_string(self._dtype) and (wrong := wrong_text(values)):
+            raise ValueError(f"column {self.name} is {self._dtype}, and a value has {wrong}")
         try:
-            return [None if v is None else convert(v) for v in values]
+            for convert in (self._in, self._sql):
+                if convert is not None:
+                    values = [None if v is None else convert(v) for v in values]
         except (ValueError, ArithmeticError, TypeError) as error:
             raise ValueError(f"column {self.name} is {self._dtype}, and a value is not: {error}") from error
+        return values
 
 
-def _is_text(values: Sequence[str | None]) -> bool:
-    """Whether all of it has a form in UTF-8: JSON can name half of a surrogate pair, and Python takes it for text."""
+def wrong_text(values: Sequence[str | None]) -> str | None:
+    """What no text may have, if any of these has it.
+
+    JSON can name half of a surrogate pair, and Python takes it for text. PostgreSQL's text has no U+0000, and neither
+    its protocol nor its clients can show one.
+    """
+    joined = "".join(filter(None, values))
+    if "\0" in joined:
+        return "the character U+0000"
     try:
-        "".join(filter(None, values)).encode()
+        joined.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return "half of a character"
+    return None
+
+
+def has_members(dtype: pa.DataType) -> bool:
+    """Whether values of a type have objects in them."""
+    return bool(pa.types.is_struct(dtype)) or (bool(pa.types.is_list(dtype)) and has_members(dtype.value_type))
+
+
+def unexpected(value: Mapping[str, Any], names: Iterable[str], what: str) -> str:
+    """Say how the members of an object differ from the names that they should have."""
+    wanted = set(names)
+    missing, more = sorted(wanted - value.keys()), sorted(value.keys() - wanted)
+    if missing and more:
+        return f"{what} has no member {missing[0]}, and one {more[0]} that is unknown"
+    return f"{what} has no member {missing[0]}" if missing else f"{what} has a member {more[0]} that is unknown"
 
 
 def _dump(value: Any) -> str:
@@ -112,11 +138,11 @@ def _conversion(dtype: pa.DataType) -> tuple[set[type], Convert | None, Convert 
     if pa.types.is_decimal128(dtype):
         return {str, int}, _decimal_in(dtype), str
     if pa.types.is_date32(dtype):
-        return {str}, date.fromisoformat, date.isoformat
+        return {str}, _or_infinite_in(date.fromisoformat), _or_infinite_out(date.isoformat)
     if pa.types.is_timestamp(dtype):
         if dtype.tz is None:
-            return {str}, _local_in, _local_out
-        return {str}, _zoned_in, _zoned_out
+            return {str}, _or_infinite_in(_local_in), _or_infinite_out(_local_out)
+        return {str}, _or_infinite_in(_zoned_in), _or_infinite_out(_zoned_out)
     if pa.types.is_list(dtype):
         item = JsonColumn(pa.field("item", dtype.value_type))
         return {list}, lambda values: tuple(item.decode(values)), lambda values: list(item.encode(values))
@@ -126,8 +152,12 @@ def _conversion(dtype: pa.DataType) -> tuple[set[type], Convert | None, Convert 
 
 
 def _struct(parts: list[JsonColumn]) -> tuple[Convert, Convert]:
+    names = {part.name for part in parts}
+
     def read(value: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(part.decode([value.get(part.name)])[0] for part in parts)
+        if value.keys() != names:
+            raise ValueError(unexpected(value, names, "a composite"))
+        return tuple(part.decode([value[part.name]])[0] for part in parts)
 
     def write(value: tuple[Any, ...]) -> dict[str, Any]:
         return {part.name: part.encode([each])[0] for part, each in zip(parts, value, strict=True)}
@@ -168,6 +198,14 @@ def _bytes_in(value: str) -> bytes:
 
 def _bytes_out(value: bytes) -> str:
     return base64.b64encode(value).decode()
+
+
+def _or_infinite_in(read: Convert) -> Convert:
+    return lambda value: _INFINITE[value] if value in _INFINITE else read(value)
+
+
+def _or_infinite_out(write: Convert) -> Convert:
+    return lambda value: value.value if isinstance(value, Infinite) else write(value)
 
 
 def _local_in(value: str) -> datetime:

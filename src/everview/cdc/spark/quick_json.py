@@ -6,13 +6,18 @@ codec: then the answer is None. Arrow is stricter than the codec about types, an
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from everview.cdc.codec.sql_values import surely_right
 from everview.cdc.schema import StreamSchema
 from everview.cdc.times import flatten
 
+# Words of the protocol: a column of such a name cannot be told from them by its name alone.
+_WORDS = {"updates", "data", "time", "diff", "progress", "lower", "upper", "counts", "count", "schema"}
 _BETWEEN = b"}\n{"  # where one line ends and the next begins, and nothing else: no message has this inside
 
 
@@ -22,10 +27,12 @@ class QuickJson:
     def __init__(self, schema: StreamSchema) -> None:
         self._schema = schema
         self._declared = _declared(schema)
+        self._right = [right for field in schema.data if (right := surely_right(field)) is not None]
+        self._members = [json.dumps(name, ensure_ascii=False).encode() + b":" for name in schema.data.names]
 
     def updates(self, block: bytes) -> tuple[pa.StructArray, list[int]] | None:
         """The updates in whole lines, as `{data, time, diff}`, and the numbers of the lines that hold none."""
-        if self._declared is None or not _line_by_line(block):
+        if self._declared is None or not _line_by_line(block) or b"\\u0000" in block:
             return None
         try:
             block.decode()  # Arrow believes that all text is text
@@ -35,8 +42,8 @@ class QuickJson:
         if len(column) != block.count(b"\n"):
             return None
         found = self._sound(column.flatten())
-        if found is None:
-            return None
+        if found is None or any(block.count(member) != len(found) for member in self._members):
+            return None  # to Arrow a member that is missing is NULL
         others: list[int] = pc.indices_nonzero(column.is_null()).to_pylist()
         if block.count(b'"progress"') > len(others):
             return None  # perhaps beside updates
@@ -46,7 +53,7 @@ class QuickJson:
         table = pj.read_json(
             pa.BufferReader(block),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(block)),
-            parse_options=pj.ParseOptions(explicit_schema=declared, unexpected_field_behavior="ignore"),
+            parse_options=pj.ParseOptions(explicit_schema=declared, unexpected_field_behavior="error"),
         )
         return table.column("updates").combine_chunks()
 
@@ -64,6 +71,8 @@ class QuickJson:
                 return None
             if pa.types.is_floating(field.type) and not pc.all(pc.is_finite(column)).as_py():
                 return None  # in JSON these are text, and Arrow takes words that are not JSON
+            if not self._right[place](column):
+                return None
             try:
                 columns.append(column if column.type.equals(field.type) else column.cast(field.type))
             except ValueError:
@@ -91,15 +100,20 @@ def _line_by_line(block: bytes) -> bool:
 
 def _declared(schema: StreamSchema) -> pa.Schema | None:
     """How Arrow is to read a line; None if it cannot read some column as the codec does."""
+    if _WORDS & set(schema.data.names):
+        return None
     fields = []
     for field in schema.data:
         dtype = _type_in_json(field.type)
-        if dtype is None:
+        if dtype is None or surely_right(field) is None:
             return None
         fields.append(pa.field(field.name, dtype))
     time = pa.int64() if isinstance(schema.shape, int) else pa.list_(pa.int64())
     update = pa.struct([("data", pa.struct(fields)), ("time", time), ("diff", pa.int64())])
-    return pa.schema([("updates", pa.list_(update))])
+    times = pa.list_(time)
+    count = pa.struct([("time", time), ("count", pa.int64())])
+    progress = pa.struct([("lower", times), ("upper", times), ("counts", pa.list_(count))])
+    return pa.schema([("updates", pa.list_(update)), ("progress", progress)])
 
 
 def _type_in_json(dtype: pa.DataType) -> pa.DataType | None:

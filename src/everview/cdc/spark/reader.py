@@ -8,7 +8,7 @@ open in them are read again with the next one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from everview.cdc.codec.contract import Bad, Partial
@@ -35,13 +35,18 @@ PARTITION_BYTES = 32 << 20
 class Pile:
     """What a pile of files says; close it when done with its updates."""
 
-    def __init__(self, deduplicated: DataFrame, schema: StreamSchema, start: Frontier) -> None:
+    def __init__(
+        self, deduplicated: DataFrame, schema: StreamSchema, start: Frontier, holds: Mapping[Time, tuple[str, str]]
+    ) -> None:
         self._deduplicated = deduplicated
         self._schema = schema
         self._codec = JsonCodec(schema)
         self._tracker = Tracker(start)
+        for time, (reason, detail) in holds.items():
+            self._tracker.hold(time, reason, detail)
         self.bad: list[Bad | Partial] = []
         self.closed_updates = 0
+        self.weight_max = 0  # no row can come or go more often than so many times
         self._statements: list[tuple[Progress, int]] = []
         self._open_marks = 0
         try:
@@ -86,19 +91,27 @@ class Pile:
     def _weigh(self) -> None:
         by_time = self._deduplicated.groupBy("time", "other")
         open_now = by_time.agg(
-            *_expressions("count(*) AS updates", "count_if(low <> high) AS conflicts", "bit_or(marks) AS marks")
+            *_expressions(
+                "count(*) AS updates",
+                "count_if(low <> high) AS conflicts",
+                "bit_or(marks) AS marks",
+                "max(abs(cast(low AS double))) AS largest",
+            )
         )
         rows = open_now.toArrow()
         if rows.num_rows > TIMES_MAX:
             raise InvalidUse(f"a pile of files has more than {TIMES_MAX} open times", hint="read fewer files at once")
-        columns = [rows.column(name).to_pylist() for name in ("time", "other", "updates", "conflicts", "marks")]
+        columns = [
+            rows.column(name).to_pylist() for name in ("time", "other", "updates", "conflicts", "marks", "largest")
+        ]
         counts: dict[Time, tuple[int, int]] = {}
-        for wire, other, updates, conflicts, marks in zip(*columns, strict=True):
+        for wire, other, updates, conflicts, marks, largest in zip(*columns, strict=True):
             if other is not None:
                 self._other(other, marks)
                 continue
             time = from_wire(wire, self._schema.shape)
             counts[time] = (updates, marks)
+            self.weight_max += updates * int(largest)
             self._tracker.arrive(time, updates)
             for _ in range(min(conflicts, 1)):
                 self._tracker.conflict(time)
@@ -134,8 +147,8 @@ class SparkReader:
         self._session, self._schema, self._folder = session, schema, folder
         self._partitions = partitions
 
-    def read(self, names: Sequence[str], start: Frontier) -> Pile:
-        """What these files of the folder say about the times from `start` on."""
+    def read(self, names: Sequence[str], start: Frontier, holds: Mapping[Time, tuple[str, str]] | None = None) -> Pile:
+        """What these files of the folder say about the times from `start` on; the times of `holds` stay open."""
         with spark_failures("reading a stream"):
             if not names:
                 raise InvalidUse("no files to read", hint="name files that end in .jsonl or .avro")
@@ -145,7 +158,7 @@ class SparkReader:
             # Exchanged here and not by the aggregation, for Spark does not adapt the number of tasks of what is kept.
             rows = rows.repartition(self._partitions or self._enough(names), *keys)
             aggregates = _expressions("min(diff) AS low", "max(diff) AS high", "bit_or(marks) AS marks")
-            return Pile(rows.groupBy(*keys).agg(*aggregates).persist(), self._schema, start)
+            return Pile(rows.groupBy(*keys).agg(*aggregates).persist(), self._schema, start, holds or {})
 
     def _enough(self, names: Sequence[str]) -> int:
         """So many partitions that each has a modest share of the files' bytes."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from everview.cdc.schema import StreamSchema
+from everview.cdc.scratch import stage_all
 from everview.cdc.spark.reader import Pile
 from everview.cdc.spark.types import name_of
-from everview.storage.batch import INLINE_BYTES_MAX, Part, part_batch, update_schema
+from everview.storage.batch import update_schema
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.stage import Staged
-from everview.timely.consolidate import DIFF, TIME
+from everview.timely.consolidate import TIME, with_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,29 +24,36 @@ if TYPE_CHECKING:
 STAGE_ROWS = 1_000_000
 
 
-def stage(environment: Environment, id: GlobalId, pile: Pile, schema: StreamSchema, at: int | None = None) -> Staged:
-    """All closed updates of a pile, ready for one commit; their times are replaced by `at` if it is given."""
+def stage(
+    environment: Environment,
+    id: GlobalId,
+    pile: Pile,
+    schema: StreamSchema,
+    *,
+    at: int | None = None,
+    refuses: Callable[[pa.Table], bool] = lambda updates: False,
+) -> Staged | None:
+    """All closed updates of a pile, ready for one commit; their times are replaced by `at` if it is given.
+
+    `refuses` is shown them first, all updates of a row at once; None if it refuses any.
+    """
     updates = pile.updates()
-    if at is not None:
-        names = [name_of(name) for name in schema.data.names]
-        updates = updates.selectExpr(f"{at}L AS {TIME}", DIFF, *names)
     stored = update_schema(environment.shard(id).spec.schema).names
-    staged: list[Staged] = []
-    held: pa.Table | None = None  # a table is held back until the next is known: a small last one goes with it
-    for table in (each.rename_columns(stored) for each in _slices(updates, pile.closed_updates, schema)):
-        if held is not None and table.nbytes > 2 * INLINE_BYTES_MAX:
-            staged.append(environment.stage(id, held))
-            held = table
-        else:
-            held = table if held is None else pa.concat_tables([held, table])
-    staged.append(environment.stage(id, held))
-    if len(staged) == 1:
-        return staged[0]
-    parts: list[Part] = []
-    for each in staged:
-        assert each.batch is not None and not each.batch.inline
-        parts += each.batch.parts
-    return Staged(id, part_batch(tuple(parts), 0, 0, 0))
+    refused = False
+
+    def tables() -> Iterator[pa.Table]:
+        nonlocal refused
+        for told in (each.rename_columns(stored) for each in _slices(updates, pile.closed_updates, schema)):
+            if refuses(told):
+                refused = True
+                return
+            yield told if at is None else with_column(told, TIME, np.full(told.num_rows, at))
+
+    staged = stage_all(environment, id, tables())
+    if refused:
+        environment.unstage(staged)
+        return None
+    return staged
 
 
 def _slices(updates: DataFrame, rows: int, schema: StreamSchema) -> Iterator[pa.Table]:
@@ -54,7 +63,7 @@ def _slices(updates: DataFrame, rows: int, schema: StreamSchema) -> Iterator[pa.
     if number <= 1:
         yield _as(updates.toArrow(), wanted)
         return
-    hashed = f"xxhash64({', '.join([TIME, *map(name_of, schema.data.names)])})"
+    hashed = f"xxhash64({', '.join(map(name_of, schema.data.names))})"
     for place in range(number):
         yield _as(updates.where(f"pmod({hashed}, {number}L) = {place}L").toArrow(), wanted)
 

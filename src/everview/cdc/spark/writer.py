@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from everview.cdc.files import FILE_UPDATES, Folder
@@ -23,9 +24,20 @@ TASKS_MAX = 1000
 class SparkWriter:
     """Writes files into a folder or prefix that the executors can reach as well."""
 
-    def __init__(self, session: SparkSession, schema: StreamSchema, folder: Folder, suffix: str, writer: str) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        schema: StreamSchema,
+        folder: Folder,
+        suffix: str,
+        writer: str,
+        *,
+        places: Sequence[int] | None = None,
+    ) -> None:
+        """`places` say which columns of the collection the stream has; by default the first."""
         self._session, self._schema, self._folder = session, schema, folder
         self._suffix, self._writer = suffix, writer
+        self._places = range(len(schema.data)) if places is None else places
 
     def write(self, selection: Selection, advance_to: int | None = None) -> dict[int, int]:
         """Write the updates of a selection, times before `advance_to` as that time; gives how many are at each time."""
@@ -66,9 +78,8 @@ class SparkWriter:
         return counts
 
     def _updates(self, selection: Selection) -> DataFrame:
-        # The collection's columns may have other names than the stream's; their order is the same, and behind them
-        # there may be more than there were when the stream began.
-        stored = selection.spec.schema.names[: len(self._schema.data)]
+        # The collection's columns may have other names than the stream's, and there may be more of them.
+        stored = [selection.spec.schema.names[place] for place in self._places]
         columns = [f"{name_of(name)} {spark_type(selection.spec.schema.field(name).type)}" for name in stored]
         declared = ", ".join([f"{TIME} bigint", f"{DIFF} bigint", *columns])
         names = [TIME, DIFF, *stored]

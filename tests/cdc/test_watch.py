@@ -1,0 +1,169 @@
+"""Two writers of one stream: what one would say against the other is not written, and it says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everview.cdc import upkeep
+from everview.cdc.codec.contract import codec_for
+from everview.cdc.compaction import merge
+from everview.cdc.errors import CdcError
+from everview.cdc.files import Folder, FolderOutlet, base_time
+from everview.cdc.inspect import Stream, examine
+from everview.cdc.rows import table_of
+from everview.cdc.schema import StreamSchema
+from everview.cdc.sink import Sink, covered_by
+from everview.cdc.upkeep import Upkeep
+from everview.cdc.watch import Contradicted, OtherFiles
+from everview.timely.antichain import Antichain
+from tests.cdc.shards import COLUMNS, Writing
+
+SCHEMA = StreamSchema(COLUMNS)
+
+
+class Writer:
+    """An environment with its sink into a shared folder."""
+
+    def __init__(self, place: Path, stream: Path, *, joins: bool = False, upper: int = 0) -> None:
+        self.writing = Writing(place)
+        if upper:
+            self.writing.advance(upper)
+        self.folder = Folder(str(stream))
+        self.outlet = FolderOutlet(self.folder, codec_for(".jsonl", SCHEMA))
+        joined = {"joined": covered_by(self.folder, SCHEMA)} if joins else {}
+        Sink.create(self.writing.environment, "out", self.writing.reader, self.outlet, **joined)  # type: ignore[arg-type]
+        self.open()
+
+    def open(self) -> None:
+        def others(shared: bool) -> OtherFiles:
+            return OtherFiles(self.folder, SCHEMA, self.outlet.writer, from_the_start=shared)
+
+        self.sink = Sink.resume(self.writing.environment, "out", self.outlet, others=others)
+
+    def write(self, upper: int) -> None:
+        self.writing.advance(upper)
+        self.sink.step()
+
+    def differ(self, upper: int) -> None:
+        """Write something that the other does not."""
+        more = [((time, "mine"), time, 1) for time in range(self.writing.writer.frontier.only, upper)]
+        environment = self.writing.environment
+        self.writing.writer = environment.append(self.writing.writer, table_of(more, COLUMNS), Antichain(upper))
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Any]:
+    found: list[Writer] = []
+
+    def make(name: str, **options: Any) -> Writer:
+        found.append(Writer(tmp_path / name, tmp_path / "stream", **options))
+        return found[-1]
+
+    yield make
+    for each in found:
+        each.writing.environment.close()
+
+
+def sound(writer: Writer) -> bool:
+    return examine(Stream(writer.folder.url), thoroughly=True).sound
+
+
+def test_writers_that_agree_go_on(made: Any) -> None:
+    first = made("one")
+    first.write(5)
+    second = made("two", joins=True, upper=5)
+    for upper in range(6, 30):
+        for writer in (first, second) if upper % 2 else (second, first):
+            if upper % 5 or writer is first:
+                writer.write(upper)
+    assert sound(first) and first.sink.status.frontier == Antichain(29)
+
+
+def test_the_second_of_two_that_differ_is_stopped_before_it_writes(made: Any) -> None:
+    first = made("one")
+    first.write(5)
+    second = made("two", joins=True, upper=5)
+    first.write(10)
+    second.differ(10)
+    for _ in range(2):
+        with pytest.raises(Contradicted, match="says otherwise") as raised:
+            second.sink.step()
+        assert "time 5" in (raised.value.detail or "")
+    assert sound(first), "nothing of it was written"
+    second.open()  # a restart does not help
+    with pytest.raises(Contradicted):
+        second.sink.step()
+    first.write(15)
+    assert sound(first) and first.sink.status.frontier == Antichain(15)
+
+
+def test_the_first_is_the_second_if_the_other_is_ahead(made: Any) -> None:
+    """It did not know that it would not be alone."""
+    first = made("one")
+    first.write(5)
+    second = made("two", joins=True, upper=5)
+    first.write(6)
+    second.differ(10)
+    with pytest.raises(Contradicted):
+        second.sink.step()
+    third = made("three", joins=True, upper=6)
+    third.differ(12)
+    third.sink.step()
+    with pytest.raises(Contradicted):
+        first.write(11)
+    assert sound(first)
+
+
+def test_both_at_the_same_instant_are_both_stopped(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = made("one")
+    first.write(5)
+    second = made("two", joins=True, upper=5)
+    first.write(6)
+    second.write(6)
+    first.writing.advance(9)
+    second.differ(9)
+    real = first.outlet.write
+
+    def meanwhile(messages: Any) -> None:
+        monkeypatch.setattr(first.outlet, "write", real)
+        second.sink.step()
+        real(messages)
+
+    monkeypatch.setattr(first.outlet, "write", meanwhile)
+    with pytest.raises(Contradicted):
+        first.sink.step()
+
+
+def test_upkeep_merges_and_forgets(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "EVERY_FILES", 20)
+    monkeypatch.setattr(upkeep, "FORGET_BYTES", 1)
+    monkeypatch.setattr(upkeep, "merge", lambda folder, schema: merge(folder, schema, at_least=10))
+    writer = made("one")
+    looking = Upkeep(writer.folder, SCHEMA, retain_ms=10)
+    for upper in range(1, 120):
+        writer.write(upper)
+        looking.after(writer.outlet.files_written, upper)
+        if upper % 30 == 0:
+            writer.open()
+    assert not writer.sink._shared, "its own merged files are nobody else's"
+    files = writer.folder.files()
+    bases = [time for info in files if (time := base_time(info.key)) is not None]
+    assert len(files) < 45 and len(bases) == 1 and bases[0] > 60
+    assert sound(writer)
+
+
+def test_what_cannot_be_forgotten_is_merged_nonetheless(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "EVERY_FILES", 20)
+    monkeypatch.setattr(upkeep, "FORGET_BYTES", 1)
+    writer = made("one")
+    for upper in range(1, 80):
+        writer.write(upper)
+    before = len(writer.folder.files())
+    looking = Upkeep(writer.folder, SCHEMA, retain_ms=-1000)  # beyond what is complete
+    with pytest.raises(CdcError, match="not complete"):
+        looking.after(writer.outlet.files_written, 80)
+    assert len(writer.folder.files()) < before and sound(writer)
