@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,8 +16,10 @@ import pytest
 
 from everview.flow.check.endpoints import make_endpoint
 from everview.flow.check.harness import Endpoint
+from everview.flow.contract import Binding
 
 PROGRAM = Path(__file__).parent / "program.py"
+STRICT = Path(__file__).parent / "strict.py"
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +55,19 @@ def kafka() -> MockKafka:
     return MockKafka()
 
 
+def strict_reader(path: str) -> Callable[[str, Binding], list[tuple[dict[str, Any], bool]]]:
+    """Reads the tables of the strict connector."""
+
+    def read(name: str, binding: Binding) -> list[tuple[dict[str, Any], bool]]:
+        db = sqlite3.connect(path)
+        db.row_factory = sqlite3.Row
+        found = db.execute(f'SELECT * FROM "main__{binding.resource["table"]}"').fetchall()
+        db.close()
+        return [(dict(each), False) for each in found]
+
+    return read
+
+
 @pytest.fixture
 def endpoint(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Endpoint]]:
     """Makes the endpoint of a driver by its name; what is made is cleaned up."""
@@ -70,7 +86,12 @@ def endpoint(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callabl
         elif name == "command":
             config["command"] = f"{sys.executable} {PROGRAM} sqlite"
             config["config"] = {"path": str(tmp_path / "program.db")}
+        elif name == "strict":
+            name, config["command"] = "command", f"{sys.executable} -S {STRICT}"
+            config["config"] = {"path": str(tmp_path / f"strict{len(made)}.db"), "hardDelete": True}
         result = make_endpoint(name, {**config, **more}, tmp_path)
+        if "strict" in str(config.get("command")):
+            result = dataclasses.replace(result, read=strict_reader(config["config"]["path"]))
         if name == "kafka":
             broker.make(topic, *(each["topic"] for each in result.resources.values()))
             result = dataclasses.replace(result, aborts=False)

@@ -1,10 +1,31 @@
-"""A driver of ours as a program of its own, without the rest of the command line."""
+"""A driver of ours as a program of its own, without the rest of the command line.
+
+With `keep-rows` it keeps a row of checkpoints for every range that there ever was, as public drivers do.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
+from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.drivers import sqlite
+from everview.flow.fencing import Carved, Row
+from everview.flow.keyrange import KeyRange
 from everview.flow.server import serve_streams
 
+
+def leaves_others(rows: Any, range: KeyRange) -> Carved:
+    """As drivers do that keep a row for every range that there ever was: exact if there, else the narrowest around."""
+    rows = list(rows)
+    around = sorted((row for row in rows if row.range.covers(range)), key=lambda row: row.range.end - row.range.begin)
+    checkpoint = around[0].checkpoint.within(range) if around else Checkpoint.at(range, START)
+    mine = Row(range, max((row.fence for row in rows), default=0) + 1, checkpoint)
+    gone = (range,) if any(row.range == range for row in rows) else ()
+    return Carved(mine, gone, (mine,))
+
+
 if __name__ == "__main__":
+    if "keep-rows" in sys.argv[2:]:
+        sqlite.carve = leaves_others
     serve_streams(sys.argv[1], sys.stdin.buffer, sys.stdout.buffer)

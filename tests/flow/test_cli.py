@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from everview.flow.cli import app
-from everview.flow.errors import InvalidMaterialization
-from tests.flow.conftest import PROGRAM
+from everview.flow.errors import DriverFailed, InvalidMaterialization
+from tests.flow.conftest import PROGRAM, STRICT
 
 runner = CliRunner()
 
@@ -29,13 +30,38 @@ def test_check_says_what_does_not_apply() -> None:
 def test_check_of_a_program_that_is_no_driver(tmp_path: Path) -> None:
     command = f"command={sys.executable} -c 'pass'"
     result = runner.invoke(app, ["check", "command", "-o", command, "--only", "transactions"])
-    assert result.exit_code == 1 and "FAILED" in result.stdout and "failed to answer validate" in result.stdout
+    assert isinstance(result.exception, DriverFailed) and "failed to answer spec" in str(result.exception)
 
 
 def test_check_of_a_program(tmp_path: Path) -> None:
     options = ["-o", f"command={sys.executable} {PROGRAM} sqlite", "-o", f'config={{"path": "{tmp_path / "x.db"}"}}']
     result = runner.invoke(app, ["check", "command", *options, "--only", "crash_at_flushed"])
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("codec", ["json", "proto"])
+def test_check_of_a_public_connector_cleans_up(tmp_path: Path, codec: str) -> None:
+    script, clean = tmp_path / "materialize-strict", tmp_path / "clean.py"
+    script.write_text(f"#!/bin/sh\nexec {sys.executable} -S {STRICT}\n")
+    script.chmod(0o755)
+    path = tmp_path / "x.db"
+    clean.write_text(
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(f'DROP TABLE \"main__{sys.argv[2]}\"')"
+    )
+    options = [
+        "-o",
+        f"connector={script}",
+        "-o",
+        f"codec={codec}",
+        "-o",
+        f'config={{"path": "{path}", "hardDelete": true}}',
+    ]
+    command = ["--clean", f"{sys.executable} {clean} {path} {{name}}"]
+    result = runner.invoke(app, ["check", "connector", *options, *command, "--only", "cut_across"])
+    assert result.exit_code == 0, result.output
+    with sqlite3.connect(path) as db:
+        left = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    assert left == ["flow_checkpoints"]
 
 
 def test_ls_names_all_drivers() -> None:
@@ -48,6 +74,7 @@ def test_ls_names_all_drivers() -> None:
     [
         (["check", "nope"], "no driver is called nope"),
         (["check", "sqlite", "-o", "path"], "not an option"),
+        (["check", "sqlite", "--clean", "rm"], "--clean is for programs"),
         (["check", "sqlite", "--only", "nothing"], "no scenario has nothing"),
     ],
 )

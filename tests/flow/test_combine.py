@@ -149,3 +149,13 @@ def test_a_document_that_says_so_is_deleted() -> None:
     binding = Binding("u1", fields, ("k",))
     stored = documents(binding, [(1, 1, 1, False), (2, 1, 1, True), (1, 1, 2, None)], [{"k": 1, "gone": False}])
     assert {each["k"]: each[DELETE] for each in stored} == {1: True, 2: False}
+
+
+def test_a_key_that_is_null_for_a_while_is_no_error() -> None:
+    came_and_went = [(1, 1, None, "x"), (2, -1, None, "x"), (2, 1, 7, "y")]
+    assert [row["k"] for row in documents(VIEW, came_and_went)] == [7]
+    reduced = Binding("u1", SUM, ("k",))
+    rows = [(1, 1, None, 5, "x"), (2, -1, None, 5, "x"), (2, 1, 7, 3, "y")]
+    assert [(row["k"], row["n"]) for row in documents(reduced, rows)] == [(7, 3)]
+    with pytest.raises(FlowError, match='field "k" of the key is NULL'):
+        documents(reduced, rows[:1])

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,9 +18,12 @@ import pyarrow as pa
 import pytest
 
 from everview.compute.ir import types as t
+from everview.compute.ir.infinite import Infinite, as_numbers, to_python
 from everview.flow import libraries
 from everview.flow.check.harness import Endpoint
 from everview.flow.check.receiver import Receiver
+from everview.flow.checkpoint import Checkpoint
+from everview.flow.connector.described import chosen_before, described
 from everview.flow.contract import DELETE, EXISTS, Binding, Field, Spec
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import DRIVERS, open_driver
@@ -28,7 +32,7 @@ from everview.flow.errors import DriverFailed, DriverStalled, InvalidMaterializa
 from everview.flow.keyrange import WHOLE
 from everview.flow.protocol import Acknowledge, Flush, Flushed, Load, Loaded, Open, Opened, StartCommit, Store
 from everview.flow.tuples import pack
-from everview.flow.wire import spec_from_json, spec_json
+from everview.flow.wire import spec_from_json
 from tests.flow.conftest import PROGRAM
 
 TYPES = [
@@ -97,7 +101,7 @@ def converse(driver: Driver, spec: Spec, stored: list[pa.Table], load: pa.Table)
         channel.send(Flush(), 10)
         found: list[dict[str, Any]] = []
         while isinstance(response := channel.receive(30), Loaded):
-            found += response.documents.to_pylist()
+            found += documents_of(response.documents)
         assert isinstance(response, Flushed), (response, state)
         return found, opened.checkpoint
     finally:
@@ -137,6 +141,35 @@ def test_every_type_there_and_back(name: str, endpoint: Callable[[str], Endpoint
     assert by_id(found) == by_id(changed.slice(0, 2).to_pylist())
 
 
+def documents_of(table: pa.Table) -> list[dict[str, Any]]:
+    columns = zip(*(to_python(column) for column in table.columns), strict=True)
+    return [dict(zip(table.column_names, row, strict=True)) for row in columns]
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_infinities_there_and_back(name: str, endpoint: Callable[[str], Endpoint]) -> None:
+    fields = (Field("key", t.DATE), *(Field(str(each), each) for each in (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ)))
+    made = endpoint(name)
+    binding = Binding("u1", fields, ("key",), dict(made.resources["view"]))
+    spec = Spec(f"infinities-{name}", name, (binding,), made.driver.config)
+    made.driver.validate(spec)
+    made.driver.apply(spec)
+    rows = [[each, *[each] * 3] for each in Infinite]
+    columns = [
+        pa.array(as_numbers(values, field.type), field.type)
+        for values, field in zip(zip(*rows, strict=True), binding.schema, strict=True)
+    ]
+    table = pa.table(columns, schema=binding.schema)
+    if name == "delta":
+        with pytest.raises(DriverFailed, match="of collection u1 is infinite"):
+            converse(made.driver, spec, [flagged(table)], table.select(["key"]))
+        return
+    for stored in ([flagged(table)], [flagged(table, exists=True)]):
+        found, _ = converse(made.driver, spec, stored, table.select(["key"]))
+        assert sorted(each["key"] for each in found) == sorted(Infinite)
+        assert all(set(each.values()) == {each["key"]} for each in found)
+
+
 def by_id(found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     return {each["id"]: each for each in found}
 
@@ -152,6 +185,27 @@ def test_postgres_has_postgres_types(endpoint: Callable[[str], Endpoint], postgr
     assert found is not None
     assert found[0] == 2**62 + 1 and found[6] == Decimal("1234567890123456789012345678901234.5678")
     assert found[9] == b"\x00\xff\x80bytes" and found[16]["b"] == "ü" and found[17] == [1, None, 3]
+
+
+def test_postgres_shows_a_numeric_as_the_view_does(endpoint: Callable[[str], Endpoint], postgres_url: str) -> None:
+    made = endpoint("postgres")
+    place = dict(made.resources["view"])
+    numeric = Field("n", t.numeric())
+    spec = Spec("m", "postgres", (Binding("u1", (Field("id", t.INT8), numeric), ("id",), place),))
+    made.driver.apply(spec)
+    values = ["37934", "0", "1.50", "0.000000000000000001", "-12.000000000000000010", None]
+    column = pa.array([None if each is None else Decimal(each) for each in values], pa.decimal128(38, 18))
+    table = pa.table({"id": pa.array(range(6), pa.int64()), "n": column})
+    transactor = made.driver.open(spec, WHOLE, {})
+    transactor.store(0, flagged(table))
+    started = transactor.start_commit(Checkpoint.at(WHOLE, 1).encode())
+    assert started.commit is not None
+    started.commit()
+    transactor.close()
+    with psycopg.connect(postgres_url) as db:
+        found = db.execute(f'SELECT n::text FROM "{place["table"]}" ORDER BY id').fetchall()
+    shown = ["37934", "0", "1.5", "0.000000000000000001", "-12.00000000000000001", None]
+    assert [each for (each,) in found] == shown
 
 
 def test_an_existing_postgres_table_must_fit(endpoint: Callable[[str], Endpoint], postgres_url: str) -> None:
@@ -272,10 +326,12 @@ def test_specifications_as_json() -> None:
     spec = Spec(
         "m", "x", (Binding("u1", FIELDS, ("id",), {"table": "t"}), Binding("u2", FIELDS[:2], (), {}, True)), {"a": 1}
     )
-    again = spec_from_json(json.loads(json.dumps(spec_json(spec))), "x")
+    told = described(spec, [chosen_before(each) for each in spec.bindings])
+    again = spec_from_json(json.loads(json.dumps({**told, "config": spec.config})), "x")
     assert [each.fields for each in again.bindings] == [each.fields for each in spec.bindings]
-    assert again == spec
-    projections = spec_json(spec)["bindings"][0]["collection"]["projections"]
+    named = tuple(replace(each, collection=f"everview/{each.collection}") for each in spec.bindings)
+    assert again == replace(spec, bindings=named)
+    projections = told["bindings"][0]["collection"]["projections"]
     assert [each["field"] for each in projections] == sorted(each["field"] for each in projections)
 
 
@@ -320,10 +376,32 @@ def test_drivers_hide_their_secrets() -> None:
     assert "token-abc" not in shown and "qwerty" not in shown
     assert "token-abc" not in repr(driver) and "token-abc" not in repr(Spec("m", "webhook", (), driver.config))
     kafka = open_driver("kafka", {"brokers": "x", "properties": '{"sasl.password": "pw12"}'})
-    assert "pw12" not in kafka.hide("auth pw12 failed")
+    assert kafka.hide("auth pw12 of x failed") == "auth *** of x failed"
+    delta = open_driver("delta", {"storage_options": '{"AWS_SECRET_ACCESS_KEY": "abcdef", "AWS_REGION": "eu-west"}'})
+    assert delta.hide("abcdef is refused in eu-west") == "*** is refused in eu-west"
+    address = "postgresql://db_user:p%40ss:w@host/postgres?sslmode=require&sslpassword=hunter2"
+    postgres = open_driver("postgres", {"connection": address})
+    assert postgres.hide(f"{address}: db_user at host") == (
+        "postgresql://db_user:***@host/postgres?sslmode=require&sslpassword=***: db_user at host"
+    )
+    assert postgres.hide("password p@ss:w of db_user is wrong") == "password *** of db_user is wrong"
+    plain = open_driver("postgres", {"connection": "host=h user=u password='a b c'"})
+    assert plain.hide('password="a b c" of u') == 'password="***" of u'
+    redis = open_driver("redis", {"url": "redis://:k@h:6379/0"})
+    assert redis.hide("k is wrong, key lost, redis://:k@h") == "*** is wrong, key lost, redis://:***@h"
 
 
 def test_all_drivers_are_known() -> None:
-    assert set(DRIVERS) == {"sqlite", "postgres", "delta", "parquet", "redis", "webhook", "kafka", "command"}
+    assert set(DRIVERS) == {
+        "sqlite",
+        "postgres",
+        "delta",
+        "parquet",
+        "redis",
+        "webhook",
+        "kafka",
+        "command",
+        "connector",
+    }
     assert sqlite3.sqlite_version_info >= (3, 37)  # STRICT tables
     assert issubclass(DriverStalled, DriverFailed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import subprocess
@@ -13,7 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from everview.flow.keyrange import KeyRange, hashes_of, places_of
+from everview.flow.checkpoint import Checkpoint
+from everview.flow.keyrange import hashes_of, places_of
 from everview.flow.materialization import Materialization
 from everview.storage.environment import Environment
 from tests.flow.kill_child import binding, contents
@@ -74,8 +74,7 @@ def check(url: str, at: int | None = None) -> None:
     assert texts
     expected = []
     for (text,) in texts:
-        for name, frontier in json.loads(text):
-            span = KeyRange.parse(name)
+        for span, frontier in Checkpoint.decode(text).pieces:
             view = contents(frontier if at is None else at)
             expected += [(k, v, f"value {v}") for k, v in view.items() if span.begin <= places[k] <= span.end]
     assert sorted(found) == sorted(expected)

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from everview.compute.ir.types import FLOAT8, INT8, JSONB, TEXT, array_of
+from everview.flow.check.receiver import Receiver
 from everview.flow.errors import DriverFailed, DuplicateKey, FlowError, InvalidMaterialization
 from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.materialization import Materialization, Options, State
 from everview.flow.recovery_log import RecoveryLog
 from tests.flow.ledger import Ledger
+from tests.waiting import eventually
 
 COLUMNS = (("id", INT8), ("name", TEXT), ("n", INT8))
 QUICK = Options(backoff_s=0.02, backoff_s_max=0.1, stall_s=20, heartbeat_s=0.05)
@@ -37,13 +39,6 @@ def create(ledger: Ledger, path: Path, key: list[str], options: Options = QUICK,
 def rows(path: Path, table: str = "sink") -> list[tuple[Any, ...]]:
     with sqlite3.connect(path / "sink.db") as db:
         return sorted(db.execute(f"SELECT * FROM {table}").fetchall())
-
-
-def eventually(holds: Any, timeout_s: float = 10.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "it never came about"
-        time.sleep(0.005)
 
 
 def test_follows_the_collection(ledger: Ledger, tmp_path: Path) -> None:
@@ -307,3 +302,82 @@ def test_options_are_checked(ledger: Ledger, tmp_path: Path) -> None:
     refused("needs the option table", "sqlite", {"path": "x"}, ledger.binding(["id"]))
     refused("must be int", "webhook", {"url": "http://x", "retries": "many"}, ledger.binding(["id"]))
     refused("must begin with http", "webhook", {"url": "ftp://x"}, ledger.binding(["id"]))
+
+
+def test_a_null_key_that_is_gone_is_forgotten(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.write((1, (None, "x", 1)))
+    ledger.write((-1, (None, "x", 1)), (1, (1, "a", 10)))
+    sink = create(ledger, tmp_path, ["id"])
+    sink.start()
+    assert sink.wait(ledger.upper, 10)
+    ledger.write((1, (None, "y", 2)))
+    eventually(lambda: sink.status().state is State.STALLED)
+    assert 'field "id" of the key is NULL' in (sink.status().error or "")
+    ledger.write((1, (2, "b", 20)))
+    ledger.write((-1, (None, "y", 2)))
+    assert sink.wait(ledger.upper, 10)
+    assert rows(tmp_path) == [(1, "a", 10), (2, "b", 20)]
+    sink.close()
+
+
+def test_a_null_key_heals_also_where_intervals_are_taken_in_parts(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.write((1, (1, "a", 10)))
+    sink = create(ledger, tmp_path, ["id"])
+    sink._source._pass_bytes = 1  # every interval is halved as long as it can be
+    sink.start()
+    assert sink.wait(ledger.upper, 10)
+    sink.pause()
+    ledger.write((1, (None, "y", 2)))
+    ledger.write((1, (2, "b", 20)))
+    ledger.write((-1, (None, "y", 2)))
+    sink.start()
+    assert sink.wait(ledger.upper, 10)
+    assert rows(tmp_path) == [(1, "a", 10), (2, "b", 20)]
+    sink.close()
+
+
+DRIFTS = {
+    "an update": (["DELETE FROM sink WHERE id = 1"], [(-1, (1, "a", 10)), (1, (1, "A", 11))]),
+    "a delete": (["DELETE FROM sink"], [(-1, (2, "b", 20))]),
+    "an emptied table": (["DELETE FROM sink"], [(-1, (1, "a", 10)), (1, (1, "A", 10))]),
+    "a foreign row": (["INSERT INTO sink VALUES (3, 'foreign', 0)"], [(1, (3, "c", 30))]),
+}
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_drift_is_seen_and_told(ledger: Ledger, tmp_path: Path, name: str) -> None:
+    statements, changes = DRIFTS[name]
+    ledger.write((1, (1, "a", 10)), (1, (2, "b", 20)))
+    sink = create(ledger, tmp_path, ["id"])
+    sink.start()
+    assert sink.wait(ledger.upper, 10)
+    with sqlite3.connect(tmp_path / "sink.db") as db:
+        before = sorted(db.execute("SELECT * FROM sink").fetchall())
+        for statement in statements:
+            db.execute(statement)
+    ledger.write(*changes)
+    eventually(lambda: sink.status().state is State.DRIFTED)
+    assert "BACKFILL" in (sink.status().error or "")
+    eventually(lambda: sink.status().splits[0].retry_ms is not None)
+    with sqlite3.connect(tmp_path / "sink.db") as db:  # put back, it goes on by itself
+        db.execute("DELETE FROM sink")
+        db.executemany("INSERT INTO sink VALUES (?, ?, ?)", before)
+    assert sink.wait(ledger.upper, 10)
+    assert sink.status().state is State.RUNNING and sink.status().splits[0].retry_ms is None
+    sink.close()
+
+
+def test_a_webhook_that_fails_is_not_running(ledger: Ledger) -> None:
+    answers = [500]
+    receiver = Receiver(lambda number: answers[0])
+    bound = ledger.binding(["id"], delta_updates=True)
+    sink = Materialization.create(ledger.environment, "m", "webhook", {"url": receiver.url}, [bound], options=QUICK)
+    ledger.write((1, (1, "a", 10)))
+    sink.start()
+    eventually(lambda: sink.status().state is State.STALLED)
+    assert "is tried again: status 500" in (sink.status().error or "")
+    answers[0] = 200
+    assert sink.wait(ledger.upper, 20)
+    assert sink.status().state is State.RUNNING and sink.status().error is None
+    sink.close()
+    receiver.close()

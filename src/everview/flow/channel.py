@@ -69,11 +69,17 @@ class Serving:
     def __init__(self, opening: Callable[[], Transactor], name: str = "driver") -> None:
         """Start to serve; `opening` connects to the endpoint, on the driver's thread."""
         self._opening = opening
+        self._transactor: Transactor | None = None
         self._requests: queue.Queue[Request | None] = queue.Queue(REQUESTS_MAX)
         self._responses: queue.SimpleQueue[Response | BaseException] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    @property
+    def trouble(self) -> str | None:
+        """What the transactor tries again at the moment."""
+        return None if self._transactor is None else self._transactor.trouble
 
     # The runtime's side
 
@@ -116,7 +122,7 @@ class Serving:
     def _run(self) -> None:
         transactor: Transactor | None = None
         try:
-            transactor = self._opening()
+            transactor = self._transactor = self._opening()
             self._responses.put(Opened(transactor.checkpoint))
             serve(transactor, self._incoming(), self._responses.put)
         except BaseException as error:  # the runtime is told, whatever it is

@@ -2,14 +2,16 @@
 
 A checkpoint gives each place of a split's range a frontier: every update before it is in the view, none at or beyond
 it is. One frontier would do but for joins, where the parts were at different times: so it is a list of ranges, and
-the next commit makes it one again. To the driver a checkpoint is opaque text.
+the next commit makes it one again. It names the processes that wrote it (`lineages`), so that what another copy of the
+environment delivered is not taken for our own. To the driver a checkpoint is opaque text.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,7 @@ class Checkpoint:
     """Frontiers of disjoint ranges in ascending order."""
 
     pieces: tuple[tuple[KeyRange, int], ...]
+    lineages: frozenset[str] = field(default=frozenset(), compare=False)
 
     @classmethod
     def at(cls, range: KeyRange, frontier: int) -> Checkpoint:
@@ -35,21 +38,43 @@ class Checkpoint:
     @classmethod
     def merged(cls, checkpoints: Iterable[Checkpoint]) -> Checkpoint:
         """The checkpoint of several disjoint ranges together; neighbours with one frontier become one."""
+        checkpoints = list(checkpoints)
         pieces: list[tuple[KeyRange, int]] = []
         for range, frontier in sorted(piece for each in checkpoints for piece in each.pieces):
             if pieces and pieces[-1][1] == frontier and pieces[-1][0].end + 1 == range.begin:
                 pieces[-1] = (KeyRange(pieces[-1][0].begin, range.end), frontier)
             else:
                 pieces.append((range, frontier))
-        return cls(tuple(pieces))
+        return cls(tuple(pieces), frozenset().union(*(each.lineages for each in checkpoints)))
+
+    def by(self, lineage: str) -> Checkpoint:
+        """The same, written by one process."""
+        return replace(self, lineages=frozenset({lineage} if lineage else ()))
+
+    def latest(self, other: Checkpoint) -> Checkpoint:
+        """The greater frontier of each place of this one."""
+        pieces = [
+            (common, max(frontier, there))
+            for range, frontier in self.pieces
+            for each, there in other.pieces
+            if (common := range.meet(each))
+        ]
+        missing = [(rest, frontier) for range, frontier in self.pieces for rest in _outside(range, other)]
+        return Checkpoint.merged([Checkpoint((*pieces, *missing), self.lineages)])
+
+    def behind(self, other: Checkpoint) -> bool:
+        """Whether every place is at an earlier frontier than in the other."""
+        met = [(frontier, there) for range, frontier in self.pieces for each, there in other.pieces if range.meet(each)]
+        return all(frontier < there for frontier, there in met) and not any(
+            _outside(range, other) for range, _ in self.pieces
+        )
 
     def within(self, range: KeyRange) -> Checkpoint:
         """What it says of a part of its places; of those that it says nothing about, that nothing was delivered."""
         pieces = [(common, frontier) for each, frontier in self.pieces if (common := each.meet(range))]
-        missing = [range]
-        for each, _ in pieces:
-            missing = [rest for gap in missing for rest in gap.minus(each)]
-        return Checkpoint.merged([Checkpoint(tuple(pieces)), Checkpoint(tuple((gap, START) for gap in missing))])
+        missing = _outside(range, self)
+        here = Checkpoint(tuple(pieces), self.lineages)
+        return Checkpoint.merged([here, Checkpoint(tuple((gap, START) for gap in missing))])
 
     @property
     def simple(self) -> bool:
@@ -75,15 +100,27 @@ class Checkpoint:
 
     def encode(self) -> str:
         """As text."""
-        return json.dumps([[str(range), frontier] for range, frontier in self.pieces], separators=(",", ":"))
+        said: list[Any] = [[str(range), frontier] for range, frontier in self.pieces]
+        return json.dumps([*said, *sorted(self.lineages)], separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: str) -> Checkpoint:
         """From text; a text that is none was not written by us."""
         try:
-            pieces = tuple((KeyRange.parse(range), int(frontier)) for range, frontier in json.loads(text))
+            said = json.loads(text)
+            lineages = frozenset(each for each in said if isinstance(each, str))
+            found = [each for each in said if not isinstance(each, str)]
+            pieces = tuple((KeyRange.parse(range), int(frontier)) for range, frontier in found)
         except (ValueError, TypeError) as error:
             raise DriverFailed("the endpoint returned a checkpoint that is none", detail=str(error)) from error
         if not pieces:
             raise DriverFailed("the endpoint returned an empty checkpoint")
-        return cls(pieces)
+        return cls(pieces, lineages)
+
+
+def _outside(range: KeyRange, other: Checkpoint) -> list[KeyRange]:
+    """The parts of a range that a checkpoint says nothing about."""
+    missing = [range]
+    for each, _ in other.pieces:
+        missing = [rest for gap in missing for rest in gap.minus(each)]
+    return missing

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from everview.errors import EverviewError
-from everview.flow.check.endpoints import make_endpoint
+from everview.flow.check.endpoints import CLEAN, make_endpoint
 from everview.flow.check.suite import Result, run_suite
 from everview.flow.drivers.registry import DRIVERS, driver_class
 from everview.flow.errors import InvalidMaterialization, MissingLibrary
@@ -64,6 +64,12 @@ def check(
     resource: Annotated[
         str | None, typer.Option("--resource", metavar="JSON", help="A binding's resource; {name} is put in.")
     ] = None,
+    clean: Annotated[
+        str | None,
+        typer.Option(
+            "--clean", metavar="COMMAND", help="A command that removes a place of a program; {name} is put in."
+        ),
+    ] = None,
     only: Annotated[
         str | None, typer.Option("--only", metavar="TEXT", help="Scenarios with this in their name.")
     ] = None,
@@ -72,7 +78,8 @@ def check(
     """Run the conformance and fault suite against a driver, and print a report.
 
     Each scenario delivers a ledger whose every slip shows, while the runtime crashes, stalls, repeats itself, is taken
-    over, split or joined; then what the endpoint holds is compared with the source. Places of its own are used.
+    over, split or joined; then what the endpoint holds is compared with the source. Places of its own are used, and
+    removed; for those of a program `--clean` says how, because the protocol has no word for it.
 
     **Examples**
 
@@ -81,8 +88,14 @@ def check(
     * `everview connector check postgres -o connection=postgresql://localhost/postgres`
 
     * `everview connector check command -o command=./driver -o config='{"path": "x"}' --resource '{"table": "{name}"}'`
+
+    * `everview connector check connector -o connector=./materialize-x -o config='{…}' --clean './drop-table {name}'`
     """
     config = _options(option or [])
+    if clean is not None:
+        if name.lower() not in ("command", "connector"):
+            raise InvalidMaterialization("--clean is for programs", hint="our own drivers remove what they made")
+        config[CLEAN] = clean
     place = None if resource is None else json.loads(resource)
 
     def make(folder: Path) -> Any:

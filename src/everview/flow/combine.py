@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from everview.compute.ir.infinite import as_numbers, to_python
 from everview.flow.contract import DELETE, EXISTS, Binding
 from everview.flow.drivers.contract import Keys
 from everview.flow.errors import DuplicateKey, FlowError, NullKey, Retracted
@@ -59,7 +60,6 @@ def holds_rows(binding: Binding, keys: Keys) -> bool:
 
 def combine(binding: Binding, updates: pa.Table, keys: Keys, first: bool) -> Combiner:
     """The combiner of an interval; `first` if nothing was ever delivered to the keys."""
-    _check_keys(binding, updates)
     if not binding.key:
         return Appended(binding, updates)
     if binding.reduces:
@@ -104,10 +104,12 @@ class View(Combiner):
         hashes = hashes_of(updates, binding.key)
         if (int_column(updates, DIFF) == 1).all() and not _repeats(hashes):
             # Only rows that came, each under a key of its own: there is nothing to add up.
+            _check_keys(binding, updates)
             self._net, self._came = updates, np.arange(updates.num_rows)
             self._exists, self._gone = np.zeros(updates.num_rows, dtype=bool), np.zeros(0, dtype=np.intp)
             return
         self._net = net = _net(updates)
+        _check_keys(binding, net)
         diffs = int_column(net, DIFF)
         if len(diffs) and (diffs.max() > 1 or diffs.min() < -1):
             at = int(np.argmax(np.abs(diffs)))
@@ -182,7 +184,7 @@ class View(Combiner):
         return np.fromiter(new.values(), dtype=np.intp, count=len(new)), exists, gone
 
     def _key(self, at: int) -> Key:
-        return tuple(self._net.column(name)[at].as_py() for name in self._binding.key)
+        return tuple(to_python(self._net.column(name).slice(at, 1))[0] for name in self._binding.key)
 
     def _duplicate(self, key: Key, why: str) -> DuplicateKey:
         shown = ", ".join(f"{name} = {value!r}" for name, value in zip(self._binding.key, key, strict=True))
@@ -199,13 +201,14 @@ class Reduced(Combiner):
     def __init__(self, binding: Binding, updates: pa.Table) -> None:
         self._binding = binding
         self._full = not binding.delta_updates
+        updates = _with_keys(binding, updates)
         order = np.argsort(int_column(updates, TIME), kind="stable")
         rows = consolidate(updates.take(pa.array(order)))
         rows = rows.take(pa.array(np.argsort(int_column(rows, TIME), kind="stable")))
         self._keys = _tuples(rows, binding.key)
         self._fields = binding.value_fields
         self._reducers = [Reducer(each.name, each.type, each.reduction) for each in self._fields]
-        columns = [rows.column(each.name).to_pylist() for each in self._fields]
+        columns = [to_python(rows.column(each.name)) for each in self._fields]
         self._values = list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
         self._diffs: list[int] = rows.column(DIFF).to_pylist()
         self._states: dict[Key, list[Any]] = {}
@@ -221,11 +224,14 @@ class Reduced(Combiner):
             schema = self._binding.key_schema
             for start in range(0, len(keys), BATCH_ROWS):
                 columns = zip(*keys[start : start + BATCH_ROWS], strict=True)
-                arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+                arrays = [
+                    pa.array(as_numbers(values, field.type), field.type)
+                    for values, field in zip(columns, schema, strict=True)
+                ]
                 yield pa.table(arrays, schema=schema)
 
     def loaded(self, documents: pa.Table) -> None:
-        columns = [documents.column(each.name).to_pylist() for each in self._fields]
+        columns = [to_python(documents.column(each.name)) for each in self._fields]
         values = zip(*columns, strict=True) if columns else iter([()] * documents.num_rows)
         for key, document in zip(_tuples(documents, self._binding.key), values, strict=True):
             self._states[key] = [reducer.load(value) for reducer, value in zip(self._reducers, document, strict=True)]
@@ -256,10 +262,24 @@ class Reduced(Combiner):
                 delete = [gone or value is True for gone, value in zip(delete, columns[each.name], strict=True)]
         columns[EXISTS], columns[DELETE] = [key in self._known for key in keys], delete
         schema = self._binding.store_schema
-        return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+        return pa.table(
+            [pa.array(as_numbers(columns[field.name], field.type), field.type) for field in schema], schema=schema
+        )
+
+
+def _with_keys(binding: Binding, updates: pa.Table) -> pa.Table:
+    """Updates of rows that have a key. Those that have none must have come and gone within the interval."""
+    whole = np.ones(updates.num_rows, dtype=bool)
+    for name in binding.key:
+        whole &= ~np.asarray(updates.column(name).is_null())
+    if whole.all():
+        return updates
+    _check_keys(binding, _net(updates.filter(pa.array(~whole))))
+    return updates.filter(pa.array(whole))
 
 
 def _check_keys(binding: Binding, updates: pa.Table) -> None:
+    """An error if a key is NULL. Only what the whole interval comes to counts: a row may have come and gone."""
     for name in binding.key:
         if updates.column(name).null_count:
             raise NullKey(
@@ -301,4 +321,4 @@ def _batches(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def _tuples(table: pa.Table, key: tuple[str, ...]) -> list[Key]:
-    return list(zip(*(table.column(name).to_pylist() for name in key), strict=True))
+    return list(zip(*(to_python(table.column(name)) for name in key), strict=True))

@@ -48,6 +48,8 @@ class Binding:
     key: tuple[str, ...]
     resource: Mapping[str, Any] = field(default_factory=dict)
     delta_updates: bool = False
+    places: tuple[int, ...] = ()  # which columns of the collection the fields are; by default the first
+    title: str = ""  # the collection's name, for those who see it by name
 
     @cached_property
     def names(self) -> list[str]:
@@ -88,9 +90,14 @@ class Binding:
 
 @dataclass(frozen=True)
 class Spec:
-    """A whole materialization. What its endpoint is reached by is not shown: it may hold secrets."""
+    """A whole materialization. What its endpoint is reached by is not shown: it may hold secrets.
+
+    `described` is how a foreign driver was told of it when it was applied, as `version`; without the config.
+    """
 
     name: str
     driver: str
     bindings: tuple[Binding, ...]
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    described: Mapping[str, Any] | None = field(default=None, repr=False)
+    version: int = 0

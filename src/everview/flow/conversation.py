@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from everview.compute.ir.infinite import to_python
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
 from everview.flow.errors import Party, ProtocolViolation
 from everview.flow.protocol import (
@@ -211,7 +212,7 @@ class Conversation:
 
 
 def _keys(table: pa.Table, key: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
-    columns = [table.column(name).to_pylist() for name in key]
+    columns = [to_python(table.column(name)) for name in key]
     return zip(*columns, strict=True)
 
 

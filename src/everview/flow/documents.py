@@ -1,7 +1,8 @@
 """Documents as JSON: how rows look to endpoints that take JSON, and how they are read back.
 
 Integers and booleans are JSON's, floats too unless they are NaN or infinite. Numerics are strings, for JSON's numbers
-lose digits in most readers' hands. Bytes are base64, dates and times are as in RFC 3339, jsonb is embedded as it is.
+lose digits in most readers' hands. Bytes are base64, dates and times are as in RFC 3339, or "infinity" and "-infinity",
+jsonb is embedded as it is.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ import pyarrow as pa
 from everview.compute.functions.input import from_text
 from everview.compute.functions.json_value import dump
 from everview.compute.functions.output import to_text
+from everview.compute.ir.infinite import Infinite, as_numbers, infinite_of, to_python
 from everview.compute.ir.types import Interval, Kind, SqlType
 from everview.flow.contract import Binding, Field
 from everview.flow.errors import DriverFailed
 
 _AS_IS = {Kind.BOOLEAN, Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP}
 _STRINGS = {Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.UNKNOWN}
+# Kinds whose values are in JSON what they are in Python.
+_PLAIN: dict[Kind, type] = dict.fromkeys(_AS_IS, int) | {Kind.BOOLEAN: bool} | dict.fromkeys(_STRINGS, str)
 
 
 def json_texts(column: pa.ChunkedArray, sql_type: SqlType) -> list[str]:
     """The JSON text of each value."""
     encode = _encoder(sql_type)
-    return ["null" if value is None else encode(value) for value in column.to_pylist()]
+    return ["null" if value is None else encode(value) for value in to_python(column)]
 
 
 def objects(table: pa.Table, fields: Sequence[Field]) -> list[str]:
@@ -57,18 +61,27 @@ def from_objects(documents: Iterable[Any], binding: Binding) -> pa.Table:
             raise DriverFailed("the driver loaded a document that is not an object", detail=repr(document)[:200])
     columns = []
     for each, field in zip(binding.fields, binding.schema, strict=True):
-        values = [from_json(document.get(each.name), each) for document in documents]
-        columns.append(pa.array(values, field.type))
+        columns.append(column_from_json([document.get(each.name) for document in documents], each, field.type))
     return pa.table(columns, schema=binding.schema)
+
+
+_DECODER = json.JSONDecoder(parse_float=Decimal)  # to make one takes as long as to read a small document
 
 
 def loads(text: str | bytes) -> Any:
     """Parse JSON with numbers that have a fraction as Decimals."""
-    return json.loads(text, parse_float=Decimal)
+    return _DECODER.decode(text if isinstance(text, str) else text.decode())
 
 
-def from_json(value: Any, field: Field) -> Any:
-    """A value of the field's type from its JSON form."""
+def column_from_json(values: Sequence[Any], field: Field, type_: pa.DataType) -> pa.Array:
+    """Values of one field, from their JSON forms."""
+    plain = _PLAIN.get(field.type.kind)
+    if plain is not None and set(map(type, values)) <= {plain, type(None)}:
+        return pa.array(values, type_)
+    return pa.array(as_numbers([_from_json(value, field) for value in values], type_), type_)
+
+
+def _from_json(value: Any, field: Field) -> Any:
     if value is None:
         return None
     try:
@@ -98,9 +111,12 @@ def _encoder(sql_type: SqlType) -> Callable[[Any], str]:
     if kind is Kind.BYTEA:
         return lambda value: f'"{base64.b64encode(value).decode()}"'
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-        return lambda value: f'"{value.replace(tzinfo=None).isoformat()}{"Z" if kind is Kind.TIMESTAMPTZ else ""}"'
+        zone = "Z" if kind is Kind.TIMESTAMPTZ else ""
+        return lambda value: (
+            f'"{value}"' if isinstance(value, Infinite) else f'"{value.replace(tzinfo=None).isoformat()}{zone}"'
+        )
     if kind is Kind.DATE:
-        return lambda value: f'"{value.isoformat()}"'
+        return lambda value: f'"{value if isinstance(value, Infinite) else value.isoformat()}"'
     if kind is Kind.INTERVAL:
         return lambda value: f'"{to_text(Interval(value["months"], value["days"], value["micros"]), sql_type)}"'
     if kind is Kind.ARRAY:
@@ -128,6 +144,8 @@ def _decoded(value: Any, sql_type: SqlType) -> Any:
         return value
     if kind is Kind.BYTEA:
         return base64.b64decode(value, validate=True)
+    if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ) and (infinite := infinite_of(str(value))) is not None:
+        return infinite
     if kind is Kind.DATE:
         return date.fromisoformat(value)
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):

@@ -5,6 +5,8 @@
 * `NullKey`, `DuplicateKey`, `Retracted`, `ReductionFailed`: the collection holds what cannot be delivered so.
 * `HistoryLost`: the endpoint's checkpoint is older than what the collection remembers.
 * `FencedOff`: a newer owner of the same keys took over; nothing was committed here, and nothing will be.
+* `TakenOver`: another copy of the environment has delivered there, so what is there is not of our collections.
+* `Drifted`: the endpoint does not hold what was delivered: somebody else has changed it.
 * `DriverFailed`, `DriverStalled`: the endpoint's fault; the conversation starts anew from the last commit.
 * `MissingLibrary`: an optional library is not installed.
 """
@@ -58,6 +60,14 @@ class HistoryLost(FlowError):
 
 class FencedOff(FlowError):
     """Another instance opened the same keys since, so this one may no longer commit."""
+
+
+class TakenOver(FencedOff):
+    """What the endpoint holds was delivered by another copy of the environment."""
+
+
+class Drifted(FlowError):
+    """The endpoint does not hold what was delivered to it."""
 
 
 class DriverFailed(FlowError):

@@ -20,7 +20,10 @@ from everview.flow.keyrange import KeyRange
 class Row:
     """One range: who may commit it, how far it is, and, where the recovery log keeps it, the driver's state.
 
-    `intent` is where the transaction ends that is being stored, for endpoints where it leaves traces if it fails.
+    `intent` is where the transaction ends that is being stored, for endpoints where it leaves traces if it fails. The
+    endpoint has `acknowledged` for certain, so one that says less is wrong. Where `settled`, it has exactly the
+    checkpoint, and nobody has written under this row since. `moved` until the endpoint has a checkpoint of this very
+    range: before, a foreign driver may answer with that of another. `lineages` are those who may have written last.
     """
 
     range: KeyRange
@@ -28,6 +31,12 @@ class Row:
     checkpoint: Checkpoint
     state: Mapping[str, Any] = field(default_factory=dict)
     intent: Checkpoint | None = None
+    acknowledged: Checkpoint | None = None
+    settled: bool = False
+    lineages: tuple[str, ...] = ()
+    moved: bool = False
+    generation: int = 0  # how often everything was delivered anew: what was written before counts for nothing
+    authoritative: bool = False  # whether the endpoint has told of a checkpoint, so that its word counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +54,57 @@ def carve(rows: Iterable[Row], range: KeyRange) -> Carved:
     fence = max((row.fence for row in rows), default=0) + 1
     touched = sorted((row for row in rows if row.range.overlaps(range)), key=lambda row: row.range)
     state: dict[str, Any] = {}
-    known, intents, rest = [], [], []
+    known, acknowledged, intents, rest = [], [], [], []
     for row in touched:
         common = row.range.meet(range)
         assert common is not None
         known.append(row.checkpoint.within(common))
+        acknowledged.append((row.acknowledged or Checkpoint.at(common, START)).within(common))
         intents.append((row.intent or row.checkpoint).within(common))  # what is not being stored ends where it is
         state = merge_patch(state, row.state)
         for piece in row.range.minus(range):
-            intent = row.intent.within(piece) if row.intent is not None else None
-            rest.append(Row(piece, fence, row.checkpoint.within(piece), row.state, intent))
+            left = row.checkpoint.within(piece)
+            intent = _beyond(left, row.intent.within(piece)) if row.intent is not None else None
+            certain = row.acknowledged.within(piece) if row.acknowledged is not None else None
+            rest.append(
+                Row(
+                    piece,
+                    fence,
+                    left,
+                    row.state,
+                    intent,
+                    certain,
+                    settled=row.settled,
+                    lineages=row.lineages,
+                    moved=True,
+                    generation=row.generation,
+                    authoritative=row.authoritative,
+                )
+            )
     checkpoint = Checkpoint.merged(known).within(range) if known else Checkpoint.at(range, START)
-    intent = Checkpoint.merged(intents).within(range) if any(row.intent for row in touched) else None
-    mine = Row(range, fence, checkpoint, state, intent)
+    intent = _beyond(checkpoint, Checkpoint.merged(intents).within(range)) if intents else None
+    certain = Checkpoint.merged(acknowledged).within(range) if any(row.acknowledged for row in touched) else None
+    lineages = tuple(dict.fromkeys(each for row in touched for each in row.lineages))
+    moved = any(row.moved or row.range != range for row in touched)
+    generation = max((row.generation for row in touched), default=0)
+    mine = Row(
+        range,
+        fence,
+        checkpoint,
+        state,
+        intent,
+        certain,
+        lineages=lineages,
+        moved=moved,
+        generation=generation,
+        authoritative=any(row.authoritative for row in touched),
+    )
     return Carved(mine, tuple(row.range for row in touched), (mine, *rest))
+
+
+def _beyond(checkpoint: Checkpoint, intent: Checkpoint) -> Checkpoint | None:
+    """The intent; None where it ends where the checkpoint is, so that nothing is being stored."""
+    return intent if intent.pieces != checkpoint.pieces else None
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 `create` checks everything before anything is written, takes a read capability on each collection and remembers it with
 the ranges; `resume` picks all of that up again after a restart. Each range has a worker, a thread that opens a task
-and makes transactions as the collections move on; or one worker has all of them run as Spark tasks. Whatever fails is
+and makes transactions as the collections move on. Ranges of a foreign driver go together, phase by phase, and one
+worker has all of them; so has one that runs them as Spark tasks. Whatever fails is
 told as a value, and tried again with back-off from the last commit: a worker gives up only when it is fenced off. How
 far the past is needed follows the worst acknowledged checkpoint, and moves with the next commit of the recovery log.
 """
@@ -12,23 +13,28 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from everview.compute.ir.types import SqlType
+from everview.errors import EverviewError
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Binding, Field, Spec
+from everview.flow.drift import DriftWatch
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import open_driver
-from everview.flow.errors import FlowError, InvalidMaterialization
+from everview.flow.errors import DriverFailed, InvalidMaterialization
 from everview.flow.keyrange import SPLITS_MAX, WHOLE, KeyRange, check_partition
-from everview.flow.recovery_log import RecoveryLog
+from everview.flow.protocol import StateUpdate
+from everview.flow.recovery_log import RecoveryLog, updated
 from everview.flow.reduction import LAST_WRITE_WINS, Reduction
 from everview.flow.runtime import Limits
 from everview.flow.source import Readable, Source
 from everview.flow.spark_worker import SparkWhenThere, SparkWorker
+from everview.flow.together import TogetherWorker
 from everview.flow.validation import check_data, check_endpoint, check_spec
 from everview.flow.worker import STOP_S, Runner, Worker, WorkerStatus
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
@@ -50,6 +56,7 @@ class Options:
     heartbeat_s: float = 30.0
     backoff_s: float = 0.5
     backoff_s_max: float = 60.0
+    check_s: float = 600.0  # how often the rows at the endpoint are counted, where that is possible; 0: never
     spark: bool = False  # whether splits are tasks of Spark, in rounds, instead of threads of this process
 
 
@@ -59,6 +66,7 @@ class State(Enum):
     RUNNING = "running"
     PAUSED = "paused"
     STALLED = "stalled"  # something fails, and is tried again
+    DRIFTED = "drifted"  # the endpoint does not hold what was delivered; tried again as well
     FENCED = "fenced off"
     DROPPED = "dropped"
 
@@ -72,9 +80,14 @@ class Status:
     frontier: int
     upper: int
     transactions: int
-    stored: int
+    stored_by: tuple[int, ...]  # documents, of each binding
     error: str | None
     splits: tuple[WorkerStatus, ...]
+
+    @property
+    def stored(self) -> int:
+        """How many documents were stored."""
+        return sum(self.stored_by)
 
     @property
     def lag(self) -> int:
@@ -91,8 +104,13 @@ def make_binding(
     resource: Mapping[str, Any] | None = None,
     delta_updates: bool = False,
     reductions: Mapping[str, str | Mapping[str, Any] | Reduction] | None = None,
+    places: Sequence[int] = (),
+    title: str = "",
 ) -> Binding:
-    """A binding of a collection whose columns have these names and types, in order."""
+    """A binding of a collection whose columns have these names and types, in order.
+
+    With `places`, they are these columns of the collection, else the first.
+    """
     reductions = reductions or {}
     names = {name for name, _ in columns}
     if unknown := [name for name in reductions if name not in names]:
@@ -101,7 +119,7 @@ def make_binding(
     fields = tuple(
         Field(name, sql_type, Reduction.parse(reductions.get(name, LAST_WRITE_WINS))) for name, sql_type in columns
     )
-    return Binding(collection, fields, tuple(key), dict(resource or {}), delta_updates)
+    return Binding(collection, fields, tuple(key), dict(resource or {}), delta_updates, tuple(places), title)
 
 
 class Materialization:
@@ -122,7 +140,7 @@ class Materialization:
         self._environment, self._driver, self._spec, self._options = environment, driver, spec, options
         self.name = spec.name
         self._source = Source(environment, spec.bindings, readable=readable)
-        self._log = RecoveryLog(environment, spec.name)
+        self._log = RecoveryLog(environment, spec.name, shared=driver.foreign)
         self._lock = threading.RLock()
         self._runners: list[Runner] = []
         self._acknowledged: dict[KeyRange, int] = {}
@@ -130,6 +148,9 @@ class Materialization:
         self._state = State.PAUSED
         note = json.loads(environment.get(_note(spec.name)) or b"{}")
         self._tokens: dict[GlobalId, str] = note["tokens"]
+        self._begins_anew = bool(note.get("anew"))
+        self._watch: DriftWatch | None = None
+        self._beginning = threading.Lock()
         self.ranges = [KeyRange.parse(each) for each in note["ranges"]]
 
     # Creation
@@ -141,12 +162,19 @@ class Materialization:
         """Check all that can be checked without changing anything."""
         opened = open_driver(driver, config)
         spec = check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config))
-        try:
-            check_data(environment, spec.bindings)
+        check_data(environment, spec.bindings)
+        with _hidden(opened):
+            return opened, check_endpoint(opened, spec)
+
+    @classmethod
+    def check_reach(
+        cls, environment: Environment, name: str, driver: str, config: Mapping[str, Any], bindings: Sequence[Binding]
+    ) -> None:
+        """An error unless the endpoint of a materialization that exists takes it, reached by this config."""
+        opened = open_driver(driver, config)
+        spec = _as_noted(environment, check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config)))
+        with _hidden(opened):
             check_endpoint(opened, spec)
-        except FlowError as error:
-            raise _hidden(error, opened) from None
-        return opened, spec
 
     @classmethod
     def create(
@@ -170,16 +198,14 @@ class Materialization:
             raise InvalidMaterialization(f"materialization {name} exists already")
         WHOLE.split(options.splits)  # raises if there cannot be so many
         opened, spec = cls.validate(environment, name, driver, config, bindings)
-        cls.prepare(opened, spec)
-        return cls.found(environment, opened, spec, options=options, also=also, spark=spark)
+        state = cls.prepare(opened, spec)
+        return cls.found(environment, opened, spec, options=options, state=state, also=also, spark=spark)
 
     @staticmethod
-    def prepare(driver: Driver, spec: Spec) -> None:
-        """Make what the endpoint needs for a materialization that was validated."""
-        try:
-            driver.apply(spec)
-        except FlowError as error:
-            raise _hidden(error, driver) from None
+    def prepare(driver: Driver, spec: Spec) -> StateUpdate | None:
+        """Make what the endpoint needs for a materialization that was validated; gives the driver's first state."""
+        with _hidden(driver):
+            return driver.prepare(spec)
 
     @classmethod
     def found(
@@ -189,6 +215,7 @@ class Materialization:
         spec: Spec,
         *,
         options: Options,
+        state: StateUpdate | None = None,
         readable: Readable | None = None,
         also: Sequence[Command] = (),
         spark: SparkWhenThere = lambda: None,
@@ -198,8 +225,10 @@ class Materialization:
             raise InvalidMaterialization(f"materialization {spec.name} exists already")
         ranges = WHOLE.split(options.splits)
         collections = dict.fromkeys(each.collection for each in spec.bindings)
-        note = _noted({id: _reader(environment, id).token for id in collections}, ranges)
-        environment.commit(Put(_note(spec.name), note), *also)
+        note = _noted({id: _reader(environment, id).token for id in collections}, ranges, spec)
+        log = RecoveryLog(environment, spec.name, shared=driver.foreign)
+        begun = log.beginning(updated({}, state))
+        environment.commit(Put(_note(spec.name), note), *begun, *also)
         return cls(environment, driver, spec, options, readable=readable, spark=spark)
 
     @classmethod
@@ -220,6 +249,7 @@ class Materialization:
             raise InvalidMaterialization(f"materialization {name} does not exist")
         opened = open_driver(driver, config)
         spec = check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config))
+        spec = _as_noted(environment, spec)
         return cls(environment, opened, spec, options or Options(), readable=readable, spark=spark)
 
     # Running
@@ -235,6 +265,9 @@ class Materialization:
                 self._runners = self._made()
                 for runner in self._runners:
                     runner.start()
+                if self._options.check_s and type(self._driver).census is not Driver.census:
+                    runners, spec = list(self._runners), self._spec
+                    self._watch = DriftWatch(self._driver, spec, self._source, runners, self._options.check_s)
 
     def pause(self) -> None:
         """Stop all workers after the transaction that is under way, if any."""
@@ -260,11 +293,52 @@ class Materialization:
             self._stop(HALT_S)  # whoever is left behind is fenced off by those who come
             # Until every place has a new owner's word, no more of the past is given up than before.
             lowest = min(self._acknowledged.values(), default=START)
-            self._environment.commit(Put(_note(self.name), _noted(self._tokens, checked)), *also)
+            self._environment.commit(self._put(checked), *also)
             self.ranges = checked
             self._acknowledged = dict.fromkeys(checked, lowest)
             if running:
                 self.start()
+
+    def backfill(self, also: Sequence[Command] = ()) -> None:
+        """Deliver everything anew, into what is emptied first. `also` are commands for the same durable step.
+
+        It happens in the background, and is tried again until it is done, also after a restart.
+        """
+        if not self._driver.foreign and type(self._driver).reset is Driver.reset:
+            self._driver.reset(self._spec)  # says why it cannot be
+        with self._lock:
+            running = self._state is State.RUNNING
+            self._stop(HALT_S)
+            self._begins_anew = True
+            # The collections' past is held from here on only: the beginning is what they hold then.
+            self._environment.commit(self._put(self.ranges), *also)
+            self._acknowledged, self._reached = {}, START
+            if running:
+                self.start()
+
+    def _begin_anew(self) -> None:
+        """Empty the endpoint and forget all checkpoints, if that is due; one of the workers does it."""
+        with self._beginning:
+            if not self._begins_anew:
+                return
+            spec, update = self._spec, None
+            if self._driver.foreign:
+                state = self._log.state()
+                spec = self._driver.again(spec)
+                update = self._driver.prepare(spec, self._spec, state)
+                begun = self._log.anew(updated(state, update))
+            else:
+                self._driver.reset(spec)
+                begun = self._log.anew({})
+            self._begins_anew = False
+            try:
+                self._environment.commit(self._put(self.ranges, spec), *begun)
+            except BaseException:
+                self._begins_anew = True
+                raise
+            self._spec = spec
+            for runner in self._runners:
+                runner.spec = spec
 
     def drop(self, also: Sequence[Command] = ()) -> None:
         """Stop, and forget everything but what was delivered. `also` are commands for the same durable step."""
@@ -286,17 +360,11 @@ class Materialization:
         """The commands that drop it with everything that it holds here; it is halted."""
         return let_go(self._environment, self.name)
 
-    def hide(self, text: str) -> str:
-        """The text without the endpoint's secrets."""
-        return self._driver.hide(text)
-
     def forget(self) -> None:
         """It was dropped, with all that `let_go` names: let the endpoint forget it, too."""
         self._state = State.DROPPED
-        try:
+        with _hidden(self._driver):
             self._driver.forget(self._spec)
-        except FlowError as error:
-            raise _hidden(error, self._driver) from None
 
     close = pause
 
@@ -313,12 +381,17 @@ class Materialization:
         """Where it stands."""
         # Without the lock, which is held while an endpoint is waited for.
         splits = tuple(status for runner in list(self._runners) for status in runner.statuses())
-        state = self._state
+        state, watch = self._state, self._watch
+        drift = None if watch is None else watch.drift
         if state is State.RUNNING:
             if any(each.fenced for each in splits):
                 state = State.FENCED
+            elif any(each.drifted for each in splits):
+                state = State.DRIFTED
             elif any(each.error is not None for each in splits):
                 state = State.STALLED
+            elif drift is not None:
+                state = State.DRIFTED
         frontier = self._frontier(splits)
         return Status(
             self.name,
@@ -326,8 +399,8 @@ class Materialization:
             frontier,
             self._source.upper if state is not State.DROPPED else frontier,
             sum(each.transactions for each in splits),
-            sum(each.stored for each in splits),
-            next((each.error for each in splits if each.error is not None), None),
+            tuple(map(sum, zip(*(each.stored_by for each in splits), strict=True))),
+            next((each.error for each in splits if each.error is not None), drift),
             splits,
         )
 
@@ -346,13 +419,23 @@ class Materialization:
             "backoff_s": (options.backoff_s, options.backoff_s_max),
             "acknowledged": self._note_acknowledged,
             "also": self._downgrades,
+            "before": self._begin_anew,
         }
         if options.spark:
             return [SparkWorker(self._driver, self._spec, self.ranges, self._spark, **common)]
+        if self._driver.foreign and len(self.ranges) > 1:
+            return [TogetherWorker(self._driver, self._spec, self.ranges, **common)]
         return [Worker(self._driver, self._spec, range, **common) for range in self.ranges]
+
+    def _put(self, ranges: Sequence[KeyRange], spec: Spec | None = None) -> Put:
+        """The command that remembers it as it is."""
+        return Put(_note(self.name), _noted(self._tokens, ranges, spec or self._spec, anew=self._begins_anew))
 
     def _stop(self, wait_s: float = STOP_S) -> None:
         runners, self._runners = self._runners, []
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.stop()
         for runner in runners:
             runner.stop()
         self._environment.wake()
@@ -408,8 +491,21 @@ def _note(name: str) -> str:
     return f"flow/{name}/materialization"
 
 
-def _noted(tokens: Mapping[GlobalId, str], ranges: Sequence[KeyRange]) -> bytes:
-    return json.dumps({"tokens": dict(tokens), "ranges": [str(range) for range in ranges]}).encode()
+def _noted(tokens: Mapping[GlobalId, str], ranges: Sequence[KeyRange], spec: Spec, *, anew: bool = False) -> bytes:
+    noted: dict[str, Any] = {"tokens": dict(tokens), "ranges": [str(range) for range in ranges]}
+    if anew:
+        noted["anew"] = True
+    if spec.described is not None:
+        noted |= {"described": spec.described, "version": spec.version}
+    return json.dumps(noted).encode()
+
+
+def _as_noted(environment: Environment, spec: Spec) -> Spec:
+    """The materialization as it was applied last."""
+    noted = json.loads(environment.get(_note(spec.name)) or b"{}")
+    if noted.get("described") is None:
+        return spec
+    return replace(spec, described=noted["described"], version=noted["version"])
 
 
 def _reader(environment: Environment, id: GlobalId) -> ReadCapability:
@@ -425,10 +521,17 @@ def _reader(environment: Environment, id: GlobalId) -> ReadCapability:
     return capability
 
 
-def _hidden(error: FlowError, driver: Driver) -> FlowError:
-    """The error without secrets."""
-    error.message = driver.hide(error.message)
-    error.args = (error.message,)
-    error.detail = driver.hide(error.detail) if error.detail else None
-    error.hint = driver.hide(error.hint) if error.hint else None
-    return error
+@contextmanager
+def _hidden(driver: Driver) -> Iterator[None]:
+    """Within the block, whatever fails is told without the endpoint's secrets."""
+    try:
+        yield
+    except EverviewError as error:
+        error.message = driver.hide(error.message)
+        error.args = (error.message,)
+        error.detail = driver.hide(error.detail) if error.detail else None
+        error.hint = driver.hide(error.hint) if error.hint else None
+        raise error from None  # its cause may hold them still
+    except Exception as error:  # of a library that speaks to the endpoint
+        text = driver.hide(f"{type(error).__name__}: {error}")
+        raise DriverFailed("the destination failed", detail=text) from None

@@ -22,6 +22,8 @@ from everview.flow.contract import Spec
 from everview.flow.keyrange import KeyRange
 
 State: TypeAlias = Mapping[str, Any]  # a JSON object
+# What a foreign driver hears of the last changes of state, of all ranges: merge patches, and NULL for a new beginning.
+Patches: TypeAlias = tuple[State | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class StateUpdate:
 
     updated: State = field(default_factory=dict)
     merge_patch: bool = True
+
+    @property
+    def patches(self) -> Patches:
+        """The change as merge patches."""
+        return (self.updated,) if self.merge_patch else (None, self.updated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,9 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """The last transaction is committed to the recovery log."""
+    """The last transaction is committed to the recovery log, with these changes of state of `StartedCommit`."""
+
+    patches: Patches = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,22 +65,32 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """All loads of the transaction have been sent."""
+    """All loads of the transaction have been sent; `patches` came with `Acknowledged`."""
+
+    patches: Patches = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """Store documents: all fields, and for each whether the endpoint has its key and whether it is to be removed."""
+    """Store documents: all fields, and for each whether the endpoint has its key and whether it is to be removed.
+
+    `transaction` names the transaction among those of the materialization.
+    """
 
     binding: int
     documents: pa.Table
+    transaction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StartCommit:
-    """All stores have been sent; commit them, with the checkpoint where the endpoint is authoritative."""
+    """All stores have been sent; commit them, with the checkpoint where the endpoint is authoritative.
+
+    `patches` came with `Flushed`.
+    """
 
     checkpoint: str
+    patches: Patches = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,43 +4,105 @@ A row for each range, carved as `fencing` says, is one small value beside the co
 driver state and how far the collections' past is no longer needed is one durable write. One process owns an
 environment, and storage fences the one before it; among the workers of this process it is the rows' fences that tell
 an owner from a zombie, compared under a lock that all logs of the materialization share.
+
+A driver of ours has a state for each range. Foreign ones share one state among all of their ranges, as their protocol
+has it: it is a value beside the rows, and changes of it, which are merge patches, come from any range.
+
+Two copies of an environment have the same log, and then go ways of their own. So every process has a `lineage`, which
+its checkpoints carry and its log knows: an endpoint's checkpoint of a lineage that the log does not know was written by
+another copy, and so was one of a former process that is beyond what the collections were when this one began.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from everview.flow.checkpoint import Checkpoint
-from everview.flow.errors import FencedOff, FlowError
+from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.errors import FencedOff, FlowError, TakenOver
 from everview.flow.fencing import Row, carve, merge_patch
-from everview.flow.keyrange import KeyRange
+from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.protocol import State, StateUpdate
-from everview.storage.contract import Command, Put
+from everview.storage.contract import Command, GlobalId, Put
 from everview.storage.environment import Environment
+from everview.storage.shard import from_frontier
 
 STATE_BYTES_MAX = 1 << 20
 
-_locks: WeakKeyDictionary[Environment, threading.RLock] = WeakKeyDictionary()
-_locks_guard = threading.Lock()
+
+@dataclass
+class _Process:
+    """This process, as the owner of an environment: who it is, and how far the collections were when it began."""
+
+    uppers: Mapping[GlobalId, int]
+    lineage: str = field(default_factory=lambda: secrets.token_hex(6))
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    opening: dict[str, threading.RLock] = field(default_factory=dict)  # by materialization
+
+
+_processes: WeakKeyDictionary[Environment, _Process] = WeakKeyDictionary()
+_guard = threading.Lock()
+
+
+def begin_lineage(environment: Environment) -> _Process:
+    """Note how far the collections are, before this process writes any; once for each environment."""
+    with _guard:
+        found = _processes.get(environment)
+        if found is None:
+            uppers = {id: from_frontier(environment.frontiers(id).upper) for id in environment.ids()}
+            found = _processes[environment] = _Process(uppers)
+        return found
 
 
 class RecoveryLog:
     """The log of one materialization."""
 
-    def __init__(self, environment: Environment, name: str) -> None:
-        self._environment = environment
-        self._prefix = f"flow/{name}/split/"
-        with _locks_guard:
-            self._lock = _locks.setdefault(environment, threading.RLock())
+    def __init__(self, environment: Environment, name: str, *, shared: bool = False) -> None:
+        """Open it; `shared` if the driver's state is one for all ranges, and not one for each."""
+        self._environment, self._shared = environment, shared
+        self._name, self._prefix, self._state_key = name, f"flow/{name}/split/", f"flow/{name}/state"
+        self._process = begin_lineage(environment)
+        self._lock = self._process.lock
+        self.lineage = self._process.lineage
+        # Held while ranges are opened: other owners of their keys may have to be heard first, which takes a while.
+        self.opening = self._process.opening.setdefault(name, threading.RLock())
 
     def rows(self) -> list[Row]:
         """All rows, in order of their ranges."""
         found = self._environment.scan(self._prefix)
         return sorted((_decoded(value) for value in found.values()), key=lambda row: row.range)
+
+    def anew(self, state: State) -> list[Command]:
+        """The commands that begin it again: whoever has opened it is fenced off, and what was written is void."""
+        rows = self.rows()
+        fence, generation = (
+            max((getattr(row, each) for row in rows), default=0) + 1 for each in ("fence", "generation")
+        )
+        first = Row(WHOLE, fence, Checkpoint.at(WHOLE, START), state, settled=True, generation=generation)
+        gone = [Put(self._key(row.range), None) for row in rows if row.range != WHOLE]
+        return [*gone, self._put(first), *([self._put_state(state)] if self._shared else [])]
+
+    def state(self) -> State:
+        """The driver's state, of all ranges."""
+        found = self._environment.get(self._state_key)
+        if found is not None:
+            return json.loads(found)  # type: ignore[no-any-return]
+        state: dict[str, Any] = {}  # as it was kept before states were shared
+        for row in self.rows():
+            state = merge_patch(state, row.state)
+        return state
+
+    def beginning(self, state: State) -> list[Command]:
+        """The commands that begin it with a state that the driver has before anything is delivered."""
+        if not state:
+            return []
+        first = self._put(Row(WHOLE, 0, Checkpoint.at(WHOLE, START), state, settled=True))
+        return [first, *([self._put_state(state)] if self._shared else [])]
 
     def open(self, range: KeyRange, held: Row | None = None) -> Row:
         """Take a range over, fencing off whoever had any of it; if it was `held`, only if it still is."""
@@ -48,10 +110,15 @@ class RecoveryLog:
             if held is not None:
                 self.check(held)
             carved = carve(self.rows(), range)
+            mine = replace(carved.mine, lineages=tuple(dict.fromkeys((*carved.mine.lineages, self.lineage))))
+            carved = replace(carved, mine=mine, written=(mine, *carved.written[1:]))
             gone = set(carved.removed) - {row.range for row in carved.written}
             puts = [Put(self._key(each), None) for each in sorted(gone)]
+            if self._shared:
+                mine = replace(mine, state=self.state())
+                puts.append(self._put_state(mine.state))
             self._environment.commit(*puts, *(self._put(row) for row in carved.written))
-            return carved.mine
+            return mine
 
     def commit(
         self,
@@ -59,16 +126,79 @@ class RecoveryLog:
         checkpoint: Checkpoint,
         update: StateUpdate | None,
         also: Callable[[], Sequence[Command]] = lambda: (),
+        acknowledged: Checkpoint | None = None,
     ) -> Row:
         """Make a checkpoint and the change of the driver's state durable in one step; gives the new row.
 
-        `also` gives commands to go along; it is called under the lock.
+        `also` gives commands to go along; it is called under the lock. `acknowledged` is the commit before this one,
+        where the endpoint is known to have it.
         """
-        new = replace(row, checkpoint=checkpoint, state=updated(row.state, update), intent=None)
+        (new,) = self.commit_together([(row, checkpoint, acknowledged)], [] if update is None else [update], also)
+        return new
+
+    def commit_together(
+        self,
+        rows: Sequence[tuple[Row, Checkpoint, Checkpoint | None]],
+        updates: Sequence[StateUpdate],
+        also: Callable[[], Sequence[Command]] = lambda: (),
+    ) -> list[Row]:
+        """Commit rows with their checkpoints and what is acknowledged of them; changes of state in their order.
+
+        Several rows have one state, which is `shared`.
+        """
+        with self._lock:
+            state = self.state() if self._shared else rows[0][0].state
+            for update in updates:
+                state = updated(state, update)
+            made = []
+            for row, checkpoint, acknowledged in rows:
+                self.check(row)
+                certain = row.acknowledged if acknowledged is None else acknowledged.within(row.range)
+                made.append(replace(row, checkpoint=checkpoint, state=state, intent=None, acknowledged=certain))
+            puts = [self._put(new) for new in made]
+            if self._shared and updates:
+                puts.append(self._put_state(state))
+            self._environment.commit(*puts, *also())
+        return made
+
+    def save(self, row: Row, updates: Sequence[StateUpdate]) -> Row:
+        """Make changes of the driver's state durable before its next commit."""
         with self._lock:
             self.check(row)
-            self._environment.commit(self._put(new), *also())
+            state = self.state() if self._shared else row.state
+            for update in updates:
+                state = updated(state, update)
+            new = replace(row, state=state)
+            self._environment.commit(self._put_state(state) if self._shared else self._put(new))
         return new
+
+    def unsettled(self, range: KeyRange) -> list[Row]:
+        """Rows of other ranges with some of these keys of which only the endpoint knows how far they are."""
+        return [row for row in self.rows() if row.range.overlaps(range) and row.range != range and not row.settled]
+
+    def settle(self, row: Row, checkpoint: Checkpoint) -> None:
+        """Note that the endpoint has exactly this of a row, whose holder writes no more."""
+        with self._lock:
+            self.check(row)
+            new = replace(row, checkpoint=checkpoint, acknowledged=checkpoint, settled=True)
+            self._environment.commit(self._put(new))
+
+    def check_lineage(self, row: Row, found: Checkpoint, collections: Sequence[GlobalId]) -> None:
+        """An error unless an endpoint's checkpoint tells of the collections that this environment has."""
+        lineages = {each.partition(".")[0] for each in found.lineages}
+        strangers = sorted(lineages - set(row.lineages))
+        upper = min(self._process.uppers.get(id, START) for id in collections)
+        ours = lineages and lineages <= {self.lineage}
+        if not strangers and (ours or found.highest <= max(upper, row.checkpoint.highest)):
+            return
+        why = f"its checkpoint was written by {', '.join(strangers)}, which is not known here"
+        if not strangers:
+            why = f"it is at {found.highest}, and the collections were at {upper} when this process began"
+        raise TakenOver(
+            f"another copy of the environment has delivered {self._name} since",
+            detail=why,
+            hint="drop one of the two sinks, or deliver everything anew with ALTER SINK … BACKFILL",
+        )
 
     def intend(self, row: Row, intent: Checkpoint) -> Row:
         """Note where the next commit will be, before anything is stored: whoever must repeat it, repeats all of it."""
@@ -88,21 +218,46 @@ class RecoveryLog:
 
     def forgetting(self) -> list[Command]:
         """The commands that remove all rows."""
-        return [Put(self._key(row.range), None) for row in self.rows()]
+        commands: list[Command] = [Put(self._key(row.range), None) for row in self.rows()]
+        if self._environment.get(self._state_key) is not None:
+            commands.append(Put(self._state_key, None))
+        return commands
 
     def _key(self, range: KeyRange) -> str:
         return f"{self._prefix}{range}"
 
     def _put(self, row: Row) -> Put:
         intent = None if row.intent is None else row.intent.encode()
-        fields = [str(row.range), row.fence, row.checkpoint.encode(), row.state, intent]
-        text = json.dumps(fields, separators=(",", ":"))
-        if len(text) > STATE_BYTES_MAX:
-            raise FlowError(
-                f"the driver's state has {len(text)} bytes",
-                detail=f"at most {STATE_BYTES_MAX}: it is no place for data",
-            )
-        return Put(self._key(row.range), text.encode())
+        certain = None if row.acknowledged is None else row.acknowledged.encode()
+        fields = [
+            str(row.range),
+            row.fence,
+            row.checkpoint.encode(),
+            {} if self._shared else row.state,
+            intent,
+            certain,
+            row.settled,
+            row.lineages,
+            row.moved,
+            row.generation,
+            row.authoritative,
+        ]
+        return Put(self._key(row.range), _bounded(fields))
+
+    def _put_state(self, state: State) -> Put:
+        return Put(self._state_key, _bounded(dict(state)))
+
+
+def signature(lineage: str, generation: int) -> str:
+    """A lineage, with the generation that it writes unless that is the first."""
+    return f"{lineage}.{generation}" if generation and lineage else lineage
+
+
+def is_void(found: Checkpoint, generation: int) -> bool:
+    """Whether a checkpoint was written before everything was delivered anew."""
+    return generation > 0 and not all(
+        int(each.partition(".")[2] or 0) >= generation for each in found.lineages or ("",)
+    )
 
 
 def updated(state: State, update: StateUpdate | None) -> State:
@@ -112,7 +267,33 @@ def updated(state: State, update: StateUpdate | None) -> State:
     return merge_patch(state, update.updated) if update.merge_patch else dict(update.updated)
 
 
+def _bounded(value: Any) -> bytes:
+    """A row or a state as it is written down; an error if it is too large."""
+    text = json.dumps(value, separators=(",", ":"))
+    if len(text) > STATE_BYTES_MAX:
+        raise FlowError(
+            f"the driver's state has {len(text)} bytes",
+            detail=f"at most {STATE_BYTES_MAX}: it is no place for data",
+        )
+    return text.encode()
+
+
 def _decoded(value: bytes) -> Row:
-    range, fence, checkpoint, state, intent = json.loads(value)
-    end = None if intent is None else Checkpoint.decode(intent)
-    return Row(KeyRange.parse(range), fence, Checkpoint.decode(checkpoint), state, end)
+    # Older rows have fewer fields.
+    range, fence, checkpoint, state, intent, *more = json.loads(value)
+    later: list[Any] = [None, False, (), False, 0, False]
+    certain, settled, lineages, moved, generation, authoritative = more + later[len(more) :]
+    end, known = (None if each is None else Checkpoint.decode(each) for each in (intent, certain))
+    return Row(
+        KeyRange.parse(range),
+        fence,
+        Checkpoint.decode(checkpoint),
+        state,
+        end,
+        known,
+        settled,
+        tuple(lineages),
+        moved,
+        generation,
+        authoritative,
+    )

@@ -1,8 +1,11 @@
 """The runtime's side of one conversation: transactions over one range of keys, one after another.
 
 A `Task` opens its range in the recovery log and at the endpoint, and goes on from the checkpoint of whichever is
-authoritative. Each transaction takes all bindings from there to a later time. Where a failed one leaves traces
-(`repeatable`), its end is noted in the log first, so that what is repeated is the same. The next transaction is read,
+authoritative; but never from before what the endpoint has acknowledged, whatever a driver says that keeps rows of
+ranges that were split or joined since. Such a driver is `foreign`, and is asked for its last word on the old ranges
+before new ones are made of them. Each transaction takes all bindings from there to a later time. Where a failed one
+leaves traces (`repeatable`, and the log is authoritative), its end is noted in the log first, so that what is repeated
+is the same. The next transaction is read,
 grouped and its loads sent while the driver still commits the last: only `Flush` waits for it. Where the commit is
 complete on both sides, `acknowledged` tells how far, and the past before it may be forgotten.
 """
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from everview.flow.channel import Channel, Connect
@@ -20,7 +23,7 @@ from everview.flow.combine import Combiner, combine, holds_rows
 from everview.flow.contract import Binding, Spec
 from everview.flow.conversation import Conversation
 from everview.flow.drivers.contract import Keys
-from everview.flow.errors import DriverStalled, DuplicateKey
+from everview.flow.errors import Drifted, DriverStalled, DuplicateKey, NullKey
 from everview.flow.fencing import Row
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import (
@@ -32,14 +35,17 @@ from everview.flow.protocol import (
     Loaded,
     Open,
     Opened,
+    Patches,
     Request,
     Response,
     StartCommit,
     StartedCommit,
+    StateUpdate,
     Store,
 )
-from everview.flow.recovery_log import RecoveryLog, updated
+from everview.flow.recovery_log import RecoveryLog, is_void, signature
 from everview.flow.source import Source
+from everview.flow.unique import check_unique
 from everview.storage.contract import Command
 
 
@@ -56,9 +62,15 @@ class Limits:
 class Counters:
     """What a task has done so far."""
 
+    opened: bool = False
     transactions: int = 0
     loaded: int = 0
-    stored: int = 0
+    stored_by: list[int] = field(default_factory=list)  # documents, of each binding
+
+    @property
+    def stored(self) -> int:
+        """How many documents were stored."""
+        return sum(self.stored_by)
 
 
 class Task:
@@ -75,16 +87,17 @@ class Task:
         keys: Keys,
         held: Row | None = None,
         repeatable: bool = False,
+        foreign: bool = False,
         limits: Limits | None = None,
         acknowledged: Callable[[KeyRange, Checkpoint], None] = lambda range, checkpoint: None,
         also: Callable[[], Sequence[Command]] = lambda: (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.spec, self.range = spec, range
-        self.counters = Counters()
+        self.counters = Counters(stored_by=[0] * len(spec.bindings))
         self._source, self._log, self._connect, self._keys = source, log, connect, keys
         self._limits, self._on_acknowledged, self._also, self._clock = limits or Limits(), acknowledged, also, clock
-        self._held, self._repeatable = held, repeatable
+        self._held, self._repeatable, self._foreign = held, repeatable, foreign
         self.authoritative = False  # whether the endpoint's checkpoint is the one that counts
         self._conversation = Conversation()
         self._channel: Channel | None = None
@@ -92,6 +105,9 @@ class Task:
         self._row: Row
         self.committed: Checkpoint  # as far as this side knows
         self._position: Checkpoint  # up to where there is nothing left to deliver, for nothing changed since
+        self.news: list[StateUpdate] = []  # changes of state that the driver has told, and not been told of
+        self._unsaved: list[StateUpdate] = []  # and those that are not durable yet
+        self._changes: list[tuple[Combiner | None, Iterator[Combiner]]] = []  # of the transaction, by binding
 
     @property
     def position(self) -> int:
@@ -99,9 +115,19 @@ class Task:
         return self._position.lowest
 
     @property
+    def at(self) -> Checkpoint:
+        """The same, place by place."""
+        return self._position
+
+    @property
     def acknowledged(self) -> bool:
         """Whether the endpoint has the last commit."""
         return self._conversation.acknowledged
+
+    @property
+    def trouble(self) -> str | None:
+        """What the driver has failed at and tries again, as it says."""
+        return getattr(self._channel, "trouble", None)
 
     @property
     def row(self) -> Row:
@@ -110,18 +136,83 @@ class Task:
 
     def open(self) -> None:
         """Take the range over, on both sides, and begin."""
-        self._row = self._log.open(self.range, self._held)
+        with self._log.opening:
+            if self._foreign:
+                self._settle_others()
+            self._row = self._log.open(self.range, self._held)
+        self._converse()
+
+    def _converse(self) -> None:
+        """Begin, with the range taken over in the log."""
         request = Open(self.spec, self.range, self._row.state)
         self._conversation.observe(request)
         self._channel = self._connect(request)
         opened = self._receive()
         assert isinstance(opened, Opened)
-        self.committed = self._row.checkpoint
-        self.authoritative = opened.checkpoint is not None
         if opened.checkpoint is not None:
-            self.committed = Checkpoint.decode(opened.checkpoint).within(self.range)
-        self._position = self.committed
+            self._row = replace(self._row, authoritative=True)
+        self.authoritative = self._row.authoritative
+        self.committed = self._position = self._found(opened.checkpoint)
+        self.counters.opened = True
         self._send(Acknowledge())
+        if self._foreign and not self.authoritative and self._row.acknowledged is None and self._unbegun:
+            self._greet()
+            self.close(orderly=True)
+            self.save_state()
+            self._conversation = Conversation()
+            self._row = self._log.open(self.range, self._row)  # if it still is ours
+            self._converse()
+
+    def _settle_others(self) -> None:
+        """Hear how far ranges are that are to be split or joined: the endpoint may keep their rows as they were."""
+        for row in self._log.unsettled(self.range):
+            other = Task(
+                self.spec,
+                row.range,
+                source=self._source,
+                log=self._log,
+                connect=self._connect,
+                keys=self._keys,
+                foreign=True,
+                limits=self._limits,
+            )
+            orderly = False
+            try:
+                other.open()
+                other.settle()
+                other.save_state()
+                orderly = True
+            finally:
+                other.close(orderly=orderly)
+            self._log.settle(other.row, other.committed)
+
+    def _found(self, said: str | None) -> Checkpoint:
+        """Where to go on: where the endpoint is, if it knows, and is not behind what it has acknowledged."""
+        row = self._row
+        certain = row.acknowledged or Checkpoint.at(self.range, START)
+        if said is None:  # it has no row of these keys: of those that it had, it was asked before
+            return certain if row.authoritative else row.checkpoint
+        found = Checkpoint.decode(said).within(self.range)
+        if is_void(found, row.generation):
+            return certain
+        stale = self._foreign and row.moved
+        if not (stale and found.behind(certain)):
+            self._log.check_lineage(row, found, [each.collection for each in self.spec.bindings])
+        return found.latest(certain) if stale else found
+
+    @property
+    def _unbegun(self) -> bool:
+        return self._row.checkpoint.highest == START
+
+    def _greet(self) -> None:
+        """Commit nothing, for once: a driver that keeps checkpoints has one from now on, and tells of it when asked.
+
+        Without it nobody could say, after a failure in the first transaction, whether the driver has committed it.
+        """
+        self._load({})
+        self._commit(self.committed)
+        self.counters.transactions = 0
+        self.settle()
 
     def step(self, wait_s: float, stopping: Callable[[], bool] = lambda: False) -> bool:
         """Deliver what there is, or wait for something; whether a transaction was made."""
@@ -129,8 +220,8 @@ class Task:
             return self.transact()
         if not self.acknowledged:
             self.step_acknowledged(min(wait_s, 0.05))
-        elif self._due_s() > 0:
-            time.sleep(min(wait_s, self._due_s()))
+        elif self.due_s() > 0:
+            time.sleep(min(wait_s, self.due_s()))
         else:
             self._source.wait(lambda: stopping() or self._ready(), wait_s)
         return False
@@ -153,28 +244,147 @@ class Task:
 
     def transact(self) -> bool:
         """One transaction, as far as the collections are complete; false if nothing has changed in them."""
-        end = self._row.intent if self._repeatable else None
-        if end is None:
-            time = self._source.interval_end(self._position)
-            if time <= self._position.lowest:
-                return False
-            end = Checkpoint.at(self.range, time)
-        streams = [self._combined(binding, end) for binding in self.spec.bindings]
-        firsts = [next(stream, None) for stream in streams]
-        if not any(firsts) and not self._heartbeat_due():
-            self._position = end
-            self._row = replace(self._row, intent=None)
+        try:
+            return self._transact()
+        except DuplicateKey as error:
+            self.check_data(error)
+            raise
+
+    def check_data(self, error: DuplicateKey) -> None:
+        """A key was there already: drift of the endpoint, unless the collections have it twice."""
+        if not isinstance(self._source, Source) or self._source.upper <= START:
+            return
+        try:
+            for binding in self.spec.bindings:
+                if binding.key and not binding.reduces:
+                    check_unique(self._source, binding, self.range, Checkpoint.at(self.range, self._source.upper))
+        except (DuplicateKey, NullKey):
+            return
+        raise Drifted(
+            "the endpoint has a row under a key that was not delivered by this sink",
+            detail=error.detail,
+            hint="remove what others have written there, or deliver everything anew with ALTER SINK … BACKFILL",
+        ) from error
+
+    def _transact(self) -> bool:
+        time = self._source.interval_end(self._position)
+        end = self.end_at(time)
+        if time <= self._position.lowest and end != self._row.intent:
             return False
-        self._load({at: first for at, first in enumerate(firsts) if first is not None})
-        if self._repeatable:
-            self._row = self._log.intend(self._row, end)
-        for at, (first, rest) in enumerate(zip(firsts, streams, strict=True)):
-            for combiner in chain([first] if first is not None else [], rest):
-                for documents in combiner.stores():
-                    self._send(Store(at, documents))
-                    self.counters.stored += documents.num_rows
+        if not self.prepare(end) and not self.heartbeat_due:
+            self.skip(end)
+            return False
+        self._load(self.combiners)
+        self.store(end)
         self._commit(end)
         return True
+
+    # The parts of a transaction, in order
+
+    def end_at(self, time: int) -> Checkpoint:
+        """Where the next transaction ends, at a time unless one has to be repeated."""
+        intent = self._row.intent if self._repeats else None
+        return Checkpoint.at(self.range, time) if intent is None else intent
+
+    def prepare(self, end: Checkpoint) -> bool:
+        """Read what the transaction is to deliver; whether that is something."""
+        streams = [self._combined(binding, end) for binding in self.spec.bindings]
+        self._changes = [(next(stream, None), stream) for stream in streams]
+        return any(first for first, _ in self._changes)
+
+    def skip(self, end: Checkpoint) -> None:
+        """Go on to where nothing has happened."""
+        self._position = end
+        self._row = replace(self._row, intent=None)
+
+    @property
+    def combiners(self) -> dict[int, Combiner]:
+        """What is to be loaded, by binding."""
+        return {at: first for at, (first, _) in enumerate(self._changes) if first is not None}
+
+    def send_loads(self, combiners: dict[int, Combiner]) -> None:
+        """Ask for documents; the driver may still be committing."""
+        for at, combiner in combiners.items():
+            for keys in combiner.loads():
+                self._send(Load(at, keys))
+
+    def flush(self, patches: Patches) -> None:
+        """All is asked for, and the last commit is acknowledged."""
+        self._send(Flush(patches))
+
+    def take_loaded(self, combiners: dict[int, Combiner]) -> None:
+        """Take documents until there are no more. A state that comes with that is durable before anything is stored."""
+        while True:
+            response = self._receive()
+            if isinstance(response, Loaded):
+                self.counters.loaded += response.documents.num_rows
+                try:
+                    combiners[response.binding].loaded(response.documents)
+                except DuplicateKey:
+                    self._log.check(self._row)  # whoever took over may have stored it: then the data are not at fault
+                    raise
+            elif isinstance(response, Flushed):
+                self._told(response.state)
+                if response.state is not None:
+                    self.save_state()
+                return
+
+    def store(self, end: Checkpoint) -> None:
+        """Send the documents."""
+        if self._repeats:
+            self._row = self._log.intend(self._row, end)
+        changes, self._changes = self._changes, []
+        for at, (first, rest) in enumerate(changes):
+            for combiner in chain([first] if first is not None else [], rest):
+                for documents in combiner.stores():
+                    self._send(Store(at, documents, f"{end.highest:x}-{self.range.begin:08x}"))
+                    self.counters.stored_by[at] += documents.num_rows
+
+    def start_commit(self, checkpoint: Checkpoint, patches: Patches) -> None:
+        """Begin to commit at the endpoint."""
+        by = signature(self._log.lineage, self._row.generation)
+        self._send(StartCommit(checkpoint.by(by).encode(), patches))
+
+    def started(self) -> Row:
+        """Wait until the commit has begun; gives the row to be committed to the log, but for its checkpoint."""
+        response = self._receive()
+        assert isinstance(response, StartedCommit)
+        self._told(response.state)
+        if self.counters.transactions:  # so the endpoint has a checkpoint of ours
+            return replace(self._row, lineages=(self._log.lineage,), moved=False)
+        return self._row
+
+    def save_state(self) -> None:
+        """Make changes of state durable that came after the last commit."""
+        if self._unsaved:
+            self._row = self._log.save(self._row, self.unsaved())
+
+    def unsaved(self) -> list[StateUpdate]:
+        """Changes of state that are to be made durable; they count as durable from now on."""
+        updates, self._unsaved = self._unsaved, []
+        return updates
+
+    def end_transaction(self, row: Row, checkpoint: Checkpoint, patches: Patches) -> None:
+        """The recovery log has the transaction."""
+        self._row = row
+        self.committed = self._position = checkpoint
+        self._committed_s = self._clock()
+        self.counters.transactions += 1
+        self._send(Acknowledge(patches))
+
+    def take_news(self) -> Patches:
+        """The changes of state that the driver has told since it was last told of some."""
+        news, self.news = self.news, []
+        return tuple(patch for update in news for patch in update.patches)
+
+    def _told(self, update: StateUpdate | None) -> None:
+        if update is not None:
+            self.news.append(update)
+            self._unsaved.append(update)
+
+    @property
+    def _repeats(self) -> bool:
+        return self._repeatable and not self.authoritative
 
     def close(self, *, orderly: bool = False) -> None:
         """End the conversation; in order if nothing is under way."""
@@ -189,53 +399,43 @@ class Task:
     # The phases
 
     def _load(self, combiners: dict[int, Combiner]) -> None:
-        for at, combiner in combiners.items():
-            for keys in combiner.loads():
-                self._send(Load(at, keys))
+        self.send_loads(combiners)
         self.settle()
-        self._send(Flush())
-        while True:
-            response = self._receive()
-            if isinstance(response, Loaded):
-                self.counters.loaded += response.documents.num_rows
-                try:
-                    combiners[response.binding].loaded(response.documents)
-                except DuplicateKey:
-                    self._log.check(self._row)  # whoever took over may have stored it: then the data are not at fault
-                    raise
-            elif isinstance(response, Flushed):
-                self._row = replace(self._row, state=updated(self._row.state, response.state))
-                return
+        self.flush(self.take_news())
+        self.take_loaded(combiners)
 
     def _commit(self, checkpoint: Checkpoint) -> None:
-        self._send(StartCommit(checkpoint.encode()))
-        response = self._receive()
-        assert isinstance(response, StartedCommit)
-        self._row = self._log.commit(self._row, checkpoint, response.state, self._also)
-        self.committed = self._position = checkpoint
-        self._committed_s = self._clock()
-        self.counters.transactions += 1
-        self._send(Acknowledge())
+        self.start_commit(checkpoint, self.take_news())
+        row = self.started()
+        done = [(row, checkpoint, self.committed)]
+        (row,) = self._log.commit_together(done, self.unsaved(), self._also)
+        self.end_transaction(row, checkpoint, self.take_news())
 
     # Reading
 
     def _combined(self, binding: Binding, end: Checkpoint) -> Iterator[Combiner]:
         """The changes of a binding, those that are any; all in one where they have to be held."""
-        first = self._position.highest == START
-        if holds_rows(binding, self._keys):
+        first, keys = self._position.highest == START, self._keys
+        untouched = self.authoritative or (self._repeatable and self._row.intent is None)
+        if keys is Keys.LOADED and first and untouched:
+            keys = Keys.ENFORCED  # nothing was ever stored there and left, so nothing need be asked for
+        if holds_rows(binding, keys):
             tables = iter([self._source.read(binding, self._position, end)])
         else:
             tables = self._source.passes(binding, self._position, end)
-        combiners = (combine(binding, updates, self._keys, first) for updates in tables)
+        combiners = (combine(binding, updates, keys, first) for updates in tables)
         return (each for each in combiners if not each.empty)
 
     def _ready(self) -> bool:
-        return self._source.upper > self._position.lowest and self._due_s() <= 0
+        return self._source.upper > self._position.lowest and self.due_s() <= 0
 
-    def _due_s(self) -> float:
+    def due_s(self) -> float:
+        """How long the next transaction has to wait."""
         return self._committed_s + self._limits.interval_s - self._clock() if self.counters.transactions else 0.0
 
-    def _heartbeat_due(self) -> bool:
+    @property
+    def heartbeat_due(self) -> bool:
+        """Whether a checkpoint is to be moved on although nothing has changed."""
         return self._clock() - self._committed_s >= self._limits.heartbeat_s
 
     # Messages
@@ -258,6 +458,6 @@ class Task:
         if response is not None:
             self._conversation.observe(response)
         if isinstance(response, Acknowledged):
-            self._row = replace(self._row, state=updated(self._row.state, response.state))
+            self._told(response.state)
             self._on_acknowledged(self.range, self.committed)
         return response

@@ -1,34 +1,61 @@
-"""A driver of ours as a program: it speaks the protocol in lines of JSON, so that other runtimes can drive it."""
+"""A driver of ours as a program: it speaks the protocol on its standard streams, so that others can drive it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any, BinaryIO
 
 from everview.flow.channel import serve
+from everview.flow.connector.codec import Codec, codec_of
+from everview.flow.connector.described import ORDINAL
 from everview.flow.contract import Binding, Spec
+from everview.flow.documents import objects
 from everview.flow.drivers.contract import Driver, Option
 from everview.flow.drivers.registry import driver_class
 from everview.flow.errors import ProtocolViolation
 from everview.flow.keyrange import KeyRange
-from everview.flow.protocol import Acknowledge, Flush, Load, Message, Opened, Request, StartCommit, Store
-from everview.flow.wire import PROTOCOL, checkpoint_text, keys_table, lines, parse_line, spec_from_json, stored_table
+from everview.flow.protocol import (
+    Acknowledge,
+    Acknowledged,
+    Flush,
+    Flushed,
+    Load,
+    Loaded,
+    Opened,
+    Request,
+    Response,
+    StartCommit,
+    Store,
+)
+from everview.flow.wire import (
+    DELTA_UPDATES,
+    PROTOCOL,
+    checkpoint_json,
+    checkpoint_text,
+    keys_table,
+    spec_from_json,
+    stored_table,
+)
 
 BATCH_ROWS = 1000
 
 
 def serve_streams(name: str, incoming: BinaryIO, outgoing: BinaryIO) -> None:
-    """Answer the requests that come in until they end."""
-    for line in iter(incoming.readline, b""):
-        asked, said = parse_line(line)
+    """Answer the requests that come in until they end; `FLOW_RUNTIME_CODEC` says how they are framed."""
+    codec = codec_of(os.environ.get("FLOW_RUNTIME_CODEC") or "json")
+    while (message := codec.read("Request", incoming)) is not None:
+        asked, said = message
         if asked == "open":
-            _converse(name, said, incoming, outgoing)
+            _converse(name, said, codec, incoming, outgoing)
             return
         answers = {"spec": _spec, "validate": _validate, "apply": _apply}
         if asked not in answers:
             raise ProtocolViolation("runtime", "open-first", f"{asked} before open")
-        _write(outgoing, json.dumps(answers[asked](name, said)))
+        ((answer, content),) = answers[asked](name, said).items()
+        outgoing.write(codec.frame("Response", answer, content))
+        outgoing.flush()
 
 
 def _driver(name: str, config: dict[str, Any]) -> Driver:
@@ -37,7 +64,12 @@ def _driver(name: str, config: dict[str, Any]) -> Driver:
 
 def _spec(name: str, said: dict[str, Any]) -> dict[str, Any]:
     kind = driver_class(name)
-    schemas = {"configSchema": _schema(kind.options), "resourceConfigSchema": _schema(kind.resource_options)}
+    resource = _schema(kind.resource_options)
+    required = [each.name for each in kind.resource_options if each.required]
+    if required:
+        resource["properties"][required[0]]["x-collection-name"] = True
+    resource["properties"][DELTA_UPDATES] = {"type": "boolean", "x-delta-updates": True}
+    schemas = {"configSchema": _schema(kind.options), "resourceConfigSchema": resource}
     return {"spec": {"protocol": PROTOCOL, **schemas, "documentationUrl": ""}}
 
 
@@ -53,69 +85,77 @@ def _schema(options: tuple[Option, ...]) -> dict[str, Any]:
 def _validate(name: str, said: dict[str, Any]) -> dict[str, Any]:
     spec = spec_from_json(said, name)
     found = _driver(name, dict(spec.config)).validate(spec)
-    bindings = [
-        {
-            "constraints": {field: {"type": c.kind.value, "reason": c.reason} for field, c in each.constraints.items()},
-            "resourcePath": list(each.path),
-            "deltaUpdates": each.delta_updates,
-        }
-        for each in found
-    ]
+    bindings = []
+    for binding, each in zip(spec.bindings, found, strict=True):
+        constraints = {field: {"type": c.kind.value, "reason": c.reason} for field, c in each.constraints.items()}
+        if not binding.key:
+            constraints[ORDINAL] = {"type": "FIELD_OPTIONAL"}
+        path = list(each.path)
+        bindings.append({"constraints": constraints, "resourcePath": path, "deltaUpdates": each.delta_updates})
     return {"validated": {"bindings": bindings}}
 
 
 def _apply(name: str, said: dict[str, Any]) -> dict[str, Any]:
     spec = spec_from_json(said["materialization"], name)
-    return {"applied": {"actionDescription": _driver(name, dict(spec.config)).apply(spec)}}
+    driver = _driver(name, dict(spec.config))
+    if not spec.bindings:
+        last = spec_from_json(said.get("lastMaterialization") or {}, name)
+        driver.forget(last)
+        return {"applied": {"actionDescription": "forgotten"}}
+    return {"applied": {"actionDescription": driver.apply(spec)}}
 
 
-def _converse(name: str, said: dict[str, Any], incoming: BinaryIO, outgoing: BinaryIO) -> None:
-    spec = spec_from_json(said["materialization"], name)
+def _converse(name: str, said: dict[str, Any], codec: Codec, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    materialization = said["materialization"]
+    spec = spec_from_json(materialization, name)
+    selections = [each.get("fieldSelection") or {} for each in materialization.get("bindings", ())]
     span = said.get("range", {})
     range = KeyRange(int(span.get("keyBegin", 0)), int(span.get("keyEnd", 0)))
     transactor = _driver(name, dict(spec.config)).open(spec, range, said.get("state") or {})
 
-    def respond(message: Message) -> None:
-        for line in lines(message, spec):
-            _write(outgoing, line, flush=False)
+    def respond(message: Response) -> None:
+        outgoing.write(_framed(message, spec, codec))
         outgoing.flush()
 
     try:
         respond(Opened(transactor.checkpoint))
-        serve(transactor, _requests(spec, incoming), respond)
+        serve(transactor, _requests(spec, selections, codec, incoming), respond)
     finally:
         transactor.close()
 
 
-def _requests(spec: Spec, incoming: BinaryIO) -> Iterator[Request]:
-    """Requests, with the documents of consecutive lines in one."""
-    held: list[dict[str, Any]] = []
-    kind, binding = "", 0
-    for line in iter(incoming.readline, b""):
-        asked, said = parse_line(line)
-        if held and (asked != kind or int(said.get("binding", 0)) != binding or len(held) >= BATCH_ROWS):
-            yield _batch(kind, binding, spec.bindings[binding], held)
-            held = []
+def _framed(message: Response, spec: Spec, codec: Codec) -> bytes:
+    if isinstance(message, Loaded):
+        return codec.loadeds(message.binding, objects(message.documents, spec.bindings[message.binding].fields))
+    if isinstance(message, Opened):
+        known = {} if message.checkpoint is None else {"runtimeCheckpoint": checkpoint_json(message.checkpoint)}
+        return codec.frame("Response", "opened", known)
+    name = {Acknowledged: "acknowledged", Flushed: "flushed"}.get(type(message), "startedCommit")
+    update = message.state
+    state = {} if update is None else {"state": {"updated": update.updated, "mergePatch": update.merge_patch}}
+    return codec.frame("Response", name, state)
+
+
+def _requests(spec: Spec, selections: list[Mapping[str, Any]], codec: Codec, incoming: BinaryIO) -> Iterator[Request]:
+    """Requests, with the documents of consecutive messages in one."""
+    asked = ""
+    for asked, said in codec.requests(incoming, BATCH_ROWS):
         if asked in ("load", "store"):
-            kind, binding = asked, int(said.get("binding", 0))
-            held.append(said)
+            for binding, held in groupby(said, lambda each: int(each.get("binding", 0))):
+                yield _batch(asked, binding, spec.bindings[binding], selections[binding], list(held))
         elif asked == "startCommit":
-            yield StartCommit(checkpoint_text(said.get("runtimeCheckpoint")) or "")
+            yield StartCommit(checkpoint_text(said[0].get("runtimeCheckpoint")) or "")
         elif asked in ("flush", "acknowledge"):
             yield Flush() if asked == "flush" else Acknowledge()
         else:
             raise ProtocolViolation("runtime", "open-first", f"{asked} in a conversation")
-    if held:
+    if asked in ("load", "store"):
         raise ProtocolViolation("runtime", "end", "the conversation ended in the middle of a transaction")
 
 
-def _batch(kind: str, number: int, binding: Binding, held: list[dict[str, Any]]) -> Request:
+def _batch(
+    kind: str, number: int, binding: Binding, selection: Mapping[str, Any], held: list[dict[str, Any]]
+) -> Request:
     if kind == "load":
         return Load(number, keys_table([each["key"] for each in held], binding))
-    return Store(number, stored_table(held, binding))
-
-
-def _write(outgoing: BinaryIO, line: str, *, flush: bool = True) -> None:
-    outgoing.write(line.encode() + b"\n")
-    if flush:
-        outgoing.flush()
+    return Store(number, stored_table(held, binding, selection))

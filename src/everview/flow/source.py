@@ -44,15 +44,17 @@ class Source:
         self._environment, self._bindings, self._pass_bytes = environment, bindings, pass_bytes
         self._readable = readable
         self.readers = 1  # who reads the same intervals, each for a range of its own
+        self.halves = True  # whether long intervals are taken in parts; not where a part has what the whole has not
         self._reading = threading.Lock()
-        self._last: tuple[tuple[GlobalId, int, int], pa.Table, int] | None = None
+        self._last: dict[GlobalId, tuple[tuple[int, int], pa.Table, int]] = {}  # by collection
 
     @property
     def upper(self) -> int:
         """All collections are complete before this time, and can be read just before it; `START` if there is none."""
         frontiers = [self._environment.frontiers(each.collection) for each in self._bindings]
-        uppers = [(from_frontier(each.since), from_frontier(each.upper)) for each in frontiers]
-        return min(upper if upper > since else START for since, upper in uppers)
+        since = max(from_frontier(each.since) for each in frontiers)
+        upper = min(from_frontier(each.upper) for each in frontiers)
+        return upper if upper > since else START
 
     def wait(self, ready: Callable[[], bool], timeout_s: float) -> bool:
         """Wait for collections to move on, or for something else that `wake` tells of."""
@@ -62,7 +64,7 @@ class Source:
         """Where the next transaction ends: at the upper, or earlier if that is too much at once and can be halved."""
         end = self.upper
         lowest, floor = checkpoint.lowest, max(checkpoint.highest, checkpoint.lowest + 1)
-        while lowest > START and end > floor and self._stored_bytes(lowest, end) > self._pass_bytes:
+        while self.halves and lowest > START and end > floor and self._stored_bytes(lowest, end) > self._pass_bytes:
             end = max(floor, lowest + (end - lowest) // 2)
         return end
 
@@ -82,6 +84,11 @@ class Source:
         with self._select(binding, checkpoint, end.highest) as selection:
             return self._ours(binding, checkpoint, end, self._updates(selection))
 
+    def count(self, binding: Binding, end: int) -> int:
+        """How many rows the collection has just before a time."""
+        with self._environment.contents(binding.collection, end - 1) as selection:
+            return selection.net_rows()
+
     def passes(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> Iterator[pa.Table]:
         """The same, in pieces that each have all updates of some keys."""
         with self._select(binding, checkpoint, end.highest) as selection:
@@ -99,13 +106,15 @@ class Source:
         """What is selected, read once for all readers of the same interval."""
         if self.readers == 1:
             return selection.updates()
-        interval = (selection.id, *selection.time_range)
+        id, interval = selection.id, selection.time_range
         with self._reading:
-            if self._last is not None and self._last[0] == interval:
-                _, table, left = self._last
+            last = self._last.pop(id, None)
+            if last is not None and last[0] == interval:
+                _, table, left = last
             else:
                 table, left = selection.updates(), self.readers
-            self._last = (interval, table, left - 1) if left > 1 else None
+            if left > 1:
+                self._last[id] = interval, table, left - 1
         return table
 
     def _select(self, binding: Binding, checkpoint: Checkpoint, end: int) -> Selection:
@@ -127,7 +136,8 @@ class Source:
     def _ours(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint, updates: pa.Table) -> pa.Table:
         """The updates that are in the checkpoint's places, not before their frontiers there, and before their ends."""
         # The collection may have more columns than there were when the sink was made.
-        names = [name for name in updates.column_names if name not in (HASH, TIME, DIFF)][: len(binding.names)]
+        stored = [name for name in updates.column_names if name not in (HASH, TIME, DIFF)]
+        names = [stored[place] for place in binding.places or range(len(binding.names))]
         updates = updates.select([*names, TIME, DIFF]).rename_columns([*binding.names, TIME, DIFF])
         updates = as_declared(updates, self._empty(binding).schema)
         times = int_column(updates, TIME)
@@ -148,7 +158,9 @@ def check_columns(environment: Environment, binding: Binding) -> None:
     spec = environment.shard(binding.collection).spec
     columns = spec.schema
     wanted = [field.type for field in binding.schema]
-    fits = len(wanted) <= len(columns) and all(map(widens, columns.types, wanted))
+    places = binding.places or range(len(wanted))
+    fits = max(places, default=0) < len(columns)
+    fits = fits and all(widens(columns.types[place], each) for place, each in zip(places, wanted, strict=True))
     if len(wanted) < spec.created or not fits:
         raise InvalidMaterialization(
             f"the fields of the sink are not the columns of collection {binding.collection}",

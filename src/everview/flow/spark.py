@@ -8,9 +8,10 @@ Executors need `everview`, the connector's library and a way to the endpoint.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,15 +39,15 @@ _INPUT = pa.schema([("split", pa.int32()), ("payloads", pa.list_(pa.binary()))])
 
 @dataclass(frozen=True)
 class Round:
-    """What a round has done: the time that all ranges have reached, and how many documents each stored."""
+    """What a round has done: the time that all ranges have reached, and the documents stored, by range and binding."""
 
     frontier: int
-    stored_by: Mapping[KeyRange, int]
+    stored_by: Mapping[KeyRange, Sequence[int]]
 
     @property
     def stored(self) -> int:
         """How many documents were stored."""
-        return sum(self.stored_by.values())
+        return sum(map(sum, self.stored_by.values()))
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,10 @@ class _CapturingLog:
 
     def __init__(self, row: Row) -> None:
         self._row = row
-        self.taken: tuple[Checkpoint, StateUpdate | None] | None = None
+        self.lineage = row.lineages[-1]
+        self.opening = contextlib.nullcontext()
+        self.taken: tuple[Checkpoint, list[StateUpdate]] | None = None
+        self._saved: list[StateUpdate] = []
 
     def open(self, range: KeyRange, held: Row | None = None) -> Row:
         return self._row
@@ -80,17 +84,29 @@ class _CapturingLog:
     def check(self, row: Row) -> None:
         return None
 
-    def commit(self, row: Row, checkpoint: Checkpoint, update: StateUpdate | None, also: Any = None) -> Row:
-        self.taken = checkpoint, update
+    def check_lineage(self, row: Row, found: Checkpoint, collections: Any) -> None:
+        return None  # checked before the round
+
+    def save(self, row: Row, updates: Sequence[StateUpdate]) -> Row:
+        self._saved += updates  # before the stores of a transaction that is committed or not in this round
+        return row
+
+    def commit_together(
+        self,
+        rows: Sequence[tuple[Row, Checkpoint, Checkpoint | None]],
+        updates: Sequence[StateUpdate],
+        also: Any = None,
+    ) -> list[Row]:
+        ((_, checkpoint, _),) = rows
+        self.taken = checkpoint, [*self._saved, *updates]
         raise _Captured
 
 
 class _Given:
     """Stands for the collections at an executor: the updates that were sent along."""
 
-    def __init__(self, end: int, tables: list[pa.Table]) -> None:
-        self._end, self._tables = end, tables
-        self._next = 0
+    def __init__(self, end: int, bindings: Sequence[Binding], tables: list[pa.Table]) -> None:
+        self._end, self._bindings, self._tables = end, bindings, tables
 
     @property
     def upper(self) -> int:
@@ -100,8 +116,7 @@ class _Given:
         return self._end
 
     def read(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> pa.Table:
-        self._next += 1  # bindings are asked for in order, each once
-        return self._tables[self._next - 1]
+        return self._tables[self._bindings.index(binding)]
 
     def passes(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> Iterator[pa.Table]:
         yield self.read(binding, checkpoint, end)
@@ -144,6 +159,8 @@ class Rounds:
         for number, range in enumerate(self.ranges):
             position = self._at.pop(range, None) or self._settled(range)
             row = self._rows[range]
+            if self._driver.foreign:
+                row = replace(row, state=self._log.state())  # others may have changed it since
             target = Checkpoint.at(range, max(end, position.highest))
             if repeatable and row.intent is not None:
                 target = row.intent
@@ -159,17 +176,19 @@ class Rounds:
             raise DriverFailed(f"{len(failures)} of {len(jobs)} splits failed", detail="; ".join(failures))
         return Round(min(job.end.lowest for job in jobs), stored)
 
-    def _committed(self, jobs: list[_Job], answers: list[dict[str, Any]]) -> tuple[dict[KeyRange, int], list[str]]:
+    def _committed(
+        self, jobs: list[_Job], answers: list[dict[str, Any]]
+    ) -> tuple[dict[KeyRange, Sequence[int]], list[str]]:
         """Commit what the tasks have done to the log: how much each range stored, and what failed."""
-        stored: dict[KeyRange, int] = {}
+        stored: dict[KeyRange, Sequence[int]] = {}
         failures = []
         for each in answers:
             job = jobs[each["split"]]
             if each["error"] is not None:
                 failures.append(f"{job.row.range}: {self._driver.hide(each['error'])}")
                 continue
-            update = None if each["state"] is None else StateUpdate(*each["state"])
-            self._log.commit(job.row, Checkpoint.decode(each["checkpoint"]), update, self._also)
+            updates = [StateUpdate(*state) for state in each["states"]]
+            self._log.commit_together([(job.row, Checkpoint.decode(each["checkpoint"]), None)], updates, self._also)
             stored[job.row.range] = each["stored"]
         return stored, failures
 
@@ -184,12 +203,14 @@ class Rounds:
             connect=driver.connect,
             keys=driver.keys,
             held=self._rows.get(range),
+            foreign=driver.foreign,
             limits=Limits(stall_s=self._stall_s),
             acknowledged=self._on_acknowledged,
         )
         try:
             task.open()
             task.settle()
+            task.save_state()
             self._rows[range] = task.row
             return task.committed
         finally:
@@ -206,7 +227,7 @@ def deliver(
     stall_s: float = 300.0,
 ) -> Round:
     """Bring all ranges to the collections' upper, each in one transaction of a Spark task."""
-    source, log = Source(environment, spec.bindings), RecoveryLog(environment, spec.name)
+    source, log = Source(environment, spec.bindings), RecoveryLog(environment, spec.name, shared=driver.foreign)
     return Rounds(driver, spec, ranges, source=source, log=log, stall_s=stall_s).run(spark, source.upper)
 
 
@@ -239,11 +260,11 @@ def _runner(name: str, config: dict[str, Any], jobs: list[_Job]) -> Callable[[in
     def run(number: int, payloads: list[bytes]) -> str:
         tables = [pa.ipc.open_stream(pa.py_buffer(bytes(each))).read_all() for each in payloads]
         try:
-            checkpoint, update, stored = _converse(name, config, jobs[number], tables)
+            checkpoint, updates, stored = _converse(name, config, jobs[number], tables)
         except Exception as error:
             return json.dumps({"split": number, "error": f"{type(error).__name__}: {error}"})
-        state = None if update is None else [dict(update.updated), update.merge_patch]
-        answer = {"split": number, "checkpoint": checkpoint.encode(), "state": state, "stored": stored, "error": None}
+        states = [[dict(each.updated), each.merge_patch] for each in updates]
+        answer = {"split": number, "checkpoint": checkpoint.encode(), "states": states, "stored": stored, "error": None}
         return json.dumps(answer)
 
     return run
@@ -251,14 +272,14 @@ def _runner(name: str, config: dict[str, Any], jobs: list[_Job]) -> Callable[[in
 
 def _converse(
     name: str, config: dict[str, Any], job: _Job, tables: list[pa.Table]
-) -> tuple[Checkpoint, StateUpdate | None, int]:
+) -> tuple[Checkpoint, list[StateUpdate], list[int]]:
     """One transaction with the endpoint, up to where the recovery log commits."""
     driver = open_driver(name, config)
     log = _CapturingLog(job.row)
     task = Task(
         job.spec,
         job.row.range,
-        source=_Given(job.end.highest, tables),  # type: ignore[arg-type]
+        source=_Given(job.end.highest, job.spec.bindings, tables),  # type: ignore[arg-type]
         log=log,  # type: ignore[arg-type]
         connect=driver.connect,
         keys=driver.keys,
@@ -274,7 +295,7 @@ def _converse(
         except _Captured:
             if task.authoritative:
                 task.settle()  # the endpoint's own commit
-        checkpoint, update = log.taken or (task.committed, None)
-        return checkpoint, update, task.counters.stored
+        checkpoint, updates = log.taken or (task.committed, [])
+        return checkpoint, updates, task.counters.stored_by
     finally:
         task.close()

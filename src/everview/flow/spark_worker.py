@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import TYPE_CHECKING, TypeAlias
 
 from everview.flow.checkpoint import START, Checkpoint
@@ -41,19 +42,30 @@ class SparkWorker(Runner):
         backoff_s: tuple[float, float],
         acknowledged: Callable[[KeyRange, Checkpoint], None],
         also: Callable[[], Sequence[Command]],
+        before: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(driver, spec.name, f"{len(ranges)} splits on Spark", backoff_s)
-        self._spec, self._ranges, self._spark = spec, list(ranges), spark
+        super().__init__(driver, spec.name, f"{len(ranges)} splits on Spark", backoff_s, before)
+        self.spec, self._ranges, self._spark = spec, list(ranges), spark
         self._source, self._log, self._limits = source, log, limits
         self._on_acknowledged, self._also = acknowledged, also
         self._frontier = START
         self._rounds = 0
-        self._stored = dict.fromkeys(ranges, 0)
+        self._stored_by = dict.fromkeys(ranges, (0,) * len(spec.bindings))
 
     def statuses(self) -> tuple[WorkerStatus, ...]:
         return tuple(
-            WorkerStatus(range, self._frontier, self._rounds, stored, self._error, self._failures, self._fenced)
-            for range, stored in list(self._stored.items())
+            WorkerStatus(
+                range,
+                self._frontier,
+                self._rounds,
+                stored_by,
+                self._error,
+                self._failures,
+                self._fenced,
+                self._drifted and self._error is not None,
+                self._retry_ms if self._error is not None else None,
+            )
+            for range, stored_by in list(self._stored_by.items())
         )
 
     @property
@@ -63,7 +75,7 @@ class SparkWorker(Runner):
     def _converse(self) -> None:
         rounds = Rounds(
             self._driver,
-            self._spec,
+            self.spec,
             self._ranges,
             source=self._source,
             log=self._log,
@@ -93,8 +105,8 @@ class SparkWorker(Runner):
         if spark is None:
             raise DriverFailed("Spark is not there", hint="the sink goes on when it is")
         done = rounds.run(spark, end)
-        for range, stored in done.stored_by.items():
-            self._stored[range] += stored
+        for range, stored_by in done.stored_by.items():
+            self._stored_by[range] = tuple(map(add, self._stored_by[range], stored_by))
         self._rounds += 1
 
     def _at(self, end: int) -> Checkpoint:

@@ -17,11 +17,9 @@ def _packed(value: Any) -> bytes:
     if isinstance(value, bool):
         return b"\x27" if value else b"\x26"
     if isinstance(value, int):
-        return _integer(value)
+        return pack_integer(value)
     if isinstance(value, float):
-        (bits,) = struct.unpack(">Q", struct.pack(">d", value))
-        flipped = bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 1 << 63)
-        return b"\x21" + struct.pack(">Q", flipped)
+        return pack_float(value)
     if isinstance(value, bytes):
         return b"\x01" + value.replace(b"\x00", b"\x00\xff") + b"\x00"
     if isinstance(value, str):
@@ -29,7 +27,8 @@ def _packed(value: Any) -> bytes:
     raise TypeError(f"cannot be part of a packed key: {type(value).__name__}")
 
 
-def _integer(value: int) -> bytes:
+def pack_integer(value: int) -> bytes:
+    """A packed integer of at most 64 bits."""
     size = (abs(value).bit_length() + 7) // 8
     if size > 8:
         raise OverflowError(f"does not fit 64 bits: {value}")
@@ -37,3 +36,10 @@ def _integer(value: int) -> bytes:
         return bytes([0x14 + size]) + value.to_bytes(size, "big")
     # Negative numbers as the complement of their size, so that they too are in order.
     return bytes([0x14 - size]) + (value + (1 << 8 * size) - 1).to_bytes(size, "big")
+
+
+def pack_float(value: float) -> bytes:
+    """A packed float: its bits, turned so that they are in order."""
+    (bits,) = struct.unpack(">Q", struct.pack(">d", value))
+    flipped = bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 1 << 63)
+    return b"\x21" + struct.pack(">Q", flipped)

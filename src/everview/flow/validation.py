@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
-import pyarrow as pa
+from dataclasses import replace
 
 from everview.compute.ir.types import Kind, SqlType
-from everview.flow.checkpoint import START, Checkpoint
-from everview.flow.combine import combine
+from everview.flow.checkpoint import Checkpoint
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
-from everview.flow.drivers.contract import Constraint, Driver, Keys, Validated, checked_options
+from everview.flow.drivers.contract import Constraint, Driver, Validated, checked_options
 from everview.flow.errors import InvalidMaterialization
 from everview.flow.keyrange import WHOLE
 from everview.flow.reduction import LAST_WRITE_WINS, check_type
 from everview.flow.source import Source, check_columns
+from everview.flow.unique import check_unique
 from everview.storage.environment import Environment
 from everview.storage.errors import NotReadable
 from everview.timely.consolidate import DIFF, HASH, TIME
@@ -33,17 +31,37 @@ def check_spec(driver: Driver, spec: Spec) -> Spec:
         raise InvalidMaterialization("a materialization has at least one binding")
     bindings = []
     for given in spec.bindings:
-        resource = given.resource
-        if driver.resource_options:
-            resource = checked_options(driver.name, driver.resource_options, given.resource)
-        delta = given.delta_updates or driver.delta_only
-        binding = Binding(given.collection, given.fields, given.key, resource, delta)
-        _check_fields(binding, driver)
-        bindings.append(binding)
-    places = [tuple(sorted((name, str(value)) for name, value in each.resource.items())) for each in bindings]
-    if driver.resource_options and len(set(places)) < len(places):
-        raise InvalidMaterialization("two bindings of a materialization go to the same place")
-    return Spec(spec.name, spec.driver, tuple(bindings), spec.config)
+        try:
+            bindings.append(_checked(driver, given))
+        except InvalidMaterialization as error:
+            if len(spec.bindings) > 1:  # which of them it is
+                error.detail = "; ".join(filter(None, (error.detail, f"of collection {given.collection}")))
+            raise
+    if driver.resource_options:
+        places = [tuple(sorted((name, str(value)) for name, value in each.resource.items())) for each in bindings]
+        _check_apart(bindings, places)
+    return replace(spec, bindings=tuple(bindings))
+
+
+def _checked(driver: Driver, given: Binding) -> Binding:
+    resource = given.resource
+    if driver.resource_options:
+        resource = checked_options(driver.name, driver.resource_options, given.resource)
+    delta = given.delta_updates or driver.delta_only
+    binding = replace(given, resource=resource, delta_updates=delta)
+    _check_fields(binding, driver)
+    return binding
+
+
+def _check_apart(bindings: Sequence[Binding], places: Sequence[tuple[object, ...]]) -> None:
+    """An error if two bindings go to one place."""
+    for at, place in enumerate(places):
+        if place in places[:at]:
+            raise InvalidMaterialization(
+                f"collection {bindings[places.index(place)].collection} and collection {bindings[at].collection}"
+                " of a sink go to the same place",
+                hint="name another place for one of them",
+            )
 
 
 def _check_fields(binding: Binding, driver: Driver) -> None:
@@ -84,32 +102,45 @@ def _check_reduction(binding: Binding, name: str, sql_type: SqlType) -> None:
         )
 
 
-def check_endpoint(driver: Driver, spec: Spec) -> list[Validated]:
-    """Ask the endpoint; an error that explains every field which it cannot take."""
+def check_endpoint(driver: Driver, spec: Spec) -> Spec:
+    """Ask the endpoint; an error that explains every field which it cannot take. Gives what is to be applied."""
+    spec = driver.completed(spec)
     found = driver.validate(spec)
     for binding, validated in zip(spec.bindings, found, strict=True):
-        wrong = []
-        for field in binding.fields:
-            constraint = validated.constraints.get(field.name)
-            if constraint is None:
-                wrong.append(f'"{field.name}": the endpoint says nothing of it, so it is forbidden')
-            elif constraint.kind in (Constraint.FORBIDDEN, Constraint.INCOMPATIBLE):
-                wrong.append(f'"{field.name}": {constraint.reason or constraint.kind.value}')
-        chosen = set(binding.names)
-        wrong += [
-            f'"{name}": it is required and not a column of the sink. {constraint.reason}'.strip()
-            for name, constraint in validated.constraints.items()
-            if constraint.kind is Constraint.REQUIRED and name not in chosen
-        ]
-        if wrong:
-            raise InvalidMaterialization(
-                f"{driver.name} cannot take collection {binding.collection}", detail="; ".join(wrong)
-            )
+        if not driver.foreign:
+            _check_constraints(driver, binding, validated)
         if validated.delta_updates and not binding.delta_updates:
             raise InvalidMaterialization(
                 f"{driver.name} takes delta updates only", hint="say DELTA UPDATES when you create the sink"
             )
-    return found
+        if binding.delta_updates and not validated.delta_updates:
+            raise InvalidMaterialization(
+                f"{driver.name} takes no delta updates there",
+                detail=f"it would keep one row for each key of collection {binding.collection}",
+                hint="leave DELTA UPDATES out, or set what the program needs for it in RESOURCE",
+            )
+    if driver.foreign and all(each.path for each in found):
+        _check_apart(spec.bindings, [each.path for each in found])
+    return driver.describe(spec, found)
+
+
+def _check_constraints(driver: Driver, binding: Binding, validated: Validated) -> None:
+    wrong = []
+    for field in binding.fields:
+        constraint = validated.constraints.get(field.name)
+        if constraint is None:
+            wrong.append(f'"{field.name}": the endpoint says nothing of it, so it is forbidden')
+        elif constraint.kind in (Constraint.FORBIDDEN, Constraint.INCOMPATIBLE):
+            wrong.append(f'"{field.name}": {constraint.reason or constraint.kind.value}')
+    wrong += [
+        f'"{name}": it is required and not a column of the sink. {constraint.reason}'.strip()
+        for name, constraint in validated.constraints.items()
+        if constraint.kind is Constraint.REQUIRED and name not in binding.names
+    ]
+    if wrong:
+        raise InvalidMaterialization(
+            f"{driver.name} cannot take collection {binding.collection}", detail="; ".join(wrong)
+        )
 
 
 def check_data(environment: Environment, bindings: Sequence[Binding]) -> None:
@@ -125,21 +156,8 @@ def check_data(environment: Environment, bindings: Sequence[Binding]) -> None:
         if not frontiers.upper.empty and frontiers.upper.only <= frontiers.since.only:
             continue
         try:
-            for updates in source.passes(binding, Checkpoint.at(WHOLE, START), Checkpoint.at(WHOLE, source.upper)):
-                combine(binding, _keys_only(updates, binding), Keys.ENFORCED, first=True)
+            check_unique(source, binding, WHOLE, Checkpoint.at(WHOLE, source.upper))
         except NotReadable as error:
             raise InvalidMaterialization(
                 f"collection {binding.collection} cannot be read", detail=error.message
             ) from error
-
-
-def _keys_only(updates: pa.Table, binding: Binding) -> pa.Table:
-    """Rows with no other values than their keys: two rows under one key are then one row twice."""
-    for name in binding.names:
-        if name not in binding.key:
-            at = updates.schema.get_field_index(name)
-            nothing = pa.nulls(updates.num_rows, updates.schema.field(at).type)
-            updates = updates.set_column(at, name, nothing)
-    return updates.set_column(
-        updates.schema.get_field_index(TIME), TIME, pa.array(np.zeros(updates.num_rows, np.int64))
-    )

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import add
 
 import structlog
 
@@ -14,7 +15,7 @@ from everview.errors import EverviewError
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Spec
 from everview.flow.drivers.contract import Driver, Guarantee
-from everview.flow.errors import FencedOff
+from everview.flow.errors import Drifted, DuplicateKey, FencedOff, NullKey
 from everview.flow.keyrange import KeyRange
 from everview.flow.recovery_log import RecoveryLog
 from everview.flow.runtime import Limits, Task
@@ -35,21 +36,48 @@ class WorkerStatus:
     range: KeyRange
     frontier: int
     transactions: int
-    stored: int
+    stored_by: tuple[int, ...]  # documents, of each binding
     error: str | None
     failures: int
     fenced: bool
+    drifted: bool = False
+    retry_ms: int | None = None  # when it is tried again, in milliseconds since 1970; None while nothing failed
+
+    @property
+    def stored(self) -> int:
+        """How many documents were stored."""
+        return sum(self.stored_by)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is committed, and up to when nothing has changed since."""
+
+    committed: Checkpoint
+    position: int
 
 
 class Runner(ABC):
     """A thread that delivers until it is stopped or fenced off: what fails is told, and tried again with back-off."""
 
-    def __init__(self, driver: Driver, name: str, label: str, backoff_s: tuple[float, float]) -> None:
+    spec: Spec  # may be replaced between conversations
+
+    def __init__(
+        self,
+        driver: Driver,
+        name: str,
+        label: str,
+        backoff_s: tuple[float, float],
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`before` is what has to be done before anything is delivered; it is tried again, too."""
         self._driver, self._name, self._label, self._backoff_s = driver, name, label, backoff_s
+        self._before = before
         self._stopping = threading.Event()
         self._failures = 0
         self._error: str | None = None
-        self._fenced = False
+        self._fenced = self._drifted = False
+        self._retry_ms: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"flow {name} {label}", daemon=True)
 
     def start(self) -> None:
@@ -68,6 +96,10 @@ class Runner(ABC):
     def statuses(self) -> tuple[WorkerStatus, ...]:
         """Where its ranges stand."""
 
+    def standing(self) -> Standing | None:
+        """Where its ranges are if nothing is under way; None where that cannot be said."""
+        return None
+
     @property
     @abstractmethod
     def _done(self) -> int:
@@ -82,6 +114,7 @@ class Runner(ABC):
         while not self._stopping.is_set():
             before = self._done
             try:
+                self._before()
                 self._converse()
                 return
             except (FencedOff, Fenced) as error:
@@ -90,12 +123,14 @@ class Runner(ABC):
             except Canceled:
                 return  # the environment was closed
             except Exception as error:
-                self._error = self._shown(error)
+                self._error, self._drifted = self._shown(error), isinstance(error, Drifted)
                 self._failures += 1
             in_a_row = 1 if self._done > before else in_a_row + 1
             log.warning("materialization failed", name=self._name, range=self._label, error=self._error)
             first_s, most_s = self._backoff_s
-            self._stopping.wait(min(most_s, first_s * 2 ** min(in_a_row - 1, 20)))
+            wait_s = min(most_s, first_s * 2 ** min(in_a_row - 1, 20))
+            self._retry_ms = int((time.time() + wait_s) * 1000)
+            self._stopping.wait(wait_s)
 
     def _shown(self, error: Exception) -> str:
         text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
@@ -117,20 +152,43 @@ class Worker(Runner):
         backoff_s: tuple[float, float],
         acknowledged: Callable[[KeyRange, Checkpoint], None],
         also: Callable[[], Sequence[Command]],
+        before: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(driver, spec.name, str(range), backoff_s)
-        self._spec, self._range = spec, range
+        super().__init__(driver, spec.name, str(range), backoff_s, before)
+        self.spec, self._range = spec, range
         self._source, self._log, self._limits = source, log, limits
         self._on_acknowledged, self._also = acknowledged, also
         self._frontier = START
-        self._transactions = self._stored = 0
+        self._transactions, self._stored_by = 0, (0,) * len(spec.bindings)
+        self._task: Task | None = None
+
+    @property
+    def _trouble(self) -> str | None:
+        """What the driver tries again by itself, without having failed yet."""
+        task = self._task
+        trouble = None if task is None else task.trouble
+        return None if trouble is None else self._driver.hide(trouble)
 
     def statuses(self) -> tuple[WorkerStatus, ...]:
         return (
             WorkerStatus(
-                self._range, self._frontier, self._transactions, self._stored, self._error, self._failures, self._fenced
+                self._range,
+                self._frontier,
+                self._transactions,
+                self._stored_by,
+                self._error or self._trouble,
+                self._failures,
+                self._fenced,
+                self._drifted and self._error is not None,
+                self._retry_ms if self._error is not None else None,
             ),
         )
+
+    def standing(self) -> Standing | None:
+        task = self._task
+        if task is None or self._error is not None or not task.acknowledged or not task.counters.opened:
+            return None
+        return Standing(task.committed, task.position)
 
     @property
     def _done(self) -> int:
@@ -139,25 +197,29 @@ class Worker(Runner):
     def _converse(self) -> None:
         """One conversation, until it fails or the worker is to stop."""
         task = Task(
-            self._spec,
+            self.spec,
             self._range,
             source=self._source,
             log=self._log,
             connect=self._driver.connect,
             keys=self._driver.keys,
             repeatable=self._driver.guarantee is Guarantee.AT_LEAST_ONCE,
+            foreign=self._driver.foreign,
             limits=self._limits,
             acknowledged=self._acknowledged,
             also=self._also,
         )
-        orderly = False
+        orderly, before = False, self._stored_by
+        self._task = task
         try:
             task.open()
             while not self._stopping.is_set():
-                done, stored = task.counters.transactions, task.counters.stored
+                done = task.counters.transactions
                 task.step(WAIT_S, self._stopping.is_set)
                 self._transactions += task.counters.transactions - done
-                self._stored += task.counters.stored - stored
+                self._stored_by = tuple(map(add, before, task.counters.stored_by))
+                if task.counters.transactions > done:
+                    self._source.halves = True
                 if task.acknowledged:
                     self._frontier = task.position  # also past times at which nothing changed
                     self._error = None
@@ -165,7 +227,11 @@ class Worker(Runner):
             while not task.acknowledged and time.monotonic() < deadline:
                 task.step_acknowledged(WAIT_S)
             orderly = task.acknowledged
+        except (NullKey, DuplicateKey):
+            self._source.halves = False  # what is wrong in the middle of an interval may be right at its end
+            raise
         finally:
+            self._task = None
             task.close(orderly=orderly)
 
     def _acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:

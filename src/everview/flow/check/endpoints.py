@@ -6,7 +6,9 @@ Where an endpoint has no reader, it is asked through the protocol itself, by loa
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
+import subprocess
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,14 +19,17 @@ import pyarrow.parquet as pq
 from everview.flow.check.harness import Endpoint
 from everview.flow.check.receiver import Receiver
 from everview.flow.check.workload import Row
+from everview.flow.connector.schemas import marked
 from everview.flow.contract import Binding
+from everview.flow.drivers.command import CommandDriver
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.parquet import DELETED, TRANSACTION
 from everview.flow.drivers.registry import open_driver
 from everview.flow.drivers.sql import quoted
-from everview.flow.errors import InvalidMaterialization
+from everview.flow.errors import DriverFailed, InvalidMaterialization
 
 NAMES = ("totals", "view", "log")
+CLEAN = "clean"  # a command that removes a place of a program, with {name} in it
 Rows = list[tuple[Row, bool]]
 
 
@@ -160,12 +165,30 @@ def _kafka_rows(driver: Driver, topic: str) -> Rows:
     return rows
 
 
-def _command(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
-    driver = open_driver("command", config)
-    template = json.dumps(dict(resource or {"table": "{name}"}))
-    prefix = _fresh()
-    resources = {each: json.loads(template.replace("{name}", f"{prefix}_{each}")) for each in NAMES}
-    return Endpoint(driver, resources)
+def _program(name: str, config: dict[str, Any], resource: Mapping[str, Any] | None) -> Endpoint:
+    driver = open_driver(name, {key: value for key, value in config.items() if key != CLEAN})
+    assert isinstance(driver, CommandDriver)
+    template = json.dumps(dict(resource or _named(driver)))
+    places = {each: f"{_fresh()}_{each}" for each in NAMES}
+    resources = {each: json.loads(template.replace("{name}", place)) for each, place in places.items()}
+
+    def clean() -> None:
+        for place in places.values() if config.get(CLEAN) else ():
+            command = [each.replace("{name}", place) for each in shlex.split(config[CLEAN])]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise DriverFailed(f"{place} could not be removed", detail=(done.stderr or done.stdout).strip())
+
+    return Endpoint(driver, resources, clean=clean)
+
+
+def _named(driver: CommandDriver) -> dict[str, Any]:
+    """A resource with nothing but a name, where the connector's schema has a place for it."""
+    (first, *more), *_ = [*marked(driver.about().get("resourceConfigSchema") or {}, "x-collection-name"), ("table",)]
+    value: Any = "{name}"
+    for part in reversed(more):
+        value = {part: value}
+    return {first: value}
 
 
 _MAKERS: dict[str, Callable[[dict[str, Any], Path, Mapping[str, Any] | None], Endpoint]] = {
@@ -176,5 +199,6 @@ _MAKERS: dict[str, Callable[[dict[str, Any], Path, Mapping[str, Any] | None], En
     "redis": _redis,
     "webhook": _webhook,
     "kafka": _kafka,
-    "command": _command,
+    "command": lambda config, folder, resource: _program("command", config, resource),
+    "connector": lambda config, folder, resource: _program("connector", config, resource),
 }

@@ -18,9 +18,10 @@ from everview.flow.drivers.contract import Driver, Guarantee, Transactor
 from everview.flow.errors import DriverFailed, FencedOff, FlowError
 from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.protocol import Acknowledge, Flush, Flushed, Load, Loaded, Open
-from everview.flow.recovery_log import RecoveryLog
+from everview.flow.recovery_log import RecoveryLog, updated
 from everview.flow.runtime import Limits, Task
 from everview.flow.source import Source
+from everview.flow.validation import check_endpoint
 from everview.storage.blob.memory import MemoryBlob
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.environment import Environment
@@ -73,11 +74,13 @@ class Harness:
         self.names = [each for each in ("totals", "view", "log") if each in endpoint.resources]
         driver = endpoint.driver
         made = bindings(driver, endpoint.resources)
-        self.spec = Spec(name, driver.name, made, driver.config)
-        self.log = self.parts.log(self.environment, name)
+        spec = Spec(name, driver.name, made, driver.config)
+        self.log = self.parts.log(self.environment, name, shared=driver.foreign)
         self.transcript: list[str] = []
-        driver.validate(self.spec)
-        driver.apply(self.spec)
+        self.spec = check_endpoint(driver, spec)
+        begun = self.log.beginning(updated({}, driver.prepare(self.spec)))
+        if begun:
+            self.environment.commit(*begun)
 
     def write(self, transactions: int = 1) -> None:
         """Move the collections on."""
@@ -93,6 +96,7 @@ class Harness:
             connect=lambda request: Shim(self._connect(request), list(triggers), self.transcript),
             keys=self.endpoint.driver.keys,
             repeatable=self.endpoint.driver.guarantee is Guarantee.AT_LEAST_ONCE,
+            foreign=self.endpoint.driver.foreign,
             limits=limits or self.parts.limits,
         )
 

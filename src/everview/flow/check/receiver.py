@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from everview.flow.check.workload import Row
+from everview.flow.connector.described import collection_name
 from everview.flow.contract import Binding
 
 Answer = Callable[[int], int]
@@ -53,8 +54,9 @@ class Receiver:
     def rows(self, binding: Binding) -> list[tuple[Row, bool]]:
         """What was posted of a collection, in order."""
         found = []
+        names = (binding.collection, collection_name(binding))  # a driver that is run as a program knows the second
         for post in self.posts:
-            if post["collection"] == binding.collection:
+            if post["collection"] in names:
                 for each in post["documents"]:
                     deleted = bool(each.get("delete", False))
                     found.append((each["key"] if deleted else each["document"], deleted))

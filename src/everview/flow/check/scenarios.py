@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
@@ -230,9 +231,13 @@ def zombie_at_acknowledge(harness: Harness) -> None:
         harness.deliver()
 
     zombie = harness.task(WHOLE, Trigger(Acknowledge, harness.meanwhile(take_over), nth=2, when="before"))
-    try:
+
+    def come_back() -> None:
         zombie.open()
-        harness.must_fail(zombie.drain)
+        zombie.drain()
+
+    try:
+        harness.must_fail(come_back)
     finally:
         zombie.close()
     harness.verify()
@@ -398,4 +403,22 @@ def ranges_cut_across(harness: Harness) -> None:
         for each in ranges:
             harness.write()
             harness.deliver(each)
+    harness.verify()
+
+
+@scenario()
+def ranges_and_crashes_at_random(harness: Harness) -> None:
+    """Ranges change at random, and whoever opens, loads, stores or commits them crashes at random."""
+    rng = random.Random(f"ranges {harness.seed}")
+    kinds: list[type[Message]] = [Opened, Flush, Flushed, StartCommit, StartedCommit, Acknowledge, Acknowledged]
+    if harness.endpoint.aborts:
+        kinds.append(Store)
+    harness.write(3)
+    for _ in range(8):
+        for each in rng.sample(ranges := WHOLE.split(rng.randint(1, 4)), len(ranges)):
+            harness.write()
+            with contextlib.suppress(Crash):
+                when: Literal["before", "after"] = rng.choice(("before", "after"))
+                harness.deliver(each, Trigger(rng.choice(kinds), crash, nth=rng.randint(1, 3), when=when))
+    harness.deliver()
     harness.verify()

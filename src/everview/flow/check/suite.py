@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from everview.flow.check.harness import Endpoint, Harness, Parts
 from everview.flow.check.scenarios import SCENARIOS, Scenario
 from everview.flow.drivers.command import CommandDriver
+from everview.flow.errors import FlowError
 
 MakeEndpoint = Callable[[Path], Endpoint]
 
@@ -46,6 +48,8 @@ def run_scenario(
         scenario.run(harness)
     finally:
         harness.close()
+        with contextlib.suppress(FlowError):  # what is kept beside the data; that it stays is no fault of the driver
+            endpoint.driver.forget(harness.spec)
 
 
 def run_suite(make: MakeEndpoint, *, seed: int = 0, only: str | None = None) -> Iterator[Result]:

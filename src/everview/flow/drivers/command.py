@@ -1,25 +1,29 @@
-"""Any program that speaks the protocol in lines of JSON on its standard streams.
+"""Any program that speaks the protocol on its standard streams, such as the public connectors of Estuary Flow.
 
-It is started once for each question and once for each conversation, with `FLOW_RUNTIME_CODEC=json`. Its log is what
-it writes to standard error, and it fails by exiting with a status other than 0; the last lines of its log are then the
-detail of the error. What it guarantees is its own affair: the runtime keeps its checkpoints if it has none.
+It is started once for each question and once for each conversation. What it guarantees is its own affair: where it
+gives a checkpoint back when it is opened, it is authoritative; else the runtime keeps its checkpoints. It says itself
+what settings it takes, which of them are secret, and which fields of a collection it wants.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import queue
+import re
 import shlex
-import subprocess
-import threading
-import time
-from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from json import dumps
+from pathlib import Path
 from typing import Any
 
 from everview.flow.channel import Channel
-from everview.flow.contract import Spec
+from everview.flow.connector import schemas
+from everview.flow.connector.codec import codec_of
+from everview.flow.connector.described import choose, chosen_before, described, proposed_json
+from everview.flow.connector.program import Launch, ProgramChannel
+from everview.flow.connector.rows import Layout
+from everview.flow.contract import Binding, Spec
 from everview.flow.drivers.contract import (
     Constraint,
     Driver,
@@ -31,26 +35,32 @@ from everview.flow.drivers.contract import (
     Transactor,
     Validated,
 )
-from everview.flow.errors import DriverFailed, DriverStalled, InvalidMaterialization
+from everview.flow.drivers.secrets import HIDDEN
+from everview.flow.errors import DriverFailed, FlowError, InvalidMaterialization
 from everview.flow.keyrange import KeyRange
-from everview.flow.protocol import (
-    Acknowledged,
-    Flushed,
-    Loaded,
-    Open,
-    Opened,
-    Request,
-    Response,
-    StartedCommit,
-    State,
-)
-from everview.flow.wire import binding_json, checkpoint_text, lines, loaded_table, parse_line, spec_json, state_update
+from everview.flow.protocol import Open, State, StateUpdate
+from everview.flow.wire import PROTOCOL, state_update
 
-LOG_LINES = 20
-LINE_BYTES_MAX = 64 << 20
-ANSWER_S = 60.0
-EXIT_S = 5.0
-LOADED_MAX = 1000  # documents that are handed on together
+# How an image is run: a command with {image} and, if it likes, {codec} and {log_level}.
+IMAGES = "EVERVIEW_CONNECTOR_COMMAND"
+
+_CONSTRAINTS = {each.value: each for each in Constraint} | {
+    "LOCATION_REQUIRED": Constraint.REQUIRED,
+    "UNSATISFIABLE": Constraint.INCOMPATIBLE,
+}
+# Of several constraints for one field the strictest counts.
+_STRICTNESS = [
+    Constraint.OPTIONAL,
+    Constraint.RECOMMENDED,
+    Constraint.REQUIRED,
+    Constraint.FORBIDDEN,
+    Constraint.INCOMPATIBLE,
+]
+_OF_PROGRAMS = (
+    Option("config", "the program's own settings", dict, secret=True, default={}),
+    Option("codec", "how messages are framed: json or proto", default="json"),
+    Option("log_level", "what the program is to log: debug, info, warn or error", default="warn"),
+)
 
 
 class CommandDriver(Driver):
@@ -60,197 +70,231 @@ class CommandDriver(Driver):
     pattern = Pattern.NON_TRANSACTIONAL
     guarantee = Guarantee.AT_LEAST_ONCE
     keys = Keys.LOADED
-    options = (
-        Option("command", "the program and its arguments", required=True),
-        Option("config", "the program's own settings", dict, secret=True, default={}),
-    )
+    foreign = True
+    options = (Option("command", "the program and its arguments", required=True), *_OF_PROGRAMS)
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config)
-        self._arguments = shlex.split(self.config["command"])
+        self._codec = codec_of(self.config["codec"])
+        self._arguments = self._command()
         if not self._arguments:
             raise InvalidMaterialization("the command is empty")
 
-    def hide(self, text: str) -> str:
-        for value in self.config["config"].values():
-            if isinstance(value, str) and len(value) >= 4:
-                text = text.replace(value, "***")
-        return text
+    def _command(self) -> list[str]:
+        return shlex.split(self.config["command"])
+
+    @property
+    def _launch(self) -> Launch:
+        said = {"FLOW_RUNTIME_CODEC": self._codec.name, "LOG_FORMAT": "json", "LOG_LEVEL": self.config["log_level"]}
+        return Launch(self._arguments, {**os.environ, **said}, self._codec)
+
+    # Secrets
+
+    @cached_property
+    def secrets(self) -> set[str]:
+        """What the program's schema calls secret; every text, where it cannot be asked."""
+        config = self.config["config"]
+        try:
+            schema = self._about.get("configSchema")
+        except FlowError:
+            schema = None
+        return schemas.secrets(config, schema if isinstance(schema, Mapping) else {"secret": True})
+
+    def shown_config(self) -> dict[str, Any]:
+        """The settings as anyone may see them."""
+        shown: dict[str, Any] = _masked(self.config["config"], self.secrets)
+        return shown
+
+    # Before anything is written
 
     def about(self) -> dict[str, Any]:
         """What the program says of itself."""
-        return self._ask("spec", {"connectorType": "LOCAL", "config": self.config["config"]}, "spec")
+        return self._about
+
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        found = self._launch.ask("spec", {"connectorType": "LOCAL", "config": self.config["config"]}, "spec")
+        protocol = int(found.get("protocol", PROTOCOL))
+        if protocol != PROTOCOL:
+            raise DriverFailed(f"the program speaks protocol {protocol}", detail=f"it should be {PROTOCOL}")
+        return found
+
+    def completed(self, spec: Spec) -> Spec:
+        about = self._about
+        schemas.check("CONFIG", self.config["config"], about.get("configSchema") or {})
+        schema = about.get("resourceConfigSchema") or {}
+        bindings = tuple(_completed(each, schema) for each in spec.bindings)
+        for each in bindings:
+            schemas.check("RESOURCE", each.resource, schema)
+        return replace(spec, bindings=bindings)
 
     def validate(self, spec: Spec) -> list[Validated]:
+        backfills = _backfills(spec)
         question = {
             "name": spec.name,
             "connectorType": "LOCAL",
             "config": self.config["config"],
-            "bindings": [binding_json(each) for each in spec.bindings],
+            "bindings": [proposed_json(each, backfills.get(at, 0)) for at, each in enumerate(spec.bindings)],
+            **self._last(spec if spec.described is not None else None),
         }
-        answer = self._ask("validate", question, "validated")
+        answer = self._launch.ask("validate", question, "validated")
         bindings = answer.get("bindings", [])
         if len(bindings) != len(spec.bindings):
             raise DriverFailed("the program validated another number of bindings than there are")
         return [_validated(each) for each in bindings]
 
+    def describe(self, spec: Spec, validated: list[Validated]) -> Spec:
+        chosen = [choose(binding, each) for binding, each in zip(spec.bindings, validated, strict=True)]
+        made = described(spec, chosen, backfills=_backfills(spec))
+        return replace(spec, described=made, version=spec.version + 1)
+
     def apply(self, spec: Spec) -> str:
-        question = {"materialization": spec_json(self._own(spec)), "version": "1"}
-        return str(self._ask("apply", question, "applied").get("actionDescription", ""))
+        return str(self._apply(spec, None, None).get("actionDescription", ""))
+
+    def prepare(self, spec: Spec, last: Spec | None = None, state: State | None = None) -> StateUpdate | None:
+        return state_update(self._apply(spec, last, state))
+
+    def _apply(self, spec: Spec, last: Spec | None, state: State | None) -> dict[str, Any]:
+        question = {
+            "materialization": self._described(spec),
+            "version": _version(spec),
+            **self._last(last),
+            "state": dict(state or {}),
+        }
+        return self._launch.ask("apply", question, "applied")
+
+    def _last(self, last: Spec | None) -> dict[str, Any]:
+        if last is None:
+            return {}
+        return {"lastMaterialization": self._described(last), "lastVersion": _version(last)}
+
+    def _described(self, spec: Spec) -> dict[str, Any]:
+        """The materialization with the program's settings for its configuration."""
+        return {**_described(spec), "config": self.config["config"]}
+
+    def reset(self, spec: Spec) -> None:
+        raise AssertionError("a program is told to begin anew by what it applies")
+
+    def again(self, spec: Spec) -> Spec:
+        """The materialization with a higher count of backfills: the program then makes its places anew."""
+        told = _described(spec)
+        bindings = [{**each, "backfill": int(each.get("backfill", 0)) + 1} for each in told["bindings"]]
+        counted = self.completed(replace(spec, described={**told, "bindings": bindings}))
+        return self.describe(counted, self.validate(counted))
+
+    # Conversations
 
     def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
         raise NotImplementedError("a program is connected to, not opened")
 
     def connect(self, request: Open) -> Channel:
-        return ProgramChannel(self._start(), Open(self._own(request.spec), request.range, request.state))
+        spec, span = request.spec, request.range
+        said = _described(spec)
+        opening = {
+            "materialization": self._described(spec),
+            "version": _version(spec),
+            "range": {"keyBegin": span.begin, "keyEnd": span.end, "rClockBegin": 0, "rClockEnd": 2**32 - 1},
+            "state": dict(request.state),
+        }
+        layouts = [Layout.of(each, here) for each, here in zip(spec.bindings, said["bindings"], strict=True)]
+        if spec.described is None:  # of a sink that is older than the choice of fields: it always had documents
+            layouts = [replace(each, document=True) for each in layouts]
+        return ProgramChannel(self._launch, request, opening, layouts)
 
-    def _own(self, spec: Spec) -> Spec:
-        """The materialization with the program's settings for its configuration."""
-        return Spec(spec.name, spec.driver, spec.bindings, self.config["config"])
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "FLOW_RUNTIME_CODEC": "json"}
-        pipe = subprocess.PIPE
-        try:
-            return subprocess.Popen(self._arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
-        except OSError as error:
-            raise DriverFailed(f"cannot start {self._arguments[0]}", detail=str(error)) from None
-
-    def _ask(self, name: str, question: Mapping[str, Any], answer: str) -> dict[str, Any]:
-        process = self._start()
-        try:
-            out, log = process.communicate(json.dumps({name: question}).encode() + b"\n", ANSWER_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            raise DriverStalled(f"the program did not answer {name} within {ANSWER_S:g} s") from None
-        if process.returncode != 0 or not out.strip():
-            detail = "\n".join(log.decode(errors="replace").splitlines()[-LOG_LINES:])
-            raise DriverFailed(f"the program failed to answer {name} (status {process.returncode})", detail=detail)
-        said, content = parse_line(out.splitlines()[0])
-        if said != answer:
-            raise DriverFailed(f"the program answered {name} with {said}")
-        return content
+    def forget(self, spec: Spec) -> None:
+        """Tell the program that no bindings are left; what it delivered stays."""
+        if spec.described is None:
+            return
+        nothing = replace(spec, bindings=(), described={**spec.described, "bindings": []}, version=spec.version + 1)
+        self._apply(nothing, spec, None)
 
 
-class ProgramChannel:
-    """A conversation with a running program."""
+class ConnectorDriver(CommandDriver):
+    """A public connector: a program by its path, or an image that a configured command runs."""
 
-    def __init__(self, process: subprocess.Popen[bytes], request: Open) -> None:
-        self._process, self._spec = process, request.spec
-        self._log: deque[str] = deque(maxlen=LOG_LINES)
-        self._outgoing: queue.Queue[Request | None] = queue.Queue(64)
-        self._responses: queue.SimpleQueue[Response | BaseException] = queue.SimpleQueue()
-        for work in (self._write, self._read, self._listen):
-            threading.Thread(target=work, name=f"program {request.range}", daemon=True).start()
-        self.send(request, ANSWER_S)
+    name = "connector"
+    options = (Option("connector", "a program's path, or the name of an image", required=True), *_OF_PROGRAMS)
 
-    def send(self, request: Request, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                return self._outgoing.put(request, timeout=0.2)
-            except queue.Full:
-                if self._process.poll() is not None:
-                    return  # why it ended is the next response
-                if time.monotonic() > deadline:
-                    raise DriverStalled(f"the program took no request within {timeout_s:g} s") from None
-
-    def receive(self, timeout_s: float) -> Response | None:
-        try:
-            response = self._responses.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
-        if isinstance(response, BaseException):
-            raise response
-        return response
-
-    def end(self) -> None:
-        try:
-            self._outgoing.put(None, timeout=EXIT_S)
-            self._process.wait(EXIT_S)
-        except (queue.Full, subprocess.TimeoutExpired):
-            pass
-        self.close()
-
-    def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-
-    def _write(self) -> None:
-        stdin = self._process.stdin
-        assert stdin is not None
-        try:
-            while (request := self._outgoing.get()) is not None:
-                for line in lines(request, self._spec):
-                    stdin.write(line.encode() + b"\n")
-                stdin.flush()
-            stdin.close()
-        except OSError:
-            pass  # it is gone: the reader knows, and says why
-        except Exception as error:
-            self._responses.put(error)
-
-    def _listen(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._log.append(line.decode(errors="replace").rstrip()[:500])
-
-    def _read(self) -> None:
-        stdout = self._process.stdout
-        assert stdout is not None
-        held: list[Any] = []  # documents of one binding that are handed on together
-        held_of = 0
-
-        def hand_on() -> None:
-            nonlocal held
-            if held:
-                documents, held = held, []
-                self._responses.put(Loaded(held_of, loaded_table(documents, self._spec.bindings[held_of])))
-
-        try:
-            while line := stdout.readline(LINE_BYTES_MAX):
-                name, said = parse_line(line)
-                if name == "loaded":
-                    binding = int(said.get("binding", 0))
-                    if binding != held_of or len(held) >= LOADED_MAX:
-                        hand_on()
-                    held_of = binding
-                    held.append(said.get("doc"))
-                    continue
-                hand_on()
-                self._responses.put(_response(name, said))
-            hand_on()
-            status = self._process.wait()
-            detail = "\n".join(self._log) or None
-            self._responses.put(DriverFailed(f"the program ended with status {status}", detail=detail))
-        except Exception as error:
-            self._responses.put(error if isinstance(error, DriverFailed) else DriverFailed(str(error)))
+    def _command(self) -> list[str]:
+        given = str(self.config["connector"])
+        if given.startswith((".", "/", "~")) or Path(given).is_file():
+            return [str(Path(given).expanduser())]
+        template = os.environ.get(IMAGES, "")
+        if "{image}" not in template:
+            example = (
+                "docker run --rm -i -e FLOW_RUNTIME_CODEC={codec} -e LOG_FORMAT=json -e LOG_LEVEL={log_level} {image}"
+            )
+            raise InvalidMaterialization(
+                f"nothing says how the image {given} is run",
+                hint=f"give the path of a program, or start the server with {IMAGES}='{example}'",
+            )
+        words = {"image": given, "codec": self._codec.name, "log_level": self.config["log_level"]}
+        return [re.sub(r"\{(image|codec|log_level)\}", lambda at: words[at[1]], each) for each in shlex.split(template)]
 
 
-def _response(name: str, said: Mapping[str, Any]) -> Response:
-    if name == "opened":
-        return Opened(checkpoint_text(said.get("runtimeCheckpoint")), bool(said.get("disableLoadOptimization", False)))
-    if name == "acknowledged":
-        return Acknowledged(state_update(said))
-    if name == "flushed":
-        return Flushed(state_update(said))
-    if name == "startedCommit":
-        return StartedCommit(state_update(said))
-    raise DriverFailed(f"the program sent a message that is unknown: {name}")
+def _described(spec: Spec) -> Mapping[str, Any]:
+    if spec.described is not None:
+        return spec.described
+    return described(spec, [chosen_before(each) for each in spec.bindings])
+
+
+def _version(spec: Spec) -> str:
+    return f"{max(1, spec.version):016x}"
+
+
+def _backfills(spec: Spec) -> dict[int, int]:
+    bindings = (spec.described or {}).get("bindings", [])
+    return {at: int(each.get("backfill", 0)) for at, each in enumerate(bindings)}
+
+
+def _completed(binding: Binding, schema: Mapping[str, Any]) -> Binding:
+    """The binding with a resource that names a place and says DELTA UPDATES, where the schema has a place for it."""
+    resource = dict(binding.resource)
+    for path in schemas.marked(schema, "x-collection-name")[:1]:
+        if _at(resource, path) is None:
+            _set(resource, path, binding.title or binding.collection)
+    for path in schemas.marked(schema, "x-delta-updates")[:1]:
+        given = _at(resource, path)
+        if given is None and binding.delta_updates:
+            _set(resource, path, True)
+        elif given is not None and bool(given) != binding.delta_updates:
+            pointer = "".join(f"/{schemas.escaped(name)}" for name in path)
+            raise InvalidMaterialization(
+                f"RESOURCE says {dumps(given)} at {pointer}, and the sink "
+                f"{'says' if binding.delta_updates else 'does not say'} DELTA UPDATES",
+                hint="leave it out of RESOURCE: it follows the sink",
+            )
+    return replace(binding, resource=resource)
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _set(target: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        target = target.setdefault(name, {})
+    target[path[-1]] = value
+
+
+def _masked(value: Any, secrets: set[str]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _masked(each, secrets) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_masked(each, secrets) for each in value]
+    return HIDDEN if not isinstance(value, bool) and value is not None and str(value) in secrets else value
 
 
 def _validated(said: Mapping[str, Any]) -> Validated:
-    given: dict[str, Any] = dict(said.get("constraints") or {})
-    for each in said.get("projectionConstraints") or ():
-        given[each["field"]] = each.get("constraint", each)
-    known = {constraint.value: constraint for constraint in Constraint} | {
-        "LOCATION_REQUIRED": Constraint.REQUIRED,
-        "UNSATISFIABLE": Constraint.INCOMPATIBLE,
-    }
-    constraints = {
-        name: FieldConstraint(known.get(each.get("type", ""), Constraint.FORBIDDEN), each.get("reason", ""))
-        for name, each in given.items()
-    }
-    return Validated(constraints, tuple(said.get("resourcePath", ())), bool(said.get("deltaUpdates", False)))
+    given = [*(said.get("constraints") or {}).items()]
+    given += [(each["field"], each.get("constraint", each)) for each in said.get("projectionConstraints") or ()]
+    constraints: dict[str, FieldConstraint] = {}
+    for name, each in given:
+        kind = _CONSTRAINTS.get(each.get("type", ""), Constraint.FORBIDDEN)
+        before = constraints.get(name)
+        if before is None or _STRICTNESS.index(kind) > _STRICTNESS.index(before.kind):
+            constraints[name] = FieldConstraint(kind, each.get("reason", ""))
+    path = tuple(map(str, said.get("resourcePath") or ()))
+    return Validated(constraints, path, bool(said.get("deltaUpdates", False)), dict(said.get("serPolicy") or {}))

@@ -8,23 +8,24 @@ are staged until `flush`, when the last commit is certain, and `commit` runs aft
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from everview.flow.channel import Channel, Serving
+from everview.flow.checkpoint import Checkpoint
 from everview.flow.contract import Binding, Spec
+from everview.flow.drivers.secrets import hidden, secrets_of
 from everview.flow.errors import InvalidMaterialization
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import Open, State, StateUpdate
 
-# The secret parts of addresses, which may turn up without the rest: url://user:password@host, password=…
-_PASSWORD = re.compile(r"(?<=:)[^:/@\s]+(?=@)|(?<=password=)[^\s&]+")
+CENSUS_S = 30.0  # how long rows are counted at most
+RESET_HINT = "drop the sink and what it has delivered, and create it anew"
 
 
 class Pattern(Enum):
@@ -77,6 +78,7 @@ class Validated:
     constraints: Mapping[str, FieldConstraint]
     path: tuple[str, ...]
     delta_updates: bool = False
+    ser_policy: Mapping[str, Any] = field(default_factory=dict)  # as a foreign driver wants documents to be cut
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,10 @@ class Option:
     required: bool = False
     secret: bool = False
     default: Any = None
+    place: bool = False  # says which place it is, not how it is reached
+
+
+CONFINED = Option("confined", "stay inside of folders that are allowed", bool, default=False, place=True)
 
 
 @dataclass(frozen=True)
@@ -99,10 +105,19 @@ class Started:
     commit: Callable[[], None] | None = None
 
 
+@dataclass(frozen=True)
+class Census:
+    """How many rows each binding's table has, None if it is not there, and the checkpoints that go with it."""
+
+    checkpoint: Checkpoint
+    rows: tuple[int | None, ...]
+
+
 class Transactor(ABC):
     """One conversation about one range of keys."""
 
     checkpoint: str | None = None  # of the endpoint, where it is authoritative
+    trouble: str | None = None  # what has failed and is being tried again, without the conversation having failed
 
     def __init__(self) -> None:
         self.staged: list[tuple[int, pa.Table]] = []
@@ -148,6 +163,7 @@ class Driver(ABC):
     guarantee: ClassVar[Guarantee]
     keys: ClassVar[Keys] = Keys.TRUSTED
     delta_only: ClassVar[bool] = False
+    foreign: ClassVar[bool] = False  # written by others: it may keep checkpoints of ranges that are no more
     options: ClassVar[tuple[Option, ...]] = ()
     resource_options: ClassVar[tuple[Option, ...]] = ()
     interval_ms: ClassVar[int] = 0  # the least time between two transactions, unless the user chooses
@@ -158,6 +174,19 @@ class Driver(ABC):
     @abstractmethod
     def validate(self, spec: Spec) -> list[Validated]:
         """What the endpoint says of each binding, without changing anything there."""
+
+    def completed(self, spec: Spec) -> Spec:
+        """The materialization with what the driver itself knows of it; an error if settings are wrong."""
+        return spec
+
+    def describe(self, spec: Spec, validated: list[Validated]) -> Spec:
+        """The materialization as a foreign driver is told of it, with the fields that it takes."""
+        return spec
+
+    def prepare(self, spec: Spec, last: Spec | None = None, state: State | None = None) -> StateUpdate | None:
+        """Make what the bindings need; `last` is what was applied before, if anything. Gives a change of state."""
+        self.apply(spec)
+        return None
 
     @abstractmethod
     def apply(self, spec: Spec) -> str:
@@ -171,18 +200,31 @@ class Driver(ABC):
         """A channel to a new conversation."""
         return Serving(lambda: self.open(request.spec, request.range, request.state), f"{self.name} {request.range}")
 
+    def again(self, spec: Spec) -> Spec:
+        """The materialization as a foreign driver is told of it when everything is to be delivered anew."""
+        return spec
+
+    def reset(self, spec: Spec) -> None:
+        """Empty what the bindings hold, for all of it to be delivered anew, and fence off whoever has it open."""
+        raise InvalidMaterialization(f"what is in {self.name} cannot be emptied", hint=RESET_HINT)
+
+    def census(self, spec: Spec) -> Census | None:
+        """Count what the bindings hold, at one moment; None if nothing was committed yet."""
+        raise NotImplementedError("only some endpoints can count")
+
     def forget(self, spec: Spec) -> None:
         """The materialization is dropped: remove what was kept for it beside the data."""
         return None
 
+    @property
+    def secrets(self) -> set[str]:
+        """What must not be shown of the settings."""
+        values = [self.config.get(option.name) for option in self.options if option.secret]
+        return {secret for value in values if isinstance(value, str) for secret in secrets_of(value)}
+
     def hide(self, text: str) -> str:
         """The text without any of this endpoint's secrets."""
-        for option in self.options:
-            value = self.config.get(option.name)
-            if option.secret and isinstance(value, str) and value:
-                for secret in (value, *_PASSWORD.findall(value)):
-                    text = text.replace(secret, "***")
-        return text
+        return hidden(text, self.secrets)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 
+from everview.compute.ir.infinite import has_infinities
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
 from everview.flow.drivers.contract import (
     Driver,
@@ -38,6 +39,7 @@ from everview.flow.errors import DriverFailed, InvalidMaterialization, Retracted
 from everview.flow.keyrange import KeyRange
 from everview.flow.libraries import library
 from everview.flow.protocol import State, StateUpdate
+from everview.reach.addresses import check_endpoints
 
 STAGED = "_everview"  # readers of a table pass over folders that start so
 GROUP_ROWS, GROUP_BYTES = 1 << 19, 64 << 20  # of a row group, whichever comes first
@@ -66,6 +68,8 @@ class DeltaDriver(Driver):
             self._storage = json.loads(given) if given else None
         except ValueError:
             raise InvalidMaterialization("storage_options of delta is not a JSON object") from None
+        if isinstance(self._storage, dict):
+            check_endpoints(self._storage)
 
     def validate(self, spec: Spec) -> list[Validated]:
         result = []
@@ -96,6 +100,13 @@ class DeltaDriver(Driver):
             if not _is_table(path, self._storage):
                 DeltaTable.create(path, binding.schema, mode="ignore", storage_options=self._storage)
         return "tables are there"
+
+    def reset(self, spec: Spec) -> None:
+        self.apply(spec)
+        for binding in spec.bindings:
+            table = _Table(self._storage, binding)
+            with table.turn:
+                table.open().delete()
 
     def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
         tables = [_Table(self._storage, each) for each in spec.bindings]
@@ -140,6 +151,12 @@ class _Staging:
     def write(self, documents: pa.Table) -> None:
         binding = self._table.binding
         delete = documents.column(DELETE)
+        for name in documents.column_names:
+            if has_infinities(documents.column(name)):
+                raise DriverFailed(
+                    f'field "{name}" of collection {binding.collection} is infinite, and Delta Lake has no such dates',
+                    hint=f"leave such rows out, as with isfinite({name}), or write NULL for them",
+                )
         if binding.delta_updates:
             if pc.any(delete).as_py():
                 raise Retracted(

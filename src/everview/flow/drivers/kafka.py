@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from everview.flow.checkpoint import Checkpoint
+from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import DELETE, Spec
 from everview.flow.documents import objects
 from everview.flow.drivers.contract import (
@@ -32,9 +32,10 @@ from everview.flow.drivers.contract import (
 )
 from everview.flow.errors import DriverFailed, FencedOff, InvalidMaterialization
 from everview.flow.fencing import Row, carve
-from everview.flow.keyrange import KeyRange
+from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.libraries import library
 from everview.flow.protocol import State
+from everview.reach.addresses import check_kafka
 
 TIMEOUT_S = 30.0
 OPENS_MAX = 10  # looks at the topic of progress before others have stopped to change it
@@ -65,12 +66,7 @@ class KafkaDriver(Driver):
             }
         except (ValueError, TypeError):
             raise InvalidMaterialization("properties of kafka must be a JSON object") from None
-
-    def hide(self, text: str) -> str:
-        for name, value in self._properties.items():
-            if "password" in name or "secret" in name:
-                text = text.replace(str(value), "***")
-        return super().hide(text)
+        check_kafka(self._properties)
 
     def validate(self, spec: Spec) -> list[Validated]:
         self._topics()
@@ -97,6 +93,15 @@ class KafkaDriver(Driver):
             for made in client.create_topics(missing).values() if missing else ():
                 made.result(TIMEOUT_S)
         return f"topics {', '.join(sorted(wanted))} are there"
+
+    def reset(self, spec: Spec) -> None:
+        """Records stay: all keys are told again, behind them."""
+        transactor = KafkaTransactor(self._properties, self._progress(spec), spec, WHOLE)
+        try:
+            transactor.start_commit(Checkpoint.at(WHOLE, START).encode())
+            transactor._commit()
+        finally:
+            transactor.close()
 
     def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
         return KafkaTransactor(self._properties, self._progress(spec), spec, range)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
 from everview.flow.drivers.contract import (
+    CONFINED,
     Driver,
     Guarantee,
     Option,
@@ -30,6 +31,7 @@ from everview.flow.drivers.contract import (
 from everview.flow.errors import InvalidMaterialization
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import State, StateUpdate
+from everview.reach.files import check_inside
 
 STAGED = "_staged"
 DELETED, TRANSACTION = "_deleted", "_transaction"
@@ -43,7 +45,7 @@ class ParquetDriver(Driver):
     guarantee = Guarantee.EXACTLY_ONCE
     delta_only = True
     interval_ms = 1000
-    options = (Option("path", "the folder for all of the sink's files", required=True),)
+    options = (Option("path", "the folder for all of the sink's files", required=True, place=True), CONFINED)
     resource_options = (Option("folder", "a folder inside it", default="."),)
 
     def validate(self, spec: Spec) -> list[Validated]:
@@ -52,6 +54,7 @@ class ParquetDriver(Driver):
             folder = self._folder(binding)
             files = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
             if files:
+                self._check(files[0])
                 found, wanted = pq.read_schema(files[0]).remove_metadata(), file_schema(binding)
                 if found != wanted:
                     raise InvalidMaterialization(
@@ -69,18 +72,36 @@ class ParquetDriver(Driver):
             (self._folder(binding) / STAGED).mkdir(parents=True, exist_ok=True)
         return "folders are there"
 
+    def reset(self, spec: Spec) -> None:
+        self.apply(spec)
+        for binding in spec.bindings:
+            folder = self._folder(binding)
+            for file in (*folder.glob("*.parquet"), *(folder / STAGED).glob("*.parquet")):
+                file.unlink(missing_ok=True)
+
     def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
-        return ParquetTransactor([self._folder(each) for each in spec.bindings], spec, range, state)
+        folders = [self._folder(each) for each in spec.bindings]
+        return ParquetTransactor(folders, spec, range, state, confined=self.config[CONFINED.name])
 
     def _folder(self, binding: Binding) -> Path:
-        return Path(self.config["path"]) / str(binding.resource.get("folder", "."))
+        folder = Path(self.config["path"]) / str(binding.resource.get("folder", "."))
+        self._check(folder, folder / STAGED)
+        return folder
+
+    def _check(self, *paths: Path) -> None:
+        if self.config[CONFINED.name]:
+            for path in paths:
+                check_inside(path)
 
 
 class ParquetTransactor(Transactor):
     """One range of keys in folders of Parquet files."""
 
-    def __init__(self, folders: list[Path], spec: Spec, range: KeyRange, state: State) -> None:
+    def __init__(
+        self, folders: list[Path], spec: Spec, range: KeyRange, state: State, *, confined: bool = False
+    ) -> None:
         super().__init__()
+        self._confined = confined
         self._folders, self._spec, self._range = folders, spec, range
         self._pending = {name: dict(each) for name, each in state.items()}  # also of the ranges that this one came from
         self._number = max((int(each["number"]) for each in self._pending.values()), default=0)
@@ -95,6 +116,11 @@ class ParquetTransactor(Transactor):
                 if path.name not in wanted:
                     path.unlink(missing_ok=True)
 
+    def _check(self, *paths: Path) -> None:
+        if self._confined:
+            for path in paths:
+                check_inside(path)
+
     def acknowledge(self) -> StateUpdate | None:
         if not any(each["files"] for each in self._pending.values()):
             return None
@@ -102,6 +128,7 @@ class ParquetTransactor(Transactor):
             for at, staged, name in each["files"]:
                 folder = self._folders[at]
                 if (folder / STAGED / staged).exists():
+                    self._check(folder / STAGED / staged, folder)
                     os.replace(folder / STAGED / staged, folder / name)
         for folder in self._folders:
             _sync(folder)
@@ -115,7 +142,9 @@ class ParquetTransactor(Transactor):
         spec = self._spec.bindings[binding]
         if binding not in self._writers:
             path = self._folders[binding] / STAGED / f"{self._range}-{uuid.uuid4().hex}.parquet"
+            self._check(path)
             self._writers[binding] = path, pq.ParquetWriter(path, file_schema(spec), compression="zstd")
+            self._check(path)
         rows = documents.drop_columns([EXISTS, DELETE])
         if spec.key:
             number = pa.array([self._number + 1] * rows.num_rows, pa.int64())

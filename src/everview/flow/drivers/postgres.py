@@ -16,14 +16,28 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from everview.compute.ir.infinite import has_infinities
 from everview.compute.ir.types import Kind, SqlType
+from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Binding, Field, Spec
-from everview.flow.drivers.contract import Driver, Guarantee, Keys, Option, Pattern, Started, Transactor, Validated
+from everview.flow.drivers.contract import (
+    CENSUS_S,
+    Census,
+    Driver,
+    Guarantee,
+    Keys,
+    Option,
+    Pattern,
+    Started,
+    Transactor,
+    Validated,
+)
 from everview.flow.drivers.sql import (
     CHECKPOINTS,
     Buffer,
     check_empty,
     check_existing,
+    check_written,
     columns_of,
     duplicate,
     fence_row,
@@ -37,9 +51,10 @@ from everview.flow.drivers.sql import (
 )
 from everview.flow.errors import DriverFailed, FencedOff
 from everview.flow.fencing import Row, carve
-from everview.flow.keyrange import KeyRange
+from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.libraries import library
 from everview.flow.protocol import State
+from everview.reach.addresses import check_host, resolve
 
 STALL_MS = 300_000
 CONNECT_S = 20
@@ -138,6 +153,29 @@ class PostgresDriver(Driver):
     def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
         return PostgresTransactor(self.config["connection"], spec, range)
 
+    def reset(self, spec: Spec) -> None:
+        self.apply(spec)
+        transactor = PostgresTransactor(self.config["connection"], spec, WHOLE)
+        try:
+            transactor.clear()
+            transactor._commit(Checkpoint.at(WHOLE, START).encode())
+        finally:
+            transactor.close()
+
+    def census(self, spec: Spec) -> Census | None:
+        with _connected(self.config["connection"], spec.name) as db, db.transaction():
+            db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            db.execute(f"SET LOCAL statement_timeout = {CENSUS_S * 1000:.0f}")
+            ours = f"SELECT checkpoint FROM {CHECKPOINTS} WHERE materialization = %s"
+            checkpoints = [Checkpoint.decode(each) for (each,) in db.execute(ours, [spec.name]).fetchall()]
+            rows = []
+            for binding in spec.bindings:
+                table, found = table_name(binding.resource["table"]), None
+                if db.execute("SELECT to_regclass(%s) IS NOT NULL", [table]).fetchone()[0]:
+                    (found,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
+                rows.append(found)
+        return Census(Checkpoint.merged(checkpoints), tuple(rows)) if checkpoints else None
+
     def forget(self, spec: Spec) -> None:
         with _connected(self.config["connection"], spec.name) as db:
             db.execute(f"DELETE FROM {CHECKPOINTS} WHERE materialization = %s", [spec.name])
@@ -212,18 +250,23 @@ class PostgresTransactor(Transactor):
         if deleted.num_rows:
             given, texts = _given(deleted, binding.key_fields)
             match = " AND ".join(f"t.{quoted(name)} = k.{quoted(name)}" for name in binding.key)
-            self._db.execute(f"DELETE FROM {table} t USING {given} WHERE {match}", texts)
+            done = self._db.execute(f"DELETE FROM {table} t USING {given} WHERE {match}", texts)
+            self._check_written(binding, "deleted", deleted.num_rows, done.rowcount)
         if updated.num_rows:
             given, texts = _given(updated, binding.fields)
-            changes = ", ".join(f"{quoted(each.name)} = excluded.{quoted(each.name)}" for each in binding.value_fields)
-            action = f"UPDATE SET {changes}" if changes else "NOTHING"
-            self._db.execute(
-                f"INSERT INTO {table} ({columns_of(binding.names)}) SELECT {columns_of(binding.names)} FROM {given} "
-                f"ON CONFLICT ({columns_of(binding.key)}) DO {action}",
-                texts,
-            )
+            names = [each.name for each in binding.value_fields or binding.key_fields]
+            changes = ", ".join(f"{quoted(name)} = k.{quoted(name)}" for name in names)
+            match = " AND ".join(f"t.{quoted(name)} = k.{quoted(name)}" for name in binding.key)
+            done = self._db.execute(f"UPDATE {table} t SET {changes} FROM {given} WHERE {match}", texts)
+            self._check_written(binding, "updated", updated.num_rows, done.rowcount)
         if inserted.num_rows:
             self._copy(binding, table, in_key_order(binding, inserted))
+
+    def _check_written(self, binding: Binding, done: str, wanted: int, found: int) -> None:
+        if found != wanted:
+            self._db.execute("ROLLBACK")
+            self._check_fence()  # whoever took over may have removed them: then nobody else is at fault
+            check_written(binding, done, wanted, found)
 
     def _copy(self, binding: Binding, table: str, rows: pa.Table) -> None:
         import psycopg
@@ -246,6 +289,13 @@ class PostgresTransactor(Transactor):
         ).fetchone()
         if found is None or found[0] != mine.fence:
             raise FencedOff(f"the keys {mine.range} of {self._spec.name} were taken over")
+
+    def clear(self) -> None:
+        """Remove all rows, in the transaction that is to be committed."""
+        self._write()
+        with _failures():
+            for binding in self._spec.bindings:
+                self._db.execute(f"DELETE FROM {table_name(binding.resource['table'])}")
 
     def start_commit(self, checkpoint: str) -> Started:
         self._write()
@@ -274,7 +324,7 @@ def csv_batches(rows: pa.Table, fields: tuple[Field, ...], batch_rows: int = 1 <
         piece = rows.slice(start, batch_rows)
         columns = [
             piece.column(each.name)
-            if each.type.kind in _PLAIN
+            if each.type.kind in _PLAIN and not _padded(each.type) and not has_infinities(piece.column(each.name))
             else pa.chunked_array([pa.array(text_values(piece.column(each.name), each.type), pa.string())])
             for each in fields
         ]
@@ -291,6 +341,11 @@ def _given(rows: pa.Table, fields: tuple[Field, ...]) -> tuple[str, list[list[st
     names = ", ".join(f"c{at}" for at in range(len(fields)))
     arrays = ", ".join("%s::text[]" for _ in fields)
     return f"(SELECT {casts} FROM unnest({arrays}) AS u({names})) AS k", texts
+
+
+def _padded(sql_type: SqlType) -> bool:
+    """Whether Arrow has digits behind the point that the value has not: a numeric shows as many as it needs."""
+    return sql_type.kind is Kind.NUMERIC and not sql_type.constrained
 
 
 def _type(sql_type: SqlType) -> str:
@@ -327,10 +382,42 @@ def _connection(url: str, name: str) -> Any:
     options = " ".join(f"-c {setting}={value}" for setting, value in settings.items())
     try:
         return psycopg.connect(
-            url, autocommit=True, connect_timeout=CONNECT_S, options=options, application_name=f"everview {name}"
+            _pinned(url),
+            autocommit=True,
+            connect_timeout=CONNECT_S,
+            options=options,
+            application_name=f"everview {name}",
         )
     except psycopg.Error as error:
         raise DriverFailed("cannot connect to PostgreSQL", detail=str(error).strip()) from None
+
+
+def _pinned(url: str) -> str:
+    """A connection string with the addresses of its hosts, so that these and no others are connected to."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    said = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
+    hosts, ports = said.get("host", "").split(","), said.get("port", "").split(",")
+    for each in said.get("hostaddr", "").split(","):
+        check_host(each)
+    if "hostaddr" in said or not any(hosts):
+        return url
+    attempts: list[tuple[str, str, str]] = []
+    for index, host in enumerate(hosts):
+        port = ports[index] if len(ports) == len(hosts) else ports[0]
+        if not host or host.startswith(("/", "@")):  # a Unix socket
+            attempts.append((host, "", port))
+            continue
+        try:
+            found = resolve(host)
+        except OSError as error:
+            if len(hosts) > 1:
+                continue
+            raise DriverFailed("cannot connect to PostgreSQL", detail=f"{host}: {error}") from None
+        attempts += [(host, str(where[0]), port) for _, where in found]
+    names, addresses, numbers = (",".join(each) for each in zip(*attempts, strict=True)) if attempts else ("", "", "")
+    # Without a port anywhere, the library's own is meant.
+    return make_conninfo(url, host=names, hostaddr=addresses, **({"port": numbers} if numbers.strip(",") else {}))
 
 
 @contextmanager

@@ -8,14 +8,16 @@ every batch, so that a zombie's stale documents are refused.
 
 from __future__ import annotations
 
+import re
 import secrets
 import urllib.parse
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
 
+from everview.compute.ir.infinite import to_python
 from everview.flow.contract import DELETE, Binding, Spec
 from everview.flow.documents import chunks, from_objects, loads, objects
 from everview.flow.drivers.contract import (
@@ -31,9 +33,10 @@ from everview.flow.drivers.contract import (
     plain_constraints,
 )
 from everview.flow.errors import DriverFailed, FencedOff, InvalidMaterialization
-from everview.flow.keyrange import KeyRange
+from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.libraries import library
 from everview.flow.protocol import State
+from everview.reach.addresses import check_address, check_url
 
 COMMANDS_MAX = 1000  # in one round trip
 TIMEOUT_S = 30.0
@@ -80,6 +83,15 @@ class RedisDriver(Driver):
 
     def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
         return RedisTransactor(_client(self.config["url"]), spec, range)
+
+    def reset(self, spec: Spec) -> None:
+        with _client(self.config["url"]) as client:
+            RedisTransactor(client, spec, WHOLE)  # takes all keys over
+            for binding in spec.bindings:
+                prefix = re.sub(r"([*?\[\]\\])", r"\\\1", str(binding.resource["prefix"]))
+                found = _call(lambda prefix=prefix: list(client.scan_iter(match=f"{prefix}:*", count=COMMANDS_MAX)))
+                for piece in chunks(found, COMMANDS_MAX):
+                    _call(lambda piece=piece: client.delete(*piece))
 
     def forget(self, spec: Spec) -> None:
         with _client(self.config["url"]) as client:
@@ -143,7 +155,7 @@ class RedisTransactor(Transactor):
 def key_names(binding: Binding, rows: pa.Table) -> list[str]:
     """The Redis keys of rows: the prefix and the values of the key, with anything that could be confused escaped."""
     prefix = str(binding.resource["prefix"])
-    columns = [rows.column(name).to_pylist() for name in binding.key]
+    columns = [to_python(rows.column(name)) for name in binding.key]
     return [
         ":".join([prefix, *(urllib.parse.quote(str(value), safe="") for value in row)])
         for row in zip(*columns, strict=True)
@@ -156,10 +168,32 @@ def _fences(spec: Spec) -> str:
 
 def _client(url: str) -> Any:
     module = library("redis", "redis", "redis")
+    check_url(url)
+    how: dict[str, Any] = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
     try:
-        return module.Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
+        pool = module.ConnectionPool.from_url(url, **how)
+        if "host" in pool.connection_kwargs:
+            pool.connection_class = _checked(pool.connection_class)
+        return module.Redis.from_pool(pool)
     except ValueError as error:
         raise DriverFailed("not the URL of a Redis server", detail=str(error)) from None
+
+
+@lru_cache(8)
+def _checked(kind: type) -> type:
+    """A kind of connection that looks at where it has got to, before anything is said."""
+
+    class Checked(kind):  # type: ignore[misc]
+        def _connect(self) -> Any:
+            sock = super()._connect()
+            try:
+                check_address(str(sock.getpeername()[0]), self.host)
+            except BaseException:
+                sock.close()
+                raise
+            return sock
+
+    return Checked
 
 
 def _call(work: Any) -> Any:

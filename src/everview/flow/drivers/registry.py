@@ -19,6 +19,7 @@ DRIVERS = {
     "webhook": "webhook.WebhookDriver",
     "kafka": "kafka.KafkaDriver",
     "command": "command.CommandDriver",
+    "connector": "command.ConnectorDriver",
 }
 
 

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from everview.compute.functions.input import from_text
 from everview.compute.functions.output import to_text
-from everview.compute.ir.types import Interval, Kind, SqlType
+from everview.compute.ir.infinite import as_numbers, to_python
+from everview.compute.ir.types import Interval, Kind, SqlType, arrow_type
 from everview.flow.checkpoint import Checkpoint
 from everview.flow.contract import DELETE, EXISTS, Binding
 from everview.flow.drivers.contract import Constraint, FieldConstraint
-from everview.flow.errors import DuplicateKey, InvalidMaterialization, Retracted
+from everview.flow.errors import Drifted, DuplicateKey, InvalidMaterialization, Retracted
 from everview.flow.fencing import Row
 from everview.flow.keyrange import KeyRange
 
@@ -45,7 +46,7 @@ def columns_of(names: Iterable[str]) -> str:
 
 def text_values(column: pa.ChunkedArray, sql_type: SqlType) -> list[str | None]:
     """Values in PostgreSQL's text form."""
-    return [None if value is None else to_text(_value(value, sql_type), sql_type) for value in column.to_pylist()]
+    return [None if value is None else to_text(_value(value, sql_type), sql_type) for value in to_python(column)]
 
 
 def _value(value: Any, sql_type: SqlType) -> Any:
@@ -57,7 +58,7 @@ def from_texts(values: Iterable[Any], sql_type: SqlType) -> list[Any]:
     read = [None if value is None else from_text(str(value), sql_type) for value in values]
     if sql_type.kind is Kind.INTERVAL:
         return [None if value is None else value._asdict() for value in read]
-    return read
+    return list(as_numbers(read, arrow_type(sql_type)))
 
 
 def key_types_checked(binding: Binding, usable: Callable[[SqlType], bool]) -> dict[str, FieldConstraint]:
@@ -135,6 +136,16 @@ def duplicate(binding: Binding, detail: str) -> DuplicateKey:
         detail=detail,
         hint="give the sink a KEY that is unique, or say with REDUCE how rows become one",
     )
+
+
+def check_written(binding: Binding, done: str, wanted: int, found: int) -> None:
+    """An error if rows to update or delete were not there: somebody else has removed them."""
+    if found != wanted:
+        raise Drifted(
+            f"{wanted - found} of {wanted} rows of collection {binding.collection} to be {done} are not there",
+            detail="others have changed what was delivered",
+            hint="put the rows back, or deliver everything anew with ALTER SINK … BACKFILL",
+        )
 
 
 def check_empty(table: str, *, filled: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,28 @@ from typing import Any
 import pyarrow as pa
 
 from everview.compute.ir.types import Kind, SqlType
+from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Binding, Field, Spec
-from everview.flow.drivers.contract import Driver, Guarantee, Keys, Option, Pattern, Started, Transactor, Validated
+from everview.flow.drivers.contract import (
+    CENSUS_S,
+    CONFINED,
+    Census,
+    Driver,
+    Guarantee,
+    Keys,
+    Option,
+    Pattern,
+    Started,
+    Transactor,
+    Validated,
+)
 from everview.flow.drivers.sql import (
     CHECKPOINTS,
     Buffer,
     Rows,
     check_empty,
     check_existing,
+    check_written,
     columns_of,
     duplicate,
     fence_row,
@@ -35,10 +50,11 @@ from everview.flow.drivers.sql import (
     table_name,
     text_values,
 )
-from everview.flow.errors import DriverFailed, FencedOff
+from everview.flow.errors import Drifted, DriverFailed, FencedOff
 from everview.flow.fencing import Row, carve
-from everview.flow.keyrange import KeyRange
+from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.protocol import State
+from everview.reach.files import check_inside
 
 BUSY_S = 60.0
 
@@ -62,7 +78,7 @@ class SqliteDriver(Driver):
     pattern = Pattern.AUTHORITATIVE
     guarantee = Guarantee.EXACTLY_ONCE
     keys = Keys.ENFORCED
-    options = (Option("path", "the database file", required=True),)
+    options = (Option("path", "the database file", required=True, place=True), CONFINED)
     resource_options = (Option("table", "the table to keep", required=True),)
 
     def validate(self, spec: Spec) -> list[Validated]:
@@ -70,6 +86,8 @@ class SqliteDriver(Driver):
         for binding in spec.bindings:
             constraints = key_types_checked(binding, _can_be_key)
             result.append(Validated(constraints, (str(binding.resource["table"]),), binding.delta_updates))
+        if self.config[CONFINED.name]:
+            check_inside(self.config["path"])
         if Path(self.config["path"]).exists():
             with _connected(self.config) as db:
                 for binding in spec.bindings:
@@ -116,6 +134,34 @@ class SqliteDriver(Driver):
 
     def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
         return SqliteTransactor(self.config, spec, range)
+
+    def reset(self, spec: Spec) -> None:
+        self.apply(spec)
+        transactor = SqliteTransactor(self.config, spec, WHOLE)
+        try:
+            transactor.clear()
+            transactor.start_commit(Checkpoint.at(WHOLE, START).encode())
+            transactor._commit(Checkpoint.at(WHOLE, START).encode())
+        finally:
+            transactor.close()
+
+    def census(self, spec: Spec) -> Census | None:
+        if not Path(self.config["path"]).exists():
+            raise Drifted(f"the SQLite file {self.config['path']} is gone")
+        with _connected(self.config) as db:
+            deadline = time.monotonic() + CENSUS_S
+            db.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
+            db.execute("BEGIN")
+            ours = f"SELECT checkpoint FROM {CHECKPOINTS} WHERE materialization = ?"
+            checkpoints = [Checkpoint.decode(each) for (each,) in db.execute(ours, [spec.name])]
+            there = {name for (name,) in db.execute("SELECT lower(name) FROM sqlite_master WHERE type = 'table'")}
+            rows = []
+            for binding in spec.bindings:
+                table, found = str(binding.resource["table"]), None
+                if table.lower() in there:
+                    (found,) = db.execute(f"SELECT count(*) FROM {table_name(table)}").fetchone()
+                rows.append(found)
+        return Census(Checkpoint.merged(checkpoints), tuple(rows)) if checkpoints else None
 
     def forget(self, spec: Spec) -> None:
         with _connected(self.config) as db:
@@ -184,19 +230,30 @@ class SqliteTransactor(Transactor):
         if deleted.num_rows:
             where = " AND ".join(f"{quoted(name)} = ?" for name in binding.key)
             keys = _encoded(deleted.select(list(binding.key)), binding.key_fields)
-            self._db.executemany(f"DELETE FROM {table} WHERE {where}", keys)
+            done = self._db.executemany(f"DELETE FROM {table} WHERE {where}", keys)
+            check_written(binding, "deleted", deleted.num_rows, done.rowcount)
         places = ", ".join("?" * len(binding.fields))
         insert = f"INSERT INTO {table} ({columns_of(binding.names)}) VALUES ({places})"
-        if updated.num_rows:
-            changes = ", ".join(f"{quoted(each.name)} = excluded.{quoted(each.name)}" for each in binding.value_fields)
-            action = f"UPDATE SET {changes}" if changes else "NOTHING"
-            upsert = f"{insert} ON CONFLICT ({columns_of(binding.key)}) DO {action}"
-            self._db.executemany(insert if binding.delta_updates else upsert, _encoded(updated, binding.fields))
+        if updated.num_rows and binding.delta_updates:
+            self._db.executemany(insert, _encoded(updated, binding.fields))
+        elif updated.num_rows:
+            given = binding.value_fields or binding.key_fields
+            changes = ", ".join(f"{quoted(each.name)} = ?" for each in given)
+            where = " AND ".join(f"{quoted(name)} = ?" for name in binding.key)
+            values = _encoded(updated, (*given, *binding.key_fields))
+            done = self._db.executemany(f"UPDATE {table} SET {changes} WHERE {where}", values)
+            check_written(binding, "updated", updated.num_rows, done.rowcount)
         if inserted.num_rows:
             try:
                 self._db.executemany(insert, _encoded(in_key_order(binding, inserted), binding.fields))
             except sqlite3.IntegrityError as error:
                 raise duplicate(binding, str(error)) from None
+
+    def clear(self) -> None:
+        """Remove all rows, in the transaction that is to be committed."""
+        self._write()
+        for binding in self._spec.bindings:
+            self._db.execute(f"DELETE FROM {table_name(binding.resource['table'])}")
 
     def start_commit(self, checkpoint: str) -> Started:
         self._write()
@@ -219,6 +276,8 @@ class SqliteTransactor(Transactor):
             raise FencedOff(f"the keys {mine.range} of {self._spec.name} were taken over")
 
     def close(self) -> None:
+        if self._db.in_transaction:  # which closing alone would not end while a cursor is still known to somebody
+            self._db.execute("ROLLBACK")
         self._db.close()
 
 
@@ -230,10 +289,16 @@ class _Connection(sqlite3.Connection):
 
 
 def _connected(config: Mapping[str, Any]) -> sqlite3.Connection:
+    confined = config[CONFINED.name]
+    if confined:
+        check_inside(config["path"])
     try:
         db = sqlite3.connect(
             config["path"], timeout=BUSY_S, isolation_level=None, check_same_thread=False, factory=_Connection
         )
+        if confined:  # SQLite says which file it has opened, with links followed
+            for _, _, opened in db.execute("PRAGMA database_list").fetchall():
+                check_inside(opened)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA temp_store = MEMORY")

@@ -33,9 +33,12 @@ from everview.flow.drivers.contract import (
     Validated,
     plain_constraints,
 )
+from everview.flow.drivers.secrets import secrets_of
 from everview.flow.errors import DriverFailed, InvalidMaterialization
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import State
+from everview.reach.addresses import check_url
+from everview.reach.http import open_url
 
 BACKOFF_S, BACKOFF_S_MAX = 0.2, 30.0
 ANSWER_BYTES_MAX = 1 << 16
@@ -70,16 +73,22 @@ class WebhookDriver(Driver):
         except (ValueError, AttributeError):
             raise InvalidMaterialization("headers of webhook must be a JSON object") from None
 
-    def hide(self, text: str) -> str:
-        for value in self._headers.values():
-            text = text.replace(value, "***")
-        return super().hide(text)
+    @property
+    def secrets(self) -> set[str]:
+        """All headers, and what comes behind the host: it is often all that keeps strangers out."""
+        parts = urllib.parse.urlsplit(self.config["url"])
+        behind = {parts.path + (f"?{parts.query}" if parts.query else ""), parts.path, parts.query} - {"", "/"}
+        return {*secrets_of(self.config["url"]), *behind, *self._headers.values()}
 
     def validate(self, spec: Spec) -> list[Validated]:
+        check_url(self.config["url"])
         return [Validated(plain_constraints(each), (each.collection,), delta_updates=True) for each in spec.bindings]
 
     def apply(self, spec: Spec) -> str:
         return "nothing to do"
+
+    def reset(self, spec: Spec) -> None:
+        """There is nothing to empty: all documents are posted again."""
 
     def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
         return WebhookTransactor(self.config, self._headers, spec, range)
@@ -122,10 +131,12 @@ class WebhookTransactor(Transactor):
         for attempt in range(tries):
             failure, wait_s = self._try(body, headers)
             if failure is None:
+                self.trouble = None
                 return
             if wait_s is None:
                 raise DriverFailed("the webhook refused a post", detail=failure)
             if attempt + 1 < tries:
+                self.trouble = f"the webhook failed {attempt + 1} of {tries} times, and is tried again: {failure}"
                 back_off_s = min(BACKOFF_S_MAX, BACKOFF_S * 2**attempt) * random.uniform(0.5, 1.0)
                 self._sleep(max(back_off_s, min(wait_s, BACKOFF_S_MAX)))
         raise DriverFailed(f"the webhook failed {tries} times", detail=failure)
@@ -134,7 +145,7 @@ class WebhookTransactor(Transactor):
         """What went wrong with a post, if anything, and how long to wait at least; None where waiting will not help."""
         request = urllib.request.Request(self._config["url"], body, dict(headers), method="POST")
         try:
-            with urllib.request.urlopen(request, timeout=self._config["timeout_s"]) as answer:
+            with open_url(request, self._config["timeout_s"]) as answer:
                 answer.read(ANSWER_BYTES_MAX)
             return None, None
         except urllib.error.HTTPError as error:

@@ -1,0 +1,104 @@
+"""Whether an endpoint still holds what was delivered, by counting: seen without a row of it being touched.
+
+A table that holds a view has as many rows as the collection. The endpoint counts them together with the checkpoints
+that they go with, and the collection's rows are known from what its batches say of themselves; so a difference is
+certain, and a check costs what it costs the endpoint to count. Of reduced rows it is only known that there are some.
+Rows that others have changed, as many as before, are not seen here, but when they are delivered the next time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import structlog
+
+from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.contract import Binding, Spec
+from everview.flow.drivers.contract import Driver
+from everview.flow.errors import Drifted
+from everview.flow.source import Source
+from everview.flow.worker import Runner
+from everview.storage.errors import Canceled
+
+FIRST_S = 0.5  # between tries until one was conclusive
+
+log = structlog.get_logger()
+
+
+class DriftWatch:
+    """Looks at an endpoint once its ranges stand, and then every so often."""
+
+    def __init__(self, driver: Driver, spec: Spec, source: Source, runners: Sequence[Runner], every_s: float) -> None:
+        self._driver, self._spec, self._source, self._runners = driver, spec, source, runners
+        self._every_s = every_s
+        self.drift: str | None = None  # what differs, as it is told
+        self.looks = 0  # how often it could be compared
+        self._stopping = threading.Event()
+        threading.Thread(target=self._run, name=f"drift {spec.name}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        wait_s = min(FIRST_S, self._every_s)
+        while not self._stopping.wait(wait_s):
+            try:
+                conclusive = self._look()
+            except Canceled:
+                return  # the environment was closed
+            except Exception as error:  # who delivers has the same trouble, and tells of it
+                shown = self._driver.hide(f"{type(error).__name__}: {error}")
+                log.info("rows were not counted", name=self._spec.name, error=shown)
+                conclusive = False
+            self.looks += conclusive
+            wait_s = self._every_s if conclusive else min(wait_s * 2, self._every_s)
+
+    def _look(self) -> bool:
+        """Compare; false if the endpoint moved on meanwhile, or nothing is known to be there yet."""
+        before = [runner.standing() for runner in self._runners]
+        known = [each for each in before if each is not None]
+        if len(known) < len(before):
+            return False
+        end = min(each.position for each in known)
+        committed = Checkpoint.merged([each.committed for each in known])
+        if committed.lowest == START or committed.highest > end:
+            return False
+        try:
+            found = self._driver.census(self._spec)
+        except Drifted as error:
+            self._tell([error.message])
+            return True
+        after = [runner.standing() for runner in self._runners]
+        moved = [None if each is None else each.committed for each in after] != [each.committed for each in known]
+        if found is None or moved or found.checkpoint != committed:
+            return False
+        wrong = [
+            text
+            for binding, rows in zip(self._spec.bindings, found.rows, strict=True)
+            if (text := self._difference(binding, rows, end)) is not None
+        ]
+        self._tell(wrong)
+        return True
+
+    def _tell(self, wrong: list[str]) -> None:
+        if wrong and self.drift is None:
+            log.warning("materialization drifted", name=self._spec.name, error="; ".join(wrong))
+        hint = "somebody else has written there; deliver everything anew with ALTER SINK … BACKFILL"
+        self.drift = str(Drifted("; ".join(wrong), hint=hint)) if wrong else None
+
+    def _difference(self, binding: Binding, rows: int | None, end: int) -> str | None:
+        if binding.delta_updates:
+            return None  # what is added there is its readers' own, to be removed as they please
+        expected = self._source.count(binding, end)
+        if rows is None:
+            return f"the table of collection {binding.collection} is gone"
+        if binding.reduces:
+            deletes = any(each.reduction.delete for each in binding.fields)
+            if rows or not expected or deletes:
+                return None
+            return f"the table of collection {binding.collection} is empty, and rows were delivered"
+        if rows == expected:
+            return None
+        return f"collection {binding.collection} has {expected} rows, and its table has {rows}"

@@ -1,0 +1,187 @@
+"""The worker that takes all ranges of a foreign driver through their transactions together, phase by phase.
+
+Public connectors share one state among their ranges, and some let the first range apply what all of them have staged.
+So each hears of the changes of state that all have made: with `Flush` of those that came with `Acknowledged`, with
+`StartCommit` of those of `Flushed`, and with `Acknowledge` of those of `StartedCommit`. For that to be true, no range
+may be flushed before all are acknowledged, nor acknowledged before all have begun to commit. The recovery log has all
+of them in one commit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import add
+
+from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.contract import Spec
+from everview.flow.drivers.contract import Driver, Guarantee
+from everview.flow.errors import DuplicateKey, NullKey
+from everview.flow.keyrange import KeyRange
+from everview.flow.protocol import Patches
+from everview.flow.recovery_log import RecoveryLog
+from everview.flow.runtime import Limits, Task
+from everview.flow.source import Source
+from everview.flow.worker import WAIT_S, Runner, WorkerStatus
+from everview.storage.contract import Command
+
+POLL_S = 0.05
+
+
+class TogetherWorker(Runner):
+    """All ranges of a program."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        spec: Spec,
+        ranges: Sequence[KeyRange],
+        *,
+        source: Source,
+        log: RecoveryLog,
+        limits: Limits,
+        backoff_s: tuple[float, float],
+        acknowledged: Callable[[KeyRange, Checkpoint], None],
+        also: Callable[[], Sequence[Command]],
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(driver, spec.name, f"{len(ranges)} splits", backoff_s, before)
+        self.spec, self._ranges = spec, list(ranges)
+        self._source, self._log, self._limits = source, log, limits
+        self._on_acknowledged, self._also = acknowledged, also
+        self._rounds = 0
+        self._frontiers = dict.fromkeys(ranges, START)
+        self._stored_by = dict.fromkeys(ranges, (0,) * len(spec.bindings))
+
+    def statuses(self) -> tuple[WorkerStatus, ...]:
+        return tuple(
+            WorkerStatus(
+                range,
+                self._frontiers[range],
+                self._rounds,
+                self._stored_by[range],
+                self._error,
+                self._failures,
+                self._fenced,
+                self._drifted and self._error is not None,
+                self._retry_ms if self._error is not None else None,
+            )
+            for range in self._ranges
+        )
+
+    @property
+    def _done(self) -> int:
+        return self._rounds
+
+    def _converse(self) -> None:
+        tasks = [self._task(range) for range in self._ranges]
+        before, orderly = dict(self._stored_by), False
+        try:
+            for task in tasks:
+                task.open()
+            while not self._stopping.is_set():
+                if self._acknowledged(tasks, POLL_S) and self._ready(tasks):
+                    self._round(tasks)
+                    for task in tasks:
+                        self._stored_by[task.range] = tuple(map(add, before[task.range], task.counters.stored_by))
+            deadline = time.monotonic() + self._limits.stall_s
+            while not (orderly := self._acknowledged(tasks, POLL_S)) and time.monotonic() < deadline:
+                pass
+        except (NullKey, DuplicateKey):
+            self._source.halves = False  # what is wrong in the middle of an interval may be right at its end
+            raise
+        finally:
+            for task in tasks:
+                task.close(orderly=orderly)
+
+    def _task(self, range: KeyRange) -> Task:
+        return Task(
+            self.spec,
+            range,
+            source=self._source,
+            log=self._log,
+            connect=self._driver.connect,
+            keys=self._driver.keys,
+            repeatable=self._driver.guarantee is Guarantee.AT_LEAST_ONCE,
+            foreign=self._driver.foreign,
+            limits=self._limits,
+            acknowledged=self._on_acknowledged,
+            also=self._also,
+        )
+
+    def _acknowledged(self, tasks: Sequence[Task], wait_s: float) -> bool:
+        """Wait a while for all ranges to be acknowledged; whether they are."""
+        waiting = [task for task in tasks if not task.acknowledged]
+        for task in waiting:
+            task.step_acknowledged(wait_s)
+        if not all(task.acknowledged for task in waiting):
+            return False
+        self._error = None
+        for task in tasks:
+            self._frontiers[task.range] = task.position
+        return True
+
+    def _ready(self, tasks: Sequence[Task]) -> bool:
+        """Whether there is something to be delivered now; waits a while if not."""
+        lowest = min(task.position for task in tasks)
+        due_s = max(task.due_s() for task in tasks)
+        if self._source.upper <= lowest:
+            self._source.wait(lambda: self._stopping.is_set() or self._source.upper > lowest, WAIT_S)
+            return False
+        if due_s > 0:
+            self._stopping.wait(min(due_s, WAIT_S))
+            return False
+        return True
+
+    def _round(self, tasks: Sequence[Task]) -> None:
+        """One transaction of each range, as far as the collections are complete."""
+        time = self._source.interval_end(Checkpoint.merged([task.at for task in tasks]))
+        ends = [task.end_at(max(time, task.at.highest)) for task in tasks]
+        changed = []
+        for task, end in zip(tasks, ends, strict=True):
+            with _explained(task):
+                changed.append(task.prepare(end))
+        if not any(changed) and not any(task.heartbeat_due for task in tasks):
+            for task, end in zip(tasks, ends, strict=True):
+                task.skip(end)
+            return
+        combiners = [task.combiners for task in tasks]
+        for task, each in zip(tasks, combiners, strict=True):
+            task.send_loads(each)
+        patches = _news(tasks)
+        for task in tasks:
+            task.flush(patches)
+        for task, each in zip(tasks, combiners, strict=True):
+            with _explained(task):
+                task.take_loaded(each)
+        for task, end in zip(tasks, ends, strict=True):
+            with _explained(task):
+                task.store(end)
+        patches = _news(tasks)
+        for task, end in zip(tasks, ends, strict=True):
+            task.start_commit(end, patches)
+        rows = [task.started() for task in tasks]
+        done = [(row, end, task.committed) for row, end, task in zip(rows, ends, tasks, strict=True)]
+        updates = [update for task in tasks for update in task.unsaved()]
+        rows = self._log.commit_together(done, updates, self._also)
+        patches = _news(tasks)
+        for task, row, end in zip(tasks, rows, ends, strict=True):
+            task.end_transaction(row, end, patches)
+        self._rounds += 1
+        self._source.halves = True
+
+
+def _news(tasks: Sequence[Task]) -> Patches:
+    """The changes of state that all ranges have told, in the order of the ranges."""
+    return tuple(patch for task in tasks for patch in task.take_news())
+
+
+@contextmanager
+def _explained(task: Task) -> Iterator[None]:
+    """Within the block, a key that is there twice at the endpoint only is told as drift."""
+    try:
+        yield
+    except DuplicateKey as error:
+        task.check_data(error)
+        raise
