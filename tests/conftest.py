@@ -2,7 +2,8 @@
 
 The seed of a run is in its header. Short forms have always the same, so that a run that fails does so because of what
 was changed; `EVERVIEW_SEED=new` draws another, and `EVERVIEW_SEED=n` repeats one. `EVERVIEW_LONG=1` runs long forms,
-which draw theirs.
+which draw theirs. Tests marked `long` have no short form: they are deselected unless `EVERVIEW_LONG=1` or `-m long`
+asks for them.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ def pytest_report_header() -> str:
     return f"everview: {forms} forms, seed {os.environ['EVERVIEW_SEED']} (EVERVIEW_SEED=n repeats it)"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if not LONG:
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="long: set EVERVIEW_LONG=1"))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect long tests, unless they are asked for: a test that is skipped lacks something on this machine."""
+    if LONG or "long" in (config.getoption("markexpr") or ""):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture(scope="session")
@@ -77,14 +80,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         patch.setenv("JAVA_HOME", os.environ.get("JAVA_HOME", ""))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         use_java(scratch)
-        options = {
+        options: dict[str, bool | float | int | str | None] = {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.local.dir": scratch / "local",
+            "spark.driver.memory": "4g",  # for all tests of a run, one after the other
+            "spark.local.dir": str(scratch / "local"),
             "spark.log.level": "ERROR",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": 2,
-            "spark.sql.warehouse.dir": scratch / "warehouse",
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.ui.enabled": "false",
         }
         session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 # From the bottom. A layer imports itself and what is on lines before its own, not its neighbours on the same line.
 LAYERS = (
-    {"timely"},
+    {"timely", "reach"},
     {"storage"},
     {"compute"},
     {"cdc", "sources", "flow"},
@@ -26,17 +26,38 @@ LAYERS = (
     {"demo", "serve", "shell"},
     {"cli"},
 )
-HEIGHT = {layer: height for height, line in enumerate(LAYERS) for layer in line}
 
-# What every layer may import, and what imports no layer: the package itself (its version) and the errors.
-COMMON = {"", "errors"}
+# Inside compute: plans and functions, what evaluates and rewrites them, the engines. What maintains views is on top.
+COMPUTE = (
+    {"ir", "cancel", "allowance"},
+    {"functions"},
+    {"rows"},
+    {"interpreter"},
+    {"optimize"},
+    {"sql"},
+    {"delta"},
+    {"engine"},
+)
+ENGINES = ({"contract", "java", "progress"}, {"local"}, {"spark"})
+
+# Packages with an order of their own: a module in none of its lines is above all of them.
+INNER = {"everview.compute": COMPUTE, "everview.compute.engine": ENGINES}
+
+
+def height(name: str, order: tuple[set[str], ...]) -> int:
+    """The index of the line that a name is on. A name on no line is above all of them."""
+    return next((index for index, line in enumerate(order) if name in line), len(order))
+
+
+# What every layer may import, and what imports no layer: the package itself (its version), the errors, and the depth
+# of the stack.
+COMMON = {"", "errors", "stack"}
 
 
 def imported_modules(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
     """The line and full name of everything in `everview` that a module imports."""
     package = module if is_package else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(source)):
-        names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -45,7 +66,9 @@ def imported_modules(source: str, module: str, *, is_package: bool = False) -> I
                 parts = package.split(".")
                 base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
             # `from everview import storage` imports a layer; `from everview.storage import shard` says it already.
-            names = [f"{base}.{alias.name}" for alias in node.names] if base == "everview" else [base]
+            names = [f"{base}.{alias.name}" for alias in node.names] if base == "everview" or base in INNER else [base]
+        else:
+            continue
         for name in names:
             if name.split(".")[0] == "everview":
                 yield node.lineno, name
@@ -60,15 +83,27 @@ def layer_of(module: str) -> str:
 def violations(source: str, module: str, *, is_package: bool = False) -> list[str]:
     """What in a module's imports breaks the order, one line each."""
     layer = layer_of(module)
-    if layer not in HEIGHT and layer not in COMMON:
+    if height(layer, LAYERS) == len(LAYERS) and layer not in COMMON:
         return [f"{module} is in no layer"]
     broken = []
     for line, name in imported_modules(source, module, is_package=is_package):
         target = layer_of(name)
-        below = HEIGHT.get(target, len(LAYERS)) < HEIGHT.get(layer, 0)
-        if layer in COMMON or not (target in COMMON or target == layer or below):
+        below = height(target, LAYERS) < height(layer, LAYERS)
+        if layer in COMMON or not (target in COMMON or target == layer or below) or breaks_inner_order(module, name):
             broken.append(f"{module}:{line} imports {name}")
     return broken
+
+
+def breaks_inner_order(module: str, imported: str) -> bool:
+    """Whether a module imports a part of its own package that is on its line or above it."""
+    for package, order in INNER.items():
+        if not (module.startswith(f"{package}.") and imported.startswith(f"{package}.")):
+            continue
+        part, target = (name.removeprefix(f"{package}.").split(".")[0] for name in (module, imported))
+        own, other = height(part, order), height(target, order)
+        if part != target and own < len(order) and other >= own:
+            return True
+    return False
 
 
 def test_no_layer_imports_upward() -> None:
@@ -98,6 +133,13 @@ def test_no_layer_imports_upward() -> None:
         ("everview.errors", "from everview.timely import antichain"),
         ("everview", "from everview.cli import main"),
         ("everview.helpers", ""),
+        ("everview.compute.optimize.simplify", "from everview.compute.engine.contract import Engine"),
+        ("everview.compute.optimize.simplify", "from everview.compute import engine"),
+        ("everview.compute.delta.join", "from everview.compute.engine.local import LocalEngine"),
+        ("everview.compute.functions.text", "from everview.compute.rows.collection import Row"),
+        ("everview.compute.ir.relation", "from everview.compute.tick import Ticker"),
+        ("everview.compute.engine.contract", "from everview.compute.engine import spark"),
+        ("everview.compute.engine.local", "from everview.compute.dataflow import Dataflow"),
     ],
 )
 def test_the_checker_catches(module: str, source: str) -> None:
@@ -122,6 +164,8 @@ def test_the_checker_catches_it_in_a_package_itself() -> None:
         ("everview.flow.runtime", "import everview.compute.engine.java, everview.storage"),
         ("everview.cli", "from everview.server import http\nfrom everview.timely import lattice"),
         ("everview.errors", "import os"),
+        ("everview.compute.tick", "from everview.compute.view import View\nfrom everview.compute.engine import local"),
+        ("everview.compute.delta.join", "from everview.compute.optimize.known import facts\nfrom . import linear"),
     ],
 )
 def test_the_checker_lets_pass(module: str, source: str) -> None:

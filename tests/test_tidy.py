@@ -73,6 +73,22 @@ def test_no_file_names_a_registry_or_is_left_unfinished() -> None:
     assert not found, "\n".join(found)
 
 
+def test_the_code_map_names_files_that_exist() -> None:
+    text = text_of(ROOT / "ARCHITECTURE.md").partition("## Where to change what")[2].partition("\n## ")[0]
+    missing: list[str] = []
+    for line in text.splitlines():
+        cells = [re.findall(r"`([a-z_/]+(?:\.py|\.sql)?)`", cell) for cell in line.split("|")[1:-1]]
+        if len(cells) != 3 or not cells[1]:
+            continue
+        source, tests = ROOT / "src" / "everview", ROOT / "tests"
+        folder = (source / cells[1][0]).parent  # those without a folder are beside the one before them
+        for name in cells[1]:
+            path = source / name if "/" in name or name == "cli.py" else folder / name
+            folder, missing = path.parent, missing + [name] * (name.endswith(".py") and not path.exists())
+        missing += [name for name in cells[2] if not (tests / name).exists()]
+    assert text and not missing, f"the code map names what is not there: {missing}"
+
+
 def requirement_files() -> list[Path]:
     return sorted(ROOT.glob("requirements*.txt"))
 

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _FROM = {
     "open": "everview.api",
     "Database": "everview.api",
+    "Infinite": "everview.compute.ir.infinite",
     "SqlError": "everview.compute.sql.errors",
     "EverviewError": "everview.errors",
 }

@@ -123,11 +123,12 @@ class Database:
                 raise SqlError("42809", f'nothing is stored of "{name}", which is a {item.kind}', hint=hint)
             selection = self._selected(item, _milliseconds(as_of))
             self._selections.append(selection)
-        return _frame(self._instance.spark().bulk, selection, item.names)
+        return _frame(self._instance.spark().bulk, selection, item)
 
     def _selected(self, item: Item, as_of: int | None) -> Selection:
         coordinator, catalog = self.coordinator, self.coordinator.catalog.state
         ids = frozenset({item.id})
+        coordinator.environment.confirm()
         choice, hold = coordinator.timestamps.hold(Wanted(ids, as_of=as_of), catalog)
         try:
             coordinator.timestamps.wait(ids, choice.time, self._session.interrupts, catalog)
@@ -249,13 +250,16 @@ def _milliseconds(time: int | datetime | None) -> int | None:
     return int(time.timestamp() * 1000)
 
 
-def _frame(session: SparkSession, selection: Selection, names: Sequence[str]) -> DataFrame:
+def _frame(session: SparkSession, selection: Selection, item: Item) -> DataFrame:
     """The rows, each as often as it occurs, under the names that SQL knows them by."""
     from pyspark.sql import functions as f
 
-    stored = list(selection.spec.schema.names)[: len(names)]
+    names = selection.spec.schema.names
+    places = [(place, *each.earlier) for each, place in zip(item.columns, item.places, strict=True)]
+    stored = [names[place] for place in dict.fromkeys(place for each in places for place in each)]
     found = read_contents(session, selection, stored)
     counted = found.groupBy(*stored).agg(f.sum(DIFF).alias(DIFF)).where(f"{DIFF} <> 0")
     # The multiplicity is a sequence to go through: 1 is by far the most frequent.
     each = counted.withColumn(DIFF, f.explode(f.sequence(f.lit(1).cast("bigint"), f.col(DIFF))))
-    return each.select(*(f.col(column).alias(name) for column, name in zip(stored, names, strict=True)))
+    columns = (f.coalesce(*(f.col(names[place]) for place in each)) for each in places)
+    return each.select(*(column.alias(name) for column, name in zip(columns, item.names, strict=True)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 import threading
 import time
 import warnings
@@ -20,10 +19,12 @@ from typing import TYPE_CHECKING
 import structlog
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.wall_clock import JUMP_MAX_MS
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.java import JavaUnavailable, find_java
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.scratch import Scratch
 from everview.compute.engine.spark.service import SparkService
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, profiles
 from everview.compute.maintenance import ScheduledDataflows
@@ -51,8 +52,8 @@ class Folder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise EverviewError(
                 f"cannot use the folder {self.path}: {(error.strerror or str(error)).lower()}"
@@ -104,10 +105,11 @@ class Instance:
         *,
         spark: str | SparkSession | None = LOCAL,
         conf: Mapping[str, str] | None = None,
+        max_clock_jump_ms: int = JUMP_MAX_MS,
     ) -> None:
         self.path = folder.path
         self._closed = False
-        self._scratch = tempfile.TemporaryDirectory(prefix="everview-spark-", ignore_cleanup_errors=True)
+        self._scratch = Scratch()
         self._service: SparkService | None = None
         try:
             engine, self._started = self._engine(spark, conf or {})
@@ -116,7 +118,11 @@ class Instance:
                 self._views = Views(environment, engine)
                 spoken_to = None if self._started is None else engine
                 self.coordinator = Coordinator(
-                    environment, spark=self._started, engine=spoken_to, maintenance=self._views
+                    environment,
+                    spark=self._started,
+                    engine=spoken_to,
+                    maintenance=self._views,
+                    max_clock_jump_ms=max_clock_jump_ms,
                 )
             except BaseException:
                 environment.close()
@@ -133,7 +139,7 @@ class Instance:
             given: Future[Spark] = Future()
             given.set_result(profiles(spark))
             return SparkEngine.of(given.result()), given
-        self._service = service = SparkService(spark, scratch=Path(self._scratch.name), options=conf)
+        self._service = service = SparkService(spark, scratch=self._scratch.path, options=conf)
         warm: Future[Spark] = Future()
 
         def wait() -> None:
@@ -152,6 +158,11 @@ class Instance:
     def ready(self) -> bool:
         """Whether Spark is warm, or there is none to wait for."""
         return self.coordinator.ready()
+
+    @property
+    def fenced(self) -> EverviewError | None:
+        """Set once another process has taken the environment over."""
+        return self.coordinator.environment.fenced
 
     @property
     def spark_error(self) -> BaseException | None:
@@ -181,7 +192,7 @@ class Instance:
     def _let_go(self) -> None:
         if self._service is not None:
             _stop(self._service)
-        self._scratch.cleanup()
+        self._scratch.close()
 
     def __enter__(self) -> Instance:
         return self

@@ -10,8 +10,10 @@ from typing import Any
 from uuid import UUID
 
 from everview.compute.functions.input import from_text
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import Interval, Kind, SqlType
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.strings import utf8
 
 
 def parameter(value: Any, sql_type: SqlType) -> Any:
@@ -35,10 +37,10 @@ def _is_list(value: Any) -> bool:
 def _text(value: Any, sql_type: SqlType) -> str:
     match value:
         case str():
-            return value
+            return utf8(value.encode(errors="surrogatepass"))
         case bool():
             return "true" if value else "false"
-        case int() | Decimal() | UUID():
+        case int() | Decimal() | UUID() | Infinite():
             return str(value)
         case float():
             return repr(value)

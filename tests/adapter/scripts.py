@@ -49,7 +49,9 @@ class Client(Protocol):
 def parse(text: str) -> list[Step]:
     """The steps of a script."""
     steps: list[Step] = []
-    session, statement, expected, first = "main", [], [], 0
+    session, first = "main", 0
+    statement: list[str] = []
+    expected: list[str] = []
     always: set[str] = set()
     marks: set[str] = set()
 

@@ -28,6 +28,7 @@ from tests.adapter.conftest import Clock
 from tests.adapter.delivery import WAIT_S, delivered, id_of, ok, rows
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_restart import abandon, open_at
+from tests.cdc.registry import schema_registry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -211,12 +212,34 @@ def test_through_a_topic(tmp_path: Path, clock: Clock, brokers: str, form: str) 
             with open_at(tmp_path / "reader", reading) as reader:
                 other = SessionClient(reader)
                 ok(other, f"CREATE SOURCE IF NOT EXISTS t (id int, name text) FROM {place}")
+                ok(other, f"CREATE SOURCE IF NOT EXISTS x (id int, name text) FROM {place} WITH (TIMELINE 'x')")
                 ok(sql, f"INSERT INTO t VALUES ({round + 3}, 'c')", f"DELETE FROM t WHERE id = {round + 1}")
                 frontier, deadline = delivered(writer, "s"), time.monotonic() + WAIT_S
-                while read_so_far(reader, "t") < frontier:
+                while min(read_so_far(reader, name) for name in ("t", "x")) < frontier:
                     assert time.monotonic() < deadline
                 assert rows(ok(other, "SELECT * FROM t")) == rows(ok(sql, "SELECT * FROM t"))
+                at = frontier - 1  # of the stream, and so of the writer
+                assert rows(ok(other, f"SELECT * FROM x AS OF {at}")) == rows(ok(sql, f"SELECT * FROM t AS OF {at}"))
         assert sql(f"CREATE SINK s2 FROM t INTO {place}") == ["! 22023 there is a change stream already"]
+
+
+def test_through_a_topic_with_a_schema_registry(tmp_path: Path, clock: Clock, brokers: str) -> None:
+    with schema_registry() as registry, open_at(tmp_path / "data", clock) as coordinator:
+        sql = SessionClient(coordinator)
+        place = f"CDC KAFKA (BROKERS '{brokers}', TOPIC 'r-{uuid.uuid4()}', REGISTRY '{registry}', CREATE_TOPICS false)"
+        refused = sql(f"CREATE SOURCE c (id int) FROM {place} FORMAT JSON")
+        assert refused == ["! 22023 a schema registry is for FORMAT AVRO"]
+        ok(
+            sql,
+            "CREATE TABLE t (id int, u uuid)",
+            "INSERT INTO t VALUES (1, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'), (2, NULL)",
+        )
+        ok(sql, f"CREATE SINK s FROM t INTO {place} FORMAT AVRO")
+        frontier, deadline = delivered(coordinator, "s"), time.monotonic() + WAIT_S
+        ok(sql, f"CREATE SOURCE c FROM {place} FORMAT AVRO")
+        while read_so_far(coordinator, "c") < frontier:
+            assert time.monotonic() < deadline
+        assert rows(ok(sql, "SELECT * FROM c")) == rows(ok(sql, "SELECT * FROM t"))
 
 
 @pytest.mark.parametrize("form", ["JSON", "AVRO"])
@@ -237,20 +260,22 @@ def test_much_at_once_goes_through_executors(tmp_path: Path, clock: Clock, spark
         writer.sinks.add(item, delivery)
         delivery.start()
         frontier = delivered(writer, "s", SPARK_WAIT_S)
-        ok(other, f"CREATE SOURCE t {columns} FROM CDC FILES '{stream}' WITH (POLL_MS 60000)")
-        copy = reader.catalog.state.items[id_of(reader, "t")]
-        reader.stop_feeding(copy)
-        feeding = StreamFeeder(
-            reader.environment, copy, {"path": str(stream)}, now_ms=lambda: reader.timeline.now_ms,
-            spark=lambda: spark, bulk_bytes=1,
-        )  # fmt: skip
-        while feeding.step():
-            pass
-        status = feeding.status()
-        assert status.error is None and status.read is not None and bound_of(status.read.frontier) == frontier
-        reader._feeders[copy.id] = feeding
-        feeding.start()
-        assert rows(ok(other, "SELECT * FROM t")) == rows(ok(sql, "SELECT * FROM t"))
+        for name, options in (("t", "POLL_MS 60000"), ("x", "POLL_MS 60000, TIMELINE 'x'")):
+            ok(other, f"CREATE SOURCE {name} {columns} FROM CDC FILES '{stream}' WITH ({options})")
+            copy = reader.catalog.state.items[id_of(reader, name)]
+            reader.stop_feeding(copy)
+            feeding = StreamFeeder(
+                reader.environment, copy, {"path": str(stream)},
+                now_ms=(lambda: reader.timeline.now_ms) if name == "t" else None, spark=lambda: spark, bulk_bytes=1,
+            )  # fmt: skip
+            while feeding.step():
+                pass
+            status = feeding.status()
+            assert status.error is None and status.read is not None and bound_of(status.read.frontier) == frontier
+            reader._feeders[copy.id] = feeding
+            feeding.start()
+            assert rows(ok(other, f"SELECT * FROM {name}")) == rows(ok(sql, "SELECT * FROM t"))
+        assert rows(ok(other, "SELECT DISTINCT mz_now() FROM x")) == [str(frontier - 1)]
 
 
 def test_a_stream_that_contradicts_itself_is_told(sql: SessionClient, coordinator: Coordinator, tmp_path: Path) -> None:
@@ -274,10 +299,29 @@ def test_a_stream_that_contradicts_itself_is_told(sql: SessionClient, coordinato
     assert "diffs conflict" in "\n".join(ok(sql, stalls))
     assert "time 7 cannot close" in "\n".join(ok(sql, shown))
     assert rows(ok(sql, "SELECT * FROM s")) == ["1"]
+    # Repairs take effect without a restart.
+    (stream / "b.jsonl").write_text('{"updates":[{"data":{"id":3},"time":7,"diff":1}]}\n')
+    assert read_so_far(coordinator, "s") == 10
+    assert rows(ok(sql, "SELECT * FROM s")) == ["1", "2", "3"]
+    assert rows(ok(sql, shown)) == ["running|NULL|0"]
+    # What is taken away and was never there is told, and never becomes visible.
+    more = '{"progress":{"lower":[10],"upper":[20],"counts":[{"time":15,"count":1}]}}'
+    wrong = '{"updates":[{"data":{"id":9},"time":15,"diff":-1}]}'
+    (stream / "c.jsonl").write_text(f"{more}\n{wrong}\n")
+    read_so_far(coordinator, "s")
+    assert read_so_far(coordinator, "s") == 15
+    assert rows(ok(sql, "SELECT * FROM s")) == ["1", "2", "3"] and rows(ok(sql, "SELECT count(*) FROM s")) == ["3"]
+    error = "time 15 cannot close: negative multiplicity (row (9,) would occur -1 times)"
+    assert rows(ok(sql, shown)) == [f"stalled|{error}|1"]
+    (stream / "c.jsonl").write_text(f"{more}\n{wrong.replace('9', '1')}\n")
+    read_so_far(coordinator, "s")
+    assert read_so_far(coordinator, "s") == 20
+    assert rows(ok(sql, "SELECT * FROM s")) == ["2", "3"] and rows(ok(sql, shown)) == ["running|NULL|0"]
 
 
 REFUSED = [
-    ("FROM CDC FILES '{full}'", "! 42P16 a source from a change stream needs its columns"),
+    ("FROM CDC FILES '{new}'", "! 42P16 the columns of the source are not known"),
+    ("FROM CDC KAFKA (BROKERS 'b:1', TOPIC 't')", "! 42P16 the columns of the source are not known"),
     ("(id int) FROM CDC FILES '{full}'", "! 42804 the stream has other columns"),
     ("(id text, name text) FROM CDC FILES '{full}'", "! 42804 the stream has column id as int32, and should as string"),
     ("(id int, id int) FROM CDC FILES '{full}'", '! 42701 column "id" specified more than once'),
@@ -355,3 +399,24 @@ def test_dropping_forgets_the_stream(tmp_path: Path, clock: Clock) -> None:
         ok(sql, "DROP SOURCE c CASCADE", "ALTER SINK s PAUSE", "ALTER SINK s RESUME", "DROP SINK s")
         assert not environment.scan("cdc/")
         assert len([token for token in environment.shard(table).held if token.startswith("r")]) == 1
+
+
+def test_diffs_that_do_not_sum_stop_the_source_and_spoil_nothing(coordinator: Coordinator, tmp_path: Path) -> None:
+    folder = tmp_path / "huge"
+    folder.mkdir()
+
+    def write(name: str, time: int, diff: int) -> None:
+        update = f'{{"updates":[{{"data":{{"id":1}},"time":{time},"diff":{diff}}}]}}'
+        bounds = f'"lower":[{time}],"upper":[{time + 1}],"counts":[{{"time":{time},"count":1}}]'
+        (folder / name).write_text(f'{update}\n{{"progress":{{{bounds}}}}}\n')
+
+    write("a.jsonl", 0, 2**62)
+    sql = SessionClient(coordinator)
+    ok(sql, f"CREATE SOURCE huge (id int) FROM CDC FILES '{folder}'")
+    assert read_so_far(coordinator, "huge") == 1
+    assert sql("SELECT count(*) FROM huge WHERE mz_now() > 0") == ["count", str(2**62)]
+    write("b.jsonl", 1, 2**62)
+    feeder(coordinator, "huge").step()
+    status = coordinator.source_status(id_of(coordinator, "huge"))
+    assert status is not None and status.error is not None and "multiplicity too large" in status.error
+    assert sql("SELECT count(*) FROM huge WHERE mz_now() > 0") == ["count", str(2**62)]

@@ -276,7 +276,7 @@ def test_a_glance_agrees_with_a_scan(coordinator: Coordinator, sql: SessionClien
             )
         )
         if rng.random() < 0.3:
-            coordinator.indexes.refresh(coordinator.timeline.history)
+            coordinator.indexes.refresh(lambda _: coordinator.timeline.history)
         for look_up, scan in zip(look_ups, scans, strict=True):
             found, expected = asker.glance(look_up, a), asker.run(scan, a)
             known += found is not None
@@ -327,7 +327,7 @@ def test_rows_that_are_gone_leave_the_index(coordinator: Coordinator, sql: Sessi
         assert sql("SELECT b FROM t WHERE a = 1") == ["b", str(number)]
     clock.now_ms += 5_000
     sql("INSERT INTO t VALUES (3, 0)")
-    coordinator.indexes.refresh(coordinator.timeline.history)
+    coordinator.indexes.refresh(lambda _: coordinator.timeline.history)
     assert list(coordinator.indexes.sizes().values()) == [2]
     assert sql("SELECT b FROM t WHERE a = 1") == ["b", "9"]
     assert sql("SELECT b FROM t WHERE a = 2") == ["b"]

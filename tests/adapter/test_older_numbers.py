@@ -19,6 +19,7 @@ from everview.compute import dataflow
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark, profiles
 from everview.compute.functions import spark_sql
+from everview.compute.functions.casts import cast_between
 from everview.compute.ir import types
 from tests.adapter.conftest import Clock
 from tests.adapter.scripts import SessionClient
@@ -46,10 +47,12 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
 
     @contextmanager
     def patched() -> Iterator[None]:
+        cast_between.cache_clear()  # which casts change nothing depends on how values are kept
         with monkeypatch.context() as patch:
             for module in (types, spark_sql):
                 patch.setattr(module, "stored_precision", lambda _: types.NUMERIC_PRECISION)
             yield
+        cast_between.cache_clear()
 
     return patched
 

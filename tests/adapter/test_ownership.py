@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.compute.sql.errors import SqlError
 from tests.adapter.scripts import SessionClient
 
 OBJECTS = (
@@ -40,7 +43,30 @@ REFUSED = {
     "ALTER ROLE everview PASSWORD 'x'": 'permission denied to alter role "everview"',
     "DROP ROLE boss": 'permission denied to alter or drop role "boss"',
     "CREATE DATABASE other": "permission denied to create database",
+    "CREATE SINK x FROM t INTO COMMAND '/bin/sh -c true' KEY (a)": "permission denied to create a sink",
+    "CREATE SINK x FROM t INTO CONNECTOR '/bin/true' KEY (a)": "permission denied to create a sink",
+    "CREATE SINK x FROM t INTO SQLITE (PATH '/nowhere/x.db', TABLE 'x') KEY (a)": "permission denied to create a sink",
+    "CREATE SINK x FROM t INTO WEBHOOK (URL 'http://127.0.0.1:1/') KEY (a)": "permission denied to create a sink",
+    "CREATE SINK x FROM t INTO CDC FILES '/nowhere'": "permission denied to create a sink",
+    "CREATE SOURCE x (a int) FROM CDC FILES '/etc'": "permission denied to create a source from a change stream",
+    "CREATE SOURCE x FROM CDC FILES '/etc'": "permission denied to create a source from a change stream",
 }
+
+
+def test_nobody_delivers_into_the_environment_itself(
+    sql: SessionClient, coordinator: Coordinator, tmp_path: Path
+) -> None:
+    """Not by its name, nor by a path that goes there and back, nor by a link to it."""
+    own = coordinator.environment.folder
+    link = tmp_path / "elsewhere"
+    link.symlink_to(own)
+    sql("CREATE TABLE t (a int)")
+    for place in (own, own / "blob", own / "sub" / ".." / "blob", link, link / "blob"):
+        for into in (f"PARQUET (PATH '{place}') KEY (a)", f"CDC FILES '{place}'", f"CDC FILES 'file://{place}'"):
+            assert sql(f"CREATE SINK x FROM t INTO {into}")[0].startswith("! 42501"), (place, into)
+        assert sql(f"CREATE SOURCE x (a int) FROM CDC FILES '{place}'")[0].startswith("! 42501")
+    database = f"SQLITE (PATH '{own}/consensus.db', TABLE 'x')"
+    assert sql(f"CREATE SINK x FROM t INTO {database} KEY (a)")[0].startswith("! 42501")
 
 
 @pytest.fixture
@@ -82,3 +108,16 @@ def test_what_depends_on_it_goes_along_whoever_owns_it(ann: SessionClient, coord
     boss = SessionClient(coordinator, "boss")
     assert boss("CREATE VIEW theirs AS SELECT a FROM mine") == ["CREATE VIEW"]
     assert ann("DROP TABLE mine CASCADE") == ["DROP TABLE"]
+
+
+def test_a_role_is_told_whether_it_is_a_superuser(ann: SessionClient, coordinator: Coordinator) -> None:
+    for name, power in (("ann", "off"), ("boss", "on"), ("everview", "on")):
+        session = coordinator.connect(name, "everview", {})
+        assert session.parameters["is_superuser"] == power
+        client = SessionClient(coordinator, name)
+        assert client("SHOW is_superuser") == ["is_superuser", power]
+        assert client("SELECT current_setting('is_superuser') AS s") == ["s", power]
+        assert client("RESET ALL") == ["RESET"] and client("SHOW is_superuser") == ["is_superuser", power]
+        assert client("SET is_superuser = on")[0].startswith("! 55P02")
+    with pytest.raises(SqlError, match='parameter "is_superuser" cannot be changed'):
+        coordinator.connect("ann", "everview", {"is_superuser": "on"})

@@ -84,3 +84,31 @@ def test_answers_are_equal(coordinator: Coordinator) -> None:
     maintained = sql("SELECT * FROM m ORDER BY b")
     assert maintained == sql("SELECT b, count(*) AS n, sum(a) AS s FROM t GROUP BY b ORDER BY b")
     assert not any(line.startswith("!") for line in maintained)
+
+
+def test_what_a_block_has_written_goes_along(coordinator: Coordinator) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE own (k int, s varchar(3), n numeric(8, 2), d timestamptz(0), f double precision, l int[])")
+    sql("INSERT INTO own SELECT g % 10, 'x', g, '2024-01-01 00:00:00Z', g, ARRAY[g] FROM generate_series(1, 500) g")
+    queries = (
+        "SELECT k, s, count(*), sum(n), max(l) FROM own GROUP BY k, s",
+        "SELECT x.k, count(*) FROM own x JOIN own y ON x.n = y.n WHERE x.s IS DISTINCT FROM 'x' GROUP BY x.k",
+        "SELECT 1 / (k - 3) FROM own WHERE n < 20",
+    )
+    sql("BEGIN")
+    for statement in (
+        "DELETE FROM own WHERE k = 3",
+        "UPDATE own SET s = 'y' WHERE k < 3 AND n < 100",
+        "INSERT INTO own SELECT * FROM own WHERE k = 1 AND n < 30",
+        "INSERT INTO own VALUES (99, NULL, NULL, NULL, 'NaN', '{}')",
+    ):
+        assert not sql(statement)[0].startswith("!")
+    inside = []
+    for query in queries:
+        sql(f"SET {PEEK_ENGINE} = local")
+        inside.append(sorted(sql(query)))
+        sql(f"SET {PEEK_ENGINE} = {SPARK}")
+        assert sorted(sql(query)) == inside[-1]
+    assert sql("COMMIT") == ["COMMIT"]
+    assert [sorted(sql(query)) for query in queries] == inside
+    assert all(len(each) > 3 for each in inside)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.storage import faults
 from everview.storage.faults import Crash, armed
 from tests.adapter.conftest import Clock
 from tests.adapter.delivery import delivered, in_postgres, in_sqlite
@@ -173,12 +172,6 @@ STATEMENTS = (
 )
 
 
-def dies(name: str) -> None:
-    """Die at this point; from then on, whatever thread comes by, nothing becomes durable."""
-    faults._armed["commit.before"] = (1, dies)
-    raise Crash(name)
-
-
 def state(coordinator: Coordinator) -> list[str]:
     sql = SessionClient(coordinator)
     found = sorted(sql("SELECT name, create_sql FROM mz_materialized_views"))
@@ -215,7 +208,7 @@ def test_a_crash_at_any_commit(
         sql = SessionClient(coordinator)
         made(sql, DEFINITIONS[1])
         done, crashed = 0, False
-        with armed(point, hit, dies):
+        with armed(point, hit, for_good=True):
             for statement in STATEMENTS:
                 try:
                     crashed = sql(statement)[0].startswith("!")
@@ -225,7 +218,6 @@ def test_a_crash_at_any_commit(
                     break
                 done += 1
             abandon(coordinator)
-            faults._armed.clear()
         with open_at(path, Clock(1_700_000_100_000)) as reopened:
             found = state(reopened)
             assert found in (seen_states[done : done + 2] if crashed else [seen_states[done]]), f"{point} {hit} {done}"

@@ -81,9 +81,14 @@ def test_more_columns_and_fewer_again_in_large_ticks_and_small_ones(
     ok(sql, "CREATE TABLE t (k int, v int)", "INSERT INTO t SELECT g % 50, g FROM generate_series(1, 2000) g")
     ok(sql, f"CREATE MATERIALIZED VIEW mv AS {old}", "CREATE MATERIALIZED VIEW above AS SELECT * FROM mv WHERE k > 1")
     ok(sql, "SELECT * FROM above")
-    for definition, columns in ((wide, "k, s, c, m"), (old, "k, s")):
+    other = "SELECT k::bigint AS k, sum(v) AS s, 'x' || k AS note FROM t GROUP BY k"  # gaps, and a wider type
+    for definition, columns in ((wide, "k, s, c, m"), (old, "k, s"), (other, "k, s, note")):
+        if definition == other:
+            ok(sql, "DROP MATERIALIZED VIEW above")
         ok(sql, f"CREATE MATERIALIZED VIEW r REPLACING mv AS {definition}")
         ok(sql, "ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r")
+        if definition == other:
+            ok(sql, "CREATE MATERIALIZED VIEW above AS SELECT k, s FROM mv WHERE k > 1 AND note <> ''")
         large.clear()
         for rows_min in (dataflow.LARGE_ROWS_MIN, 10):
             with monkeypatch.context() as patched:
@@ -96,3 +101,23 @@ def test_more_columns_and_fewer_again_in_large_ticks_and_small_ones(
                     wanted = ok(sql, f"SELECT k, s FROM ({definition}) AS q WHERE k > 1 ORDER BY k")
                     assert ok(sql, "SELECT * FROM above ORDER BY k") == wanted
         assert {id_of(coordinator, name) for name in ("mv", "above")} <= set(large)
+
+
+def test_a_chain_in_one_step(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, large: list[str]) -> None:
+    """A replacement that reads another's target, by a view between, in small ticks and large ones."""
+    sql = SessionClient(coordinator)
+    ok(sql, "CREATE TABLE t (k int, v int)", "INSERT INTO t SELECT g % 50, g FROM generate_series(1, 2000) g")
+    ok(sql, "CREATE MATERIALIZED VIEW b AS SELECT k, sum(v) AS s FROM t GROUP BY k")
+    ok(sql, "CREATE MATERIALIZED VIEW m AS SELECT k, s + 1 AS s FROM b WHERE k > 2")
+    ok(sql, "CREATE MATERIALIZED VIEW a AS SELECT k % 5 AS k, max(s) AS s FROM m GROUP BY k % 5", "SELECT * FROM a")
+    for rows_min, factor in ((dataflow.LARGE_ROWS_MIN, 2), (10, 3)):
+        monkeypatch.setattr(dataflow, "LARGE_ROWS_MIN", rows_min)
+        ok(sql, f"CREATE MATERIALIZED VIEW rb REPLACING b AS SELECT k, sum(v * {factor}) AS s FROM t GROUP BY k")
+        ok(sql, "CREATE MATERIALIZED VIEW ra REPLACING a AS SELECT k % 7 AS k, min(s) AS s FROM m GROUP BY k % 7")
+        ok(sql, "ALTER MATERIALIZED VIEW a, b APPLY REPLACEMENT ra, rb")
+        for _ in range(2):
+            text = f"SELECT k, sum(v * {factor}) + 1 AS s FROM t WHERE k > 2 GROUP BY k"
+            wanted = ok(sql, f"SELECT k % 7 AS k, min(s) AS s FROM ({text}) AS q GROUP BY k % 7 ORDER BY k")
+            assert ok(sql, "SELECT * FROM a ORDER BY k") == wanted
+            ok(sql, "INSERT INTO t SELECT g % 60, g FROM generate_series(1, 300) g")
+    assert id_of(coordinator, "m") in large

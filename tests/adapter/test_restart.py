@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.compute.dataflow import Held, note_of
-from everview.storage import faults
+from everview.compute.held import Held, note_of
 from everview.storage.contract import Put
 from everview.storage.environment import Environment
 from everview.storage.faults import Crash, armed
@@ -35,13 +34,6 @@ STATEMENTS = (
     "COMMENT ON TABLE a IS 'said'",
 )
 POINTS = ("commit.before", "commit.after", "consensus.commit.applied", "consensus.commit.done")
-
-
-def dies_in_a_statement(name: str) -> None:
-    """Die if a statement comes by; whatever else does, such as the tick of a view, passes."""
-    if threading.current_thread() is threading.main_thread():
-        raise Crash(name)
-    faults._armed[name] = (1, dies_in_a_statement)
 
 
 def open_at(path: Path, clock: Clock) -> Coordinator:
@@ -102,7 +94,7 @@ def test_a_crash_anywhere(
         coordinator = open_at(folder, clock)
         sql = SessionClient(coordinator)
         done, crashed = 0, False
-        with armed(point, hit, dies_in_a_statement):
+        with armed(point, hit, thread=threading.main_thread()):
             for statement in STATEMENTS:
                 try:
                     answer = sql(statement)

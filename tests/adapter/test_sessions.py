@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from everview.adapter.contract import CopyOut, Done
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.passwords import parse_verifier
 from everview.adapter.session import CoordinatorSession
+from everview.adapter.settings import PEEK_ENGINE, SETTINGS
+from everview.compute.functions.registry import FUNCTIONS
 from everview.compute.ir.types import INT4, INT8, TEXT, TIMESTAMPTZ, SqlType, array_of
 from everview.compute.sql.errors import SqlError
 from everview.server.pgwire.scram import ScramServer
@@ -83,6 +86,15 @@ def test_values_of_parameters(session: CoordinatorSession) -> None:
     assert run(session, "SELECT count(*) FROM t WHERE b = $1", None) == [(0,)]
     with pytest.raises(SqlError, match="2 parameters are needed"):
         run(session, "SELECT $1::int + $2::int", 1)
+
+
+def test_binding_statements_leaves_the_registry_alone(session: CoordinatorSession) -> None:
+    before = dict(FUNCTIONS)
+    assert run(session, "SELECT b FROM t WHERE a = $1 AND b = $2", 7, "x") == []
+    assert run(session, "SELECT b FROM t WHERE b = $1 AND a + $2 > 0 AND $17::int = 3", "x", 7, *[None] * 15) == []
+    assert before == FUNCTIONS
+    with pytest.raises(SqlError, match="does not exist"):
+        run(session, "SELECT parameter(1)")
 
 
 def test_a_prepared_statement_sees_later_definitions(session: CoordinatorSession) -> None:
@@ -253,3 +265,40 @@ def test_drivers_may_name_the_zone_of_their_machine(coordinator: Coordinator) ->
     with pytest.raises(SqlError) as caught:
         run(session, "SET timezone = 'Europe/Berlin'")
     assert caught.value.sqlstate == "22023" and "AT TIME ZONE 'Europe/Berlin'" in (caught.value.detail or "")
+
+
+def test_every_setting_has_a_meaning_one_value_or_a_reason_to_be_harmless() -> None:
+    meaningful = {
+        *("application_name", "search_path", "transaction_isolation", "default_transaction_isolation"),
+        *("transaction_read_only", "default_transaction_read_only", "statement_timeout", "client_min_messages"),
+        *("idle_in_transaction_session_timeout", "lock_timeout", "idle_session_timeout", PEEK_ENGINE),
+    }
+    fixed = {each.name for each in SETTINGS.values() if each.fixed}
+    harmless = {each.name for each in SETTINGS.values() if each.harmless}
+    assert harmless == {"row_security"}
+    for each in SETTINGS.values():
+        if each.name not in meaningful | fixed | harmless:
+            with pytest.raises((ValueError, SqlError)):
+                each.read("another value")
+            assert each.read(each.default) == each.default
+
+
+def test_clients_are_told_only_of_what_they_want_to_know(coordinator: Coordinator) -> None:
+    session = coordinator.connect("everview", "everview", {})
+    run(session, "DROP TABLE IF EXISTS nope")
+    assert len(session.notices()) == 1
+    run(session, "SET client_min_messages = WARNING")
+    run(session, "DROP TABLE IF EXISTS nope")
+    assert session.notices() == []
+    run(session, "COMMIT")
+    assert [notice.severity for notice in session.notices()] == ["WARNING"]
+
+
+def test_explain_timestamp_as_json_is_one_document(coordinator: Coordinator, sql: SessionClient) -> None:
+    sql("CREATE TABLE t (a int)")
+    _, *lines = sql("EXPLAIN TIMESTAMP AS JSON FOR SELECT * FROM t")
+    told = json.loads("\n".join(lines))
+    assert told["query_timestamp"] < told["timeline_frontier"][0] + 1
+    assert told["can_respond_immediately"] is True and told["as_of"] is None
+    (source,) = told["sources"]
+    assert source["name"] == "everview.public.t" and source["write_frontier"] == told["timeline_frontier"]

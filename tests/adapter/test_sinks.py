@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from everview.storage.faults import Crash, armed
 from tests.adapter.conftest import Clock
 from tests.adapter.delivery import delivered, id_of, in_postgres, in_sqlite, ok, rows, until_state
 from tests.adapter.scripts import SessionClient
-from tests.adapter.test_restart import POINTS, abandon, dies_in_a_statement, open_at
+from tests.adapter.test_restart import POINTS, abandon, open_at
 
 VIEW = "SELECT account, count(*) AS n, sum(amount) AS total FROM payments GROUP BY account"
 
@@ -352,7 +353,7 @@ def test_a_crash_while_a_sink_is_made(tmp_path: Path, point: str, long_forms: bo
         sql = SessionClient(coordinator)
         prepare(sql)
         crashed = False
-        with armed(point, hit, dies_in_a_statement):
+        with armed(point, hit, thread=threading.main_thread()):
             try:
                 ok(sql, f"CREATE SINK s FROM totals INTO SQLITE (PATH '{file}', TABLE 'o') KEY (account)")
             except Crash:
@@ -370,3 +371,44 @@ def test_a_crash_while_a_sink_is_made(tmp_path: Path, point: str, long_forms: bo
             assert len(readers) == 1, "only the catalog's own"
         if not crashed:
             break
+
+
+def test_settings_of_a_sink_are_changed_in_place(
+    sql: SessionClient, coordinator: Coordinator, postgres_url: str, rng: random.Random
+) -> None:
+    import psycopg
+
+    table, role = f"altered_{rng.randrange(10**9)}", f"role_{rng.randrange(10**9)}"
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'first'")  # type: ignore[arg-type]
+    separator = "&" if "?" in postgres_url else "?"
+    url = f"{postgres_url}{separator}user={role}&password="
+    prepare(sql)
+    into = f"POSTGRES (CONNECTION '{url}first', TABLE '{table}') KEY (account)"
+    ok(sql, f"CREATE SINK s FROM totals INTO {into}")
+    delivered(coordinator, "s")
+    assert sql("ALTER SINK s SET (TABLE 'other')") == ["! 22023 TABLE of a sink cannot be changed"]
+    assert sql("ALTER SINK s SET (NOPE 1)")[0].startswith('! 22023 postgres has no option "nope"')
+    assert sql("ALTER SINK s SET (CONNECTION 'postgresql://nobody@127.0.0.1:1/x')")[0].startswith("! 08006")
+    ok(sql, f"ALTER SINK s SET (CONNECTION '{url}second', INTERVAL_MS 10, SPLITS 2)")
+    ok(sql, "INSERT INTO payments VALUES (7, 7, 7)")
+    delivered(coordinator, "s")
+    assert in_postgres(postgres_url, table)[1] == rows(ok(sql, "SELECT * FROM totals"))
+    shown = "\n".join(ok(sql, "SHOW CREATE SINK s"))
+    assert "second" not in shown and "first" not in shown and "INTERVAL_MS" in shown.upper()
+    assert len(rows(ok(sql, "SELECT split FROM mz_internal.mz_sink_statistics"))) == 2
+
+
+def test_a_sink_is_delivered_anew(sql: SessionClient, coordinator: Coordinator, tmp_path: Path) -> None:
+    prepare(sql)
+    ok(sql, f"CREATE SINK s FROM totals INTO SQLITE (PATH '{tmp_path}/o.db', TABLE 'o') KEY (account)")
+    delivered(coordinator, "s")
+    with sqlite3.connect(tmp_path / "o.db") as db:
+        db.execute("DELETE FROM o")
+    ok(sql, "UPDATE payments SET amount = amount + 1 WHERE id = 1")
+    assert "BACKFILL" in (until_state(coordinator, "s", "drifted") or "")
+    ok(sql, "ALTER SINK s BACKFILL")
+    delivered(coordinator, "s")
+    assert in_sqlite(tmp_path / "o.db", "o")[1] == rows(ok(sql, "SELECT * FROM totals"))
+    ok(sql, f"CREATE SINK c FROM totals INTO CDC FILES '{tmp_path}/stream'")
+    assert sql("ALTER SINK c BACKFILL") == ['! 42809 sink "c" cannot be delivered anew']

@@ -19,7 +19,7 @@ class Subscriber:
 
     def __init__(self, coordinator: Coordinator, statement: str) -> None:
         self.session = coordinator.connect("everview", "everview", {})
-        result = self.session.run(self.session.prepare(statement))
+        result: Any = self.session.run(self.session.prepare(statement))
         self.rows: Any = result.rows if isinstance(result, CopyOut) else result
         self.names = [column.name for column in self.rows.columns]
         self._batches = self.rows.batches()
@@ -120,6 +120,73 @@ def test_upsert_envelope(coordinator: Coordinator, table: SessionClient) -> None
     assert subscriber.data() == [("upsert", 1, "z"), ("delete", 2, None), ("key_violation", 3, None)]
 
 
+def test_a_second_row_of_a_key_is_a_violation_whenever_it_comes(coordinator: Coordinator, table: SessionClient) -> None:
+    upsert = Subscriber(coordinator, "SUBSCRIBE TO t ENVELOPE UPSERT (KEY (k))")
+    debezium = Subscriber(coordinator, "SUBSCRIBE TO t ENVELOPE DEBEZIUM (KEY (k))")
+    upsert.take(), debezium.take()
+    table("INSERT INTO t VALUES (1, 'second')")
+    late = Subscriber(coordinator, "SUBSCRIBE TO t ENVELOPE UPSERT (KEY (k)) WITH (SNAPSHOT = false)")
+    table("INSERT INTO t VALUES (1, 'second')")  # the same row once more
+    table("DELETE FROM t WHERE v = 'second'")
+    table("INSERT INTO t VALUES (2, 'second')")
+    table("UPDATE t SET v = v || '!' WHERE k = 2")
+    table("DELETE FROM t WHERE k = 2")
+    table("INSERT INTO t VALUES (2, 'new')")
+    violation = ("key_violation", 1, None)
+    later = [("upsert", 1, "a"), *[("key_violation", 2, None)] * 2, ("delete", 2, None), ("upsert", 2, "new")]
+    assert upsert.data() == [violation, violation, *later]
+    assert late.data() == [violation, *later]
+    assert debezium.data() == [
+        ("key_violation", 1, None, None),
+        ("key_violation", 1, None, None),
+        ("upsert", 1, None, "a"),
+        ("key_violation", 2, None, None),
+        ("key_violation", 2, None, None),
+        ("delete", 2, None, None),
+        ("insert", 2, None, "new"),
+    ]
+
+
+def test_keys_that_are_remembered_are_bounded(
+    coordinator: Coordinator, table: SessionClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everview.adapter.envelopes.KEPT_ROWS_MAX", 2)
+    subscriber = Subscriber(coordinator, "SUBSCRIBE TO t ENVELOPE UPSERT (KEY (k))")
+    assert len(subscriber.data()) == 2
+    table("INSERT INTO t VALUES (3, 'c')")
+    with pytest.raises(SqlError, match="at most 2 keys"):
+        subscriber.take()
+
+
+@pytest.mark.parametrize("envelope", ["", "ENVELOPE UPSERT (KEY (k))"])
+def test_resuming_from_any_progress_misses_nothing_and_repeats_nothing(
+    coordinator: Coordinator, table: SessionClient, envelope: str
+) -> None:
+    start = coordinator.timeline.upper - 1
+    times = []
+    for number in range(3, 9):  # several writes in a row, each at the very time at which the one before ended
+        table(f"INSERT INTO t VALUES ({number}, 'x')")
+        times.append(coordinator.timeline.upper)
+    end = times[-1]
+    whole = Subscriber(coordinator, f"SUBSCRIBE TO t {envelope} AS OF {start} UP TO {end}").take()
+    for cut in range(start + 1, end):
+        before = Subscriber(coordinator, f"SUBSCRIBE TO t {envelope} WITH (PROGRESS) AS OF {start} UP TO {cut}").take()
+        assert before[-1][0] == cut and before[-1][1] is True
+        after = Subscriber(coordinator, f"SUBSCRIBE TO t {envelope} RESUME FROM {cut} UP TO {end}").take()
+        assert [(row[0], *row[2:]) for row in before if not row[1]] + after == whole
+    again = Subscriber(coordinator, f"SUBSCRIBE TO t {envelope} WITH (PROGRESS) RESUME FROM {end}")
+    assert next(row[:2] for row in again.take()) == (end, True)
+
+
+def test_resuming_has_a_start_of_its_own(coordinator: Coordinator, table: SessionClient) -> None:
+    for more in ("AS OF 5 RESUME FROM 6", "RESUME FROM 6 AS OF 5", "WITH (SNAPSHOT = false) RESUME FROM 6"):
+        with pytest.raises(SqlError) as failed:
+            Subscriber(coordinator, f"SUBSCRIBE TO t {more}")
+        assert failed.value.sqlstate == "42601"
+    with pytest.raises(SqlError, match="could not find a valid timestamp"):
+        Subscriber(coordinator, "SUBSCRIBE TO t RESUME FROM 6")
+
+
 def test_debezium_envelope(coordinator: Coordinator, table: SessionClient) -> None:
     subscriber = Subscriber(coordinator, "SUBSCRIBE TO t ENVELOPE DEBEZIUM (KEY (k))")
     assert subscriber.names == ["mz_timestamp", "mz_state", "k", "before_v", "after_v"]
@@ -165,9 +232,9 @@ def test_times_are_numeric_and_history_is_let_go(coordinator: Coordinator, table
     subscriber = Subscriber(coordinator, "SUBSCRIBE TO t")
     row = subscriber.take()[0]
     assert isinstance(row[0], Decimal)
-    assert coordinator.timeline._held
+    assert coordinator.timeline.holds._on_clock
     subscriber.rows.close()
-    assert not coordinator.timeline._held
+    assert not coordinator.timeline.holds._on_clock
 
 
 @pytest.mark.parametrize(

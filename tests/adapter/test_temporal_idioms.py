@@ -62,6 +62,11 @@ def write(sql: SessionClient, name: str, clock: Clock, rng: random.Random) -> No
         elif name == "final":
             measured = now - rng.choice([0, 10, 4_000, 16_000, 40_000])
             sql(f"INSERT INTO readings (sensor, value, measured_ts) VALUES ('{rng.choice('ab')}', 7, {measured})")
+        elif name == "shown":
+            times = [now + rng.choice([-700, 0, 1, 2_500, 9_000]) for _ in range(3)]
+            starts, ends, hidden = (f"to_timestamp({time} / 1000.0)" for time in times)
+            hidden = rng.choice(["NULL", hidden])
+            sql(f"INSERT INTO offers VALUES ('{rng.choice('ab')}', false, {starts}, {ends}, {hidden})")
         else:
             at = now + rng.choice([-700, 0, 0, 1, 2_500])
             sql(f"INSERT INTO events VALUES ('{rng.choice('ab')}', {at}, {at + rng.choice([-5, 0, 800, 5_000])})")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,13 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.timeline import HISTORY_LAG_MS, Timeline
+from everview.adapter.history import HISTORY_LAG_MS
+from everview.adapter.timeline import Timeline
+from everview.compute.sql.errors import SqlError
 from everview.storage.blob.memory import MemoryBlob
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.contract import Create, Follow
 from everview.storage.environment import Environment
 from tests.adapter.conftest import Clock
 from tests.adapter.scripts import SessionClient
+from tests.waiting import eventually
 
 STEP = st.one_of(
     st.tuples(st.just("read"), st.just(0)),
@@ -136,13 +137,6 @@ def test_concurrent_writes_share_durable_steps(coordinator: Coordinator, sql: Se
     assert coordinator.environment.commits - before <= writers * rounds
 
 
-def wait_for(ready: Callable[[], bool]) -> None:
-    late = time.monotonic() + 60
-    while not ready():
-        assert time.monotonic() < late
-        time.sleep(0.002)
-
-
 def test_all_who_wait_share_one_durable_step(tmp_path: Path) -> None:
     world = World(tmp_path)
     one = pa.table({"c0": [1], "_diff": pa.array([1], pa.int64())})
@@ -151,10 +145,10 @@ def test_all_who_wait_share_one_durable_step(tmp_path: Path) -> None:
         threading.Thread(target=lambda: times.append(world.timeline.write({"u1": one}, {"u1": world.writer})))
         for _ in range(12)
     ]
-    with world.timeline.exclusive():
+    with world.timeline.exclusive(["u1"]):
         for thread in threads:
             thread.start()
-        wait_for(lambda: len(world.timeline._queue) == len(threads))
+        eventually(lambda: len(world.timeline.turns) == len(threads))
         before = world.environment.commits
     for thread in threads:
         thread.join()
@@ -181,12 +175,12 @@ def test_who_no_longer_waits_writes_nothing_and_holds_up_nobody(tmp_path: Path, 
             results[number] = error
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
-    with world.timeline.exclusive():
+    with world.timeline.exclusive(["u1"]):
         for number, thread in enumerate(threads):
             thread.start()
-            wait_for(lambda count=number + 1: len(world.timeline._queue) == count)  # type: ignore[misc]
+            eventually(lambda count=number + 1: len(world.timeline.turns) == count)  # type: ignore[misc]
         late.set()
-        wait_for(lambda: canceled in results)
+        eventually(lambda: canceled in results)
     for thread in threads:
         thread.join(60)
     assert isinstance(results.pop(canceled), TimeoutError)
@@ -208,7 +202,7 @@ def test_an_invalid_write_fails_alone(tmp_path: Path) -> None:
 
     right = pa.table({"c0": [1], "_diff": pa.array([1], pa.int64())})
     threads = [threading.Thread(target=write, args=pair) for pair in (("right", right), ("wrong", wrong))]
-    with world.timeline.exclusive():  # both wait, and then share a group
+    with world.timeline.exclusive(["u1"]):  # both wait, and then share a group
         for thread in threads:
             thread.start()
             thread.join(timeout=0.1)
@@ -264,3 +258,26 @@ def test_clock_jumps_across_a_restart(tmp_path: Path, clock: Clock, jump: int) -
         assert coordinator.timeline.upper > before
         assert sql("SELECT a FROM t ORDER BY a") == ["a", "1", "2"]
         assert int(sql("SELECT mz_now()")[1]) >= before
+
+
+def test_an_object_that_is_younger_is_not_told_to_keep_more_of_the_past(sql: SessionClient, clock: Clock) -> None:
+    sql("CREATE TABLE older (a int)")
+    begun = clock.now_ms
+    clock.now_ms += 60_000
+    sql("INSERT INTO older VALUES (1)")
+    clock.now_ms += 60_000
+    sql("INSERT INTO older VALUES (1)")
+    sql("CREATE TABLE younger (a int) WITH (RETAIN HISTORY FOR '1h')")
+
+    def failure(query: str) -> SqlError:
+        with pytest.raises(SqlError) as failed:
+            sql.session.run(sql.session.prepare(query))
+        sql.session.fail()
+        sql.session.sync()
+        return failed.value
+
+    kept = failure(f"SELECT * FROM older AS OF {begun + 5}")
+    assert kept.hint is not None and "RETAIN HISTORY" in kept.hint
+    for query in (f"SELECT * FROM younger AS OF {begun + 5}", f"SELECT * FROM older, younger AS OF {begun + 5}"):
+        young = failure(query)
+        assert young.hint is None and young.detail is not None and '"younger" begins at' in young.detail

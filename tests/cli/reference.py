@@ -25,6 +25,7 @@ _INTERNAL = {
     "text_of",
     "single",
     "numbers",
+    "table functions intervals",
 }
 _OWN_WORDS = re.compile(r"[a-z_0-9]+|[^a-z\s]+|(is|not)( [a-z]+)*")
 
@@ -41,7 +42,8 @@ def functions() -> str:
     families["table functions"] = {each.name for each in registry.TABLES.values()}
     lines = ["| family | names |", "|---|---|"]
     for family, found in families.items():
-        names = [name for name in found if name not in _INTERNAL and _OWN_WORDS.fullmatch(name)]
+        inside = {name for name in found if name in _INTERNAL or f"{family} {name}" in _INTERNAL}
+        names = [name for name in found - inside if _OWN_WORDS.fullmatch(name)]
         if family not in _INTERNAL and names:
             lines.append(f"| {family} | {_listed(names)} |")
     return "\n".join(lines)
@@ -52,7 +54,9 @@ def settings() -> str:
     lines = ["| setting | default | |", "|---|---|---|"]
     for each in sorted(SETTINGS.values(), key=lambda setting: setting.name.lower()):
         fixed = " (cannot be set)" if each.fixed else ""
-        lines.append(f"| `{each.name}` | {f'`{each.default}`' if each.default else ''} | {each.description}{fixed} |")
+        harmless = f" (no effect: {each.harmless})" if each.harmless else ""
+        default = f"`{each.default}`" if each.default else ""
+        lines.append(f"| `{each.name}` | {default} | {each.description}{fixed}{harmless} |")
     return "\n".join(lines)
 
 

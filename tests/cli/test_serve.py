@@ -11,12 +11,14 @@ import sys
 from pathlib import Path
 from urllib.request import urlopen
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
 from everview import cli, console
 from everview.errors import EverviewError
 from everview.instance import Folder, FolderInUse, check_java
+from everview.serve import cli as serve_cli
 from everview.serve.cli import parse_conf
 from everview.server import run
 from everview.server.run import Running
@@ -76,6 +78,18 @@ def test_psql_over_the_real_adapter(served: Running, psql: Path) -> None:
     figures = urlopen(f"http://{served.http}/metrics").read().decode()
     assert 'everview_view_freshness_seconds{view="public.revenue"}' in figures
     assert re.search(r'everview_view_ticks_total\{view="public.revenue"\} [1-9]', figures)
+    for phase in ("read", "look_up", "compute", "commit"):
+        assert f'everview_view_tick_phase_seconds_total{{phase="{phase}",view="public.revenue"}}' in figures
+
+
+def test_a_client_sets_a_password_and_never_sends_it(served: Running) -> None:
+    """psql's `\\password` asks how passwords are stored, and sends what is to be stored."""
+    with psycopg.connect(f"host=127.0.0.1 port={served.pg.port} user=everview dbname=everview") as connection:
+        connection.execute("CREATE ROLE ann LOGIN")
+        (how,) = connection.execute("SHOW password_encryption").fetchone() or ("",)
+        verifier = connection.pgconn.encrypt_password(b"a new one", b"ann", how.encode()).decode()
+        assert verifier.startswith("SCRAM-SHA-256$4096:")
+        connection.execute(f"ALTER USER ann PASSWORD '{verifier}'")  # type: ignore[arg-type]
 
 
 @pytest.mark.spark
@@ -153,3 +167,14 @@ def test_a_certificate_needs_its_key() -> None:
 def test_the_usual_addresses_are_the_servers() -> None:
     for name in ("LOOPBACK", "PG_PORT", "HTTP_PORT", "DEFAULT_ROLE"):
         assert getattr(console, name) == getattr(run, name)
+
+
+def test_room_for_all_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"now": (1_024, 1_048_576)}
+    monkeypatch.setattr(serve_cli.resource, "getrlimit", lambda _: limits["now"])
+    monkeypatch.setattr(serve_cli.resource, "setrlimit", lambda _, both: limits.update(now=both))
+    assert serve_cli.few_files() == [] and limits["now"] == (4_096, 1_048_576)
+    limits["now"] = (256, 1_024)
+    assert len(serve_cli.few_files()) == 1 and limits["now"] == (1_024, 1_024)
+    limits["now"] = (65_536, 65_536)
+    assert serve_cli.few_files() == [] and limits["now"] == (65_536, 65_536)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from click.testing import Result
@@ -12,10 +14,13 @@ from typer.testing import CliRunner
 
 from everview import cli
 from everview.server.run import Running
+from everview.shell import client as client_module
+from everview.shell.client import CannotConnect, Client
 from everview.shell.printing import pointed
 from everview.shell.reading import TextLines
 from everview.shell.session import COPY_ENDS
 from everview.shell.statements import Statements, complete, is_streaming
+from everview.shell.waiting import Waiting, described
 
 Shell = Callable[..., Result]
 
@@ -175,3 +180,77 @@ def test_without_a_server() -> None:
 def test_lines_of_a_text() -> None:
     lines = TextLines(["a\r\n", "b"])
     assert [lines.read(begun=False) for _ in range(3)] == ["a", "b", None]
+
+
+class Asked:
+    """A connection that answers with these rows, one answer after another."""
+
+    def __init__(self, *answers: list[tuple[str | None, ...]]) -> None:
+        self._answers, self.lost, self.closed = list(answers), False, False
+
+    def values(self, _: str) -> list[tuple[str | None, ...]]:
+        return self._answers.pop(0)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ([("v", None, None, None)], "hydrating v"),
+        ([("v", None, "10", None), ("w", None, None, None)], "hydrating v; and 1 more"),
+        (
+            [("v", "1500", "6000", "48")],
+            "hydrating v [#####...............] 25%, 1,500 of 6,000 rows read, about 48 s left",
+        ),
+        ([("v", "6000", "6000", None)], "hydrating v [####################] 100%, 6,000 of 6,000 rows read"),
+    ],
+)
+def test_what_is_said_of_views_that_are_waited_for(rows: list[tuple[str | None, ...]], shown: str) -> None:
+    assert described(rows) == shown
+
+
+def test_a_line_says_what_is_waited_for_and_goes() -> None:
+    asked, stream = Asked([("v", "1", "4", None)], [("v", "2", "4", None)], []), io.StringIO()
+    waiting = Waiting(lambda: asked, stream)  # type: ignore[arg-type, return-value]
+    waiting.over()
+    assert stream.getvalue() == ""
+    for _ in range(3):
+        waiting.still()
+    waiting.over()
+    waiting.close()
+    lines = stream.getvalue().split("\r\x1b[K")
+    assert [line[:12] for line in lines] == ["", "hydrating v ", "hydrating v ", ""] and asked.closed
+
+
+def test_who_cannot_ask_says_nothing() -> None:
+    tries, stream = [], io.StringIO()
+
+    def connect() -> Client:
+        tries.append(1)
+        raise CannotConnect("there are too many sessions")
+
+    waiting = Waiting(connect, stream)
+    waiting.still()
+    waiting.still()
+    waiting.close()
+    assert len(tries) == 1 and not stream.getvalue()
+
+
+def test_who_waits_long_is_told(served: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Told:
+        said: ClassVar[list[str]] = []
+
+        def still(self) -> None:
+            self.said.append("still")
+
+        def over(self) -> None:
+            self.said.append("over")
+
+    monkeypatch.setattr(client_module, "PATIENCE_S", 0.01)
+    client = Client({"host": served.pg.host, "port": str(served.pg.port), "user": "everview", "dbname": "everview"})
+    client.patience = Told()
+    assert client.values("SELECT count(*) FROM generate_series(1, 300000)") == [("300000",)]
+    client.close()
+    assert "still" in Told.said and Told.said[-1] == "over"

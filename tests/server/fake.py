@@ -112,6 +112,8 @@ class FakeSession:
         self._pending: list[tuple[str, list[Row]]] = []
         self._notices: list[Notice] = []
         self._canceled = threading.Event()
+        self.together = False
+        self.idle_limit = None
         self.closed = False
         self.sleeps = 0  # how often it has started to wait
         self.deaf: threading.Event | None = None  # if set, it waits for this alone, and cannot be canceled
@@ -371,6 +373,7 @@ class FakeAdapter:
         self.sessions: list[FakeSession] = []
         self.commit_failure: Exception | None = None
         self.produced = 0  # rows that series have given
+        self.told: list[str] = []
         self.is_ready = True
 
     def connect(self, user: str, database: str, settings: Mapping[str, str]) -> FakeSession:
@@ -385,11 +388,17 @@ class FakeAdapter:
     def secret(self, user: str) -> str | None:
         return self.passwords.get(user)
 
+    def is_superuser(self, user: str) -> bool:
+        return user == "everview"
+
     def set_password(self, user: str, password: str) -> None:
         self.passwords[user] = make_verifier(password)
 
     def ready(self) -> bool:
         return self.is_ready
+
+    def warnings(self) -> list[str]:
+        return self.told
 
     def close(self) -> None:
         for session in self.sessions:

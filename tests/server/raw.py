@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from everview.server.addresses import Address
@@ -190,6 +190,9 @@ class ListWire:
 
     def receive(self) -> Frame:
         return self.coming.popleft()
+
+    def next_kind(self, passing: Sequence[int] = ()) -> int | None:
+        return None
 
     def check(self) -> None:
         pass

@@ -34,6 +34,7 @@ TEXTS: list[tuple[str | None, ...]] = [
         *("a0eebc999c0b4ef8bb6d6bb9bd380a11", '{"k": [1, null]}', "{1,NULL}", '{"a,b",""}'),
     ),
     (None,) * len(TYPES),
+    (*(None,) * 7, "infinity", None, "-infinity", "infinity", *(None,) * 5),
 ]
 
 
@@ -74,7 +75,7 @@ def given_by_postgres(connection: psycopg.Connection[Any], count: int) -> list[b
         return [bytes(each) for each in source]
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_rows_are_written_as_postgresql_writes_them(count: int, postgres: psycopg.Connection[Any]) -> None:
     expected = given_by_postgres(postgres, count)
     assert written(rows()[:count]) == expected  # in the same messages, which drivers rely on

@@ -20,17 +20,9 @@ from everview.server.run import Running
 from tests.server import raw
 from tests.server.fake import FakeAdapter
 from tests.server.raw import RawClient, kinds, query
+from tests.waiting import eventually
 
 MIB = 1024 * 1024
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def works(server: Running) -> bool:

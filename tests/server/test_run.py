@@ -12,12 +12,14 @@ import psutil
 import psycopg
 import pytest
 
-from everview.compute.engine.contract import EngineError, NotSupported, RunFailed
+from everview.adapter.errors import sqlstate_of
+from everview.compute.cancel import Ended
+from everview.compute.engine.contract import EngineError, EvaluationFailed, NotSupported, PlanRefused, RunFailed
 from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError
 from everview.server.addresses import Address, CannotListen
-from everview.server.errors import ClientGone, is_defect, report_of, sqlstate_of
+from everview.server.errors import ClientGone, is_defect, report_of
 from everview.server.metrics import Metrics
 from everview.server.pgwire.canceling import seconds_of
 from everview.server.pgwire.scram import make_verifier
@@ -43,6 +45,9 @@ def test_http(serve: Callable[..., Running], adapter: FakeAdapter) -> None:
     server = serve(http=ANY)
     assert get(server.http, "/healthz") == (200, "ok\n")
     assert get(server.http, "/readyz") == (200, "ready\n")
+    adapter.told = ["the wall clock is wrong"]
+    assert get(server.http, "/readyz") == (200, "ready\nwarning: the wall clock is wrong\n")
+    adapter.told = []
     adapter.is_ready = False
     assert get(server.http, "/readyz") == (503, "not ready\n")
     assert get(server.http, "/other")[0] == 404
@@ -149,13 +154,18 @@ def test_options_without_files(adapter: FakeAdapter) -> None:
         (storage.Determinate("x"), "58030"),
         (storage.BlobMissing("x"), "58030"),
         (storage.Indeterminate("x"), "08007"),
-        (storage.UpperMismatch("x", Antichain([0])), "40001"),
+        (storage.UpperMismatch("x", Antichain(0)), "40001"),
         (storage.Fenced("x"), "57P01"),
         (storage.Corruption("x"), "XX001"),
-        (storage.Canceled("x"), "57014"),
+        (storage.Canceled("x"), "57P01"),
         (storage.UnknownId("x"), "42704"),
         (storage.SchemaMismatch("x"), "XX000"),
+        (storage.NotReadable("x"), "55000"),
+        (storage.NewerFormat("x"), "0A000"),
         (NotSupported("x"), "0A000"),
+        (PlanRefused("x"), "XX000"),
+        (EvaluationFailed("x", sqlstate="22012"), "22012"),
+        (Ended(), "57014"),
         (RunFailed("x"), "58000"),
         (EngineError("x"), "58000"),
         (EverviewError("x"), "XX000"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from everview.server.errors import ConnectionEnd
 from everview.server.pgwire import scram
-from everview.server.pgwire.authentication import PasswordExchange, Policy, is_loopback
+from everview.server.pgwire.authentication import PasswordExchange, Policy
 from everview.server.pgwire.framing import Frame
 from tests.server import raw
 
@@ -153,14 +153,47 @@ def test_authentication_that_is_none(frame: Frame) -> None:
     assert caught.value.sqlstate == "08P01"
 
 
-def test_who_is_trusted() -> None:
-    policy = Policy()
-    assert policy.trusts("127.0.0.1", "127.0.0.1") and policy.trusts("::1", "::1")
-    assert not policy.trusts("10.0.0.1", "127.0.0.1") and not policy.trusts("127.0.0.1", "10.0.0.1")
-    assert not Policy(trust_loopback=False).trusts("127.0.0.1", "127.0.0.1")
-    assert is_loopback("::ffff:127.0.0.1") and not is_loopback("") and not is_loopback("localhost.example")
-    policy.check("10.0.0.1", encrypted=True)
-    policy.check("127.0.0.1", encrypted=False)
-    Policy(insecure=True).check("10.0.0.1", encrypted=False)
-    with pytest.raises(ConnectionEnd, match="must use TLS"):
-        policy.check("10.0.0.1", encrypted=False)
+CHANNEL = b"the hash of a certificate"
+
+
+def bound(*, offered: bytes | None, seen: bytes | None, mechanism: str, flag: str | None = None) -> PasswordExchange:
+    """An exchange with a client that has seen a certificate and chooses a mechanism."""
+    found = PasswordExchange("u", scram.make_verifier("secret"), Policy(mock_key=b"k"), channel=offered)
+    names = raw.messages(found.start())[0].body[4:].rstrip(b"\0").decode().split("\0")
+    assert names == (["SCRAM-SHA-256"] if offered is None else ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"])
+    binding = None if seen is None else ("tls-server-end-point", seen)
+    client = scramp.ScramClient([mechanism], "u", "secret", channel_binding=binding)
+    first = client.get_client_first()
+    if flag is not None:
+        first = flag + first[first.index(",") :]
+    data = first.encode()
+    body = mechanism.encode() + b"\0" + len(data).to_bytes(4) + data
+    client.set_server_first(raw.messages(found.answer(Frame(ord("p"), body)))[0].body[4:].decode())
+    final = found.answer(Frame(ord("p"), client.get_client_final().encode()))
+    client.set_server_final(raw.messages(final)[0].body[4:].decode())
+    return found
+
+
+def test_channel_binding() -> None:
+    assert bound(offered=CHANNEL, seen=CHANNEL, mechanism=scram.PLUS).done
+    assert bound(offered=CHANNEL, seen=None, mechanism=scram.MECHANISM, flag="n").done
+    assert bound(offered=None, seen=None, mechanism=scram.MECHANISM).done
+
+
+@pytest.mark.parametrize(
+    ("offered", "seen", "mechanism", "flag", "state"),
+    [
+        (CHANNEL, b"another certificate", scram.PLUS, None, "28000"),  # somebody is in the middle
+        (None, CHANNEL, scram.PLUS, None, "08P01"),  # not offered
+        (CHANNEL, None, scram.MECHANISM, "y", "08P01"),  # somebody has removed the offer
+        (CHANNEL, None, scram.MECHANISM, "p=tls-server-end-point", "08P01"),
+        (CHANNEL, CHANNEL, scram.PLUS, "n", "08P01"),
+        (CHANNEL, CHANNEL, scram.PLUS, "p=tls-unique", "08P01"),
+    ],
+)
+def test_channel_binding_that_is_refused(
+    offered: bytes | None, seen: bytes | None, mechanism: str, flag: str | None, state: str
+) -> None:
+    with pytest.raises(ConnectionEnd) as caught:
+        bound(offered=offered, seen=seen, mechanism=mechanism, flag=flag)
+    assert caught.value.sqlstate == state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import hashlib
 import ipaddress
 import socket
 import ssl
@@ -17,20 +18,20 @@ import psycopg
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from everview.errors import EverviewError
+from everview.server.pgwire.binding import end_point
 from everview.server.run import Running, Tls
 from tests.server import raw
 from tests.server.fake import FakeAdapter
 from tests.server.raw import RawClient, kinds, query
 
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 
-@pytest.fixture(scope="session")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+
+def write_certificate(folder: Path, key: Key, hash: hashes.HashAlgorithm | None, **signing: object) -> Tls:
     """A certificate for this machine that is its own authority."""
-    folder = tmp_path_factory.mktemp("tls")
-    key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
@@ -43,7 +44,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(key, hashes.SHA256())
+        .sign(key, hash, **signing)  # type: ignore[arg-type]
     )
     files = Tls(folder / "server.crt", folder / "server.key")
     files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
@@ -53,11 +54,16 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     return files
 
 
+@pytest.fixture(scope="session")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    return write_certificate(tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+
+
 @pytest.fixture
 def guarded(serve: Callable[..., Running], adapter: FakeAdapter, tls: Tls) -> Running:
     """A server with TLS that trusts nobody."""
     adapter.set_password("everview", "s3cret ä")
-    return serve(tls=tls, trust_loopback=False)
+    return serve(tls=tls, auth="password")
 
 
 def options(server: Running) -> dict[str, str | int]:
@@ -117,7 +123,7 @@ def test_pg8000_with_tls_and_password(guarded: Running, tls: Tls) -> None:
 
 def test_passwords_without_tls(serve: Callable[..., Running], adapter: FakeAdapter) -> None:
     adapter.set_password("everview", "pw")
-    server = serve(trust_loopback=False)
+    server = serve(auth="password")
     with psycopg.connect(**options(server), password="pw", dbname="everview", sslmode="prefer") as connection:  # type: ignore[arg-type]
         assert not connection.pgconn.ssl_in_use
     with pytest.raises(psycopg.OperationalError, match="does not support SSL"):
@@ -189,3 +195,43 @@ def test_certificates_that_cannot_be_used(serve: Callable[..., Running], tls: Tl
         serve(tls=Tls(tmp_path / "none", tls.key))
     with pytest.raises(EverviewError, match="cannot use the TLS certificate"):
         serve(tls=Tls(tls.key, tls.certificate))
+
+
+SIGNATURES: dict[str, Callable[[Path], tuple[Tls, str | None]]] = {
+    "ecdsa-384": lambda at: (write_certificate(at, ec.generate_private_key(ec.SECP384R1()), hashes.SHA384()), "sha384"),
+    "rsa-512": lambda at: (write_certificate(at, rsa.generate_private_key(65537, 2048), hashes.SHA512()), "sha512"),
+    "rsa-pss": lambda at: (
+        write_certificate(
+            at,
+            rsa.generate_private_key(65537, 2048),
+            hashes.SHA384(),
+            rsa_padding=padding.PSS(padding.MGF1(hashes.SHA384()), padding.PSS.DIGEST_LENGTH),
+        ),
+        "sha384",
+    ),
+    "ed25519": lambda at: (write_certificate(at, ed25519.Ed25519PrivateKey.generate(), None), None),
+}
+
+
+@pytest.mark.parametrize("make", SIGNATURES.values(), ids=SIGNATURES)
+def test_what_a_certificate_binds_to(tmp_path: Path, make: Callable[[Path], tuple[Tls, str | None]]) -> None:
+    files, name = make(tmp_path)
+    der = ssl.PEM_cert_to_DER_cert(files.certificate.read_text())
+    assert end_point(files.certificate) == (None if name is None else hashlib.new(name, der).digest())
+
+
+def test_what_is_no_certificate_binds_to_nothing(tmp_path: Path, tls: Tls) -> None:
+    for text in ("", "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"):
+        (tmp_path / "none").write_text(text)
+        assert end_point(tmp_path / "none") is None
+    assert end_point(tmp_path / "missing") is None
+
+
+def test_channel_binding_with_libpq(guarded: Running, adapter: FakeAdapter, serve: Callable[..., Running]) -> None:
+    """`channel_binding=require` failed: it was not offered."""
+    where = {**options(guarded), "password": "s3cret ä", "dbname": "everview"}
+    for mode in ("require", "prefer", "disable"):
+        with psycopg.connect(**where, sslmode="require", channel_binding=mode) as connection:  # type: ignore[arg-type]
+            assert connection.pgconn.ssl_in_use
+    with pytest.raises(psycopg.OperationalError, match="channel binding"):
+        psycopg.connect(**where, sslmode="disable", channel_binding="require")  # type: ignore[arg-type]

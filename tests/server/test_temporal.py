@@ -142,11 +142,11 @@ def test_a_refusal_points_at_the_place(
 ) -> None:
     psql("CREATE TABLE events (content text, insert_ts numeric);")
     line, environment = command
-    statement = "CREATE MATERIALIZED VIEW v AS SELECT content FROM events WHERE mz_now() <> insert_ts"
+    statement = "CREATE MATERIALIZED VIEW v AS SELECT content FROM events WHERE mz_now()::text = content"
     done = subprocess.run(
         [*line, "-c", statement], capture_output=True, text=True, timeout=60, env=environment, check=False
     )
     first, shown, caret, hint = done.stderr.splitlines()
-    assert first == "ERROR:  mz_now() <> … cannot be maintained"
+    assert first == "ERROR:  mz_now() is inside an expression that cannot be turned around"
     assert caret.index("^") == shown.index("mz_now()")
-    assert hint == "HINT:  write a UNION ALL of two queries, with < and with >"
+    assert hint.startswith("HINT:  compare mz_now() itself")

@@ -18,6 +18,7 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.input import from_text
 from everview.compute.functions.numbers import constrain
 from everview.compute.ir import types as t
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import Interval, Kind, SqlType
 from everview.compute.sql.errors import SqlError
 from everview.server.pgwire import oids
@@ -71,10 +72,10 @@ VALUES: dict[SqlType, st.SearchStrategy[Any]] = {
     VARCHAR: _TEXTS.map(lambda text: text[:5]),
     CHAR: _TEXTS.map(lambda text: text[:5].rstrip(" ")),
     t.BYTEA: st.binary(max_size=20),
-    t.DATE: st.dates(),
+    t.DATE: st.dates() | st.sampled_from(Infinite),
     t.TIME: st.integers(0, 86_400_000_000),
-    t.TIMESTAMP: _timestamps(),
-    t.TIMESTAMPTZ: _timestamps(UTC),
+    t.TIMESTAMP: _timestamps() | st.sampled_from(Infinite),
+    t.TIMESTAMPTZ: _timestamps(UTC) | st.sampled_from(Infinite),
     t.INTERVAL: st.builds(
         Interval, st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6), st.integers(-(10**15), 10**15)
     ),
@@ -179,9 +180,9 @@ def test_any_bytes_are_a_value_or_refused(sql_type: SqlType, data: bytes) -> Non
         (t.numeric(), b"\0\1\0\0\x12\x34\0\0\0\1", "22P03"),
         (t.TEXT, b"a\0b", "22021"),
         (t.TEXT, b"\xff", "22021"),
-        (t.DATE, b"\x7f\xff\xff\xff", "22008"),
-        (t.TIMESTAMP, b"\x7f" + b"\xff" * 7, "22008"),
-        (t.TIMESTAMPTZ, b"\x80" + b"\0" * 7, "22008"),
+        (t.DATE, b"\x7f\xff\xff\xfe", "22008"),
+        (t.TIMESTAMP, b"\x7f" + b"\xff" * 6 + b"\xfe", "22008"),
+        (t.TIMESTAMPTZ, b"\x80" + b"\0" * 6 + b"\1", "22008"),
         (t.TIME, b"\xff" * 8, "22008"),
         (t.INTERVAL, b"\x7f" + b"\xff" * 7 + b"\x7f\xff\xff\xff" * 2, "22008"),
         (t.UUID, b"abc", "22P03"),
@@ -250,3 +251,14 @@ def test_days_before_and_after_2000() -> None:
     for day in (date(1999, 12, 31), date(2000, 1, 1), date(1, 1, 1), date(9999, 12, 31)):
         data = encoder(t.DATE, BINARY)(day)
         assert int.from_bytes(data, signed=True) == (day - date(2000, 1, 1)) // timedelta(days=1)
+
+
+@pytest.mark.parametrize("infinite", Infinite)
+def test_infinities_are_as_postgresql_has_them(infinite: Infinite, postgres: psycopg.Connection) -> None:
+    for sql_type, size in ((t.DATE, 4), (t.TIMESTAMP, 8), (t.TIMESTAMPTZ, 8)):
+        most = 2 ** (8 * size - 1) - 1
+        data = encoder(sql_type, BINARY)(infinite)
+        assert int.from_bytes(data, signed=True) == (most if infinite is Infinite.AFTER else -most - 1)
+        assert (
+            ask(postgres, sql_type, data, BINARY, TEXT) == encoder(sql_type, TEXT)(infinite) == str(infinite).encode()
+        )

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.tables import shard_schema
-from everview.compute.engine.local.arrow import rows_from_arrow
-from everview.compute.engine.local.collection import rows_of
+from everview.compute.rows.arrow import rows_from_arrow
+from everview.compute.rows.collection import rows_of
 from everview.sources.generator.auction import Auction
 from everview.sources.generator.contract import Generator, Row
 from everview.sources.generator.counter import Counter
@@ -65,13 +65,13 @@ def test_references_of_tpch_hold() -> None:
 class Fed:
     """A generator whose collections are fed by hand."""
 
-    def __init__(self, generator: Generator, folder: Path) -> None:
-        self.generator, self._folder = generator, folder
+    def __init__(self, generator: Generator, folder: Path, begin: int = START) -> None:
+        self.generator, self._folder, self.begin = generator, folder, begin
         self._stores = MemoryConsensus(), MemoryBlob()
-        self.now = START
+        self.now = begin
         self.environment = Environment(*self._stores, folder, background=False)
         ids = {table.name: f"u{number}" for number, table in enumerate(generator.tables)}
-        creates = [Create(ids[table.name], shard_schema(table.types), at=START) for table in generator.tables]
+        creates = [Create(ids[table.name], shard_schema(table.types), at=begin) for table in generator.tables]
         results = self.environment.commit(*creates)
         self.outputs = {name: Output(id, pair[1].token) for (name, id), pair in zip(ids.items(), results, strict=True)}
         self.feeder = self._feeder()
@@ -84,6 +84,7 @@ class Fed:
             start_ms=START,
             interval_ms=INTERVAL,
             now_ms=lambda: self.now,
+            from_ms=self.begin,
         )
 
     def restart(self) -> None:
@@ -95,8 +96,11 @@ class Fed:
         upper = self.feeder.upper
         for tick in range((upper - 1 - START) // INTERVAL + 1):
             expected = contents(self.generator, tick)
+            at = START + tick * INTERVAL
+            if at + INTERVAL <= self.begin:
+                continue
             for table in self.generator.tables:
-                with self.environment.contents(self.outputs[table.name].id, START + tick * INTERVAL) as selection:
+                with self.environment.contents(self.outputs[table.name].id, max(at, self.begin)) as selection:
                     found = rows_from_arrow(selection.contents(), table.types)
                 wanted = rows_of(expected[table.name].items(), table.types)
                 assert found == wanted, f"{table.name} at tick {tick}"
@@ -123,4 +127,21 @@ def test_crashes_repeat_and_lose_nothing(tmp_path: Path) -> None:
             except Crash:
                 fed.restart()
     fed.feeder.step()
+    fed.check()
+
+
+@pytest.mark.parametrize("generator", GENERATORS[:3], ids=str)
+@pytest.mark.parametrize("begin", [START + 1, START + 730, START + 5_000, START - 400])
+def test_one_that_started_before_has_the_same_at_the_same_times(
+    generator: Generator, begin: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everview.sources.generator.feeder.TICKS_AT_ONCE_MAX", 3)
+    fed = Fed(generator, tmp_path, begin)
+    fed.now = max(begin, START) + 1_250
+    while fed.feeder.step():
+        pass
+    fed.restart()
+    fed.now += 300
+    while fed.feeder.step():
+        pass
     fed.check()

@@ -78,9 +78,12 @@ def value(rng: random.Random, dtype: pa.DataType, nulls: float = 0.15) -> Any:
         return "".join(rng.choices("ab \0é€𝄞", k=_length(rng)))
     if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype):
         return rng.randbytes(_length(rng))
-    # Spark keeps dates and timestamps of the years 1 to 9999; integers keep all their range.
+    # Dates and timestamps are of the years 1 to 9999, or infinite; integers keep all their range.
     limits = {"date32[day]": 700_000, "timestamp[us]": 62 * 10**15, "timestamp[us, tz=UTC]": 62 * 10**15}
-    return _integer(rng, limits.get(str(dtype), 2 ** (dtype.bit_width - 1) - 1))
+    most = 2 ** (dtype.bit_width - 1) - 1
+    if str(dtype) in limits and rng.random() < 0.1:
+        return rng.choice([most, -most - 1])
+    return _integer(rng, limits.get(str(dtype), most))
 
 
 def column(rng: random.Random, dtype: pa.DataType, values: Sequence[Any]) -> pa.Array:

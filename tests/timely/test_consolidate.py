@@ -20,6 +20,7 @@ from everview.timely.consolidate import (
     DIFF,
     HASH,
     TIME,
+    MultiplicityOverflow,
     advance,
     consolidate,
     data_names,
@@ -52,7 +53,7 @@ def hashing_by(hash_name: str) -> Iterator[Hash]:
 
 
 def numbers(updates: pa.Table, name: str) -> list[int]:
-    return updates.column(name).to_pylist()  # type: ignore[no-any-return]
+    return updates.column(name).to_pylist()
 
 
 def check(updates: pa.Table, key: Sequence[str] | None, rows: Any, hash_of: Hash) -> pa.Table:
@@ -93,11 +94,17 @@ def test_it_means_the_same(
 ) -> None:
     given_updates = updates(rng, rng.choices(TYPES, k=columns), rows)
     names = data_names(given_updates)
-    keys = {"row": None, "some": names[: columns // 2], "reversed": names[::-1], "none": []}
+    keys: dict[str, list[str] | None] = {
+        "row": None,
+        "some": names[: columns // 2],
+        "reversed": names[::-1],
+        "none": [],
+    }
     some = np.array([place for place in range(rows) if rng.random() < 0.7], dtype=np.intp) if subset else None
     with hashing_by(hash_name) as hash_of:
         if hashed:
-            given_updates = with_hash(given_updates, names if keys[key] is None else keys[key])
+            of = keys[key]
+            given_updates = with_hash(given_updates, names if of is None else of)
         check(given_updates, keys[key], some, hash_of)
 
 
@@ -186,7 +193,9 @@ def test_a_hash_that_is_there_is_kept() -> None:
 
 def test_no_more_is_hashed_than_takes_part(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     hashed: list[int] = []
-    monkeypatch.setattr(module, "hash_rows", lambda columns, rows: hashed.append(rows) or hash_rows(columns, rows))
+    monkeypatch.setattr(
+        module, "hash_rows", lambda columns, rows: [*map(hashed.append, [rows]), hash_rows(columns, rows)][-1]
+    )
     keyed = with_hash(updates(rng, [pa.int64(), pa.string()], 50), ["a"])
     hashed.clear()
     consolidate(keyed, ["a"], np.array([3, 5, 8]))
@@ -205,14 +214,14 @@ def test_a_sum_is_exact_or_an_error(rng: random.Random, diffs: list[int], distin
     if all(LEAST <= total <= GREATEST for total in meaning(given_updates).values()):
         assert meaning(consolidate(given_updates)) == meaning(given_updates)
     else:
-        with pytest.raises(OverflowError, match="multiplicity"):
+        with pytest.raises(MultiplicityOverflow, match="64 bits"):
             consolidate(given_updates)
 
 
 @pytest.mark.parametrize("diffs", [(GREATEST, 1), (LEAST, -1), (2**62, 2**62), (LEAST, LEAST)])
 def test_overflow(diffs: tuple[int, int]) -> None:
     same = pa.table({"a": [1, 1], TIME: [0, 0], DIFF: diffs})
-    with pytest.raises(OverflowError, match="multiplicity"):
+    with pytest.raises(MultiplicityOverflow, match="64 bits"):
         consolidate(same)
     different = pa.table({"a": [1, 2, 1], TIME: [0, 0, 0], DIFF: [*diffs, 0]})
     assert sorted(numbers(consolidate(different), DIFF)) == sorted(diffs)

@@ -134,10 +134,24 @@ Result: TypeAlias = Rows | Done | CopyIn | CopyOut
 Look: TypeAlias = Callable[[Sequence[Value]], Sequence[Row] | None]
 
 
+@dataclass(frozen=True, slots=True)
+class IdleLimit:
+    """A time for which a client may stay silent, and what the carrier tells it when it ends the session after that."""
+
+    seconds: float
+    sqlstate: str
+    message: str
+
+
 class Session(Protocol):
-    """One client's session. `carried` is set by the carrier: it finds the rows of a portal by name."""
+    """One client's session.
+
+    `carried` is set by the carrier: it finds the rows of a portal by name. So is `together`, before a statement is run:
+    whether others may follow it in the same implicit transaction.
+    """
 
     carried: Callable[[str], Carried | None]
+    together: bool
 
     @property
     def status(self) -> Status:
@@ -147,6 +161,11 @@ class Session(Protocol):
     @property
     def parameters(self) -> Mapping[str, str]:
         """The settings that clients are told of when they change, as ParameterStatus does: name to value."""
+        ...
+
+    @property
+    def idle_limit(self) -> IdleLimit | None:
+        """For how long the client may stay silent as the session stands now; None is for ever."""
         ...
 
     def split(self, text: str) -> list[str]:
@@ -209,8 +228,16 @@ class Adapter(Protocol):
         """The role's SCRAM-SHA-256 verifier in PostgreSQL's notation, or None if it has no password."""
         ...
 
+    def is_superuser(self, user: str) -> bool:
+        """Whether the role is a superuser; False if there is none."""
+        ...
+
     def ready(self) -> bool:
         """Whether views can be maintained now: storage open and Spark warm. Statements are taken before that."""
+        ...
+
+    def warnings(self) -> list[str]:
+        """What someone should look at, though everything is served."""
         ...
 
     def close(self) -> None:

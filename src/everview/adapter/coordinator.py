@@ -9,17 +9,19 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from everview.adapter.catalog.items import Event, Item, is_maintained
 from everview.adapter.catalog.store import CatalogStore
-from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE
+from everview.adapter.durable import DurableSubscriptions, PlaceStatus
+from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, sql_error
 from everview.adapter.execute.sourcing import feeder_of
 from everview.adapter.execute.streams import forget_lost_sources, forget_source
-from everview.adapter.pacemaker import Pacemaker
+from everview.adapter.pacemaker import AllDues, Pacemaker
 from everview.adapter.peek import LOCAL_UPDATES_MAX, Peeks
 from everview.adapter.planner import Planner
 from everview.adapter.replacement import Replacements
@@ -28,22 +30,26 @@ from everview.adapter.session import CoordinatorSession
 from everview.adapter.sinks.contract import DeliveryStatus
 from everview.adapter.sinks.manager import Sinks
 from everview.adapter.stream_feeder import StreamFeeder, StreamStatus
+from everview.adapter.stream_timeline import Timelines
 from everview.adapter.surroundings import Surroundings
-from everview.adapter.system.relation import SessionInfo, StagedChange, SubscriptionInfo
-from everview.adapter.timeline import Timeline
+from everview.adapter.system.relation import SessionInfo, StagedChange, StagedStatus, SubscriptionInfo
+from everview.adapter.timeline import CLOCK, Timeline
 from everview.adapter.timestamps import Timestamps
+from everview.adapter.wall_clock import JUMP_MAX_MS, ClockStatus, GuardedClock, TimeSource
 from everview.compute.contract import Maintenance
-from everview.compute.dataflow import is_awake, is_errors_id
 from everview.compute.engine.contract import Engine
-from everview.compute.engine.local.engine import LocalEngine
+from everview.compute.engine.local import LocalEngine
+from everview.compute.engine.progress import Hydration
+from everview.compute.held import is_awake, is_errors_id
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
 from everview.compute.maintenance import ScheduledDataflows
 from everview.compute.sql.errors import SqlError
 from everview.sources.generator.feeder import Feeder
+from everview.stack import deepen
 from everview.storage.contract import Command, Drop, Frontiers, GlobalId
-from everview.storage.environment import Environment, wall_clock_ms
-from everview.storage.errors import StorageError, UnknownId
+from everview.storage.environment import Environment
+from everview.storage.errors import Canceled, Corruption, Fenced, StorageError, UnknownId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +65,8 @@ class Coordinator:
     """Everything of one environment; see `contract.Adapter`.
 
     `engine` is for views and for large reads, and may be one that is still starting; without it everything is computed
-    in this process. `spark` are the sessions that it has, for deliveries by Spark's tasks.
+    in this process. `spark` are the sessions that it has, for deliveries by Spark's tasks. `clock` is taken at its
+    word if it is a function; the machine's own is not where it jumps by more than `max_clock_jump_ms`.
     """
 
     def __init__(
@@ -68,23 +75,31 @@ class Coordinator:
         *,
         spark: Future[Spark] | None = None,
         engine: Engine | None = None,
-        clock: Callable[[], int] = wall_clock_ms,
+        clock: Callable[[], int] | TimeSource | None = None,
+        max_clock_jump_ms: int = JUMP_MAX_MS,
         maintenance: Maintenance | None = None,
         local_updates_max: int = LOCAL_UPDATES_MAX,
         ticking: bool = True,
     ) -> None:
+        deepen()
         self.environment = environment
+        environment.inspect()  # from here on, damaged collections are known
         self._spark = spark
         self._engine = engine
+        self._guard: GuardedClock | None = None
+        if clock is None or isinstance(clock, TimeSource):
+            clock = self._guard = GuardedClock(environment, lambda: environment.clock(CLOCK), clock, max_clock_jump_ms)
         self.timeline = Timeline(environment, clock)
         self.catalog = CatalogStore(environment, lambda: self.timeline.now_ms)
         self.maintenance = maintenance or ScheduledDataflows(environment, self._engine or LocalEngine())
-        self.timestamps = Timestamps(environment, self.timeline, self.maintenance, self.ask_source)
+        self.timelines = Timelines(environment, self.timeline, lambda: self.catalog.state)
+        self.timestamps = Timestamps(environment, self.timelines, self.maintenance, self.ask_source)
         self._feeders: dict[GlobalId, Feeder | StreamFeeder] = {}
         self.planner = Planner()
         self.indexes = IndexLookups()
         self.peeks = Peeks(environment, self.indexes, self, lambda: self._engine, local_updates_max=local_updates_max)
         self.sinks = Sinks(environment, self.peeks.check_errors, self.bulk_spark)
+        self.durable = DurableSubscriptions(environment, self.timelines)
         self.replacements = Replacements(self)
         self._sessions: dict[int, CoordinatorSession] = {}
         self._subscriptions: dict[int, SubscriptionInfo] = {}
@@ -95,11 +110,13 @@ class Coordinator:
         self.pacemaker = Pacemaker(
             environment,
             self.timeline,
-            self.maintenance,
+            AllDues(self.maintenance, self.timeline.expiring, self._is_own),
             watched=self._watched,
             ask=self._ask_sources,
             each_second=self._each_second,
         )
+        if self._guard is not None:
+            self._guard.keep_note(now=True)
         if ticking:
             self.pacemaker.start()
 
@@ -108,7 +125,7 @@ class Coordinator:
         cls,
         path: str | PathLike[str],
         *,
-        clock: Callable[[], int] = wall_clock_ms,
+        clock: Callable[[], int] | TimeSource | None = None,
         storage: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Coordinator:
@@ -134,12 +151,15 @@ class Coordinator:
             raise SqlError(INVALID_AUTHORIZATION, f'role "{user}" {why}')
         if state.database(database) is None:
             raise SqlError(UNDEFINED_DATABASE, f'database "{database}" does not exist')
+        if self.environment.fenced is not None:
+            raise sql_error(self.environment.fenced)
         with self._lock:
             if self._closed.is_set():
                 raise SqlError("57P03", "the database system is shutting down")
             if len(self._sessions) >= SESSIONS_MAX:
                 raise SqlError(TOO_MANY_CONNECTIONS, f"there are {SESSIONS_MAX} sessions already")
-            session = CoordinatorSession(self, next(self._numbers), user, database, settings)
+            number, power = next(self._numbers), role.superuser
+            session = CoordinatorSession(self, number, user, database, settings, superuser=power)
             self._sessions[session.number] = session
         return session
 
@@ -148,9 +168,14 @@ class Coordinator:
         role = self.catalog.state.role(user)
         return None if role is None else role.verifier
 
+    def is_superuser(self, user: str) -> bool:
+        """Whether a role is a superuser."""
+        role = self.catalog.state.role(user)
+        return role is not None and role.superuser
+
     def ready(self) -> bool:
         """Whether views can be maintained now."""
-        if self._closed.is_set():
+        if self._closed.is_set() or self.environment.fenced is not None:
             return False
         return self._spark is None or (self._spark.done() and self._spark.exception() is None)
 
@@ -167,6 +192,8 @@ class Coordinator:
         self.sinks.close()
         self.maintenance.close()
         self.pacemaker.close()
+        if self._guard is not None:
+            self._guard.keep_note(now=True)
         self.environment.close()
 
     def __enter__(self) -> Coordinator:
@@ -201,7 +228,15 @@ class Coordinator:
     def serve(self, item: Item, on: Item, keys: Sequence[Scalar]) -> None:
         """Serve an index from memory."""
         collection = item.id if item.reader is not None else on.id
-        self.indexes.add(item.id, ServedIndex(self.environment, collection, keys, on.types))
+        self.indexes.add(item.id, ServedIndex(self.environment, collection, keys, on.stored_types))
+
+    def expire(self, item: Item) -> None:
+        """Let the rows of a table leave by themselves as its TTL says, or stay if it has none."""
+        if item.ttl is None:
+            self.timeline.expiring.remove(item.id)
+        else:
+            self.timeline.expiring.add(item)
+            self.environment.wake()
 
     def serve_again(self, on: Item) -> None:
         """The columns of a view have changed: its indexes are to have them too."""
@@ -249,19 +284,40 @@ class Coordinator:
         """An item is no longer in the catalog; tells what of it could not be removed elsewhere."""
         if item.kind == "index":
             self.indexes.remove(item.id)
+        self.timeline.expiring.remove(item.id)
         if is_maintained(item):
             self.maintenance.release(item.id)
         self.replacements.gone(item.id)
+        if item.kind == "subscription":
+            self.durable.dropped(item)
         left = self.sinks.dropped(item)
         if item.kind == "source":
             forget_source(self.environment, item)
+        for id in list(self.environment.damaged):
+            if id.partition(".")[0] == item.id:
+                self.environment.abandon(id)
         self.environment.wake()
         return left
+
+    def release_damaged(self, item: Item) -> list[Command]:
+        """The commands that let go of what a damaged item holds, as far as that is known; the rest is removed later."""
+        commands: list[Command] = []
+        for id in self.environment.ids():
+            if id.partition(".")[0] == item.id:
+                held = self.environment.shard(id).held
+                commands += [Drop(self.environment.present(id, token)) for token in held]
+        if item.kind == "sink":
+            with suppress(StorageError, ValueError, LookupError, TypeError):
+                commands += self.sinks.release(item)
+        if item.kind == "subscription":
+            with suppress(StorageError, ValueError, LookupError, TypeError):
+                commands += self.durable.release(item)
+        return commands
 
     def discard(self, id: GlobalId) -> None:
         """Stop maintaining what no catalog knows of: the view of a subscription."""
         try:
-            self.maintenance.stop(id)
+            self.maintenance.abandon(id)
             self.maintenance.release(id)
         except StorageError:
             if not self._closed.is_set():  # whoever opens the environment next removes it
@@ -274,11 +330,27 @@ class Coordinator:
         """The time."""
         return self.timeline.now_ms
 
+    @property
+    def clock_event(self) -> int:
+        """The number of the latest trouble with the wall clock, if there is any now; else 0."""
+        return 0 if self._guard is None else self._guard.event
+
+    @property
+    def clock_status(self) -> ClockStatus:
+        """How the wall clock is doing."""
+        return ClockStatus() if self._guard is None else self._guard.status
+
+    def warnings(self) -> list[str]:
+        """What someone should look at, though everything is served."""
+        trouble = self.clock_status.trouble
+        damaged = [f"{error.message}: {error.detail}" for error in self.catalog.state.damaged.values() if error.detail]
+        return [*([] if trouble is None else [trouble]), *self.catalog.damage, *damaged]
+
     def frontiers(self, id: GlobalId) -> Frontiers | None:
         """Where a collection stands."""
         try:
             return self.environment.frontiers(id)
-        except UnknownId:
+        except (UnknownId, Corruption):
             return None
 
     def hydrated(self, item: Item) -> bool:
@@ -290,6 +362,10 @@ class Coordinator:
             return True
         return frontiers.upper.only > self.environment.shard(item.id).spec.initial
 
+    def hydration(self, item: Item) -> Hydration | None:
+        """How far a maintained collection is in being computed for the first time."""
+        return self.maintenance.hydration(item.id)
+
     def sink_status(self, id: GlobalId) -> DeliveryStatus | None:
         """Where a sink stands."""
         return self.sinks.status(id)
@@ -299,9 +375,19 @@ class Coordinator:
         feeder = self._feeders.get(id)
         return feeder.status() if isinstance(feeder, StreamFeeder) else None
 
+    def reset_source(self, id: GlobalId) -> None:
+        """Let a source that reads a change stream begin again."""
+        feeder = self._feeders.get(id)
+        assert isinstance(feeder, StreamFeeder)
+        feeder.reset()
+
     def staged_change(self, item: Item) -> StagedChange | None:
         """What applying a replacement would change, if that is known."""
         return self.replacements.change(item)
+
+    def staged_status(self, item: Item) -> StagedStatus:
+        """How a replacement is doing, and its target."""
+        return self.replacements.status(item)
 
     def events(self) -> list[Event]:
         """The audit log."""
@@ -314,6 +400,10 @@ class Coordinator:
     def subscriptions(self) -> list[SubscriptionInfo]:
         """Who is subscribed to what."""
         return list(self._subscriptions.values())
+
+    def durable_status(self, item: Item) -> PlaceStatus | None:
+        """Where a durable subscription stands."""
+        return self.durable.status(item)
 
     def key_types(self, item: Item) -> tuple[SqlType, ...]:
         """The types of an index's keys."""
@@ -344,29 +434,74 @@ class Coordinator:
 
     def _resume(self) -> None:
         """Put everything back as the last process left it."""
-        catalog, around = self.catalog.state, self.stored_surroundings()
-        for item in catalog.items.values():
-            if item.kind == "materialized view":
-                self.maintenance.resume(item.id, self.planner.maintained(item, around))
-            elif item.kind == "index":
-                assert item.on is not None
-                on = catalog.items[item.on]
-                if item.reader is not None:
-                    self.maintenance.resume(item.id, self.planner.maintained(on, around))
-                self.serve(item, on, self.planner.keys(catalog, on, item.keys, around))
+        self._look_for_damage()
+        for item in self._sound_items():
+            with self._alone(item):
+                if item.ttl is not None:
+                    self.expire(item)
+                if item.kind in ("materialized view", "index"):
+                    self._resume_maintained(item)
+                if item.kind == "subscription":
+                    self.durable.resume([item])
+        for item in self._sound_items():
+            if item.kind == "sink":
+                with self._alone(item):
+                    self.sinks.tokens([item])
+        for id in self.catalog.state.damaged:
+            self.maintenance.abandon(id)  # it was not known yet when this was resumed
         self._remove_leftovers()
-        for item in catalog.items.values():
+        for item in self._sound_items():
             if item.automatic:
                 self.replacements.apply_when_hydrated(item)
-        for item in catalog.items.values():
+        for item in self._sound_items():
             if item.kind == "source":
-                self.feed(item)
-        self.sinks.resume(catalog)
+                with self._alone(item):
+                    self.feed(item)
+        self.sinks.resume(self.catalog.state)
+
+    def _resume_maintained(self, item: Item) -> None:
+        catalog, around = self.catalog.state, self.stored_surroundings()
+        if item.kind == "materialized view":
+            self.maintenance.resume(item.id, self.planner.maintained(item, around))
+            return
+        assert item.on is not None
+        on = catalog.items[item.on]
+        if item.reader is not None:
+            self.maintenance.resume(item.id, self.planner.maintained(on, around))
+        self.serve(item, on, self.planner.keys(catalog, on, item.keys, around))
+
+    def _look_for_damage(self) -> None:
+        """Keep items out of reach whose collections are damaged or missing."""
+        for id, error in self.environment.inspect().items():
+            owner = id.partition(".")[0]
+            if owner in self.catalog.state.items:
+                self.catalog.mark_damaged(owner, error)
+        for item in self._sound_items():
+            if item.reader is not None and self.frontiers(item.id) is None:
+                self.catalog.mark_damaged(item.id, Corruption(f"collection {item.id} is missing"))
+
+    def _sound_items(self) -> Iterator[Item]:
+        """The items that are not known to be damaged, one by one."""
+        for id, item in self.catalog.state.items.items():
+            if id not in self.catalog.state.damaged:
+                yield item
+
+    @contextmanager
+    def _alone(self, item: Item) -> Iterator[None]:
+        """What fails inside fails for this item, and the others go on."""
+        try:
+            yield
+        except (Fenced, Canceled):
+            raise
+        except Exception as error:
+            self.catalog.mark_damaged(item.id, error)
 
     def _remove_leftovers(self) -> None:
         """Collections that are in no catalog, and capabilities that nobody knows of."""
+        if self.catalog.state.damaged or self.catalog.damage or self.environment.damaged:
+            return  # what looks lost may belong to what cannot be read
         items = self.catalog.state.items
-        known = self.maintenance.tokens() | self.sinks.tokens(items.values())
+        known = self.maintenance.tokens() | self.sinks.tokens(items.values()) | self.durable.tokens()
         forget_lost_sources(self.environment, items)
         for item in items.values():
             known |= {token for token in (item.reader, item.writer) if token is not None}
@@ -390,7 +525,24 @@ class Coordinator:
             feeder.ask()
 
     def _each_second(self) -> None:
+        self.environment.renew()
         # Subscribers are told that time goes on; and what sources bring is forgotten as the timeline moves.
         if self._subscriptions or self._feeders:
-            self.timeline.advance(self.timeline.now_ms)
-        self.indexes.refresh(self.timeline.history)
+            self.timeline.advance(max(self.timeline.now_ms, self.timeline.upper))
+        if self._guard is not None:
+            self._guard()  # so that a jump is noticed, and said, while nobody asks for the time
+            self._guard.keep_note()
+        self.timeline.holds.pin()
+        if self.catalog.lock.acquire(blocking=False):  # else the next second will do
+            try:
+                self.durable.lapse(self.catalog.state.items.values())
+            finally:
+                self.catalog.lock.release()
+        for each in self.timelines.streams():
+            each.forget()
+            each.holds.pin()
+        self.indexes.refresh(lambda id: self.timelines.of([id]).history)
+
+    def _is_own(self, id: GlobalId) -> bool:
+        """Whether a view is on the environment's timeline; that of a subscription is not known to the catalog."""
+        return self.timelines.of(self.maintenance.inputs(id)) is self.timeline

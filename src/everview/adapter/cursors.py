@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from everview.adapter.contract import Column, Row, Rows
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.subscribe import SubscriptionRows
 
 FETCHED_ROWS_MAX = 1_000_000  # of one FETCH; the next one goes on from there
 
@@ -60,7 +61,38 @@ class Cursor:
             return not found
         return time.monotonic() < deadline
 
+    def commit(self) -> None:
+        """The transaction block that it is in commits."""
+
     def close(self) -> None:
         """Take no more."""
         self._done = True
         self._rows.close()
+
+
+class SubscriptionCursor(Cursor):
+    """Rows of a subscription. If that is durable, what was fetched is acknowledged: by the next FETCH, and by COMMIT.
+
+    Only whole times are: rows of which some are left come again, all rows of their time with them.
+    """
+
+    def __init__(self, rows: SubscriptionRows, acknowledged_by: str | None) -> None:
+        super().__init__(rows, rows.set_patience)
+        self._subscription, self._by = rows, acknowledged_by or "fetch"
+
+    def fetch(self, count: int | None, timeout_s: float | None, interrupts: Interrupts) -> list[Row]:
+        """The next rows; those before are done with."""
+        if self._by == "fetch":
+            self._acknowledge()
+        return super().fetch(count, timeout_s, interrupts)
+
+    def commit(self) -> None:
+        """The block commits: what was fetched in it is done with."""
+        if self._by != "none":
+            self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        if self._subscription.acknowledge is not None:
+            left = self._left[0][0] if self._left else None
+            told = self._subscription.told
+            self._subscription.acknowledge(told if left is None else min(told, int(left)))  # type: ignore[call-overload]

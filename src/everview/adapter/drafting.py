@@ -2,8 +2,9 @@
 
 A block may hold any number of definitions that are entries of the catalog and no more: tables, views, indexes that
 need no view to be maintained, schemas, roles, comments, new names and owners. They become durable in one commit. Or it
-may drop several objects, which is one commit as well. Anything else is a definition that takes several steps, and has
-to be the only one of its block. Until COMMIT nobody else sees any of it, and ROLLBACK leaves nothing.
+may drop several objects, or apply several replacements, which is one commit as well. Anything else is a definition that
+takes several steps, and has to be the only one of its block. Until COMMIT nobody else sees any of it, and ROLLBACK
+leaves nothing.
 
 A block of entries may write as well, also into tables that it makes: rows and entries are one commit, at one time. A
 table gets its id anew at COMMIT, so what was written into one of the block's own is found by the table's name.
@@ -23,9 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from everview.adapter.catalog.items import Item
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.catalog.store import DraftCatalog
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT
+from everview.adapter.execute.replacements import pairs_of
 from everview.adapter.statements import nodes
 from everview.adapter.tables import changes, merged
 from everview.adapter.transaction import DRAFTED, Transaction
@@ -53,11 +56,12 @@ def define(context: Context, statement: nodes.Statement, handler: Handler) -> An
     if len(kept) > DEFINITIONS_MAX:
         raise SqlError(PROGRAM_LIMIT, f"a transaction can have at most {DEFINITIONS_MAX} definitions")
     alike = all(_is_entry(context, each) for each in kept) or _are_drops(kept)
-    if len(kept) > 1 and not alike:
+    if len(kept) > 1 and not alike and not _are_applied(kept):
         raise SqlError(
             "0A000",
             "these definitions cannot be made in one transaction",
-            detail="several are one step if they are tables, views, schemas, roles and comments, or if all are DROPs",
+            detail="several are one step if they are tables, views, schemas, roles and comments, if all are DROPs,"
+            " or if all are APPLY REPLACEMENT",
             hint="commit first; in drivers, set autocommit",
         )
     if transaction.written and (not alike or isinstance(statement, nodes.Drop)):
@@ -73,6 +77,8 @@ def define(context: Context, statement: nodes.Statement, handler: Handler) -> An
         trial: Any = _Trial(context.coordinator, draft)
         result = handler(replace(context, coordinator=trial), statement)
         transaction.draft = draft
+    elif _are_applied(kept):
+        pairs_of(context, _applied_together(kept))
     transaction.definitions = kept
     return result
 
@@ -88,6 +94,9 @@ def conclude(context: Context, handlers: Callable[[nodes.Statement], Handler]) -
         if _are_drops(definitions):
             merged = _merged(definitions)
             handlers(merged)(_anew(context), merged)
+        elif _are_applied(definitions):
+            together = _applied_together(definitions)
+            handlers(together)(_anew(context), together)
         elif all(_is_entry(context, each) for each in definitions):
             assert tried is not None
             _enter(context, coordinator, definitions, tried, handlers)
@@ -107,16 +116,22 @@ def _enter(
     tried: DraftCatalog,
     handlers: Callable[[nodes.Statement], Handler],
 ) -> None:
-    transaction = context.transaction
-    with coordinator.catalog.lock, coordinator.timeline.still():
+    transaction, turn = context.transaction, context.session.interrupts.turn()
+    written = [id for id, (item, _) in transaction.written.items() if item.writer != DRAFTED]
+    claimed = coordinator.timeline.exclusive(written, transaction.read, turn)
+    with claimed, coordinator.catalog.lock, coordinator.timeline.still():
         draft = context.transaction.draft = coordinator.catalog.draft()
         making: Any = _Making(coordinator, draft)
         try:
             for each in definitions:
                 handlers(each)(replace(_anew(context), coordinator=making), each)
             tables, writers = _written(transaction, tried.state, draft.state)
-            transaction.check_unchanged(coordinator.environment, coordinator.timeline)
-            coordinator.catalog.enter(draft, *coordinator.timeline.step(tables, writers))
+            timeline = coordinator.timeline
+            exact = timeline.expiring.any_of(transaction.read)  # what leaves by itself until then is a change as well
+            if exact:
+                timeline.advance(timeline.now_ms)
+            transaction.check_unchanged(coordinator.environment, timeline)
+            coordinator.catalog.enter(draft, *timeline.step(tables, writers, timeline.upper if exact else None))
             transaction.written = {}
         except BaseException:
             making.discard()
@@ -176,6 +191,17 @@ def _merged(statements: Sequence[nodes.Statement]) -> nodes.Statement:
     return replace(drops[0], paths=tuple(path for each in drops for path in each.paths))
 
 
+def _are_applied(statements: Sequence[nodes.Statement]) -> bool:
+    """Whether these are replacements that are applied in one step."""
+    return all(isinstance(each, nodes.ApplyReplacement) for each in statements)
+
+
+def _applied_together(statements: Sequence[nodes.Statement]) -> nodes.ApplyReplacement:
+    applied = [each for each in statements if isinstance(each, nodes.ApplyReplacement)]
+    parts = [replace(part, also=()) for each in applied for part in (each, *each.also)]
+    return replace(parts[0], also=tuple(parts[1:]))
+
+
 class _Still:
     """The timeline for who holds it already."""
 
@@ -203,6 +229,7 @@ class _Making:
         self.catalog, self.timeline, self.environment = draft, _Still(coordinator.timeline), self
         self.after: list[Callable[[], None]] = []
         self._made: list[Any] = []
+        self._expiring: list[GlobalId] = []
 
     def commit(self, *commands: Any) -> list[Any]:
         """For storage: collections are made at once. Until they are in the catalog, whoever opens next removes them."""
@@ -216,8 +243,19 @@ class _Making:
         """An index is served once it is there."""
         self.after.append(lambda: self._coordinator.serve(*args))
 
+    def expire(self, item: Item) -> None:
+        """A table has its TTL from the first row on."""
+        self._coordinator.expire(item)
+        self._expiring.append(item.id)
+
     def discard(self) -> None:
         """Let go of collections that nobody will know of."""
+        for id in self._expiring:
+            before = self._coordinator.catalog.state.items.get(id)
+            if before is None:
+                self._coordinator.timeline.expiring.remove(id)
+            else:
+                self._coordinator.expire(before)
         if self._made:
             self._coordinator.environment.commit(*map(Drop, self._made))
 
@@ -232,9 +270,9 @@ class _Trial:
         self._coordinator = coordinator
         self.catalog, self.timeline = draft, _Still(coordinator.timeline)
         self.environment = SimpleNamespace(commit=_pretended, shard=lambda id: SimpleNamespace(held={}))
-        self.maintenance = SimpleNamespace(stop=_nothing, restore=_nothing)
+        self.maintenance = SimpleNamespace(abandon=_nothing, restore=_nothing)
         self.sinks = SimpleNamespace(release=lambda item: [], restore=_nothing)
-        self.serve = self.stop_feeding = self.dropped = _nothing
+        self.serve = self.expire = self.stop_feeding = self.dropped = _nothing
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._coordinator, name)

@@ -8,18 +8,26 @@ from typing import Protocol
 
 from everview.adapter.contract import Row
 from everview.adapter.peek import plain_rows
-from everview.compute.engine.local.collection import Rows
-from everview.compute.engine.local.ordering import row_order_key
+from everview.compute.interpreter.ordering import row_order_key
 from everview.compute.ir.types import SqlType
+from everview.compute.rows.collection import Rows
+from everview.compute.sql.errors import SqlError
 
 # Changes of one time are told in order, so that they are the same each time; sorting more than this is not worth it.
 SORTED_MAX = 50_000
+KEPT_ROWS_MAX = 2_000_000  # keys that one subscription remembers, to know when one has several rows
 
 Sort = Callable[[list[Row]], list[Row]]
 
 
 class Envelope(Protocol):
     """Makes rows of changes."""
+
+    stateful: bool  # whether it has to know what was there before the first change
+
+    def begin(self, contents: Rows) -> None:
+        """What is there before the first change."""
+        ...
 
     def rows(self, time: int, changes: Rows) -> list[Row]:
         """The rows for the changes at a time."""
@@ -33,11 +41,16 @@ class Envelope(Protocol):
 class Differences:
     """A row for each change, with its multiplicity."""
 
+    stateful = False
+
     def __init__(self, types: Sequence[SqlType], *, progress: bool, sort: Sort | None = None) -> None:
         self._plain, self._key = plain_rows(types), row_order_key(types)
         self._flag: Row = (False,) if progress else ()
         self._nulls: Row = (None,) * (len(types) + 1)
         self._sort = sort
+
+    def begin(self, contents: Rows) -> None:
+        """Changes are told whatever was there."""
 
     def rows(self, time: int, changes: Rows) -> list[Row]:
         """The rows for the changes at a time."""
@@ -52,7 +65,14 @@ class Differences:
 
 
 class ByKey:
-    """A row for each key that changed, with its state and its values: after the change, or before and after it."""
+    """A row for each key that changed, with its state and its values: after the change, or before and after it.
+
+    A key must have one row at most. To see whether it does, this keeps the rows that are there by their keys, up to
+    `KEPT_ROWS_MAX` of them: a key with several rows is a `key_violation` at each of its changes, until one is left,
+    which is then an upsert, or none, which is a delete.
+    """
+
+    stateful = True
 
     def __init__(
         self, types: Sequence[SqlType], keys: list[int], values: list[int], *, progress: bool, before: bool
@@ -61,38 +81,72 @@ class ByKey:
         self._key_order = row_order_key([types[index] for index in keys])
         self._flag: Row = (False,) if progress else ()
         self._nulls: Row = (None,) * (1 + len(keys) + len(values) * (2 if before else 1))
+        self._single: dict[Row, Row] = {}  # the row of each key that has one
+        self._several: dict[Row, Rows] = {}  # how often each row of a key is there, where that is not one row once
+
+    def begin(self, contents: Rows) -> None:
+        """What is there before the first change."""
+        for key, changes in self._by_key(contents).items():
+            self._change(key, changes)
+        self._check_size()
 
     def rows(self, time: int, changes: Rows) -> list[Row]:
         """The rows for the changes at a time."""
-        gone: dict[Row, list[Row]] = {}
-        come: dict[Row, list[Row]] = {}
-        for row, diff in changes.items():
-            side = come if diff > 0 else gone
-            side.setdefault(tuple(row[index] for index in self._keys), []).extend([row] * abs(diff))
-        keys = list(dict.fromkeys([*gone, *come]))
+        changed = self._by_key(changes)
+        keys = list(changed)
         if len(keys) <= SORTED_MAX:
             keys.sort(key=self._key_order)
         first = (Decimal(time), *self._flag)
-        return [(*first, *self._row(key, gone.get(key, []), come.get(key, []))) for key in keys]
+        made = [(*first, *self._row(key, changed[key])) for key in keys]
+        self._check_size()
+        return made
 
-    def _row(self, key: Row, gone: list[Row], come: list[Row]) -> Row:
-        nothing: Row = (None,) * len(self._values)
-        if len(come) > 1 or len(gone) > 1:
-            state, before, after = "key_violation", nothing, nothing
-        elif come:
-            state = "insert" if self._before and not gone else "upsert"
-            before, after = self._picked(gone), self._picked(come)
+    def _by_key(self, changes: Rows) -> dict[Row, Rows]:
+        found: dict[Row, Rows] = {}
+        for row, diff in changes.items():
+            found.setdefault(tuple(row[index] for index in self._keys), {})[row] = diff
+        return found
+
+    def _change(self, key: Row, changes: Rows) -> None:
+        """Let what is there of a key change."""
+        there = self._several.pop(key, None)
+        if there is None:
+            single = self._single.pop(key, None)
+            there = {} if single is None else {single: 1}
+        for row, diff in changes.items():
+            count = there.pop(row, 0) + diff
+            if count:
+                there[row] = count
+        if len(there) == 1 and next(iter(there.values())) == 1:
+            self._single[key] = next(iter(there))
+        elif there:
+            self._several[key] = there
+
+    def _row(self, key: Row, changes: Rows) -> Row:
+        was_several, before = key in self._several, self._single.get(key)
+        self._change(key, changes)
+        after = self._single.get(key)
+        if key in self._several:
+            state, before = "key_violation", None
+        elif after is None:
+            state = "delete"
         else:
-            state, before, after = "delete", self._picked(gone), nothing
-        some = come or gone
-        shown_key = tuple(self._plain(some[0])[index] for index in self._keys)
-        return (state, *shown_key, *before, *after) if self._before else (state, *shown_key, *after)
+            state = "insert" if self._before and before is None and not was_several else "upsert"
+        some = self._plain(next(iter(changes)))
+        shown_key = tuple(some[index] for index in self._keys)
+        told = (*self._picked(before), *self._picked(after)) if self._before else self._picked(after)
+        return (state, *shown_key, *told)
 
-    def _picked(self, rows: list[Row]) -> Row:
-        if not rows:
+    def _picked(self, row: Row | None) -> Row:
+        if row is None:
             return (None,) * len(self._values)
-        values = self._plain(rows[0])
+        values = self._plain(row)
         return tuple(values[index] for index in self._values)
+
+    def _check_size(self) -> None:
+        if len(self._single) + len(self._several) > KEPT_ROWS_MAX:
+            hint = "subscribe without ENVELOPE, or to fewer keys: what changes is told with mz_diff then"
+            raise SqlError("54000", f"a subscription by key keeps at most {KEPT_ROWS_MAX} keys", hint=hint)
 
     def progress(self, time: int) -> Row:
         """The row that says that nothing more will come before a time."""

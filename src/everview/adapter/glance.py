@@ -23,12 +23,12 @@ from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.adapter.templates import place_of
 from everview.adapter.timeline import Timeline
 from everview.compute.contract import Maintenance
-from everview.compute.dataflow import errors_id
-from everview.compute.engine.local.collection import Row
+from everview.compute.held import errors_id
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Column, Literal, Scalar
 from everview.compute.ir.types import Kind, SqlType
+from everview.compute.rows.collection import Row
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 
@@ -61,7 +61,7 @@ class Glance:
     def rows(self, values: Sequence[Any]) -> Sequence[Row] | None:
         """The rows; None if the statement has to be run."""
         time = self.timeline.upper - 1
-        if self.failing(time):
+        if self.failing(time) or not self.timeline.owned:
             return None
         pairs = zip(self.places, self.constants, strict=True)
         key = tuple([constant if place is None else values[place] for place, constant in pairs])
@@ -156,6 +156,8 @@ def _moved_by_writes(id: GlobalId, catalog: Catalog, maintenance: Maintenance) -
         item = catalog.items.get(below.pop())
         if item is None or item.kind == "source":
             return False
+        if item.kind == "table" and item.ttl is not None:
+            return False  # its rows leave by themselves
         if item.kind == "table":
             continue
         if item.reader is not None and not maintenance.timeless(item.id):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from everview.adapter.errors import ADMIN_SHUTDOWN, canceled
+from everview.adapter.errors import ADMIN_SHUTDOWN, LOCK_NOT_AVAILABLE, canceled
 from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError
 from everview.storage.environment import Environment
@@ -26,11 +26,16 @@ class Interrupts:
         self._running = False
         self._closed: SqlError | None = None
         self._deadline: float | None = None
+        self._turn_ms = 0
         self._number = 0
 
-    def begin(self, timeout_ms: int) -> int:
-        """A statement begins, to take no longer than this; 0 is no limit. Gives its number."""
+    def begin(self, timeout_ms: int, turn_ms: int = 0) -> int:
+        """A statement begins, to take no longer than this, nor to wait longer for its turn; 0 is no limit.
+
+        Gives its number.
+        """
         with self._lock:
+            self._turn_ms = turn_ms
             self._canceled, self._running = False, True
             self._deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms else None
             self._number += 1
@@ -71,6 +76,17 @@ class Interrupts:
             raise canceled()
         if self._late:
             raise canceled("statement timeout")
+
+    def turn(self) -> Callable[[], None]:
+        """What raises if the statement is to end, or waits too long from now for its turn to write."""
+        late = time.monotonic() + self._turn_ms / 1000 if self._turn_ms else None
+
+        def check() -> None:
+            self.check()
+            if late is not None and time.monotonic() >= late:
+                raise SqlError(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+
+        return check
 
     @contextmanager
     def watching(self, cancel: Callable[[], None]) -> Iterator[None]:

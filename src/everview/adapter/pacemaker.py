@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import structlog
 
+from everview.adapter.expiry import Expiring
 from everview.adapter.timeline import Timeline
+from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import StorageError
 
@@ -25,8 +27,21 @@ WATCHED_PACE_S = 0.005  # changes that are due closer together than this share a
 _log = structlog.get_logger()
 
 
+class ViewDues(Protocol):
+    """What comes and goes by itself in views: see `maintenance.Maintenance`."""
+
+    def dues(self) -> Mapping[GlobalId, int]:
+        """When something is due next, in each view in which there is such a time."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """A number that grows whenever `dues` may have changed."""
+        ...
+
+
 class Dues(Protocol):
-    """What comes and goes by itself: see `maintenance.Maintenance`."""
+    """What comes and goes by itself."""
 
     def dues(self) -> list[int]:
         """When something is due next, for each view in which there is such a time."""
@@ -36,6 +51,23 @@ class Dues(Protocol):
     def changes(self) -> int:
         """A number that grows whenever `dues` may have changed."""
         ...
+
+
+class AllDues:
+    """What comes and goes by itself: in views on the `own` timeline, and in tables with a TTL."""
+
+    def __init__(self, views: ViewDues, tables: Expiring, own: Callable[[GlobalId], bool]) -> None:
+        self._views, self._tables, self._own = views, tables, own
+
+    def dues(self) -> list[int]:
+        """When something is due next, for each view and table in which there is such a time."""
+        views = [due for id, due in self._views.dues().items() if self._own(id)]
+        return [*views, *self._tables.dues()]
+
+    @property
+    def changes(self) -> int:
+        """A number that grows whenever `dues` may have changed."""
+        return self._views.changes + self._tables.version
 
 
 class Pacemaker:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -20,18 +20,20 @@ from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.functions import looking_into
 from everview.adapter.system.relation import Live, View
 from everview.adapter.system.relations import BY_ID
-from everview.compute.dataflow import errors_id, is_awake
-from everview.compute.engine.cancel import Cancellation, cancelable
-from everview.compute.engine.contract import Batch, Engine, EvaluationFailed, NotSupported, Parts
-from everview.compute.engine.local.arrow import rows_from_arrow, rows_to_arrow
-from everview.compute.engine.local.collection import Row, Rows, plain, rows_of
-from everview.compute.engine.local.evaluate import evaluate
-from everview.compute.engine.local.ordering import row_order_key
-from everview.compute.engine.local.sorting import compile_order, sort_by
+from everview.compute.allowance import OutOfMemory
+from everview.compute.cancel import Cancellation, cancelable
+from everview.compute.engine.contract import Batch, Engine, EvaluationFailed, NotSupported, Parts, RunFailed
+from everview.compute.held import errors_id, is_awake
+from everview.compute.interpreter import pace
+from everview.compute.interpreter.evaluate import evaluate
+from everview.compute.interpreter.ordering import row_order_key
+from everview.compute.interpreter.sorting import compile_order, sort_by
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Order, Relation
 from everview.compute.ir.types import SqlType
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import Row, Rows, add, plain, rows_of
 from everview.compute.sql.errors import SqlError
 from everview.compute.view import ERROR_SCHEMA
 from everview.storage.contract import GlobalId
@@ -49,9 +51,23 @@ _HINT = f"SET {PEEK_ENGINE} = {AUTO}"
 class Lookups(Protocol):
     """Where rows are found by key without reading their relation."""
 
-    def rewrite(self, plan: Relation, time: int) -> tuple[Relation, Mapping[str, Rows]]:
-        """The plan with look-ups in place of relations that it reads a few keys of, and the rows of these."""
+    def rewrite(self, plan: Relation, time: int, own: Mapping[GlobalId, Rows]) -> tuple[Relation, Mapping[str, Rows]]:
+        """The plan with look-ups in place of relations that it reads a few keys of, and the rows of these.
+
+        `own` are changes that are not in the relations yet, and are to be seen.
+        """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What a transaction has written so far, by table; those of `drafted` are its own, and nobody has made them yet."""
+
+    rows: Mapping[GlobalId, Rows] = field(default_factory=dict)
+    drafted: frozenset[GlobalId] = frozenset()
+
+
+NOTHING = Own()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,52 +102,76 @@ class Peeks:
         self._environment, self._lookups, self._live, self._spark = environment, lookups, live, spark
         self._local_updates_max = local_updates_max
 
-    def rows(self, peek: Peek, around: Surroundings) -> list[Row]:
+    def rows(self, peek: Peek, around: Surroundings, own: Own = NOTHING) -> list[Row]:
         """The rows of the result, in order, each as often as it occurs."""
-        found = self.collection(peek.relation, peek.time, around, optimized=peek.optimized)
+        found = self.collection(peek.relation, peek.time, around, optimized=peek.optimized, own=own)
         return ordered(found, peek.order, peek.width, ir.types(peek.relation))
 
-    def collection(self, relation: Relation, time: int, around: Surroundings, *, optimized: bool = False) -> Rows:
+    def collection(
+        self, relation: Relation, time: int, around: Surroundings, *, optimized: bool = False, own: Own = NOTHING
+    ) -> Rows:
         """The rows that the plan means at the time; raises what its evaluation fails with."""
         with as_sql_errors(), looking_into(around), ExitStack() as stack:
             plan = at_time(relation, time)
             plan = plan if optimized else optimize(plan)
             gets = _read_by(plan)
-            for id in gets - BY_ID.keys():  # those that an index serves too: what it has are the rows without errors
+            for id in (
+                gets - BY_ID.keys() - own.drafted
+            ):  # those that an index serves too: what it has are the rows without errors
                 self.check_errors(id, time)
-            plan, found = self._lookups.rewrite(plan, time)
+            plan, found = self._lookups.rewrite(plan, time, own.rows)
             if found:
                 gets = _read_by(plan) - found.keys()
             selections = {
-                id: stack.enter_context(self._environment.contents(id, time)) for id in gets if id not in BY_ID
+                id: stack.enter_context(self._environment.contents(id, time))
+                for id in gets
+                if id not in BY_ID and id not in own.drafted
             }
             system = {id: self._system_rows(id, around) for id in gets if id in BY_ID}
-            small = {**found, **system}
-            engine = self._engine_for(selections.values(), around)
+            made = {id: own.rows.get(id, {}) for id in gets & own.drafted}
+            small = {**found, **system, **made}
+            added = {id: rows for id, rows in own.rows.items() if id in selections}
+            engine = self._engine_for(selections.values(), added.values(), around)
+            too_large: OutOfMemory | None = None
             if engine is None:
-                return _locally(plan, selections, small)
+                wanted = around.settings.get(PEEK_ENGINE, AUTO)
+                try:
+                    return _locally(plan, selections, small, added)
+                except OutOfMemory as error:
+                    engine = self._spark() if wanted == AUTO and not error.by_value else None
+                    if engine is None:
+                        raise
+                    too_large = error
             forced = around.settings.get(PEEK_ENGINE) == SPARK
             try:
                 with _ended_with_the_statement(around):
-                    return _on_spark(engine, plan, selections, small)
+                    return _on_spark(engine, plan, selections, small, added)
             except EvaluationFailed as failed:
                 if failed.sqlstate is not None:
                     raise SqlError(failed.sqlstate, failed.message) from failed
                 # Which row failed, and how, only an evaluation here can tell.
-                rows = _locally(plan, selections, small)
-                if forced:
+                rows = _locally(plan, selections, small, added)
+                if (
+                    forced and not added
+                ):  # there, a row that fails and that the transaction has deleted fails all the same
                     raise SqlError("XX000", "internal error: only Spark fails at this query", hint=_HINT) from failed
                 return rows
+            except RunFailed as error:
+                if too_large is not None:  # it is small enough for Spark, which is not there
+                    raise too_large from error
+                raise
             except NotSupported as error:
+                if too_large is not None:
+                    raise too_large from error
                 if forced:
                     raise SqlError("0A000", "Spark cannot compute this query", detail=str(error), hint=_HINT) from error
                 # Some function has no rendering in Spark SQL: it takes longer here, and is answered.
-                return _locally(plan, selections, small)
+                return _locally(plan, selections, small, added)
 
-    def _engine_for(self, inputs: Iterable[Selection], around: Surroundings) -> Engine | None:
+    def _engine_for(self, inputs: Iterable[Selection], own: Iterable[Rows], around: Surroundings) -> Engine | None:
         """Spark, if the session asks for it or the inputs are large; None is to compute it here."""
         wanted = around.settings.get(PEEK_ENGINE, AUTO)
-        small = sum(each.rows_max for each in inputs) <= self._local_updates_max
+        small = sum(each.rows_max for each in inputs) + sum(map(len, own)) <= self._local_updates_max
         if wanted == LOCAL or (wanted == AUTO and small):
             return None
         engine = self._spark()
@@ -168,12 +208,20 @@ def _read_by(plan: Relation) -> set[str]:
     return gets - {each.id for each in parts if isinstance(each, ir.Let | ir.Recursive)}
 
 
-def _locally(plan: Relation, selections: Mapping[GlobalId, Selection], small: Mapping[str, Rows]) -> Rows:
+def _locally(
+    plan: Relation,
+    selections: Mapping[GlobalId, Selection],
+    small: Mapping[str, Rows],
+    added: Mapping[GlobalId, Rows],
+) -> Rows:
     schemas = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
     stored = {}
+    pace.look(sum(each.rows_max for each in selections.values()))
     for id, each in selections.items():
         contents = each.contents(each.first_columns(len(schemas[id])))
         stored[id] = rows_from_arrow(contents, schemas[id])
+        for row, multiplicity in added.get(id, {}).items():
+            add(stored[id], row, multiplicity)
     result = evaluate(plan, {**stored, **small})
     if result.errors:
         state, message = min(result.errors)
@@ -193,7 +241,11 @@ def _ended_with_the_statement(around: Surroundings) -> Iterator[None]:
 
 
 def _on_spark(
-    engine: Engine, plan: Relation, selections: Mapping[GlobalId, Selection], small: Mapping[str, Rows]
+    engine: Engine,
+    plan: Relation,
+    selections: Mapping[GlobalId, Selection],
+    small: Mapping[str, Rows],
+    added: Mapping[GlobalId, Rows],
 ) -> Rows:
     """The plan as one statement of Spark. Parts that hold nothing later than the time are read by Spark itself."""
     schemas = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
@@ -208,6 +260,8 @@ def _on_spark(
             batches[id] = _numbered(selection.inline_updates())
         else:
             batches[id] = _numbered(selection.contents())
+        if id in added:
+            batches[id] = _with_rows(batches[id], added[id], schemas[id])
 
     def look(part: Relation) -> Relation:
         if isinstance(part, ir.Get) and part.id in whole:
@@ -216,6 +270,11 @@ def _on_spark(
 
     table = engine.run(ir.transform(plan, look), batches)
     return rows_from_arrow(table, ir.types(plan))
+
+
+def _with_rows(table: Batch, rows: Rows, schema: Sequence[SqlType]) -> pa.Table:
+    assert isinstance(table, pa.Table)
+    return pa.concat_tables([table, rows_to_arrow(rows, schema).select(table.column_names).cast(table.schema)])
 
 
 def _numbered(table: pa.Table) -> pa.Table:
@@ -228,7 +287,7 @@ def ordered(rows: Rows, order: Sequence[Order], width: int, types: Sequence[SqlT
     items = list(rows.items())
     if order:
         key = row_order_key(types)
-        items.sort(key=lambda item: key(item[0]))
+        pace.sort(items, lambda item: key(item[0]))
         values = compile_order(order)
         sort_by(items, order, lambda item: values(item[0]))
     count = sum(multiplicity for _, multiplicity in items)

@@ -52,6 +52,7 @@ class Bound:
     system: frozenset[str]
     asked: frozenset[str]  # functions of the session
     optimized: bool = False
+    present: bool = False  # it is read at the present, whatever it says
 
     @property
     def recursive(self) -> bool:
@@ -60,8 +61,8 @@ class Bound:
 
     @property
     def needs_time(self) -> bool:
-        """Whether it speaks of its own time."""
-        return speaks_of_time(self.plan.relation)
+        """Whether it speaks of its own time, or is to be read at the present for another reason."""
+        return self.present or speaks_of_time(self.plan.relation)
 
 
 @dataclass
@@ -82,19 +83,24 @@ class Names:
         item = self.around.find(path)
         if item is None:
             return None
-        if item.kind in ("index", "sink"):
+        if item.kind in ("index", "sink", "subscription"):
             message = f'"{item.name}" is not a table, view, materialized view or source'
-            raise SqlError(WRONG_OBJECT_TYPE, message, detail=f"it is an {item.kind}" if item.kind == "index" else None)
+            detail = f"it is {'an' if item.kind == 'index' else 'a'} {item.kind}"
+            raise SqlError(WRONG_OBJECT_TYPE, message, detail=detail)
         if item.kind == "source" and not item.columns:
             hint = "read the tables of the source: SHOW SOURCES lists them"
             raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" has no rows of its own', hint=hint)
         self.used.add(item.id)
         if self.pins is not None:
             item = item.at_version(self.pins.get(item.id, item.id))
-        return Collection(item.id, item.names, item.types, oid_of(item.id))
+        seen = Collection(item.id, item.names, item.types, oid_of(item.id))
+        earlier = tuple(each.earlier for each in item.columns)
+        if item.places == tuple(range(len(item.columns))) and not any(earlier):
+            return seen
+        return replace(seen, stored=item.stored_types, places=item.places, earlier=earlier)
 
     def _in(self, schema: str, name: str) -> bool:
-        return (schema, name) in RELATIONS or self.around.find([schema, name]) is not None
+        return (schema, name) in RELATIONS or self.around.find_any([schema, name]) is not None
 
     def names(self) -> Iterable[str]:
         """Names that exist."""
@@ -198,14 +204,15 @@ class Planner:
             change = bind_change(text, names, lambda path, position: _target(around, path, position))
         plan = Plan(change.relation, change.target.names, change.target.types)
         bound = self._bound(plan, names, host)
+        around.catalog.check_one_timeline({change.target.id, *names.used}, "read and written by one statement")
         return replace(change, relation=bound.plan.relation), bound
 
     def parameters(
-        self, text: str, around: Surroundings, given: ParameterTypes, *, change: bool
+        self, text: str, around: Surroundings, given: ParameterTypes, *, change: bool, pins: Pins | None = None
     ) -> tuple[Plan | None, ParameterTypes]:
         """What a statement gives, and the types of its parameters as far as they can be known."""
         host = SessionHost(around, types=given)
-        names = Names(around)
+        names = Names(around, pins=pins)
         with _binding(host, around):
             if change:
                 # What RETURNING gives is all there is to describe; names in it are looked up as in a query.
@@ -217,15 +224,15 @@ class Planner:
         """The plan that is maintained for the query of an item; indexes play no part in it."""
         assert item.query is not None
         bound = self.query(item.query, around, pins=item.pins)
-        return optimize(ir.Project(bound.plan.relation, tuple(range(len(item.columns)))))
+        return optimize(laid_out(bound.plan.relation, item))
 
     def columns_read(self, item: Item, of: Item, around: Surroundings) -> set[int]:
-        """The columns of a view that an item, which names it, needs."""
+        """The columns of a view's collection that an item, which names the view, needs."""
         seen = of.at_version(item.pins.get(of.id, of.id))
         if item.kind == "index":
             return set().union(*map(columns_of, self.keys(around.catalog, of, item.keys, around)))
         if item.query is None:
-            return set(range(len(seen.columns)))
+            return set(seen.places)
         with _binding(SessionHost(around, stored=True), around):
             plan = sql.plan(item.query, Names(around, pins=item.pins))
         return columns_read(ir.Project(plan.relation, tuple(range(len(item.columns)))), of.id)
@@ -236,7 +243,8 @@ class Planner:
         names = Names(around)
         host = SessionHost(around)
         with _binding(host, around):
-            plan = sql.plan(f"SELECT {', '.join(texts)} FROM {name}", names)
+            keys = ", ".join(f"({text})" for text in texts)  # an expression each, and nothing behind it
+            plan = sql.plan(f"SELECT {keys} FROM {name}", names)
         found = None if host.asked else _over_columns(plan.relation)
         if found is None:
             raise unsupported("an index on this expression", hint="columns, and functions of columns, can be keys")
@@ -248,6 +256,7 @@ class Planner:
         gets = {each.id for each in ir.walk(relation) if isinstance(each, ir.Get)}
         system = frozenset(id for id in gets if id in BY_ID)
         stored = frozenset(id for id in gets if id in names.around.catalog.items)
+        names.around.catalog.check_one_timeline(names.used)
         return Bound(replace(plan, relation=relation), frozenset(names.used), stored, system, frozenset(asked))
 
     def _inlined(self, relation: Relation, around: Surroundings, asked: set[str], depth: int) -> Relation:
@@ -299,6 +308,18 @@ class Planner:
             return replace(part, id=new[part.id]) if isinstance(part, ir.Let) else part
 
         return ir.transform(relation, look)
+
+
+def laid_out(relation: Relation, item: Item) -> Relation:
+    """The columns of a query as the columns of an item's collection: what the item has no column for is NULL."""
+    width, places, stored = len(item.columns), item.places, item.stored_types
+    shown = ir.Project(relation, tuple(range(width)))
+    if places == tuple(range(width)):
+        return shown
+    others = [place for place in range(len(stored)) if place not in places]
+    filled_up = ir.Map(shown, tuple(Literal(None, stored[place]) for place in others))
+    order = {place: index for index, place in enumerate((*places, *others))}
+    return ir.Project(filled_up, tuple(order[place] for place in range(len(stored))))
 
 
 def _one_width(relation: Relation) -> Relation:
@@ -378,6 +399,8 @@ def _from_indexes(relation: Relation, catalog: Catalog) -> Relation:
         item = catalog.items.get(part.id) if isinstance(part, ir.Get) else None
         if item is None or item.kind != "view":
             return part
+        if catalog.stream_timelines and not catalog.roots(item.id):
+            return part  # constants are the same on all timelines, and what is kept of them is on one
         maintained = [index for index in catalog.indexes_on(item.id) if index.reader is not None]
         return ir.Get(maintained[0].id, item.types) if maintained else part
 

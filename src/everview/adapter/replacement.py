@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from everview.adapter.applying import Applying
+from everview.adapter.applying import Applying, Pair
 from everview.adapter.catalog.items import ColumnInfo, Item
 from everview.adapter.errors import as_sql_errors
+from everview.adapter.guards import Guards
 from everview.adapter.interrupts import Interrupts
-from everview.adapter.system.relation import StagedChange
+from everview.adapter.system.relation import StagedChange, StagedStatus
 from everview.adapter.versions import check_columns
 from everview.compute.difference import Difference, counts
+from everview.compute.held import errors_id, is_awake
+from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.sql.errors import SqlError
+from everview.compute.view import ERROR_SCHEMA
 from everview.storage.contract import GlobalId
 from everview.storage.errors import StorageError
 
@@ -41,6 +45,7 @@ class Replacements:
         self._differences: dict[GlobalId, Difference] = {}
         self._lock = threading.Lock()
         self._waiting: dict[GlobalId, tuple[threading.Thread, Interrupts]] = {}
+        self._refused: dict[GlobalId, SqlError] = {}  # why one is not applied by itself
 
     def difference(self, item: Item) -> Difference:
         """How a replacement differs from its target."""
@@ -78,23 +83,44 @@ class Replacements:
         """A replacement was applied or dropped."""
         with self._lock:
             self._differences.pop(id, None)
+            self._refused.pop(id, None)
 
-    def apply(
-        self,
-        target: Item,
-        item: Item,
-        interrupts: Interrupts,
-        user: str,
-        timeout_s: float | None = None,
-        *,
-        forward: bool = False,
-    ) -> int:
-        """Apply a replacement once that is possible; gives the time from which on the new definition holds.
+    def failure(self, id: GlobalId) -> tuple[str, str] | None:
+        """SQLSTATE and message of an error that reading the view gives at the latest time that is known, if it does."""
+        environment, errors = self._coordinator.environment, errors_id(id)
+        if not is_awake(environment, errors) or (upper := environment.frontiers(errors).upper).empty:
+            return None
+        with environment.contents(errors, upper.only - 1) as selection:
+            rows = rows_from_arrow(selection.contents(), ERROR_SCHEMA)
+        return min(rows) if rows else None
 
-        With `forward`, times may be left out that neither of the two knows of; they then read as an error.
-        """
+    def status(self, item: Item) -> StagedStatus:
+        """How a replacement is doing, and its target."""
+        assert item.replaces is not None
+        failures: list[str | None] = []
+        for id in (item.id, item.replaces):
+            stopped = self._coordinator.maintenance.error(id)
+            try:
+                failure = self.failure(id)
+            except StorageError:
+                failure = None  # dropped a moment ago
+            failures.append(str(stopped) if stopped is not None else failure[1] if failure is not None else None)
+        own, target = failures
+        refused = self._refused.get(item.id)
+        if self._coordinator.maintenance.error(item.id) is not None:
+            return StagedStatus("stalled", own, target)
+        if not self._coordinator.hydrated(item):
+            return StagedStatus("hydrating", None, target)
+        if own is not None:
+            return StagedStatus("failing", own, target)
+        if refused is not None:
+            return StagedStatus("refused", f"{refused.message}\n{refused.detail or ''}".strip(), target)
+        return StagedStatus("ready", None, target)
+
+    def apply(self, pairs: Sequence[Pair], interrupts: Interrupts, user: str, timeout_s: float | None = None) -> int:
+        """Apply replacements once that is possible; gives the time from which on the new definitions hold."""
         with as_sql_errors():
-            return Applying(self._coordinator, target, item, interrupts, timeout_s, forward=forward).run(user)
+            return Applying(self._coordinator, pairs, interrupts, timeout_s).run(user)
 
     def apply_when_hydrated(self, item: Item) -> None:
         """Apply a replacement by itself, in the background, once that is possible."""
@@ -122,16 +148,31 @@ class Replacements:
                 if item.id not in items or target is None:
                     return
                 try:
-                    self.apply(target, items[item.id], interrupts, items[item.id].owner)
+                    pair = Pair(target, items[item.id], Guards.of(item.guards))
+                    self.apply([pair], interrupts, pair.item.owner)
                     return
                 except SqlError as error:
                     if interrupts.due or item.id not in self._coordinator.catalog.state.items:
                         return
-                    name = self._coordinator.catalog.state.shown(item)
-                    _log.warning("replacement not applied", replacement=name, error=str(error), retry_s=RETRY_S)
-                    interrupts.wait(lambda: item.id not in self._coordinator.catalog.state.items, RETRY_S)
+                    self._note_refusal(item, error)
+                    self._wait_for_a_change(item, interrupts)
         except (SqlError, StorageError):
             return  # everything closes
         finally:
             with self._lock:
                 self._waiting.pop(item.id, None)
+
+    def _note_refusal(self, item: Item, error: SqlError) -> None:
+        before = self._refused.get(item.id)
+        self._refused[item.id] = error
+        if before is None or before.message != error.message:
+            name = self._coordinator.catalog.state.shown(item)
+            _log.warning("replacement not applied", replacement=name, error=str(error), retry_s=RETRY_S)
+
+    def _wait_for_a_change(self, item: Item, interrupts: Interrupts) -> None:
+        """Until something has changed that may have been in the way: the definitions, or the replacement's contents."""
+        environment, catalog = self._coordinator.environment, self._coordinator.catalog
+        version, upper = catalog.state.version, environment.frontiers(item.id).upper
+        interrupts.wait(
+            lambda: catalog.state.version != version or environment.frontiers(item.id).upper != upper, RETRY_S
+        )

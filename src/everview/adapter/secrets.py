@@ -19,14 +19,26 @@ _WORDS = r"password|passwd|secret|token|credential|access_?key|api_?key|signatur
 _SETTING = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w.-]*\s*[=:]\s*)('(?:[^'\\]|\\.)*'|[^\s&;'\",]+)")
 _SECRET_NAME = re.compile(rf"(?i){_WORDS}|jaas|\.pem$|\.key$")
 _OBJECTS = ("headers", "storage_options", "config")  # JSON objects of which every value may be a secret
-_WITH_SECRETS = (("create", "sink"), ("create", "source"), ("create", "role"), ("create", "user"), ("alter", "role"))
+_WITH_SECRETS = (
+    ("create", "sink"),
+    ("alter", "sink"),
+    ("create", "source"),
+    ("create", "role"),
+    ("create", "user"),
+    ("alter", "role"),
+)
 
 
 def masked(text: str) -> str:
     """A text without the passwords of addresses, nor the values of settings that are secret by their names."""
+    return _SETTING.sub(rf"\1{HIDDEN}", without_passwords(text))
+
+
+def without_passwords(text: str) -> str:
+    """A text without the passwords of addresses, for one from which all other secrets are gone."""
     for pattern in _IN_ADDRESS:
         text = pattern.sub(rf"\1{HIDDEN}\2", text)
-    return _SETTING.sub(rf"\1{HIDDEN}", text)
+    return text
 
 
 @contextmanager

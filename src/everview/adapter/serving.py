@@ -11,19 +11,21 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
-from everview.compute.engine.local.arrow import rows_from_arrow
-from everview.compute.engine.local.collection import Row, Rows, add, canonical
-from everview.compute.engine.local.scalars import compile_row
 from everview.compute.functions.contract import Failure
+from everview.compute.interpreter.scalars import compile_row
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Literal, Or, Scalar
 from everview.compute.ir.types import Kind, SqlType
+from everview.compute.rows.arrow import rows_from_arrow
+from everview.compute.rows.collection import Row, Rows, add, canonical
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import NotReadable, StorageError
 from everview.storage.shard import Shard, from_frontier
+from everview.storage.subscribe import following
 from everview.timely.consolidate import TIME
 
 KEYS_MAX = 1_000  # of one look-up; beyond, reading the collection is no worse
@@ -52,18 +54,22 @@ class ServedIndex:
         self._lock = threading.Lock()
         self.rows = 0
 
-    def lookup(self, keys: Iterable[Row], time: int) -> Rows | None:
-        """The rows of these keys at a time; None if the index does not know that time."""
+    def lookup(self, keys: Iterable[Row], time: int, own: Rows | None = None) -> Rows | None:
+        """The rows of these keys at a time, with changes of one's own; None if the index does not know that time."""
+        wanted = {*keys, _FAILING}
         with self._lock:
             if not self._reach(time):
                 return None
             found: Rows = {}
-            for key in {*keys, _FAILING}:
+            for key in wanted:
                 for row, changes in self._entries.get(key, {}).items():
                     count = sum(diff for at, diff in changes if at <= time)
                     if count:
                         found[row] = count
-            return found
+        for row, count in (own or {}).items():
+            if self._kept_under(row) in wanted:
+                add(found, row, count)
+        return found
 
     def glance(self, key: Row, time: int) -> list[Row] | None:
         """The rows of a key at a time, each as often as it occurs; None if that takes waiting, reading or many rows."""
@@ -135,34 +141,40 @@ class ServedIndex:
 
     def _load(self, time: int) -> None:
         standing = self._environment.standing(self.id)
-        with self._environment.contents(self.id, time) as selection:
-            contents = selection.contents(selection.first_columns(len(self._types)))
-            rows = rows_from_arrow(contents, self._types)
+        ((_, contents),) = self._read(time, time + 1, snapshot=True)
         self._entries, self.rows = {}, 0
         self._compactable.clear()
-        for row, diff in rows.items():
+        for row, diff in contents.items():
             self._add(row, time, diff)
         self._since, self._upper = time, time + 1
         self._note(standing)
 
     def _read_to(self, upper: int) -> None:
         try:
-            with self._environment.changes(self.id, self._upper, upper) as selection:
-                changes = selection.changes(selection.first_columns(len(self._types)))
+            changes = self._read(self._upper, upper, snapshot=False)
         except NotReadable:  # the past was forgotten before it was read
             self._load(upper - 1)
             return
-        for time in sorted(set(changes.column(TIME).to_pylist())):
-            part = changes.filter(ir_times_equal(changes, time))
-            for row, diff in rows_from_arrow(part, self._types).items():
+        for time, rows in changes:
+            for row, diff in rows.items():
                 self._add(row, time, diff)
         self._upper = upper
 
+    def _read(self, lower: int, upper: int, *, snapshot: bool) -> list[tuple[int, Rows]]:
+        """What the index has not had yet, by time."""
+        found = []
+        for selection, at in following(self._environment, self.id, lower, upper, snapshot=snapshot):
+            columns = selection.first_columns(len(self._types))
+            if at is not None:
+                found.append((at, rows_from_arrow(selection.contents(columns), self._types)))
+                continue
+            changes = selection.changes(columns)
+            for time in sorted(set(changes.column(TIME).to_pylist())):
+                found.append((time, rows_from_arrow(changes.filter(ir_times_equal(changes, time)), self._types)))
+        return found
+
     def _add(self, row: Row, time: int, diff: int) -> None:
-        try:
-            key = self._key_of(row)
-        except Failure:
-            key = _FAILING
+        key = self._kept_under(row)
         entry = self._entries.setdefault(key, {})
         changes = entry.setdefault(row, [])
         if not changes:
@@ -170,6 +182,12 @@ class ServedIndex:
         changes.append((time, diff))
         if len(changes) > 1 or diff < 0:
             self._compactable.append((time, key, row))
+
+    def _kept_under(self, row: Row) -> Row:
+        try:
+            return self._key_of(row)
+        except Failure:
+            return _FAILING
 
     def _forget(self, since: int) -> None:
         """Times before this one need not be told apart any more: what has changed up to it is compacted."""
@@ -223,11 +241,11 @@ class IndexLookups:
                 rest = [each for each in self.of(index.id) if each is not index]
                 self._by_collection = {**self._by_collection, index.id: rest}
 
-    def refresh(self, history: int) -> None:
-        """Let all indexes read what is new."""
+    def refresh(self, history: Callable[[GlobalId], int]) -> None:
+        """Let all indexes read what is new; `history` is how far the past of a collection may be forgotten."""
         for index in list(self._by_item.values()):
             try:
-                index.refresh(history)
+                index.refresh(history(index.id))
             except StorageError:
                 continue  # its collection was dropped a moment ago
 
@@ -240,8 +258,13 @@ class IndexLookups:
         """How many rows each index has in memory."""
         return {item: index.rows for item, index in list(self._by_item.items())}
 
-    def rewrite(self, plan: Relation, time: int) -> tuple[Relation, Mapping[str, Rows]]:
-        """The plan with look-ups in place of relations of which it reads a few keys, and the rows of these."""
+    def rewrite(
+        self, plan: Relation, time: int, own: Mapping[GlobalId, Rows] = MappingProxyType({})
+    ) -> tuple[Relation, Mapping[str, Rows]]:
+        """The plan with look-ups in place of relations of which it reads a few keys, and the rows of these.
+
+        `own` are changes that are not in the relations yet, and are to be seen.
+        """
         found: dict[str, Rows] = {}
         if not self._by_item:
             return plan, found
@@ -249,7 +272,7 @@ class IndexLookups:
         def look(part: Relation) -> Relation:
             match part:
                 case ir.Filter(ir.Get(id, schema), predicates):
-                    rows = self._lookup(id, len(schema), predicates, time)
+                    rows = self._lookup(id, len(schema), predicates, time, own.get(id))
                     if rows is None:
                         return part
                     name = f"{id} look-up {next(self._numbers)}"
@@ -277,12 +300,14 @@ class IndexLookups:
         """The indexes of a collection."""
         return self._by_collection.get(id, [])
 
-    def _lookup(self, id: GlobalId, width: int, predicates: Sequence[Scalar], time: int) -> Rows | None:
+    def _lookup(
+        self, id: GlobalId, width: int, predicates: Sequence[Scalar], time: int, own: Rows | None
+    ) -> Rows | None:
         """Rows of the first `width` columns: a view may have got more since the plan was made, or since the index."""
         for index in self.of(id):
             keys = _wanted(index, predicates) if index.width >= width else None
             if keys is not None:
-                rows = index.lookup([index.key(values) for values in keys], time)
+                rows = index.lookup([index.key(values) for values in keys], time, own)
                 if rows is not None:
                     return rows if index.width == width else _narrowed(rows, width)
         return None

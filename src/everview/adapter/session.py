@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from everview.adapter.contract import Carried, Column, Look, Notice, Prepared, Result, Status, Value
+from everview.adapter.contract import Carried, Column, IdleLimit, Look, Notice, Prepared, Result, Status, Value
 from everview.adapter.errors import (
     ADMIN_SHUTDOWN,
     FAILED_TRANSACTION,
@@ -20,19 +20,21 @@ from everview.adapter.execute.context import Context, literals
 from everview.adapter.execute.describe import described
 from everview.adapter.execute.dispatch import execute
 from everview.adapter.glance import Glance, glance_of
+from everview.adapter.holds import Hold
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.kept import KeptStatements
 from everview.adapter.moments import moment_of
 from everview.adapter.secrets import shown_statement
-from everview.adapter.settings import Settings, search_path
+from everview.adapter.settings import LOCAL_MEMORY, MESSAGES, Settings, search_path
 from everview.adapter.shapes import shape_of
 from everview.adapter.statements import nodes
 from everview.adapter.statements.lexer import split
 from everview.adapter.statements.parse import parse
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relation import SessionInfo
-from everview.adapter.timeline import Hold
 from everview.adapter.transaction import Transaction
+from everview.compute.allowance import Allowance, allowing
+from everview.compute.cancel import Cancellation, Ended, cancelable
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import INT4, SqlType
@@ -63,14 +65,22 @@ class CoordinatorSession:
     """A session."""
 
     def __init__(
-        self, coordinator: Coordinator, number: int, user: str, database: str, settings: Mapping[str, str]
+        self,
+        coordinator: Coordinator,
+        number: int,
+        user: str,
+        database: str,
+        settings: Mapping[str, str],
+        *,
+        superuser: bool = False,
     ) -> None:
         self._coordinator = coordinator
         self.number, self.user, self.database = number, user, database
-        self.settings = Settings(settings)
+        self.settings = Settings(settings, superuser=superuser)
         self.interrupts = Interrupts(coordinator.environment)
         self.cursors: dict[str, Cursor] = {}
         self.carried: Callable[[str], Carried | None] = lambda _: None
+        self.together = False
         self.statements: dict[str, Prepared] = {}
         self.holds: list[Hold] = []  # of the statement that runs, beside the transaction's
         self._notices: list[Notice] = []
@@ -80,6 +90,7 @@ class CoordinatorSession:
         self._batch = 1
         self._running: str | None = None
         self._closed = False
+        self._told_event = 0  # of the clock
         self._connected_ms = coordinator.timeline.now_ms
         self._lock = threading.Lock()
 
@@ -98,6 +109,16 @@ class CoordinatorSession:
         """The settings that clients are told of."""
         return {**self.settings.told, "session_authorization": self.user}
 
+    @property
+    def idle_limit(self) -> IdleLimit | None:
+        """For how long the client may stay silent now."""
+        if self._transaction is None:
+            limit = int(self.settings.get("idle_session_timeout")) / 1000
+            return IdleLimit(limit, "57P05", "terminating connection due to idle-session timeout") if limit else None
+        limit = int(self.settings.get("idle_in_transaction_session_timeout")) / 1000
+        message = "terminating connection due to idle-in-transaction timeout"
+        return IdleLimit(limit, "25P03", message) if limit else None
+
     def split(self, text: str) -> list[str]:
         """The statements of a text."""
         pieces = split(text)
@@ -106,7 +127,7 @@ class CoordinatorSession:
 
     def prepare(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared:
         """Parse and bind one statement."""
-        with as_sql_errors():
+        with as_sql_errors(), self._timed(), self._supervised():
             known = None if self._failed else self.known(text, types)
             if known is not None:
                 return known
@@ -139,21 +160,47 @@ class CoordinatorSession:
         if len(values) != len(parsed.types):
             message = f"{len(parsed.types)} parameters are needed, and {len(values)} are given"
             raise SqlError("08P01", message)
-        number = self.interrupts.begin(int(self.settings.get("statement_timeout")))
-        self._running = prepared.text.strip()
+        with self._timed():
+            self._running = prepared.text.strip()
+            try:
+                with self._supervised():
+                    self._begin_statement(parsed.node)
+                    self._coordinator.environment.confirm()  # what another process has written since would be missing
+                    result = self.carry_out(parsed.node, literals(values, parsed.types))
+                _check_as_described(prepared, result)
+                self._look(prepared, parsed)
+                return result
+            except (Exception, Failure) as error:
+                self.fail()
+                raise sql_error(error) from error
+            finally:
+                self._running = None
+                self._release_holds()
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """While inside, the statement can be canceled, and takes no longer than it may."""
+        if self._running is not None:  # a statement prepares another: its own limits are in force
+            yield
+            return
+        limits = (int(self.settings.get(name)) for name in ("statement_timeout", "lock_timeout"))
+        number = self.interrupts.begin(*limits)
         try:
-            self._begin_statement(parsed.node)
-            result = self.carry_out(parsed.node, literals(values, parsed.types))
-            _check_as_described(prepared, result)
-            self._look(prepared, parsed)
-            return result
-        except (Exception, Failure) as error:
-            self.fail()
-            raise sql_error(error) from error
+            yield
         finally:
-            self._running = None
             self.interrupts.end(number)
-            self._release_holds()
+
+    @contextmanager
+    def _supervised(self) -> Iterator[None]:
+        """While inside, what this thread computes ends with the statement, and takes no more memory than it may."""
+        allowed = Allowance(memory_bytes=int(self.settings.get(LOCAL_MEMORY)))
+        try:
+            with cancelable(Cancellation(lambda: self.interrupts.due)), allowing(allowed):
+                yield
+        except Exception as error:
+            if isinstance(error, Ended) or isinstance(error.__cause__, Ended):
+                self.interrupts.check()
+            raise
 
     def carry_out(self, node: nodes.Statement, values: tuple[Literal, ...] = ()) -> Result:
         """Carry a statement out in the transaction that is under way."""
@@ -231,7 +278,8 @@ class CoordinatorSession:
     def alone(self) -> bool:
         """Whether the statement that runs is a transaction by itself."""
         transaction = self.transaction
-        return not transaction.explicit and self._batch == 1 and not transaction.written and transaction.statements == 1
+        several = self.together or self._batch > 1 or transaction.statements > 1
+        return not (transaction.explicit or several or transaction.written)
 
     def begin_block(self, isolation: str | None, read_only: bool | None) -> None:
         """BEGIN: the implicit transaction becomes a block."""
@@ -248,15 +296,17 @@ class CoordinatorSession:
         transaction, self._transaction = self._transaction, None
         if transaction is None:
             return
-        for cursor in self.cursors.values():
-            cursor.close()
-        self.cursors.clear()
+        cursors, self.cursors = self.cursors, {}
         done = False
         try:
             if commit and not transaction.failed:
                 transaction.commit(self._coordinator.timeline, self._coordinator.environment, self.interrupts)
                 done = True
+                for cursor in cursors.values():
+                    cursor.commit()
         finally:
+            for cursor in cursors.values():
+                cursor.close()
             transaction.release()
             self.settings.end(commit=done)
 
@@ -289,7 +339,10 @@ class CoordinatorSession:
                 self._notices = told
 
     def notice(self, message: str, sqlstate: str = "00000", severity: Any = "NOTICE") -> None:
-        """Tell the client something beside the result."""
+        """Tell the client something beside the result, if it wants to know of what is so severe."""
+        wanted = MESSAGES.index(self.settings.get("client_min_messages"))
+        if severity != "INFO" and MESSAGES.index(severity.lower()) < wanted:  # INFO was asked for
+            return
         with self._lock:
             if len(self._notices) < NOTICES_MAX:
                 self._notices.append(Notice(severity, sqlstate, message))
@@ -297,7 +350,7 @@ class CoordinatorSession:
     def surroundings(self) -> Surroundings:
         """What a statement is surrounded by now."""
         transaction = self._transaction
-        now_ms = self._coordinator.timeline.now_ms if transaction is None else transaction.now_ms
+        now_ms = self._coordinator.timeline.present_ms if transaction is None else transaction.now_ms
         values = self.settings.all
         draft = None if transaction is None else transaction.draft
         return Surroundings(
@@ -349,12 +402,22 @@ class CoordinatorSession:
         if self._transaction is None:
             self._transaction = self._new_transaction()
         self._transaction.statements += 1
+        self._tell_of_clock()
+
+    def _tell_of_clock(self) -> None:
+        """Say once if the wall clock cannot be believed."""
+        event = self._coordinator.clock_event
+        if event and event != self._told_event:
+            trouble = self._coordinator.clock_status.trouble
+            if trouble is not None:
+                self.notice(trouble, "01000", "WARNING")
+        self._told_event = event or self._told_event
 
     def _new_transaction(self) -> Transaction:
         self.settings.begin()
         read_only = self.settings.get("default_transaction_read_only") == "on"
         isolation = self.settings.get("transaction_isolation")
-        return Transaction(False, isolation, self._coordinator.timeline.now_ms, read_only)
+        return Transaction(False, isolation, self._coordinator.timeline.present_ms, read_only)
 
     def _still(self, glance: Glance) -> bool:
         return glance.catalog is self._coordinator.catalog.state and glance.settings is self.settings.all

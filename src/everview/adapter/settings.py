@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from everview.adapter.durations import duration_ms
 from everview.adapter.errors import INVALID_PARAMETER_VALUE
 from everview.adapter.host import SERVER_VERSION
+from everview.adapter.statements.options import check_cluster
 from everview.adapter.statements.words import Words
-from everview.compute.functions.contract import Failure
-from everview.compute.functions.datetime_input import read_interval
 from everview.compute.functions.input import FALSE, TRUE
 from everview.compute.sql.errors import UNDEFINED_OBJECT, SqlError, did_you_mean
 
 STRICT, SERIALIZABLE = "strict serializable", "serializable"
-PEEK_ENGINE = "everview_peek_engine"
+PEEK_ENGINE, LOCAL_MEMORY = "everview_peek_engine", "everview_local_memory"
+LOCAL_MEMORY_DEFAULT = 256 << 20
+LOCAL_MEMORY_MIN = 1 << 20
+IS_SUPERUSER = "is_superuser"
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
-TIMEOUT_MS_MAX = 2**31 - 1
-_UNITS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+MESSAGES = ("debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting; `read` checks a value and gives it as it is kept. A fixed one cannot be set."""
+    """One setting; `read` checks a value and gives it as it is kept. A fixed one cannot be set.
+
+    Each setting has a meaning here, or takes its one true value only, or is `harmless`: drivers and tools send it, and
+    this says why nothing follows from any of its values.
+    """
 
     name: str
     default: str
@@ -33,6 +41,7 @@ class Setting:
     description: str = ""
     told: bool = False  # clients are told when it changes
     fixed: bool = False
+    harmless: str = ""
 
 
 def _any(text: str) -> str:
@@ -73,33 +82,31 @@ def _boolean(text: str) -> str:
     raise ValueError("a boolean is required")
 
 
+def _off(text: str) -> str:
+    if _boolean(text) == "on":
+        raise ValueError("only off is supported")
+    return "off"
+
+
+def local_memory_max() -> int:
+    """The most that one statement may be allowed: a quarter of the machine's memory."""
+    return max(LOCAL_MEMORY_DEFAULT, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+
+
+def _memory(text: str) -> str:
+    """Bytes, or a number with a unit, as in `512MB`."""
+    match = re.fullmatch(r"\s*(\d{1,15})\s*(B|kB|MB|GB)?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise ValueError("a number of bytes, or one with the unit kB, MB or GB, is required")
+    size = int(match[1]) << {"b": 0, "kb": 10, "mb": 20, "gb": 30}[(match[2] or "B").lower()]
+    if not LOCAL_MEMORY_MIN <= size <= local_memory_max():
+        raise ValueError(f"{LOCAL_MEMORY_MIN} to {local_memory_max()} bytes are possible")
+    return str(size)
+
+
 def _duration(text: str) -> str:
     """Milliseconds, or a number with a unit, as in `5s`."""
     return str(duration_ms(text))
-
-
-def duration_ms(text: str) -> int:
-    """A duration in milliseconds: a number of them, a number with a unit, or an interval."""
-    stripped = text.strip().lower()
-    for unit, factor in sorted(_UNITS.items(), key=lambda pair: -len(pair[0])):
-        number = stripped.removesuffix(unit).strip()
-        if stripped.endswith(unit) and number.replace(".", "", 1).isdigit():
-            return _checked(float(number) * factor)
-    if stripped.isdigit():
-        return _checked(float(stripped))
-    try:
-        interval = read_interval(text)
-    except Failure as failure:
-        raise ValueError("a duration is required, such as 500ms or 5s") from failure
-    if interval.months:
-        raise ValueError("months have no fixed length")
-    return _checked(interval.days * 86_400_000 + interval.micros / 1_000)
-
-
-def _checked(milliseconds: float) -> int:
-    if not 0 <= milliseconds <= TIMEOUT_MS_MAX:
-        raise ValueError(f"must be between 0 and {TIMEOUT_MS_MAX} ms")
-    return int(milliseconds)
 
 
 def _one_of(*options: str) -> Callable[[str], str]:
@@ -112,20 +119,21 @@ def _one_of(*options: str) -> Callable[[str], str]:
     return read
 
 
-def _integer(low: int, high: int) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        number = int(text)
-        if not low <= number <= high:
-            raise ValueError(f"must be between {low} and {high}")
-        return str(number)
-
-    return read
-
-
 def _date_style(text: str) -> str:
-    if not text.lower().startswith(("iso", "mdy", "ymd", "dmy")):
-        raise ValueError("only ISO is supported")
+    if not {part.strip().lower() for part in text.split(",")} <= {"iso", "mdy", "us"}:
+        raise ValueError("dates are written as ISO, and read as ISO or with the month first (MDY)")
     return "ISO, MDY"
+
+
+def _float_digits(text: str) -> str:
+    if not 1 <= int(text) <= 3:
+        raise ValueError("floats are always written exactly, in the fewest digits, which is what 1 to 3 mean")
+    return str(int(text))
+
+
+def _cluster(text: str) -> str:
+    check_cluster(text)
+    return text
 
 
 def _search_path(text: str) -> str:
@@ -158,23 +166,43 @@ _LIST = (
     Setting("server_version", SERVER_VERSION, _any, "the version that clients may count on", told=True, fixed=True),
     Setting("server_version_num", "160004", _any, "the same as a number", fixed=True),
     Setting("standard_conforming_strings", "on", _one_of("on"), "backslashes in strings are plain", told=True),
-    Setting("is_superuser", "on", _boolean, "whether the role is a superuser", told=True, fixed=True),
+    Setting(IS_SUPERUSER, "off", _boolean, "whether the role is a superuser", told=True, fixed=True),
     Setting("search_path", "public", _search_path, "where names without a schema are looked up"),
     Setting("transaction_isolation", STRICT, _isolation, "the isolation level of transactions"),
     Setting("default_transaction_isolation", STRICT, _isolation, "the same"),
     Setting("transaction_read_only", "off", _boolean, "whether the transaction only reads"),
     Setting("default_transaction_read_only", "off", _boolean, "whether transactions only read"),
     Setting("statement_timeout", "0", _duration, "how long a statement may take, in milliseconds; 0 is no limit"),
-    Setting("lock_timeout", "0", _duration, "accepted for compatibility"),
-    Setting("idle_in_transaction_session_timeout", "0", _duration, "accepted for compatibility"),
-    Setting("extra_float_digits", "1", _integer(-15, 3), "accepted for compatibility"),
-    Setting("client_min_messages", "notice", _any, "accepted for compatibility"),
+    Setting("lock_timeout", "0", _duration, "how long to wait for one's turn to write, in milliseconds; 0 is no limit"),
+    Setting(
+        "idle_in_transaction_session_timeout",
+        "0",
+        _duration,
+        "how long a client may stay silent in a transaction, in milliseconds; 0 is no limit",
+    ),
+    Setting(
+        "idle_session_timeout",
+        "0",
+        _duration,
+        "how long a client may stay silent outside of transactions, in milliseconds; 0 is no limit",
+    ),
+    Setting("extra_float_digits", "1", _float_digits, "floats are written exactly, in the fewest digits: 1 to 3"),
+    Setting("client_min_messages", "notice", _one_of(*MESSAGES), "the least severe messages that clients are told"),
     Setting("bytea_output", "hex", _one_of("hex"), "how bytea values are written"),
+    Setting("password_encryption", "scram-sha-256", _one_of("scram-sha-256"), "how passwords are stored"),
     Setting("max_identifier_length", "255", _any, "how long names may be", fixed=True),
-    Setting("row_security", "on", _boolean, "accepted for compatibility"),
-    Setting("default_table_access_method", "heap", _any, "accepted for compatibility"),
-    Setting("jit", "off", _boolean, "accepted for compatibility"),
-    Setting("cluster", "default", _any, "there is one cluster"),
+    Setting(
+        "row_security", "on", _boolean, "whether policies of rows are applied", harmless="there are no such policies"
+    ),
+    Setting("default_table_access_method", "heap", _one_of("heap"), "how tables are kept: there is one way"),
+    Setting("jit", "off", _off, "PostgreSQL's compiler of queries, which is not here"),
+    Setting("cluster", "default", _cluster, "there is one cluster"),
+    Setting(
+        LOCAL_MEMORY,
+        str(LOCAL_MEMORY_DEFAULT),
+        _memory,
+        "how much memory a statement may take in the server itself, in bytes, up to a quarter of the machine's",
+    ),
     Setting(
         PEEK_ENGINE, AUTO, _one_of(AUTO, LOCAL, SPARK), "where reads are computed: by their size, here, or on Spark"
     ),
@@ -187,14 +215,23 @@ Mark: TypeAlias = tuple[Mapping[str, str], Mapping[str, str]]  # values, and LOC
 
 
 class Settings:
-    """The values of one session. Changes inside a transaction are undone if it fails; LOCAL ones end with it."""
+    """The values of one session. Changes inside a transaction are undone if it fails; LOCAL ones end with it.
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    `given` is what the client asks for as it connects, `superuser` whether its role is one.
+    """
+
+    def __init__(self, given: Mapping[str, str], *, superuser: bool = False) -> None:
         self._initial = {name: setting.default for name, setting in SETTINGS.items()}
+        self._initial[IS_SUPERUSER] = "on" if superuser else "off"
         for name, value in given.items():
             if name.lower() == "timezone":
                 continue  # drivers ask for the zone of their machine; they are told what it is, and go by that
-            self._initial[self._known(name).name.lower()] = self._read(self._known(name), value)
+            setting = self._known(name)
+            key = setting.name.lower()
+            new = self._read(setting, value)
+            if setting.fixed and new != self._initial[key]:
+                raise _unchangeable(setting)
+            self._initial[key] = new
         self._values = dict(self._initial)
         self._before: dict[str, str] | None = None
         self._local: dict[str, str] = {}
@@ -220,7 +257,7 @@ class Settings:
         setting = self._known(name)
         key = setting.name.lower()
         if setting.fixed:
-            raise SqlError("55P02", f'parameter "{setting.name}" cannot be changed')
+            raise _unchangeable(setting)
         new = self._initial[key] if value is None else self._read(setting, value)
         for each in _same(key):
             if local:
@@ -267,6 +304,10 @@ class Settings:
         except ValueError as error:
             message = f'invalid value for parameter "{setting.name}": "{value}"'
             raise SqlError(INVALID_PARAMETER_VALUE, message, detail=str(error)) from error
+
+
+def _unchangeable(setting: Setting) -> SqlError:
+    return SqlError("55P02", f'parameter "{setting.name}" cannot be changed')
 
 
 def _same(key: str) -> tuple[str, ...]:

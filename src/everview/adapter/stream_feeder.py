@@ -1,4 +1,7 @@
-"""Feeds a source from a change stream: polls it, and makes what has closed visible on the local timeline.
+"""Feeds a source from a change stream: polls it, and makes what has closed visible.
+
+A source that keeps the times of its stream is complete as far as the stream is, and nobody else moves it. Others are on
+the local timeline:
 
 A poll is one commit at one local time: all updates of the stream's times that closed since the last one, how far
 the stream was read, and the collection's frontier. So a time of the stream is visible as a whole or not at all, later
@@ -17,8 +20,8 @@ import structlog
 
 from everview.adapter.catalog.items import Item
 from everview.adapter.secrets import masked
-from everview.adapter.sinks.contract import RUNNING, STALLED, STARTING
-from everview.adapter.stream_places import SparkWhenThere, inlet_of, schema_to_read
+from everview.adapter.sinks.contract import ENDED, RUNNING, STALLED, STARTING
+from everview.adapter.stream_places import SparkWhenThere, inlet_of, is_confined, schema_to_read
 from everview.cdc.errors import TransportFailed
 from everview.cdc.source import BULK_BYTES, Source, SourceStatus
 from everview.errors import EverviewError
@@ -44,7 +47,7 @@ class StreamStatus:
 
 
 class StreamFeeder:
-    """Feeds one source, in a thread of its own."""
+    """Feeds one source, in a thread of its own; without `now_ms`, at the times of the stream."""
 
     def __init__(
         self,
@@ -52,14 +55,15 @@ class StreamFeeder:
         item: Item,
         arguments: Mapping[str, str],
         *,
-        now_ms: Callable[[], int],
+        now_ms: Callable[[], int] | None,
         poll_ms: int = POLL_MS,
         spark: SparkWhenThere = lambda: None,
         bulk_bytes: int = BULK_BYTES,
     ) -> None:
         self._environment, self._item, self._arguments = environment, item, arguments
         self._now_ms, self._poll_ms = now_ms, poll_ms
-        self._spark, self._bulk_bytes = spark, bulk_bytes
+        # Spark's tasks open files by their names, and look at nothing.
+        self._spark, self._bulk_bytes = (lambda: None) if is_confined(arguments) else spark, bulk_bytes
         self._source: Source | None = None
         self._read: SourceStatus | None = None
         self._error: str | None = None
@@ -94,15 +98,17 @@ class StreamFeeder:
             lasting = next((each for each in read.stalls if not each.curable), None)
             if lasting is not None:
                 error = f"time {lasting.time} cannot close: {lasting.reason}"
+                error += f" ({lasting.detail})" if lasting.detail else ""
             elif read.bad_records:
                 error = f"{read.bad_records} records cannot be decoded"
-        state = STALLED if error is not None else STARTING if read is None else RUNNING
+        running = ENDED if read is not None and read.frontier.empty else RUNNING
+        state = STALLED if error is not None else STARTING if read is None else running
         return StreamStatus(state, error, read)
 
     def step(self) -> bool:
         """Poll once, and move on to the present; whether there may be more right now."""
         with self._step_lock:
-            at = max(self._now_ms(), self._upper())
+            at = None if self._now_ms is None else max(self._now_ms(), self._upper())
             try:
                 if self._source is None:
                     self._source = self._opened()
@@ -122,17 +128,29 @@ class StreamFeeder:
                 self._pass_over(at)
                 return False
 
+    def reset(self) -> None:
+        """Read the stream from its beginning; what it says then becomes visible at once."""
+        with self._step_lock:
+            if self._source is None:
+                self._source = self._opened()
+            self._source.reset()
+
     def _opened(self) -> Source:
         schema = schema_to_read(self._item.columns)
         inlet = inlet_of(self._item.source["kind"], self._arguments, schema)
         try:
-            return Source.resume(self._environment, self._item.id, inlet, schema, bulk_bytes=self._bulk_bytes)
+            every_time = self._now_ms is None
+            return Source.resume(
+                self._environment, self._item.id, inlet, schema, bulk_bytes=self._bulk_bytes, every_time=every_time
+            )
         except BaseException:
             inlet.close()
             raise
 
     def move_on(self) -> None:
         """Move on to the present without a look at the stream."""
+        if self._now_ms is None:
+            return
         with self._step_lock:
             at = self._now_ms()
             if at < self._upper():
@@ -145,8 +163,10 @@ class StreamFeeder:
     def _upper(self) -> int:
         return self._environment.frontiers(self._item.id).upper.only
 
-    def _pass_over(self, at: int) -> None:
+    def _pass_over(self, at: int | None) -> None:
         """Let time go on without the stream: whoever reads the source is not to wait for what may never come."""
+        if at is None:
+            return
         upper = self._upper()
         if upper <= at:
             writer = self._environment.present(self._item.id, self._item.writer or "")

@@ -17,21 +17,24 @@ import pyarrow as pa
 from everview.adapter.contract import Column, Row
 from everview.adapter.envelopes import Envelope
 from everview.adapter.errors import UNDEFINED_OBJECT, as_sql_errors
+from everview.adapter.history import History
+from everview.adapter.holds import Hold
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.planner import speaks_of_time
 from everview.adapter.results import BATCH_ROWS
 from everview.adapter.statements import nodes
-from everview.adapter.timeline import Hold, Timeline
-from everview.compute.engine.local.arrow import rows_from_arrow
-from everview.compute.engine.local.collection import Rows
-from everview.compute.engine.local.evaluate import evaluate
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.types import BOOLEAN, INT8, TEXT, numeric
+from everview.compute.rows.arrow import rows_from_arrow
+from everview.compute.rows.collection import Rows
 from everview.compute.sql.errors import UNDEFINED_COLUMN, SqlError, did_you_mean
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
+from everview.storage.reading import Selection
 from everview.storage.shard import FOREVER, from_frontier
+from everview.storage.subscribe import following
 from everview.timely.consolidate import TIME
 
 TIMESTAMP = numeric(38, 0)
@@ -86,6 +89,7 @@ class Feed:
     alive: Callable[[], bool]  # whether all relations that it names still exist
     error: Callable[[], Exception | None]  # why no more can come, if it is so
     finish: Callable[[], None]
+    acknowledge: Callable[[int], None] | None = None  # of a durable subscription: everything before a time is done with
 
 
 class SubscriptionRows:
@@ -94,7 +98,7 @@ class SubscriptionRows:
     def __init__(
         self,
         environment: Environment,
-        timeline: Timeline,
+        timeline: History,
         interrupts: Interrupts,
         feed: Feed,
         hold: Hold,
@@ -108,12 +112,18 @@ class SubscriptionRows:
         self._feed, self._hold = feed, hold
         self.columns = columns
         self._envelope, self._progress = envelope, progress
-        self._snapshot_due = snapshot
+        self._snapshot_due, self._begun = snapshot, not envelope.stateful
         self._next = feed.start if snapshot else feed.start + 1
+        self.told = self._next  # everything before this time was given, the last batch included
         self._patience: float | None = None
         self._cursor = False
         self._closed = False
         self._types = next(part.schema for part in ir.walk(feed.relation) if isinstance(part, ir.Get))
+
+    @property
+    def acknowledge(self) -> Callable[[int], None] | None:
+        """What tells a durable subscription that everything before a time is done with."""
+        return self._feed.acknowledge
 
     def set_patience(self, seconds: float | None) -> None:
         """How long the next wait may take; None is until something comes. The caller's statement is what runs."""
@@ -143,7 +153,7 @@ class SubscriptionRows:
 
     def _events(self) -> Iterator[Sequence[Row]]:
         if self._progress:
-            yield [self._envelope.progress(self._feed.start)]
+            yield [self._envelope.progress(self._next)]
         while not self._over:
             upper = self._upper()
             if upper > self._next:
@@ -179,29 +189,31 @@ class SubscriptionRows:
 
     def _move_to(self, upper: int) -> None:
         """All before `upper` is delivered: the past before it is no longer needed."""
-        self._next = upper
+        self._next = self.told = upper
         if upper != FOREVER:
-            hold = self._timeline.hold(upper - 1)
-            self._hold.release()
-            self._hold = hold
+            self._hold = self._timeline.hold_on(self._hold, upper - 1, [self._feed.id])
 
     def _deliver(self, upper: int) -> Iterator[list[Row]]:
         start = self._feed.start
         self._feed.check(self._next, upper)
-        if self._snapshot_due:
-            self._snapshot_due = False
+        if self._begun is False and not self._snapshot_due:
             with self._environment.contents(self._feed.id, start) as selection:
-                table = selection.contents(selection.first_columns(len(self._types)))
-            yield from self._rows_at(start, self._computed(rows_from_arrow(table, self._types)))
-            self._next = start + 1
-        if self._next < upper:
-            with self._environment.changes(self._feed.id, self._next, upper) as selection:
-                changes = selection.changes(selection.first_columns(len(self._types)))
-            for time, part in _by_time(changes):
-                yield from self._rows_at(time, self._computed(rows_from_arrow(part, self._types)))
+                self._envelope.begin(self._computed_from(selection.contents(self._columns(selection))))
+        self._begun, snapshot, self._snapshot_due = True, self._snapshot_due, False
+        # All is read before anything is given: a slow reader keeps no selection open.
+        read: list[tuple[int, pa.Table]] = []
+        for selection, at in following(self._environment, self._feed.id, self._next, upper, snapshot=snapshot):
+            columns = self._columns(selection)
+            read += [(at, selection.contents(columns))] if at is not None else _by_time(selection.changes(columns))
+        for time, part in read:
+            yield from self._rows_at(time, self._computed_from(part))
 
-    def _computed(self, rows: Rows) -> Rows:
-        result = evaluate(self._feed.relation, {self._feed.id: rows})
+    def _columns(self, selection: Selection) -> list[str] | None:
+        """The columns that there were when the subscription began."""
+        return selection.first_columns(len(self._types))
+
+    def _computed_from(self, table: pa.Table) -> Rows:
+        result = evaluate(self._feed.relation, {self._feed.id: rows_from_arrow(table, self._types)})
         if result.errors:
             raise SqlError(*min(result.errors))
         return result.rows
@@ -209,6 +221,7 @@ class SubscriptionRows:
     def _rows_at(self, time: int, rows: Rows) -> Iterator[list[Row]]:
         made = self._envelope.rows(time, rows)
         for first in range(0, len(made), BATCH_ROWS):
+            self.told = time if first + BATCH_ROWS < len(made) else time + 1
             yield made[first : first + BATCH_ROWS]
 
 

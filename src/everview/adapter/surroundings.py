@@ -43,7 +43,15 @@ class Surroundings:
         return (*implicit, *self.schemas)
 
     def find(self, path: Sequence[str]) -> Item | None:
-        """The item that a name means."""
+        """The item that a name means; raises if it is damaged."""
+        found = self.find_any(path)
+        if found is not None and found.id in self.catalog.damaged:
+            error = self.catalog.damaged[found.id]
+            raise SqlError(error.sqlstate, error.message, detail=error.detail, hint=error.hint)
+        return found
+
+    def find_any(self, path: Sequence[str]) -> Item | None:
+        """The item that a name means, sound or damaged."""
         return self.catalog.find(path, self.database, self.search_path)
 
     def relation(self, path: Sequence[str], position: int | None = None) -> Item:

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from everview.adapter.catalog.items import Item
 from everview.adapter.errors import NOT_NULL_VIOLATION
-from everview.compute.engine.local.arrow import rows_to_arrow
-from everview.compute.engine.local.collection import Row, Rows, add
 from everview.compute.functions.output import to_text
 from everview.compute.ir.types import SqlType, arrow_type
+from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
+from everview.compute.rows.collection import Row, Rows, add
 from everview.compute.sql.errors import SqlError
 
 FAILING_ROW_CHARACTERS_MAX = 200
@@ -25,6 +25,11 @@ def shard_schema(types: Sequence[SqlType]) -> pa.Schema:
 def changes(rows: Mapping[Row, int], types: Sequence[SqlType]) -> pa.Table:
     """Rows with their multiplicities as changes of a collection."""
     return rows_to_arrow(dict(rows), types)
+
+
+def as_stored(rows: Mapping[Row, int], types: Sequence[SqlType]) -> Rows:
+    """Rows as they will be read once they are stored."""
+    return rows_from_arrow(changes(rows, types), types)
 
 
 def check_rows(item: Item, rows: Iterable[Row]) -> None:

@@ -1,6 +1,6 @@
 """Plans kept for statements that come again: bound and optimized once, with places for the values of parameters.
 
-In such a plan a parameter is a call of a function without arguments that no engine can evaluate; putting values in
+In such a plan a parameter is a call of a function, of its number, that no engine can evaluate; putting values in
 replaces these calls by literals. A statement whose meaning depends on the session or the moment is not kept, nor one
 that can only be bound with the values themselves, as `LIMIT $1` can.
 """
@@ -14,40 +14,27 @@ from typing import Any, Generic, TypeVar
 
 from everview.adapter.host import SessionHost
 from everview.adapter.surroundings import Surroundings
-from everview.compute.functions.contract import Failure, Function
-from everview.compute.functions.registry import FUNCTIONS
-from everview.compute.functions.spark_sql import not_on_spark
+from everview.compute.functions.internal import PARAMETER
 from everview.compute.ir.parts import map_scalars
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Literal, Scalar, transform
-from everview.compute.ir.types import SqlType
+from everview.compute.ir.types import INT4, SqlType
 from everview.compute.optimize.simplify import simplify
 from everview.compute.sql.errors import SqlError
 
 KEPT_MAX = 1_000
 TEXT_CHARACTERS_MAX = 10_000  # longer statements are not kept
-_PREFIX = "parameter "
 
 T = TypeVar("T")
 
 
-def _unfilled() -> Any:
-    raise Failure("08P01", "a parameter has no value")
-
-
-def parameter(number: int, sql_type: SqlType) -> Call:
-    """The place of a parameter in a plan."""
-    key = f"{_PREFIX}{number}"
-    if key not in FUNCTIONS:
-        FUNCTIONS[key] = Function(key, key, (), sql_type, _unfilled, not_on_spark(key))
-    return Call(key, (), sql_type)
-
-
 def place_of(scalar: Scalar) -> int | None:
     """Which parameter, counted from 0, a scalar is the place of; None if it is something else."""
-    if isinstance(scalar, Call) and scalar.function.startswith(_PREFIX):
-        return int(scalar.function.removeprefix(_PREFIX)) - 1
-    return None
+    match scalar:
+        case Call(function, (Literal(int(number)),)) if function == PARAMETER:
+            return number - 1
+        case _:
+            return None
 
 
 def filled(relation: Relation, values: Sequence[Literal]) -> Relation:
@@ -77,7 +64,7 @@ class TemplateHost(SessionHost):
         """The place of a parameter."""
         if not 1 <= number <= len(self._parameter_types):
             raise SqlError("42P02", f"there is no parameter ${number}", position=position)
-        return parameter(number, self._parameter_types[number - 1])
+        return Call(PARAMETER, (Literal(number, INT4),), self._parameter_types[number - 1])
 
 
 class Templates(Generic[T]):

@@ -9,96 +9,67 @@ and contents at T - 1 are known. From that follow the rules of the formalism:
 4. a write's time is not before T, which is its table's write frontier.
 
 Writes that wait for one another share one timestamp and one durable step. Nobody waits for a timer: who needs the
-clock to be later moves it. A second clock, `history`, is how far the past may be forgotten: all readers follow it, each
-at the distance that its RETAIN HISTORY asks for, and it stays behind every read that is under way.
+clock to be later moves it. A second clock, `history`, is how far the past may be forgotten (`history.py`).
 """
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from everview.adapter.errors import CONFIGURATION_LIMIT, PROGRAM_LIMIT, UNDEFINED_OBJECT
+from everview.adapter.errors import PROGRAM_LIMIT, UNDEFINED_OBJECT, sql_error
+from everview.adapter.expiry import Expiring
+from everview.adapter.history import History
+from everview.adapter.turns import Entry, Interrupt, Turns
+from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import AdvanceClock, Command, GlobalId, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
-from everview.storage.errors import InvalidUsage
+from everview.storage.errors import Corruption, InvalidUsage
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import TIME, with_column
 from everview.timely.lattice import TIME_MAX
 
 CLOCK, HISTORY = "timeline", "history"
-# The past stays readable for this long where nothing else is asked for.
-HISTORY_LAG_MS = 1_000
-# Forgetting more of the past is worth a word in a commit once this much can be forgotten.
-HISTORY_STEP_MS = 1_000
-QUEUE_MAX = 10_000  # writes that wait for their turn
 GROUP_ROWS_MAX = 1_000_000  # rows of writes that share a durable step; one that is larger goes alone
 
-POLL_S = 0.05  # how often one who waits for its turn looks whether it still wants to
-
-Interrupt = Callable[[], None]
 Rows = Mapping[GlobalId, pa.Table]  # for each table its changes: data columns and `_diff`
+RowsAt = Callable[[int], Rows]  # what is written if that is the time of the write
 
 
 @dataclass(slots=True, eq=False)
-class _Write:
-    """A write that waits for its turn."""
+class _Write(Entry):
+    """A write: its changes, or what makes them once its time is known, and the tokens of those who may write."""
 
-    rows: Rows
-    writers: Mapping[GlobalId, str]
+    rows: Rows | RowsAt = field(default_factory=dict)
+    writers: Mapping[GlobalId, str] = field(default_factory=dict)
+    made: Rows = field(default_factory=dict)
     time: int | None = None
     error: Exception | None = None
-    done: bool = False
-    leads: bool = False  # its owner commits for all that are queued
-    asleep: threading.Lock = field(default_factory=threading.Lock)  # its owner sleeps on it
-
-    def __post_init__(self) -> None:
-        self.asleep.acquire()
-
-    def call(self) -> None:
-        """It is done, or it leads."""
-        if self.asleep.locked():
-            self.asleep.release()
-
-    @property
-    def size(self) -> int:
-        return sum(table.num_rows for table in self.rows.values())
 
 
-class Hold:
-    """A time that is being read: the past is not forgotten beyond it until this is released."""
-
-    def __init__(self, timeline: Timeline, time: int) -> None:
-        self._timeline: Timeline | None = timeline
-        self.time = time
-
-    def release(self) -> None:
-        """Let go; more than once does no harm."""
-        timeline, self._timeline = self._timeline, None
-        if timeline is not None:
-            timeline.released(self.time)
+def _write(rows: Rows | RowsAt, writers: Mapping[GlobalId, str]) -> _Write:
+    size = 1 if callable(rows) else sum(table.num_rows for table in rows.values())
+    return _Write(frozenset(writers), size=size, rows=rows, writers=writers)
 
 
-class Timeline:
+class Timeline(History):
     """The timeline of one environment."""
 
+    name: str | None = None
+
     def __init__(self, environment: Environment, now_ms: Callable[[], int]) -> None:
-        self._environment, self._wall_ms = environment, now_ms
-        self._commit_lock = threading.RLock()  # who moves the clocks
-        self._write_lock = threading.RLock()  # whose write is next; held by those who read and then write
-        self._queue: deque[_Write] = deque()
-        self._led = False  # whether the owner of some write leads, or is about to
-        self._queue_lock = threading.Lock()
-        self._held: Counter[int] = Counter()
-        self._held_lock = threading.Lock()
-        self._forgetting = False
+        super().__init__(environment, HISTORY)
+        self._wall_ms = now_ms
+        self.turns = Turns()  # whose write is next
+        self.expiring = Expiring(environment, CLOCK)  # rows that leave by themselves, as the clock moves
+        clocks = [environment.clock(name) for name in (CLOCK, HISTORY)]
+        if None in clocks and (clocks != [None, None] or environment.ids()):
+            raise Corruption("a clock of the environment is missing", hint="restore the metadata from a copy")
         if environment.clock(CLOCK) is None:
             now = self.now_ms
             environment.commit(AdvanceClock(CLOCK, None, now), AdvanceClock(HISTORY, None, now))
@@ -109,6 +80,11 @@ class Timeline:
         return min(max(self._wall_ms(), 1), TIME_MAX - 1)
 
     @property
+    def present_ms(self) -> int:
+        """The wall clock, or the latest closed time if that is later: `now()` is never before `mz_now()`."""
+        return max(self.now_ms, self.upper - 1)
+
+    @property
     def upper(self) -> int:
         """Where the clock stands: all earlier times are closed."""
         clock = self._environment.clock(CLOCK)
@@ -116,11 +92,9 @@ class Timeline:
         return clock
 
     @property
-    def history(self) -> int:
-        """How far the past may be forgotten."""
-        clock = self._environment.clock(HISTORY)
-        assert clock is not None
-        return clock
+    def owned(self) -> bool:
+        """Whether a read may be answered at once: nobody can have written since but this process."""
+        return self._environment.owned
 
     # Reads
 
@@ -129,127 +103,64 @@ class Timeline:
         if time < self.upper:
             return
         with self._commit_lock:
-            if time >= self.upper:
-                self._environment.commit(*self._clocks(time + 1))
+            while time >= (upper := self.upper):
+                to = self.expiring.reach(upper, time + 1)
+                self._environment.commit(*self._clocks(to), *self.expiring.prepare(upper, to, {})[1])
 
-    def hold(self, time: int) -> Hold:
-        """Keep the past from `time` on; the caller then looks whether it is still there."""
-        with self._held_lock:
-            self._held[time] += 1
-            waiting = self._forgetting
-        if waiting:  # a commit under way may have decided without knowing of this
-            with self._commit_lock:
-                pass
-        return Hold(self, time)
-
-    def released(self, time: int) -> None:
-        """One read less at this time."""
-        with self._held_lock:
-            self._held[time] -= 1
-            if not self._held[time]:
-                del self._held[time]
+    def _make_room(self, time: int) -> None:
+        """Let the clock come so close to `time` that what is due up to then fits one commit with a write at it."""
+        if self.expiring.reach(self.upper, time + 1) <= time:
+            self.advance(time - 1)
 
     # Writes
 
-    def write(self, rows: Rows, writers: Mapping[GlobalId, str], interrupt: Interrupt = lambda: None) -> int:
+    def write(self, rows: Rows | RowsAt, writers: Mapping[GlobalId, str], interrupt: Interrupt = lambda: None) -> int:
         """Write to tables, all at one time and durable together; gives the time.
 
-        `writers` are the tokens of the tables' write capabilities. What is queued meanwhile goes along. `interrupt`
-        raises when the caller no longer wants to wait; a write that someone has begun to commit goes on regardless.
+        `rows` may be what makes them from the time of the write; it is called while no time can pass, so it must be
+        quick. `writers` are the tokens of the tables' write capabilities. What is queued meanwhile goes along.
+        `interrupt` raises when the caller no longer wants to wait; a write that someone has begun to commit goes on
+        regardless.
         """
-        entry = _Write(rows, writers)
-        with self._queue_lock:
-            if len(self._queue) >= QUEUE_MAX:
-                raise SqlError(CONFIGURATION_LIMIT, f"more than {QUEUE_MAX} writes are waiting", hint="try again later")
-            self._queue.append(entry)
-            entry.leads, self._led = not self._led, True
+        entry = _write(rows, writers)
+        self.turns.enter(entry)
         try:
-            self._wait_or_lead(entry, interrupt)
+            self.turns.wait(entry, interrupt)
+            while not entry.done:
+                with self.turns.group(GROUP_ROWS_MAX) as group:
+                    self._commit_group([each for each in group if isinstance(each, _Write)])
         finally:
-            if not entry.done:
-                self._withdraw(entry)  # whoever leaves must not be called to lead
-            if entry.leads:
-                self._hand_over()
-        if entry.error is not None:
-            raise entry.error
-        assert entry.time is not None
-        return entry.time
+            self.turns.leave(entry)
+        return _time_of(entry)
 
-    @contextmanager
-    def exclusive(self, interrupt: Interrupt = lambda: None) -> Iterator[None]:
-        """While inside, only the caller writes: what it reads here is still so when it writes."""
-        while not self._write_lock.acquire(timeout=POLL_S):
-            interrupt()
-        try:
-            yield
-        finally:
-            self._write_lock.release()
+    def exclusive(
+        self, writes: Iterable[GlobalId], reads: Iterable[GlobalId] = (), interrupt: Interrupt = lambda: None
+    ) -> AbstractContextManager[None]:
+        """While inside, only the caller writes to these tables: what it reads there is still so when it writes."""
+        return self.turns.claimed(writes, reads, interrupt)
 
-    def write_exclusively(self, rows: Rows, writers: Mapping[GlobalId, str], at: int | None = None) -> int:
-        """Write at once, without those who wait; within `exclusive`. Within `still` the time may be given."""
-        entry = _Write(rows, writers)
-        self._commit_group([entry], at)
-        if entry.error is not None:
-            raise entry.error
-        assert entry.time is not None
-        return entry.time
+    def write_exclusively(self, rows: Rows, writers: Mapping[GlobalId, str], at: int | None = None) -> int | None:
+        """Write at once, without those who wait; within `exclusive`. None if time has passed beyond `at`, if given."""
+        with self._commit_lock:
+            if at is not None and self.upper > at:
+                return None
+            entry = _write(rows, writers)
+            self._commit_group([entry], at)
+        return _time_of(entry)
 
-    @contextmanager
-    def still(self) -> Iterator[None]:
-        """While inside, no one else moves the clock: definitions change between writes."""
-        with self._write_lock, self._commit_lock:
-            yield
-
-    def step(self, rows: Rows | None = None, writers: Mapping[GlobalId, str] | None = None) -> list[Command]:
-        """The commands that close the present time, and write to tables at it; to be committed within `still`."""
-        time = max(self.upper, self.now_ms)
+    def step(
+        self, rows: Rows | None = None, writers: Mapping[GlobalId, str] | None = None, at: int | None = None
+    ) -> list[Command]:
+        """The commands that close a time, `at` or now, and write to tables at it; to be committed within `still`."""
+        time = max(self.upper, self.now_ms) if at is None else at
         if time >= TIME_MAX:
             raise SqlError(PROGRAM_LIMIT, "the timeline is at its end")
-        return self._commands([_Write(rows or {}, writers or {})], time)
+        self._make_room(time)
+        entry = _write(rows or {}, writers or {})
+        entry.made = rows or {}
+        return self._commands([entry], time)
 
     # Inside
-
-    def _wait_or_lead(self, entry: _Write, interrupt: Interrupt) -> None:
-        """Until the write is done, by whoever leads.
-
-        Those who do not lead sleep until they are done. Were they to come for the lock one by one, only to find that
-        they are, those who write next would have to pass them and would commit in small groups.
-        """
-        while not (entry.done or entry.leads):
-            if not entry.asleep.acquire(timeout=POLL_S):
-                try:
-                    interrupt()
-                except BaseException:
-                    if self._withdraw(entry):
-                        raise
-        if not entry.done:
-            with self.exclusive(interrupt):
-                while not entry.done:
-                    self._commit_group(self._take())
-
-    def _hand_over(self) -> None:
-        """Let the first of those who wait lead, if anyone waits."""
-        with self._queue_lock:
-            self._led = bool(self._queue)
-            if self._led:
-                self._queue[0].leads = True
-                self._queue[0].call()
-
-    def _withdraw(self, entry: _Write) -> bool:
-        with self._queue_lock:
-            if entry in self._queue:
-                self._queue.remove(entry)
-                return True
-        return False
-
-    def _take(self) -> list[_Write]:
-        with self._queue_lock:
-            group: list[_Write] = []
-            size = 0
-            while self._queue and (not group or size + self._queue[0].size <= GROUP_ROWS_MAX):
-                group.append(self._queue.popleft())
-                size += group[-1].size
-            return group
 
     def _commit_group(self, group: list[_Write], at: int | None = None) -> None:
         """Make the writes of a group durable; one that is invalid fails alone."""
@@ -259,8 +170,9 @@ class Timeline:
             try:
                 if time >= TIME_MAX:
                     raise SqlError(PROGRAM_LIMIT, "the timeline is at its end")
-                group_now = [entry for entry in group if self._exists(entry)]
+                group_now = [entry for entry in group if self._exists(entry) and self._make(entry, time)]
                 if group_now:
+                    self._make_room(time)
                     self._environment.commit(*self._commands(group_now, time))
                 for entry in group_now:
                     entry.time = time
@@ -281,8 +193,9 @@ class Timeline:
 
     def _commands(self, group: list[_Write], time: int) -> list[Command]:
         """What writes all of a group at a time, which is closed with that."""
-        commands: list[Command] = [*self._clocks(time + 1)]
-        for id, table in self._merged(group, time).items():
+        rows, expired = self.expiring.prepare(self.upper, time + 1, self._merged(group, time))
+        commands: list[Command] = [*self._clocks(time + 1), *expired]
+        for id, table in rows.items():
             token = next(entry.writers[id] for entry in group if id in entry.writers)
             capability = self._environment.present(id, token)
             assert isinstance(capability, WriteCapability)
@@ -292,17 +205,26 @@ class Timeline:
 
     def _exists(self, entry: _Write) -> bool:
         """Whether its tables are still there; a table that was dropped fails its own writers only."""
-        for id in entry.rows:
+        for id in entry.writers:
             if self._environment.frontiers(id).upper.empty:
                 entry.error = SqlError(UNDEFINED_OBJECT, "a table was dropped while it was written to")
                 return False
         return True
 
     @staticmethod
+    def _make(entry: _Write, time: int) -> bool:
+        """Its rows at a time; what cannot be made fails alone."""
+        try:
+            entry.made = entry.rows(time) if callable(entry.rows) else entry.rows
+        except (Exception, Failure) as error:
+            entry.error = sql_error(error)
+        return entry.error is None
+
+    @staticmethod
     def _merged(group: list[_Write], time: int) -> dict[GlobalId, pa.Table]:
         parts: dict[GlobalId, list[pa.Table]] = {}
         for entry in group:
-            for id, table in entry.rows.items():
+            for id, table in entry.made.items():
                 if table.num_rows:
                     parts.setdefault(id, []).append(table)
         merged = {id: pa.concat_tables(tables) for id, tables in parts.items()}
@@ -312,11 +234,11 @@ class Timeline:
 
     def _clocks(self, to: int) -> list[Command]:
         """The commands that move the clock, and, where it is worth it, how far the past may be forgotten."""
-        commands: list[Command] = [AdvanceClock(CLOCK, self.upper, to)]
-        history = self.history
-        with self._held_lock:
-            target = min([to - 1 - HISTORY_LAG_MS, *self._held])
-            self._forgetting = target >= history + HISTORY_STEP_MS
-        if self._forgetting:
-            commands.append(AdvanceClock(HISTORY, history, target))
-        return commands
+        return [AdvanceClock(CLOCK, self.upper, to), *self._forget(to - 1)]
+
+
+def _time_of(entry: _Write) -> int:
+    if entry.error is not None:
+        raise entry.error
+    assert entry.time is not None
+    return entry.time

@@ -4,6 +4,9 @@ A strictly serializable read is at the latest closed time of the timeline, or la
 the wall clock's time if the statement speaks of its time, or some of what it reads comes or goes by itself until then;
 and, where sources are among what the inputs are made from, at the latest time for which they are complete. A
 serializable read is at the latest time for which all of its inputs are complete now. AS OF is a time of its own.
+
+On the timeline of a change stream, a strictly serializable read is at the latest time that is complete in all of its
+sources. Nobody but the stream moves it: a later time is waited for, and so is the first one.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ from dataclasses import dataclass
 
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import OBJECT_NOT_READY, as_sql_errors, sql_error
+from everview.adapter.holds import Hold, Ids
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.settings import STRICT
-from everview.adapter.timeline import Hold, Timeline
+from everview.adapter.stream_timeline import StreamTimeline, Timelines
+from everview.adapter.timeline import Timeline
 from everview.compute.contract import Maintenance
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Frontier, GlobalId
@@ -53,6 +58,7 @@ class Choice:
     wanted: Wanted
     timeline: int
     inputs: tuple[InputTimes, ...]
+    name: str | None = None  # of the timeline, if it is that of a change stream
 
     @property
     def immediate(self) -> bool:
@@ -66,11 +72,12 @@ class Timestamps:
     def __init__(
         self,
         environment: Environment,
-        timeline: Timeline,
+        timelines: Timelines,
         maintenance: Maintenance,
         ask_source: Callable[[GlobalId], None],
     ) -> None:
-        self._environment, self._timeline, self._maintenance = environment, timeline, maintenance
+        self._environment, self._maintenance = environment, maintenance
+        self._timelines, self._timeline = timelines, timelines.own
         self._ask_source = ask_source  # a source that can is to become complete up to the present now
 
     def inputs(self, ids: Iterable[GlobalId]) -> tuple[InputTimes, ...]:
@@ -88,45 +95,72 @@ class Timestamps:
         since = max((each.since for each in inputs), default=0)
         if since == FOREVER:
             raise SqlError("42704", "a relation that the statement reads was dropped")
-        upper = self._timeline.upper
+        timeline = self._timelines.of(wanted.inputs, catalog)
+        own, upper = timeline is self._timeline, timeline.upper
         latest = min((each.upper - 1 for each in inputs if each.upper != FOREVER), default=upper - 1)
         if wanted.as_of is not None:
             time = max(wanted.as_of, since, latest) if wanted.at_least else wanted.as_of
             if time < since:
-                raise self._no_time(time, since)
+                raise self._no_time(time, since, wanted, catalog)
         elif wanted.isolation == STRICT:
-            time = max(upper - 1, since, self._fresh(wanted, catalog))
+            time = max(upper - 1, since, self._fresh(wanted, catalog) if own else 0)
         else:
-            time = max(latest, since, self._timeline.now_ms if wanted.needs_now else 0)
-        return Choice(time, wanted, upper, inputs)
+            time = max(latest, since, self._timeline.now_ms if wanted.needs_now and own else 0)
+        return Choice(time, wanted, upper, inputs, timeline.name)
 
-    def hold(self, wanted: Wanted, catalog: Catalog) -> tuple[Choice, Hold]:
-        """A time, and a hold on it."""
+    def hold(self, wanted: Wanted, catalog: Catalog, ids: Ids | None = None) -> tuple[Choice, Hold]:
+        """A time, and a hold on it: of what is wanted, or of all that `ids` gives."""
+        timeline = self._timelines.of(wanted.inputs, catalog)
         while True:
             choice = self.choose(wanted, catalog)
-            hold = self._timeline.hold(choice.time)
+            hold = timeline.hold(choice.time, ids or wanted.inputs)
             # Between choosing and holding, the past may have been forgotten; from here on it is not.
             since = max((each.since for each in self.inputs(wanted.inputs)), default=0)
             if since <= choice.time:
                 return choice, hold
             hold.release()
             if wanted.as_of is not None and not wanted.at_least:
-                raise self._no_time(choice.time, since)
+                raise self._no_time(choice.time, since, wanted, catalog)
 
-    def wait(self, ids: Iterable[GlobalId], time: int, interrupts: Interrupts, catalog: Catalog) -> None:
-        """Until all of these collections are complete at `time`. The timeline is moved there if it is not there yet."""
+    def begin(self, ids: Iterable[GlobalId], interrupts: Interrupts, catalog: Catalog) -> None:
+        """On the timeline of a change stream, until some time is complete in it and in each of these collections."""
+        timeline = self._timelines.of(ids, catalog)
+        if timeline is not self._timeline:
+            for id in sorted(ids):
+                self._await(id, lambda id=id: timeline.upper > 0 and self._begun(id), interrupts, catalog)  # type: ignore[misc]
+
+    def _begun(self, id: GlobalId) -> bool:
+        return _number(self._environment.frontiers(id).upper) > self._environment.shard(id).spec.initial
+
+    def wait(
+        self,
+        ids: Iterable[GlobalId],
+        time: int,
+        interrupts: Interrupts,
+        catalog: Catalog,
+        on: Timeline | StreamTimeline | None = None,
+    ) -> None:
+        """Until all of these collections are complete at `time`, on the timeline that they are on, or `on` this one.
+
+        The environment's timeline is moved there if it is not there yet.
+        """
         waiting = set(ids)
-        if any(self._follows_timeline(id, catalog) for id in waiting):
+        own = (on or self._timelines.of(waiting, catalog)) is self._timeline
+        if own and any(self._follows_timeline(id, catalog) for id in waiting):
             self._reach(time, interrupts)
         for id in waiting:
             if not self._complete(id, time):
                 for root in catalog.roots(id) if id in catalog.items else ():
                     self._ask_source(root)
         for id in sorted(waiting):
-            failed = _Failure()
-            interrupts.wait(lambda id=id, failed=failed: self._complete(id, time) or self._fails(id, failed, catalog))  # type: ignore[misc]
-            if not self._complete(id, time) and failed.error is not None:
-                raise sql_error(failed.error) from failed.error
+            self._await(id, lambda id=id: self._complete(id, time), interrupts, catalog)  # type: ignore[misc]
+
+    def _await(self, id: GlobalId, ready: Callable[[], bool], interrupts: Interrupts, catalog: Catalog) -> None:
+        """Until something is so of a collection; raises if that is in vain."""
+        failed = _Failure()
+        interrupts.wait(lambda: ready() or self._fails(id, failed, catalog))
+        if not ready() and failed.error is not None:
+            raise sql_error(failed.error) from failed.error
 
     def _reach(self, time: int, interrupts: Interrupts) -> None:
         """The timeline beyond `time`; a time to come is waited for."""
@@ -153,7 +187,7 @@ class Timestamps:
         below, seen = list(ids), set(ids)
         while below:
             id = below.pop()
-            if not self._maintenance.settled(id, time):
+            if not (self._maintenance.settled(id, time) and self._timeline.expiring.settled(id, time)):
                 return False
             depends = catalog.items[id].depends if id in catalog.items else ()
             below += [each for each in depends if each not in seen]
@@ -179,10 +213,15 @@ class Timestamps:
                 below += catalog.items[each].depends
         return False
 
-    @staticmethod
-    def _no_time(time: int, since: int) -> SqlError:
+    def _no_time(self, time: int, since: int, wanted: Wanted, catalog: Catalog) -> SqlError:
         detail = f"the earliest time that can be read is {since}, and {time} was asked for"
-        return SqlError(OBJECT_NOT_READY, NO_TIMESTAMP, detail=detail, hint="RETAIN HISTORY FOR keeps more of the past")
+        begun = {id: self._environment.shard(id).spec.initial for id in wanted.inputs}
+        younger = min((id for id, start in begun.items() if start > time), default=None)
+        if younger is None:
+            hint = "RETAIN HISTORY FOR keeps more of the past"
+            return SqlError(OBJECT_NOT_READY, NO_TIMESTAMP, detail=detail, hint=hint)
+        name = f'"{catalog.items[younger].name}"' if younger in catalog.items else "a relation that it reads"
+        return SqlError(OBJECT_NOT_READY, NO_TIMESTAMP, detail=f"{detail}; {name} begins at {begun[younger]}")
 
 
 class _Failure:

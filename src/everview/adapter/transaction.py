@@ -1,28 +1,32 @@
 """Transactions: what a session has read and will write, and what may follow what.
 
 Reads of a transaction are all at one time, the time of the first. Writes are kept here until the end, and then made
-durable together at one later time. So a transaction may read and then write, but it cannot read what it has written.
-One that read before it wrote ends only if nothing that it read has changed in between; otherwise it fails (40001).
+durable together at one later time. Until then the transaction itself sees them: of a table it reads the contents at its
+time and its own changes. What is maintained from a table knows nothing of them, and is not read after them. One that
+read and wrote ends only if nothing that it read has changed in between; otherwise it fails (40001).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from everview.adapter.catalog.items import Item
-from everview.adapter.catalog.state import Catalog
+from everview.adapter.catalog.state import Catalog, shown_timeline
 from everview.adapter.catalog.store import DraftCatalog
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
+from everview.adapter.holds import Hold
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.peek import NOTHING, Own
 from everview.adapter.settings import Mark
 from everview.adapter.statements.nodes import Drop, Statement
-from everview.adapter.tables import changes, merged
-from everview.adapter.timeline import Hold, Timeline
-from everview.compute.engine.local.collection import Rows
+from everview.adapter.tables import as_stored, changes, merged
+from everview.adapter.timeline import Timeline
+from everview.compute.rows.collection import Rows, add
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
+from everview.storage.errors import NotReadable
 
 SAVEPOINTS_MAX = 1_000
 DRAFTED = ""  # the reader of a collection that is only drafted
@@ -52,6 +56,7 @@ class Transaction:
     read_only: bool = False
     failed: bool = False
     time: int | None = None  # of its reads
+    timeline: str | None = None  # that the time is on, if it is that of a change stream
     hold: Hold | None = None
     read: set[GlobalId] = field(default_factory=set)  # tables and sources below what it read
     written: dict[GlobalId, tuple[Item, list[Rows]]] = field(default_factory=dict)
@@ -60,26 +65,72 @@ class Transaction:
     savepoints: list[Savepoint] = field(default_factory=list)
     definitions: tuple[Statement, ...] = ()
     draft: DraftCatalog | None = None  # the catalog as the definitions would leave it
+    _seen: dict[GlobalId, tuple[int, Rows]] = field(default_factory=dict)  # parts of `written` that are added up
 
-    def check_made(self, ids: Iterable[GlobalId], catalog: Catalog) -> None:
-        """Raise if something is to be read that this transaction has only drafted."""
-        for id in ids if self.draft is not None else ():
-            if catalog.items[id].reader == DRAFTED:
-                message = f'"{catalog.items[id].name}" cannot be read in the transaction that defines it'
-                raise SqlError(INVALID_TRANSACTION, message, detail="it is made by COMMIT", hint="commit first")
+    def drafted(self, ids: Iterable[GlobalId], catalog: Catalog) -> frozenset[GlobalId]:
+        """Those of some collections that this transaction has defined, and nobody has made yet."""
+        if self.draft is None:
+            return frozenset()
+        return frozenset(id for id in ids if id in catalog.items and catalog.items[id].reader == DRAFTED)
+
+    def own(self, ids: Iterable[GlobalId], catalog: Catalog) -> Own:
+        """What this transaction has written to some collections, and sees."""
+        found: dict[GlobalId, Rows] = {}
+        for id in self.written.keys() & set(ids):
+            item, parts = self.written[id]
+            count, rows = self._seen.get(id, (0, {}))
+            for row, multiplicity in as_stored(merged(parts[count:]), item.types).items():
+                add(rows, row, multiplicity)
+            self._seen[id] = len(parts), rows
+            found[id] = rows
+        drafted = self.drafted(ids, catalog)
+        return Own(found, drafted) if found or drafted else NOTHING
 
     def check_may_read(self, ids: Iterable[GlobalId], catalog: Catalog) -> None:
-        """Raise if this transaction has written what is to be read now."""
-        for id in ids:
-            again = catalog.roots(id) & self.written.keys() if id in catalog.items else set()
-            if again:
-                name = catalog.items[next(iter(again))].name
+        """Raise if something is to be read that is maintained from what this transaction has written."""
+        for id, table in self._written_below(ids, catalog):
+            if id != table:
+                name, below = catalog.items[id].name, catalog.items[table].name
                 raise SqlError(
                     INVALID_TRANSACTION,
-                    f'"{name}" cannot be read in a transaction that has written to it',
-                    detail="writes become visible when their transaction commits, and not before",
-                    hint="commit first, or read before you write",
+                    f'"{name}" cannot be read in a transaction that has written to "{below}"',
+                    detail=f'"{name}" is maintained, and writes reach it when their transaction commits',
+                    hint="commit first, or read the tables themselves",
                 )
+
+    def check_timeline(self, name: str | None, ids: Iterable[GlobalId], catalog: Catalog) -> None:
+        """Raise if some collections are on a timeline on which this transaction does not read or write."""
+        if name is not None and self.written:
+            written = ", ".join(sorted(f'"{item.name}"' for item, _ in self.written.values()))
+            done = f"it has written to {written}, on {shown_timeline(None)}"
+        elif self.time is not None and name != self.timeline:
+            done = f"it reads at time {self.time} of {shown_timeline(self.timeline)}"
+        else:
+            return
+        names = ", ".join(sorted(f'"{catalog.items[id].name}"' for id in ids))
+        raise SqlError(
+            INVALID_TRANSACTION,
+            f"{names}, on {shown_timeline(name)}, cannot be read in this transaction",
+            detail=done,
+            hint="a transaction is on one timeline: read it in another transaction",
+        )
+
+    def check_unwritten(self, ids: Iterable[GlobalId], catalog: Catalog, what: str) -> None:
+        """Raise if this transaction has written or defined something that can only be read as others see it."""
+        for id in self.drafted(ids, catalog):
+            message = f'"{catalog.items[id].name}" cannot be read with {what} in the transaction that defines it'
+            raise SqlError(INVALID_TRANSACTION, message, detail="it is made by COMMIT", hint="commit first")
+        for _, table in self._written_below(ids, catalog):
+            raise SqlError(
+                INVALID_TRANSACTION,
+                f'"{catalog.items[table].name}" cannot be read with {what} in a transaction that has written to it',
+                detail=f"{what} gives what is committed",
+                hint="commit first",
+            )
+
+    def _written_below(self, ids: Iterable[GlobalId], catalog: Catalog) -> Iterator[tuple[GlobalId, GlobalId]]:
+        for id in sorted(ids) if self.written else ():
+            yield from ((id, table) for table in sorted(catalog.roots(id) & self.written.keys()))
 
     def check_may_write(self) -> None:
         """Raise if this transaction only reads, or defines."""
@@ -122,6 +173,7 @@ class Transaction:
         self.written = {
             id: (item, rows[: point.parts[id]]) for id, (item, rows) in self.written.items() if id in point.parts
         }
+        self._seen.clear()
         self.rows, self.definitions = point.rows, point.definitions
         self.draft = None if point.draft is None else point.draft.copy()
         self.failed = False
@@ -130,6 +182,13 @@ class Transaction:
     def write(self, item: Item, rows: Rows) -> None:
         """Keep changes of a table for the end."""
         self.check_may_write()
+        if self.timeline is not None:
+            raise SqlError(
+                INVALID_TRANSACTION,
+                f'"{item.name}", on {shown_timeline(None)}, cannot be written in this transaction',
+                detail=f"it reads at time {self.time} of {shown_timeline(self.timeline)}",
+                hint="a transaction is on one timeline: write in another transaction",
+            )
         self.rows += len(rows)
         if self.rows > WRITTEN_ROWS_MAX:
             hint = "commit more often, or use COPY"
@@ -144,10 +203,15 @@ class Transaction:
                 return None
             writers = {id: item.writer or "" for id, (item, _) in self.written.items()}
             if self.time is None or not self.read:
-                return timeline.write(tables, writers, interrupts.check)
-            with timeline.exclusive(interrupts.check):
-                self.check_unchanged(environment, timeline)
-                return timeline.write_exclusively(tables, writers)
+                return timeline.write(tables, writers, interrupts.turn())
+            with timeline.exclusive(writers, self.read, interrupts.turn()):
+                if not timeline.expiring.any_of(self.read):
+                    self.check_unchanged(environment, timeline)
+                    return timeline.write_exclusively(tables, writers)
+                with timeline.still():  # what leaves by itself until then is a change as well
+                    timeline.advance(timeline.now_ms)
+                    self.check_unchanged(environment, timeline)
+                    return timeline.write_exclusively(tables, writers, timeline.upper)
         finally:
             self.release()
 
@@ -164,8 +228,11 @@ class Transaction:
             upper = timeline.upper
             if self.time + 1 >= upper:
                 continue
-            with environment.changes(id, self.time + 1, upper) as selection:
-                changed = selection.changes().num_rows > 0
+            try:
+                with environment.changes(id, self.time + 1, upper) as selection:
+                    changed = selection.changes().num_rows > 0
+            except NotReadable:  # nobody can tell any more
+                changed = True
             if changed:
                 raise SqlError(
                     "40001",

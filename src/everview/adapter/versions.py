@@ -2,16 +2,20 @@
 
 All versions are on one shard, whose columns only ever become more. A new definition has the columns of the one before,
 and may have more behind them. It may also go back to the columns of an earlier version, if nobody needs the others: on
-the shard these stay, and are NULL.
+the shard these stay, and are NULL. A new column never takes the place of one that is gone, so history never shows the
+values of another column. One that comes back, with the same name and type, gets its place back, and its past. One whose
+type becomes wider gets a new place too, and is read from where it was at times before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from everview.adapter.catalog.items import ColumnInfo, Item, Version
+from everview.adapter.catalog.items import ColumnInfo, Item, Version, places_of
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import DEPENDENT_OBJECTS
+from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql.errors import SqlError
 
 VERSIONS_KEPT_MAX = 32  # but for those whose columns someone knows the view by
@@ -24,17 +28,72 @@ def check_columns(
     catalog: Catalog, target: Item, name: str, columns: Sequence[ColumnInfo], columns_read: ColumnsRead
 ) -> None:
     """Raise unless a definition with these columns can follow the target's, with one line for each difference."""
-    lines = _changed(target, name, columns)
     goes_back = any(_shape(each.columns) == _shape(columns) for each in target.history)
-    if not goes_back:
-        lines += [f'column "{each.name}" is missing in "{name}"' for each in target.columns[len(columns) :]]
-    lines += _misplaced(target, name, columns)
+    lines = [] if goes_back else _changed(target, name, columns)
+    if not target.columns:
+        lines += [f'column "{each.name}" is new in "{name}", and "{target.name}" has no columns' for each in columns]
     if lines:
         message = f'schema of replacement "{name}" differs from that of "{target.name}"'
-        hint = "the columns must be the same, in the same order, with the same names and types; new ones may follow"
-        raise SqlError("42P16", message, detail="\n".join(lines), hint=hint)
-    if len(columns) < len(target.columns):
-        _check_unused(catalog, target, name, len(columns), columns_read)
+        hint = "the columns must be the same, in the same order, with the same names and types or wider ones; new ones"
+        raise SqlError("42P16", message, detail="\n".join(lines), hint=f"{hint} may follow")
+    kept = _shape(columns)
+    gone = {
+        place: each
+        for each, place in zip(target.columns, target.places, strict=True)
+        if (each.name, each.type) not in kept
+    }
+    if gone:
+        lacks = {each.name for each in gone.values()}.isdisjoint(each.name for each in columns)
+        does = "lacks" if lacks else "changes the types of"
+        lines = _uses(catalog, target, gone, columns_read)
+        if lines:
+            names = ", ".join(f'"{each.name}"' for each in gone.values())
+            message = f'replacement "{name}" {does} columns of "{target.name}" that others use'
+            hint = f"drop what uses {names}, or let it do without"
+            raise SqlError(DEPENDENT_OBJECTS, message, detail="\n".join(lines[:LISTED_MAX]), hint=hint)
+
+
+def placed(target: Item, columns: Sequence[ColumnInfo]) -> tuple[tuple[ColumnInfo, ...], tuple[SqlType, ...]]:
+    """The columns of a definition that is to follow the target's with their places, and the layout with these."""
+    known: dict[tuple[str, SqlType], tuple[int, tuple[int, ...]]] = {}
+    for version in target.versions:  # the latest last
+        for each, place in zip(version.columns, places_of(version.columns), strict=True):
+            known[each.name, each.type] = place, each.earlier
+    layout = list(target.all_stored_types)
+    found: list[ColumnInfo] = []
+    for index, each in enumerate(columns):
+        place, earlier = known.get((each.name, each.type), (-1, ()))
+        before = target.columns[index] if index < len(target.columns) else None
+        if before is not None and is_wider(before.type, each.type):
+            then = (target.places[index], *before.earlier)
+            earlier = (*then, *(other for other in earlier if other not in then))
+        if place == -1 or place in places_of(found):
+            place = len(layout)
+            layout.append(each.type)
+        at = None if place == index and not earlier else place
+        found.append(replace(each, place=at, earlier=tuple(other for other in earlier if other != place)))
+    trivial = all(each.place is None for each in found) and not target.layout
+    return tuple(found), () if trivial else tuple(layout)
+
+
+_WHOLE = {Kind.INT2: 5, Kind.INT4: 10, Kind.INT8: 19}  # and how many digits they can have
+
+
+def is_wider(narrow: SqlType, wide: SqlType) -> bool:
+    """Whether a type, another one, has all values of a narrower one, shown as they were."""
+    if narrow == wide:
+        return False
+    if narrow.kind in _WHOLE:
+        if wide.kind in _WHOLE:
+            return _WHOLE[narrow.kind] < _WHOLE[wide.kind]
+        fits = not wide.constrained or (wide.scale == 0 and wide.precision >= _WHOLE[narrow.kind])
+        return wide.kind is Kind.NUMERIC and fits
+    if narrow.kind is Kind.VARCHAR:
+        longer = wide.length is None or (narrow.length is not None and narrow.length < wide.length)
+        return wide.kind is Kind.TEXT or (wide.kind is Kind.VARCHAR and longer)
+    if narrow.kind is Kind.NUMERIC and wide.kind is Kind.NUMERIC and narrow.constrained and wide.constrained:
+        return narrow.scale == wide.scale and narrow.precision < wide.precision
+    return False
 
 
 def _changed(target: Item, name: str, columns: Sequence[ColumnInfo]) -> list[str]:
@@ -42,45 +101,24 @@ def _changed(target: Item, name: str, columns: Sequence[ColumnInfo]) -> list[str
     for number, (old, new) in enumerate(zip(target.columns, columns, strict=False), 1):
         if old.name != new.name:
             lines.append(f'column {number} is "{old.name}" in "{target.name}" and "{new.name}" in "{name}"')
-        elif old.type != new.type:
+        elif old.type != new.type and not is_wider(old.type, new.type):
             lines.append(f'column "{old.name}" is {old.type} in "{target.name}" and {new.type} in "{name}"')
-    return lines
-
-
-def _misplaced(target: Item, name: str, columns: Sequence[ColumnInfo]) -> list[str]:
-    """New columns that cannot be where they are: rows of an earlier version have something else there."""
-    lines = []
-    for place in range(len(target.columns), len(columns)):
-        new = columns[place]
-        if not target.columns:
-            lines.append(f'column "{new.name}" is new in "{name}", and "{target.name}" has no columns')
-            continue
-        for version in target.history:
-            if place < len(version.columns) and (old := version.columns[place]).type != new.type:
-                had = f'version {version.number} of "{target.name}" has "{old.name}" {old.type} in its place'
-                lines.append(f'column "{new.name}" is {new.type} in "{name}", and {had}')
-                break
-    return lines
+    return lines + [f'column "{each.name}" is missing in "{name}"' for each in target.columns[len(columns) :]]
 
 
 def _shape(columns: Iterable[ColumnInfo]) -> list[tuple[str, object]]:
     return [(each.name, each.type) for each in columns]
 
 
-def _check_unused(catalog: Catalog, target: Item, name: str, width: int, columns_read: ColumnsRead) -> None:
-    """Raise if someone needs columns of the target behind the first so many."""
+def _uses(catalog: Catalog, target: Item, gone: Mapping[int, ColumnInfo], columns_read: ColumnsRead) -> list[str]:
+    """Who needs these columns of the target, which are by their places."""
     lines = []
     for item in catalog.dependents(target.id):
         if target.id not in item.depends:
             continue  # the replacement itself
-        used = sorted(column for column in columns_read(item, target) if column >= width)
-        names = [target.columns[column].name for column in used if column < len(target.columns)]
-        lines += [f'{item.kind} {catalog.shown(item)} uses column "{each}"' for each in names]
-    if lines:
-        missing = ", ".join(f'"{each.name}"' for each in target.columns[width:])
-        message = f'replacement "{name}" lacks columns of "{target.name}" that others use'
-        hint = f"drop what uses {missing}, or let it do without"
-        raise SqlError(DEPENDENT_OBJECTS, message, detail="\n".join(lines[:LISTED_MAX]), hint=hint)
+        used = [gone[place].name for place in sorted(columns_read(item, target) & gone.keys())]
+        lines += [f'{item.kind} {catalog.shown(item)} uses column "{each}"' for each in used]
+    return lines
 
 
 def history(catalog: Catalog, target: Item) -> tuple[Version, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -105,14 +105,14 @@ def clock_time(frontier: Frontier) -> str:
 
 
 @contextmanager
-def busy(console: Console, doing: str) -> Iterator[None]:
-    """Say what is going on while it takes a while."""
+def busy(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
+    """Say what is going on while it takes a while; gives how to say more of it, at a terminal."""
     if console.is_terminal:
-        with console.status(doing):
-            yield
+        with console.status(doing) as status:
+            yield status.update
     else:
         console.print(f"{doing} ...")
-        yield
+        yield lambda _: None
 
 
 def print_checks(console: Console, checks: Sequence[Check]) -> None:

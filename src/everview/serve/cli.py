@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import resource
 import signal
 import threading
 import time
@@ -11,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,10 +23,16 @@ from everview.errors import EverviewError
 
 if TYPE_CHECKING:
     from everview.instance import Instance
-    from everview.server.addresses import Address
+    from everview.server.run import Running
 
 SPARK_LOG = "spark.log"
 WATCH_S = 0.2
+FILES_WANTED = 4_096  # 1,000 sessions, those who connect, and what storage and Spark open
+# As `server.pgwire.authentication` names them, which would take long to load for its names alone.
+Auth = Literal["owner", "trust", "password"]
+# New objects until young ones are looked at for garbage, and how often that is until older ones are. With Python's own
+# figures a statement of many rows has all objects looked at again and again, which holds up everyone for 0.1 s.
+GARBAGE_THRESHOLDS = (10_000, 10, 50)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -53,9 +61,48 @@ def serve(
         Path | None, typer.Option("--tls-cert", metavar="FILE", help="A certificate with its chain, as PEM.")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, as PEM.")] = None,
+    max_clock_jump: Annotated[
+        str,
+        typer.Option(
+            "--max-clock-jump", metavar="DURATION", help="A wall clock that jumps further than this is not followed."
+        ),
+    ] = "1 min",
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen to other machines without TLS: everyone can read along.")
     ] = False,
+    allow_address: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-address",
+            metavar="ADDRESS",
+            help="A link-local or metadata address or network that sinks may connect to; may be given several times.",
+        ),
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--files",
+            metavar="DIR",
+            help="A folder in which roles that are not superusers may read and write files by sinks and sources; may be"
+            " given several times.",
+        ),
+    ] = None,
+    auth: Annotated[
+        Auth,
+        typer.Option(
+            "--auth",
+            help="Who on this machine needs no password: `owner`, the account that runs the server; `trust`, everyone;"
+            " `password`, nobody.",
+        ),
+    ] = "owner",
+    socket_dir: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--socket-dir",
+            metavar="DIR",
+            help="A folder for the Unix socket; may be given several times. '' is none. By default, where psql looks.",
+        ),
+    ] = None,
 ) -> None:
     """Serve SQL over the PostgreSQL wire protocol, and health and metrics over HTTP.
 
@@ -69,6 +116,9 @@ def serve(
     # Late, so that the other commands need not load all this.
     with kept_objects():
         from everview.instance import Folder, Instance, check_java
+        from everview.reach.addresses import ALLOWED, parse_allowed
+        from everview.reach.files import ALLOWED as FILES
+        from everview.reach.files import checked_folders
         from everview.serve.figures import add_figures
         from everview.server.addresses import Address
         from everview.server.metrics import Metrics
@@ -76,41 +126,82 @@ def serve(
 
     if (tls_cert is None) != (tls_key is None):
         raise EverviewError("--tls-cert and --tls-key belong together: give both")
+    if allow_address:
+        parse_allowed(allow_address)
+        os.environ[ALLOWED] = ",".join(allow_address)  # for Spark's workers as well
+    if files:
+        os.environ[FILES] = checked_folders(files, data)
     options = Options(
         pg=Address(pg_host, pg_port),
         http=Address(http_host, http_port),
         tls=Tls(tls_cert, tls_key) if tls_cert and tls_key else None,
         insecure=insecure,
+        auth=auth,
+        socket_dirs=_socket_dirs(socket_dir, pg_port),
+        sockets_needed=socket_dir is not None,
     )
     settings = parse_conf(conf or [])
+    clock_jump_ms = parse_clock_jump(max_clock_jump)
     metrics = Metrics()
     with (
         stop_signals() as stop,
         ThreadPoolExecutor(1) as pool,
         Folder(data) as folder,
         spark_log(folder.path / SPARK_LOG),
-        Instance(folder, spark=spark, conf=settings) as instance,
+        Instance(folder, spark=spark, conf=settings, max_clock_jump_ms=clock_jump_ms) as instance,
         start(instance.coordinator, options, metrics) as running,
     ):
         java = pool.submit(check_java, spark)
         add_figures(metrics, instance)
-        typer.echo(_welcome(running.pg, running.http_url, data, spark))
+        typer.echo(_welcome(running, data, spark))
+        for notice in (*few_files(), *running.notices):
+            typer.echo(f"note: {notice}", err=True)
         java.result()
         typer.echo(f"Ready after {time.monotonic() - began:.1f} s; Spark is starting in the background.")
-        told = False
-        while not stop.wait(WATCH_S) and not running.wait(0):
-            told = told or _tell_of_spark(instance, began)
-        typer.echo("Stopping.")
-    if not stop.is_set():
-        raise EverviewError("the server has ended on its own", hint="see what it logged")
+        keep_serving(stop, running, instance, began)
 
 
-def _welcome(pg: Address, http: str | None, data: Path, spark: str) -> str:
+def keep_serving(stop: threading.Event, running: Running, instance: Instance, began: float) -> None:
+    """Return once `stop` is set; raise if the server ends for another reason."""
+    told = False
+    while not stop.wait(WATCH_S) and not running.wait(0) and instance.fenced is None:
+        told = told or _tell_of_spark(instance, began)
+    typer.echo("Stopping.")
+    if stop.is_set():
+        return
+    if instance.fenced is not None:
+        raise EverviewError(f"this server stops: {instance.fenced.message} ({instance.fenced.detail})")
+    raise EverviewError("the server has ended on its own", hint="see what it logged")
+
+
+def _socket_dirs(given: Sequence[Path] | None, port: int) -> list[Path]:
+    """The folders for Unix sockets. A port that nobody has chosen is not looked for in any folder."""
+    if given is not None:
+        return [folder.resolve() for folder in given if str(folder) != "."]  # an empty path is written so
+    from everview.server.unix_sockets import usable_dirs
+
+    return usable_dirs() if port != 0 else []
+
+
+def few_files() -> list[str]:
+    """Let this process open as many files as the system allows; what to know if that is too few for all sessions."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FILES_WANTED:
+        soft = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= FILES_WANTED:
+        return []
+    return [f"this process may open {soft} files, too few for 1,000 sessions: raise the limit with ulimit -n"]
+
+
+def _welcome(running: Running, data: Path, spark: str) -> str:
+    pg = running.pg
     lines = [
         f"Everview {__version__}",
         "",
         f"  SQL      {pg}, in PostgreSQL's wire protocol",
-        f"  HTTP     {http}/readyz and /metrics",
+        *(f"           {path}" for path in running.unix),
+        f"  HTTP     {running.http_url}/readyz and /metrics",
         f"  data     {data.resolve()}",
         f"  Spark    {spark}, which logs to {data / SPARK_LOG}",
         "",
@@ -150,6 +241,20 @@ def parse_conf(pairs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
+def parse_clock_jump(text: str) -> int:
+    """The bound on jumps of the wall clock in milliseconds: a second at least, for clocks are corrected by less."""
+    from everview.adapter.durations import duration_ms
+    from everview.timely.lattice import TIME_MAX
+
+    try:
+        found = duration_ms(text, most_ms=TIME_MAX)
+    except ValueError as error:
+        raise EverviewError(f'--max-clock-jump "{text}" is no duration', detail=str(error)) from None
+    if found < 1_000:
+        raise EverviewError(f'--max-clock-jump "{text}" is too short: a second at least')
+    return found
+
+
 @contextmanager
 def kept_objects() -> Iterator[None]:
     """While modules are loaded nothing is garbage, now or later, and looking for it takes a fifth of the time."""
@@ -158,6 +263,7 @@ def kept_objects() -> Iterator[None]:
         yield
         gc.freeze()
     finally:
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
         gc.enable()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from everview.errors import EverviewError
-from everview.server.pgwire.authentication import is_loopback
+from everview.server.pgwire.peers import is_loopback
 
 
 class CannotListen(EverviewError):

@@ -41,6 +41,9 @@ class Metrics:
             ("outcome",),
             registry=self.registry,
         )
+        self.throttled = Counter(
+            "everview_throttled_logins", "logins that waited for wrong passwords before them", registry=self.registry
+        )
         self.received_bytes = Gauge(
             "everview_received_bytes", "bytes of messages that no session has taken up yet", registry=self.registry
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,15 +24,26 @@ from everview.errors import EverviewError
 from everview.server.addresses import Address, CannotListen, Place, bind, bound, is_private, resolve
 from everview.server.http.server import HttpServer
 from everview.server.metrics import Metrics
-from everview.server.pgwire.authentication import Policy
+from everview.server.pgwire.authentication import Auth, Policy
+from everview.server.pgwire.binding import end_point
 from everview.server.pgwire.limits import Limits
+from everview.server.pgwire.peers import owners_are_known
 from everview.server.pgwire.server import PgServer
+from everview.server.unix_sockets import UnixSocket, bind_unix
 
 PG_PORT = 6875
 HTTP_PORT = 6876
 LOOPBACK = "127.0.0.1"
+# For how long a thread may hold the interpreter's lock while another wants it. A short statement needs the lock several
+# times, and each time waits this long for one that computes.
+SWITCH_S = 0.0005
 DEFAULT_ROLE = "everview"
 _TLS_HINT = "give --tls-cert and --tls-key, or listen on 127.0.0.1, or let others read along with --insecure"
+_PASSWORD_HINT = "set one with: everview sql --data DIR -c \"ALTER ROLE {role} PASSWORD '...'\""
+UNKNOWN_OWNERS = (
+    "this system does not tell which account a connection over TCP belongs to, so everyone needs a password there: use"
+    " the Unix socket, or let every account of this machine in with --auth trust"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +66,20 @@ class Options:
     http: Address | None = field(default_factory=lambda: Address(LOOPBACK, HTTP_PORT))
     tls: Tls | None = None
     insecure: bool = False
-    trust_loopback: bool = True
+    auth: Auth = "owner"
+    # Folders for Unix sockets. Where none is needed, one that cannot be used is told as a notice.
+    socket_dirs: Sequence[Path] = ()
+    sockets_needed: bool = True
     limits: Limits = field(default_factory=Limits)
     role: str = DEFAULT_ROLE  # whose password is looked for before the server listens to other machines
 
 
 class Running:
-    """A server that runs, in a thread of its own. `pg` and `http` are the addresses that it got."""
+    """A server that runs, in a thread of its own.
+
+    `pg` and `http` are the addresses that it got, `unix` the files of its Unix sockets, `notices` what its operator
+    should know.
+    """
 
     def __init__(self, adapter: Adapter, options: Options, metrics: Metrics) -> None:
         self.metrics = metrics
@@ -77,6 +96,15 @@ class Running:
             _close(self._pg_sockets)
             raise
         self.pg = bound(self._pg_sockets[0])
+        self.notices: list[str] = []
+        try:
+            self._unix_sockets = self._bind_unix()
+        except CannotListen:
+            _close([*self._pg_sockets, *self._http_sockets])
+            raise
+        self.unix = [each.path for each in self._unix_sockets]
+        if options.auth == "owner" and not owners_are_known():
+            self.notices.append(UNKNOWN_OWNERS)
         self.http = bound(self._http_sockets[0]) if self._http_sockets else None
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -85,7 +113,20 @@ class Running:
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._main, name="everview-server", daemon=True)
 
+    def _bind_unix(self) -> list[UnixSocket]:
+        made: list[UnixSocket] = []
+        for folder in self._options.socket_dirs:
+            try:
+                made.append(bind_unix(folder, self.pg.port))
+            except CannotListen as error:
+                if self._options.sockets_needed:
+                    _remove(made)
+                    raise
+                self.notices.append(error.message)
+        return made
+
     def _start(self) -> Running:
+        sys.setswitchinterval(SWITCH_S)
         self._thread.start()
         self._started.wait()
         if self._failure is not None:
@@ -127,6 +168,7 @@ class Running:
             self._failure = error
         finally:
             _close([*self._pg_sockets, *self._http_sockets])
+            _remove(self._unix_sockets)
             self._started.set()
             self._ended.set()
 
@@ -136,19 +178,21 @@ class Running:
         pg = PgServer(
             self._adapter,
             metrics=self.metrics,
-            policy=Policy(trust_loopback=options.trust_loopback, insecure=options.insecure),
+            policy=Policy(auth=options.auth, insecure=options.insecure),
             limits=options.limits,
             tls=self._tls,
+            channel=end_point(options.tls.certificate) if options.tls is not None else None,
         )
         files = options.tls if self._http_encrypted else None
         http = HttpServer(
             self._adapter.ready,
             self.metrics,
+            warnings=self._adapter.warnings,
             certificate=str(files.certificate) if files else None,
             key=str(files.key) if files else None,
         )
         try:
-            await pg.start(self._pg_sockets)
+            await pg.start([*self._pg_sockets, *(each.sock for each in self._unix_sockets)])
             if self._http_sockets:
                 await http.start(self._http_sockets)
             self._started.set()
@@ -166,6 +210,11 @@ def _checked(options: Options, adapter: Adapter) -> list[Place]:
     """The places to speak the wire protocol at, if that is safe."""
     places = resolve(options.pg, "--pg-host")
     if is_private(places):
+        if options.auth == "password" and adapter.secret(options.role) is None:
+            raise CannotListen(
+                f'everyone needs a password, and the role "{options.role}" has none',
+                hint=_PASSWORD_HINT.format(role=options.role) + ", or leave out --auth password",
+            )
         return places
     if options.tls is None and not options.insecure:
         raise CannotListen(
@@ -175,8 +224,7 @@ def _checked(options: Options, adapter: Adapter) -> list[Place]:
     if adapter.secret(options.role) is None:
         raise CannotListen(
             f'other machines can reach {options.pg}, and the role "{options.role}" has no password',
-            hint=f"set one with: everview sql --data DIR -c \"ALTER ROLE {options.role} PASSWORD '...'\","
-            " or listen on 127.0.0.1",
+            hint=_PASSWORD_HINT.format(role=options.role) + ", or listen on 127.0.0.1",
         )
     return places
 
@@ -219,3 +267,9 @@ def _quiet(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
 def _close(sockets: Sequence[socket.socket]) -> None:
     for sock in sockets:
         sock.close()
+
+
+def _remove(sockets: Sequence[UnixSocket]) -> None:
+    for each in sockets:
+        each.remove()
+        each.sock.close()

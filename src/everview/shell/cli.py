@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,10 +54,11 @@ def sql(
 
     * `everview sql --data everview-data setup.sql`: without a server
     """
-    from everview.shell.client import CannotConnect
+    from everview.shell.client import CannotConnect, Client
     from everview.shell.printing import Printer
     from everview.shell.reading import TextLines, TypedLines
     from everview.shell.session import Session
+    from everview.shell.waiting import Waiting
 
     printer = Printer(form, timing=timing)
     options = {"host": host, "port": str(port), "user": user, "dbname": dbname, "application_name": "everview sql"}
@@ -69,6 +71,10 @@ def sql(
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(NOT_CONNECTED) from None
         stack.callback(client.close)
+        if sys.stderr.isatty():
+            waiting = Waiting(lambda: Client(client.options), sys.stderr)
+            stack.callback(waiting.close)
+            client.patience = waiting
         if command or files or not sys.stdin.isatty():
             session = Session(client, printer, stop_at_errors=True)
             for text in command or ():
@@ -102,19 +108,22 @@ def _connected(options: dict[str, str], printer: Printer) -> Client:
 
 @contextmanager
 def _embedded(data: Path) -> Iterator[dict[str, str]]:
-    """A server of this process's own, on a port of this machine that nobody else knows; gives how to reach it."""
+    """A server of this process's own, behind a Unix socket in a folder of its own; gives how to reach it."""
     from everview.instance import Folder, Instance, check_java
     from everview.server.addresses import Address
     from everview.server.run import Options, start
 
     check_java("local[*]")
     with (
+        TemporaryDirectory(prefix="everview-sql-") as private,
         Folder(data) as folder,
         spark_log(folder.path / "spark.log"),
         Instance(folder) as instance,
-        start(instance.coordinator, Options(pg=Address(LOOPBACK, 0), http=None)) as running,
+        start(
+            instance.coordinator, Options(pg=Address(LOOPBACK, 0), http=None, socket_dirs=[Path(private)])
+        ) as running,
     ):
-        yield {"host": running.pg.host, "port": str(running.pg.port)}
+        yield {"host": private, "port": str(running.pg.port)}
 
 
 @contextmanager

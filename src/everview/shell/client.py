@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 1_000
 COPY_BYTES = 1 << 16
+PATIENCE_S = 1.0
 Row: TypeAlias = tuple[str | None, ...]
 
 
@@ -73,19 +74,28 @@ class Complete:
 Event: TypeAlias = Header | Chunk | CopyData | Complete | Problem
 
 
+class Patience(Protocol):
+    """Who is told while nothing comes, every so often, and when something does."""
+
+    def still(self) -> None: ...
+
+    def over(self) -> None: ...
+
+
 class _WithSocket(Protocol):
     @property
     def socket(self) -> int: ...
 
 
 class Client:
-    """One connection. `notice` is told of notices as they come."""
+    """One connection. `notice` is told of notices as they come; without it, Ctrl-C is not for this one."""
 
-    def __init__(self, options: dict[str, str], notice: Callable[[Problem], None]) -> None:
+    def __init__(self, options: dict[str, str], notice: Callable[[Problem], None] | None = None) -> None:
         from psycopg import pq
         from psycopg.conninfo import make_conninfo
         from psycopg.pq import ConnStatus
 
+        self.options = dict(options)
         self._conn: PGconn = pq.PGconn.connect_start(make_conninfo("", **options).encode())
         if self._conn.status != ConnStatus.BAD:
             _poll(self._conn, self._conn.connect_poll)
@@ -98,8 +108,11 @@ class Client:
                 needs_password=needs,
                 hint="start a server with: everview serve" if "refused" in message else None,
             )
+        self.patience: Patience | None = None
         self._conn.nonblocking = 1
-        self._conn.notice_handler = lambda result: notice(_problem(result))
+        self._heeded = notice is not None
+        if notice is not None:
+            self._conn.notice_handler = lambda result: notice(_problem(result))
 
     @property
     def status(self) -> str:
@@ -134,9 +147,9 @@ class Client:
         header: Header | None = None
         while True:
             try:
-                result = self._next_result()
+                result = self._next_result(None if streaming else self.patience)
             except KeyboardInterrupt:
-                if asked:
+                if asked or not self._heeded:
                     raise
                 asked = True
                 self._cancel()
@@ -154,13 +167,20 @@ class Client:
         """Say good-bye."""
         self._conn.finish()
 
-    def _next_result(self) -> PGresult | None:
+    def _next_result(self, patience: Patience | None) -> PGresult | None:
         conn = self._conn
-        while True:
-            if not conn.is_busy():
-                return conn.get_result()
-            select.select([conn.socket], [], [])
-            conn.consume_input()
+        try:
+            while True:
+                if not conn.is_busy():
+                    return conn.get_result()
+                found, _, _ = select.select([conn.socket], [], [], None if patience is None else PATIENCE_S)
+                if found:
+                    conn.consume_input()
+                elif patience is not None:
+                    patience.still()
+        finally:
+            if patience is not None:
+                patience.over()
 
     def _events(
         self, result: PGresult, header: Header | None, copy_lines: Iterable[str]

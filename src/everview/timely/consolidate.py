@@ -15,11 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from everview.errors import EverviewError
 from everview.timely.equality import rows_equal
 from everview.timely.hashing import I64, hash_rows
 
 HASH, TIME, DIFF = "_hash", "_time", "_diff"
 RESERVED = (HASH, TIME, DIFF)
+
+
+class MultiplicityOverflow(EverviewError, OverflowError):
+    """The diffs of some row sum to more than 64 bits. Storage takes no updates with which that could happen."""
+
 
 Bools = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.intp]
@@ -157,7 +163,7 @@ def _sums(diffs: I64, starts: Positions) -> I64:
         high = np.add.reduceat(diffs >> 32, starts)
         high += np.add.reduceat(diffs & 0xFFFFFFFF, starts) >> 32
         if int(high.min()) < -(2**31) or int(high.max()) >= 2**31:
-            raise OverflowError("a row's multiplicity does not fit 64 bits")
+            raise MultiplicityOverflow("the diffs of a row do not sum to 64 bits")
     return np.add.reduceat(diffs, starts)
 
 

@@ -114,7 +114,7 @@ class Client:
                 (action,) = self._rng.choices(self._actions, self._weights)
                 action()
             except Exception as error:  # reported by the test: a thread has no one to raise to
-                if not _is_lost(error):  # else there may be a server again later
+                if not is_lost(error):  # else there may be a server again later
                     self._stage.problems.append(f"{self.name}: {type(error).__name__}: {error}")
                 self.close()
             time.sleep(self._rng.random() * PAUSE_S)
@@ -165,7 +165,7 @@ class Client:
             connection.execute("BEGIN")
             ((found,),) = connection.execute(f"SELECT n FROM counters {where}").fetchall()
         except psycopg.Error as error:
-            if not _is_lost(error):
+            if not is_lost(error):
                 raise
             self.close()
             return
@@ -200,7 +200,7 @@ class Client:
                 connection.execute("COMMIT")
             outcome = "ok"
         except psycopg.Error as error:
-            if not _is_lost(error):
+            if not is_lost(error):
                 outcome = "failed"
                 with suppress(psycopg.OperationalError):
                     connection.execute("ROLLBACK")
@@ -321,7 +321,7 @@ class Client:
             connection.close()
 
 
-def _is_lost(error: Exception) -> bool:
+def is_lost(error: Exception) -> bool:
     """Whether there is no server at the other end; whatever a server says has a SQLSTATE."""
     return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
 

@@ -54,6 +54,16 @@ class Server:
                 start_new_session=True,  # so that its Java can be ended with it
             )
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
     def port(self) -> int:
         """Where it listens, once it does."""
         late = time.monotonic() + START_S_MAX

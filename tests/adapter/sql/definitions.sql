@@ -29,7 +29,7 @@ child|NULL
 elder|made in a block
 
 > SELECT * FROM elder
-! 25000 "elder" cannot be read in the transaction that defines it
+id|name
 
 > ROLLBACK
 ROLLBACK

@@ -21,7 +21,11 @@ count
 
 @main
 > SELECT * FROM a
-! 25000 "a" cannot be read in a transaction that has written to it
+x
+1
+
+> SELECT a.x / 0 FROM a
+! 22012 division by zero
 
 > SELECT 1
 ! 25P02 current transaction is aborted, commands ignored until end of transaction block

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from everview.compute.ir.types import SqlType
 from everview.storage.contract import GlobalId
 
-ItemKind: TypeAlias = Literal["table", "view", "materialized view", "index", "source", "sink"]
+ItemKind: TypeAlias = Literal["table", "view", "materialized view", "index", "source", "sink", "subscription"]
 
 # Kinds that are collections in storage, and so have a time at which they are read.
 STORED: tuple[ItemKind, ...] = ("table", "materialized view", "source")
@@ -25,12 +25,23 @@ def oid_of(id: GlobalId) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ColumnInfo:
-    """A column of a relation; `default` is the text of an expression."""
+    """A column of a relation; `default` is the text of an expression.
+
+    `place` is which column of the collection it is, if not the one that its position says. One whose type became wider
+    was elsewhere before, the `earlier` places, the latest first: at each time only one of all these holds something.
+    """
 
     name: str
     type: SqlType
     nullable: bool = True
     default: str | None = None
+    place: int | None = None
+    earlier: tuple[int, ...] = ()
+
+
+def places_of(columns: Sequence[ColumnInfo]) -> tuple[int, ...]:
+    """Which columns of their collection these are."""
+    return tuple(index if each.place is None else each.place for index, each in enumerate(columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +92,18 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A table, view, materialized view, index, source or sink.
+    """A table, view, materialized view, index, source, sink or durable subscription.
 
     `query` is the text of a view's query, with names in full. `on` and `keys` are of an index: the relation, and the
     texts of its key expressions. `reader` and `writer` are the tokens of the capabilities that keep its collection.
     A materialized view may be a replacement that is staged for another, which it `replaces`, and be applied once it is
-    hydrated (`automatic`); `version` counts the definitions that a view has had, `current` is the id of this one, if it
-    is not the first, and `history` holds those before, the last one last. `pins` are the versions of the views that an
-    item names, where it is not the first: an item goes on with the columns that they had when it was made.
+    hydrated (`automatic`), with `guards`, which are options of APPLY. `version` counts the definitions that a view has
+    had, `current` is the id of this one, if it is not the first, and `history` holds those before, the last one last.
+    `pins` are the versions of the views that an item names, where it is not the first: an item goes on with the columns
+    that they had when it was made. `layout` has the types of all columns of the collection, if they are not just those
+    of the widest version: a column that is gone keeps its place there, and a new one gets another.
+    `ttl` is of a table whose rows leave by themselves: the place of the column with their time, and for how many
+    milliseconds they stay from then on.
     """
 
     id: GlobalId
@@ -107,10 +122,13 @@ class Item:
     source: Mapping[str, str] = field(default_factory=dict)
     replaces: GlobalId | None = None
     automatic: bool = False
+    guards: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
     current: GlobalId | None = None
     history: tuple[Version, ...] = ()
     pins: Mapping[GlobalId, GlobalId] = field(default_factory=dict)
+    layout: tuple[SqlType, ...] = ()
+    ttl: tuple[int, int] | None = None
 
     @property
     def global_id(self) -> GlobalId:
@@ -139,6 +157,24 @@ class Item:
     def types(self) -> tuple[SqlType, ...]:
         """The types of its columns."""
         return tuple(column.type for column in self.columns)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Which columns of the collection its columns are."""
+        return places_of(self.columns)
+
+    @property
+    def stored_types(self) -> tuple[SqlType, ...]:
+        """The types of the first columns of the collection, as many as hold all of its own."""
+        places = {*self.places, *(place for each in self.columns for place in each.earlier)}
+        return self.all_stored_types[: max(places, default=-1) + 1]
+
+    @property
+    def all_stored_types(self) -> tuple[SqlType, ...]:
+        """The types of all columns of the collection."""
+        if self.layout:
+            return self.layout
+        return tuple(each.type for each in max((each.columns for each in self.versions), key=len))
 
     @property
     def stored(self) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from everview.adapter.catalog.damage import damage_below, damage_of
 from everview.adapter.catalog.items import Database, Item, Role, Schema
 from everview.compute.sql.errors import SqlError, did_you_mean
 from everview.storage.contract import GlobalId
@@ -26,6 +27,7 @@ class Catalog:
     roles: Mapping[GlobalId, Role] = field(default_factory=dict)
     items: Mapping[GlobalId, Item] = field(default_factory=dict)
     comments: Mapping[tuple[GlobalId, int], str] = field(default_factory=dict)  # by object and column, 0 being none
+    damaged: Mapping[GlobalId, SqlError] = field(default_factory=dict)  # items that nobody can reach, and why
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[GlobalId, str], Item]:
@@ -146,6 +148,56 @@ class Catalog:
             return {id}
         return {root for each in item.depends for root in self.roots(each)}
 
+    # Timelines
+
+    @cached_property
+    def stream_timelines(self) -> Mapping[str, Sequence[Item]]:
+        """The timelines of change streams, each with the sources that are on it."""
+        found: dict[str, list[Item]] = {}
+        for item in self.items.values():
+            if "timeline" in item.source and item.id not in self.damaged:
+                found.setdefault(item.source["timeline"], []).append(item)
+        return found
+
+    def timeline(self, id: GlobalId) -> str | None:
+        """The timeline of a change stream that an item is on; None: the environment's."""
+        if not self.stream_timelines or id not in self.items:
+            return None
+        return next((name for root in self.roots(id) if (name := self.items[root].source.get("timeline"))), None)
+
+    def check_one_timeline(self, ids: Iterable[GlobalId], verb: str = "read together") -> None:
+        """Raise unless some items are all on one timeline; views of nothing but constants are on any."""
+        if not self.stream_timelines:
+            return
+        on: dict[str | None, Item] = {}
+        for id in sorted(ids):
+            if self.items[id].kind != "view" or self.roots(id):
+                on.setdefault(self.timeline(id), self.items[id])
+        if len(on) > 1:
+            (one, first), (other, second) = list(on.items())[:2]
+            raise SqlError(
+                "0A000",
+                f'"{first.name}", which is on {shown_timeline(one)}, and "{second.name}", which is on'
+                f" {shown_timeline(other)}, cannot be {verb}",
+                detail="a time of one timeline means nothing on another",
+                hint="a source without TIMELINE is on the timeline of the environment, with tables and other sources",
+            )
+
+    def timedomain(self, schemas: Collection[GlobalId]) -> set[GlobalId]:
+        """The stored collections that can be read by who reads these schemas: those in them, and those that the views
+        in them are made from."""
+        found: set[GlobalId] = set()
+        below = [item for item in self.items.values() if item.schema in schemas and item.id not in self.damaged]
+        seen = {item.id for item in below}
+        while below:
+            item = below.pop()
+            if item.reader is not None:
+                found.add(item.id)
+            elif item.kind == "view":
+                below += [self.items[id] for id in item.depends if id not in seen]
+                seen.update(item.depends)
+        return found
+
     def check_lasting(self, name: str, ids: Iterable[GlobalId]) -> None:
         """Raise if an object of this name would depend on a replacement, which is gone once it is applied."""
         for each in sorted(ids):
@@ -166,14 +218,30 @@ class Catalog:
         """Without an item and what is said about it."""
         items = {key: item for key, item in self.items.items() if key != id}
         comments = {key: text for key, text in self.comments.items() if key[0] != id}
-        return replace(self, items=items, comments=comments)
+        damaged = {key: error for key, error in self.damaged.items() if key != id}
+        return replace(self, items=items, comments=comments, damaged=damaged)
+
+    def with_damage(self, id: GlobalId, error: Exception) -> Catalog:
+        """With an item out of reach, and all that depends on it."""
+        item = self.items[id]
+        damaged = {id: damage_of(item, error)}
+        whole = item.source.get("of", id)  # the tables of a source are fed together
+        along = [each.id for each in self.items.values() if whole in (each.id, each.source.get("of"))]
+        for each in self.closure({id, *along}):
+            damaged.setdefault(each.id, damage_below(each, item))
+        return replace(self, damaged={**damaged, **self.damaged})
 
     # Errors
 
     def missing(self, kind: str, path: Sequence[str], known: Iterable[str], position: int | None = None) -> SqlError:
         """No such object."""
-        states = {"schema": "3F000", "database": "3D000", "role": "42704", "index": "42704"}
+        states = {"schema": "3F000", "database": "3D000", "role": "42704", "index": "42704", "subscription": "42704"}
         state = states.get(kind, "42P01")
         noun = "relation" if state == "42P01" else kind
         hint = did_you_mean(path[-1], known)
         return SqlError(state, f'{noun} "{".".join(path)}" does not exist', hint=hint, position=position)
+
+
+def shown_timeline(name: str | None) -> str:
+    """A timeline, for messages."""
+    return "the timeline of the environment" if name is None else f'timeline "{name}"'

@@ -7,21 +7,34 @@ entries are the total order of all definitions. Changes are made one at a time, 
 from __future__ import annotations
 
 import itertools
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, get_args
+
+import structlog
 
 from everview.adapter.catalog import codec
-from everview.adapter.catalog.items import Database, Event, Item, Role, Schema
+from everview.adapter.catalog.damage import Trace, database_from, item_from, role_from, schema_from, traces
+from everview.adapter.catalog.items import Database, Event, Item, ItemKind, Role, Schema
 from everview.adapter.catalog.state import Catalog
 from everview.storage.contract import AllocateId, Command, GlobalId, Put
 from everview.storage.environment import Environment
+from everview.storage.errors import Corruption
 
 DEFAULT_NAME = "everview"
 _DRAFTS = itertools.count(-1, -1)  # versions of drafts: what is planned for one is never taken for another
 _ITEM, _SCHEMA, _DATABASE, _ROLE = "catalog/item/", "catalog/schema/", "catalog/database/", "catalog/role/"
 _COMMENT, _AUDIT = "catalog/comment/", "catalog/audit/"
+_KEYS = {prefix: re.compile(r"[a-z][0-9]+") for prefix in (_ITEM, _SCHEMA, _DATABASE, _ROLE)} | {
+    _COMMENT: re.compile(r"[a-z][0-9]+/[0-9]+"),
+    _AUDIT: re.compile(r"[0-9]+"),
+}
+_DAMAGE = (Corruption, ValueError, TypeError, LookupError, AttributeError)  # how decoding fails
+
+T = TypeVar("T")
+_log = structlog.get_logger()
 
 
 class CatalogStore:
@@ -30,8 +43,12 @@ class CatalogStore:
     def __init__(self, environment: Environment, now_ms: Callable[[], int]) -> None:
         self._environment, self.now_ms = environment, now_ms
         self.lock = threading.RLock()
-        self._events = len(environment.scan(_AUDIT))
+        self.damage: list[str] = []  # what was found damaged, for people
+        self._events = 0
         self.state = self._load()
+        numbers = [int(id[1:]) for id in (*self.state.roles, *self.state.schemas, *self.state.items)]
+        if numbers and max(numbers) >= environment.next_id:
+            raise Corruption("the next id of the environment is missing", hint="restore the metadata from a copy")
         if not self.state.databases:
             self._found()
 
@@ -67,28 +84,100 @@ class CatalogStore:
 
     def events(self) -> list[Event]:
         """The audit log."""
-        entries = self._environment.scan(_AUDIT)
-        return [codec.decode_event(entries[key]) for key in sorted(entries)]
+        return [event for _, event in sorted(self._read(_AUDIT, codec.decode_event)[0].items())]
+
+    def mark_damaged(self, id: GlobalId, error: Exception) -> None:
+        """Keep an item out of reach, and all that depends on it."""
+        if id not in self.state.damaged:
+            self.state = replace(self.state.with_damage(id, error), version=self.state.version + 1)
+            _log.error("an object is damaged", object=self.state.shown(self.state.items[id]), error=str(error))
+
+    def _read(self, prefix: str, decode: Callable[[bytes], T]) -> tuple[dict[str, T], dict[str, Exception]]:
+        """The entries whose keys start so, by the rest of their keys; and those that cannot be read."""
+        found: dict[str, T] = {}
+        values, wrong = self._environment.scan_sound(prefix)
+        for key, value in sorted(values.items()):
+            try:
+                if _KEYS[prefix].fullmatch(key.removeprefix(prefix)) is None:
+                    raise Corruption("its key is damaged")
+                found[key.removeprefix(prefix)] = decode(value)
+            except _DAMAGE as error:
+                wrong[key] = error
+        for key in [key for key in wrong if not _KEYS[prefix].fullmatch(key.removeprefix(prefix))]:
+            self.damage.append(f"entry {key} of the catalog: {wrong.pop(key)}")  # the key itself is damaged
+        return found, {key.removeprefix(prefix): error for key, error in wrong.items()}
+
+    def _say_damaged(self, id: str, known: Trace | None, error: Exception) -> None:
+        self.damage.append(f"entry {id} of the catalog ({known}): {error}")
+        _log.error("an entry of the catalog is damaged", id=id, known=str(known), error=str(error))
 
     def _load(self) -> Catalog:
-        environment = self._environment
+        """The catalog, with what is damaged or missing in it as far as the audit log knows it."""
+        events, lost = self._read(_AUDIT, codec.decode_event)
+        self._events = max((int(number) + 1 for number in (*events, *lost)), default=0)
+        # Without all of the log, an object may be missing because it was dropped; then it has no collection.
+        whole = not lost and not self.damage and len(events) == self._events
+        stored = {*self._environment.ids(), *self._environment.damaged}
+        known = traces(event for _, event in sorted(events.items()))
 
-        def read(prefix: str, decode: Callable[[bytes], Any]) -> dict[GlobalId, Any]:
-            entries = environment.scan(prefix)
-            return {key.removeprefix(prefix): decode(value) for key, value in sorted(entries.items())}
+        def read(
+            prefix: str, kinds: Iterable[str], decode: Callable[[bytes], T], remade: Callable[[str, Trace | None], T]
+        ) -> tuple[dict[str, T], dict[str, Exception]]:
+            found, damaged = self._read(prefix, decode)
+            for id, trace in known.items():
+                if trace.kind in kinds and id not in found and (whole or id in stored):
+                    damaged.setdefault(id, Corruption("its entry in the catalog is missing"))
+            for id, error in damaged.items():
+                found[id] = remade(id, known.get(id))
+                self._say_damaged(id, known.get(id), error)
+            return found, damaged
 
+        def complete(found: dict[str, T], referred: Iterable[str | None], remade: Callable[[str, Trace | None], T]) -> None:
+            """Make what others refer to, where even its name is lost with a part of the log."""
+            for id in referred:
+                if id is not None and id not in found:
+                    found[id] = remade(id, known.get(id))
+                    self._say_damaged(id, known.get(id), Corruption("its entry in the catalog is missing"))
+
+        owner = DEFAULT_NAME
+
+        def lost_database(id: str, trace: Trace | None) -> Database:
+            return database_from(id, trace, owner)
+
+        def lost_schema(id: str, trace: Trace | None) -> Schema:
+            return schema_from(id, trace, databases, owner)
+
+        def lost_item(id: str, trace: Trace | None) -> Item:
+            return item_from(id, trace, schemas, databases, owner)
+
+        databases, _ = read(_DATABASE, ["database"], codec.decode_database, lost_database)
+        complete(databases, [each.database for each in self._read(_SCHEMA, codec.decode_schema)[0].values()], lost_database)
+        schemas, _ = read(_SCHEMA, ["schema"], codec.decode_schema, lost_schema)
+        complete(schemas, [each.schema for each in self._read(_ITEM, codec.decode_item)[0].values()], lost_schema)
+        roles = self._read(_ROLE, codec.decode_role)[0]
+        roles, _ = read(_ROLE, ["role"], codec.decode_role, lambda id, trace: role_from(id, trace, roles, owner))
+
+        items, broken = read(_ITEM, get_args(ItemKind), codec.decode_item, lost_item)
+        for item in list(items.values()):
+            for id in (*item.depends, item.on, item.replaces):
+                if id is not None and id not in items:
+                    broken[id] = Corruption("its entry in the catalog is missing")
+                    items[id] = lost_item(id, known.get(id))
         comments: dict[tuple[GlobalId, int], str] = {}
-        for key, value in environment.scan(_COMMENT).items():
-            id, _, column = key.removeprefix(_COMMENT).partition("/")
-            comments[id, int(column)] = value.decode()
-        return Catalog(
+        for key, text in self._read(_COMMENT, bytes.decode)[0].items():
+            id, _, column = key.partition("/")
+            comments[id, int(column)] = text
+        catalog = Catalog(
             self._events,
-            read(_DATABASE, codec.decode_database),
-            read(_SCHEMA, codec.decode_schema),
-            read(_ROLE, codec.decode_role),
-            dict(sorted(read(_ITEM, codec.decode_item).items(), key=lambda pair: int(pair[0][1:]))),
+            databases,
+            schemas,
+            roles,
+            dict(sorted(items.items(), key=lambda pair: int(pair[0][1:]))),
             comments,
         )
+        for id, error in broken.items():
+            catalog = catalog.with_damage(id, error)
+        return catalog
 
     def _found(self) -> None:
         """A new environment has a database, a schema and a role."""

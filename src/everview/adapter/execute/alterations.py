@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from everview.adapter.catalog.items import ColumnInfo, Item, Version, is_maintained
+from everview.adapter.catalog.items import ColumnInfo, Item, Version, is_maintained, places_of
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import DEPENDENT_OBJECTS, DUPLICATE_OBJECT, DUPLICATE_TABLE, WRONG_OBJECT_TYPE
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import lag_ms, namespace_id, retain_ms
+from everview.adapter.execute.definitions import namespace_id, ttl_of
 from everview.adapter.execute.ownership import check_may_give, check_owner, check_owner_of
+from everview.adapter.retention import follow_history, retain_ms
 from everview.adapter.statements import nodes
-from everview.adapter.timeline import HISTORY
 from everview.compute.sql.errors import DUPLICATE_COLUMN, UNDEFINED_COLUMN, SqlError, unsupported
 from everview.compute.sql.references import qualified
-from everview.storage.contract import Command, Drop, Follow
+from everview.storage.contract import Command, Drop
 
 NOTICED_MAX = 100  # objects that a cascade names
 
@@ -37,7 +37,8 @@ def drop(context: Context, statement: nodes.Drop) -> Result:
 
 
 def _existing(context: Context, statement: nodes.Drop | nodes.Rename, path: tuple[str, ...]) -> Item | None:
-    item = context.around.find(path)
+    find = context.around.find_any if isinstance(statement, nodes.Drop) else context.around.find
+    item = find(path)
     if item is None:
         if not statement.if_exists:
             raise context.around.catalog.missing(statement.kind, path, context.around.names())
@@ -76,7 +77,7 @@ def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
     for item in order:
         coordinator.stop_feeding(item)
     for id in maintained:
-        coordinator.maintenance.stop(id)
+        coordinator.maintenance.abandon(id)
     try:
         with coordinator.timeline.still():
             change = coordinator.catalog.change(context.around.user)
@@ -84,7 +85,7 @@ def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
             for item in order:
                 change.drop_item(item)
                 commands += release(context, item)
-            coordinator.catalog.commit(change, *commands)
+            coordinator.catalog.commit(change, *_once(commands))
     except BaseException:
         for id in maintained:
             coordinator.maintenance.restore(id)
@@ -99,6 +100,19 @@ def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
             context.session.notice(f'sink "{item.name}" was dropped, and something stays: {left}', "01000", "WARNING")
 
 
+def _once(commands: Iterable[Command]) -> list[Command]:
+    """The commands, with each capability dropped once: of what is damaged, all are, whoever else drops them too."""
+    kept: list[Command] = []
+    dropped: set[str] = set()
+    for command in commands:
+        if isinstance(command, Drop):
+            if command.capability.token in dropped:
+                continue
+            dropped.add(command.capability.token)
+        kept.append(command)
+    return kept
+
+
 def _goes_along(item: Item, wanted: set[str]) -> bool:
     """Whether an item goes without being asked for: an index, or a part of a source."""
     return item.kind == "index" or item.source.get("of") in wanted
@@ -107,8 +121,12 @@ def _goes_along(item: Item, wanted: set[str]) -> bool:
 def release(context: Context, item: Item) -> list[Command]:
     """The commands that let go of what the catalog holds of an item's collection."""
     environment = context.coordinator.environment
+    if item.id in context.coordinator.catalog.state.damaged:
+        return context.coordinator.release_damaged(item)
     if item.kind == "sink":
         return context.coordinator.sinks.release(item)
+    if item.kind == "subscription":
+        return context.coordinator.durable.release(item)
     if item.reader is None:
         return []
     held = environment.shard(item.id).held
@@ -229,10 +247,11 @@ def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
         raise SqlError(UNDEFINED_COLUMN, f'column "{column}" of relation "{item.name}" does not exist')
     if to in item.names:
         raise SqlError(DUPLICATE_COLUMN, f'column "{to}" of relation "{item.name}" already exists')
-    place = item.names.index(column)
+    place = item.places[item.names.index(column)]
 
     def renamed(columns: Sequence[ColumnInfo]) -> tuple[ColumnInfo, ...]:
-        return tuple(replace(each, name=to) if at == place else each for at, each in enumerate(columns))
+        pairs = zip(columns, places_of(columns), strict=True)
+        return tuple(replace(each, name=to) if at == place else each for each, at in pairs)
 
     history = tuple(replace(each, columns=renamed(each.columns)) for each in item.history)
     return replace(item, columns=renamed(item.columns), history=history)
@@ -263,6 +282,27 @@ def alter_owner(context: Context, statement: nodes.AlterOwner) -> Result:
     return Done(f"ALTER {statement.kind.upper()}")
 
 
+def alter_ttl(context: Context, statement: nodes.AlterTtl) -> Result:
+    """ALTER TABLE … SET (TTL …) and RESET (TTL): rows that are due by then leave in the same step."""
+    coordinator = context.coordinator
+    with coordinator.catalog.lock:
+        item = context.around.relation(statement.path)
+        check_kind(item, "table")
+        check_owner(context, item)
+        ttl = None if statement.ttl is None else ttl_of(item.columns, *statement.ttl)
+        altered = replace(item, ttl=ttl)
+        change = coordinator.catalog.change(context.around.user)
+        change.put_item(altered, "alter")
+        with coordinator.timeline.still():
+            coordinator.expire(altered)
+            try:
+                coordinator.catalog.commit(change, *coordinator.timeline.step())
+            except BaseException:
+                coordinator.expire(item)
+                raise
+    return Done("ALTER TABLE")
+
+
 def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
     """ALTER … SET (RETAIN HISTORY FOR …)."""
     coordinator = context.coordinator
@@ -275,7 +315,6 @@ def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
         retain = None if statement.retain is None else retain_ms(statement.retain)
         change = coordinator.catalog.change(context.around.user)
         change.put_item(replace(item, retain_ms=retain), "alter")
-        with coordinator.timeline.still():
-            reader = coordinator.environment.present(item.id, item.reader)
-            coordinator.catalog.commit(change, Follow(reader, HISTORY, lag_ms(retain)))
+        with coordinator.timelines.of([item.id]).still():
+            coordinator.catalog.commit(change, follow_history(coordinator.environment, item, retain))
     return Done(f"ALTER {statement.kind.upper()}")

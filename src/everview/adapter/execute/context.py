@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.host import SessionHost
-from everview.adapter.peek import Peek, peek_of
+from everview.adapter.peek import Own, Peek, peek_of
 from everview.adapter.planner import Bound, Pins
+from everview.adapter.settings import STRICT
 from everview.adapter.statements.nodes import AsOf
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.timestamps import Choice, Wanted
-from everview.compute.engine.local.collection import Row, Rows
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import SqlType
+from everview.compute.rows.collection import Row
 from everview.compute.sql.errors import SqlError, unsupported
+from everview.storage.contract import GlobalId
 
 if TYPE_CHECKING:
     from everview.adapter.coordinator import Coordinator
     from everview.adapter.session import CoordinatorSession
     from everview.adapter.transaction import Transaction
+
+BEHIND_MS_MAX = 1_000  # how far the time of a block may be behind the wall clock when it begins
 
 
 @dataclass(frozen=True)
@@ -54,41 +58,88 @@ class Context:
         return bound
 
     def bind_read(self, text: str) -> Bound:
-        """A query that is to be read now."""
+        """A query that is to be read now; from the tables where an index does not know what the transaction wrote."""
+        planner, items = self.coordinator.planner, self.around.catalog.items
         with as_sql_errors():
-            return self.coordinator.planner.read(text, self.around, self.values)
+            bound = planner.read(text, self.around, self.values)
+            if self.transaction.written and any(items[id].kind == "index" for id in bound.reads):
+                below = {id for id in bound.reads if items[id].kind == "index"}
+                if self.tables_below(replace(bound, reads=frozenset(below))) & self.transaction.written.keys():
+                    return planner.query(text, self.around, self.host)
+            return bound
 
     def read(self, bound: Bound, as_of: int | None = None, *, at_least: bool = False) -> list[Row]:
         """The rows of a query at the time that the transaction, or AS OF, gives it."""
         time = self.time_for(bound, as_of, at_least=at_least)
-        return self.coordinator.peeks.rows(peek_of(bound, time), self.around)
+        return self.coordinator.peeks.rows(peek_of(bound, time), self.around, self.own(bound))
 
-    def read_collection(self, bound: Bound) -> Rows:
-        """The same as a collection."""
-        time = self.time_for(bound)
-        return self.coordinator.peeks.collection(bound.plan.relation, time, self.around, optimized=bound.optimized)
+    def own(self, bound: Bound) -> Own:
+        """What the transaction has written, of what a query reads."""
+        return self.transaction.own(bound.reads, self.around.catalog)
 
-    def time_for(self, bound: Bound, as_of: int | None = None, *, at_least: bool = False) -> int:
-        """The time at which to read, waited for and held."""
+    def time_for(
+        self, bound: Bound, as_of: int | None = None, *, at_least: bool = False, isolation: str | None = None
+    ) -> int:
+        """The time at which to read, waited for and held; that of the transaction, if it has one already."""
         transaction = self.transaction
-        transaction.check_made(bound.reads, self.around.catalog)
+        catalog = self.around.catalog
         if as_of is not None:
+            transaction.check_unwritten(bound.reads, catalog, "AS OF")
             return self._as_of(bound, as_of, at_least=at_least)
+        bound = self._without_drafts(bound)
         if not bound.reads and not bound.needs_time:
             return self.coordinator.timeline.upper - 1
-        transaction.check_may_read(bound.reads, self.around.catalog)
-        catalog = self.around.catalog
+        transaction.check_may_read(bound.reads, catalog)
+        timeline = self.coordinator.timelines.of(bound.reads, catalog)
+        if bound.reads:
+            transaction.check_timeline(timeline.name, bound.reads, catalog)
         if transaction.time is None:
-            wanted = Wanted(bound.reads, transaction.isolation, bound.needs_time)
-            choice, transaction.hold = self.coordinator.timestamps.hold(wanted, catalog)
-            transaction.time = choice.time
-            self.coordinator.timeline.advance(choice.time)
+            self.coordinator.timestamps.begin(bound.reads, self.session.interrupts, catalog)
+            isolation = isolation or transaction.isolation
+            wanted = Wanted(bound.reads, isolation, bound.needs_time or self._behind(bound, isolation))
+            domain = None if self.session.alone else lambda: self._timedomain(bound)
+            choice, transaction.hold = self.coordinator.timestamps.hold(wanted, catalog, domain)
+            transaction.time, transaction.timeline = choice.time, choice.name
+            if choice.name is None:
+                self.coordinator.timeline.advance(choice.time)
         else:
+            if transaction.hold is not None:
+                transaction.hold.extend(bound.reads)
             self._check_readable(bound, transaction.time)
-        for id in bound.reads:
-            transaction.read |= {root for root in catalog.roots(id) if catalog.items[root].kind == "table"}
+        transaction.read |= self.tables_below(bound)
         self.coordinator.timestamps.wait(bound.reads, transaction.time, self.session.interrupts, catalog)
         return transaction.time
+
+    def _timedomain(self, bound: Bound) -> set[GlobalId]:
+        """What a transaction can read that begins with this query; if that names nothing, what needs no schema."""
+        catalog, around = self.around.catalog, self.around
+        schemas = {catalog.items[id].schema for id in bound.uses | bound.reads}
+        if not schemas:
+            found = (catalog.schema(around.database, name) for name in around.search_path)
+            schemas = {each.id for each in found if each is not None}
+        name = self.coordinator.timelines.of(bound.reads, catalog).name
+        return {id for id in catalog.timedomain(schemas) if catalog.timeline(id) == name}
+
+    def _without_drafts(self, bound: Bound) -> Bound:
+        """The query as far as it reads what is there; tables that only the transaction has are not waited for."""
+        drafted = self.transaction.drafted(bound.reads, self.around.catalog)
+        return replace(bound, reads=bound.reads - drafted) if drafted else bound
+
+    def tables_below(self, bound: Bound) -> set[GlobalId]:
+        """The tables that a query is made from, through all views."""
+        catalog = self.around.catalog
+        return {root for id in bound.reads for root in catalog.roots(id) if catalog.items[root].kind == "table"}
+
+    def _behind(self, bound: Bound, isolation: str) -> bool:
+        """Whether a block would begin far in the past, since nothing has moved the timeline for a while.
+
+        Its time is what `mz_now()` is in all of its statements. What sources feed is read as far as they have come.
+        """
+        if not self.transaction.explicit or isolation != STRICT:
+            return False
+        catalog, timeline = self.around.catalog, self.coordinator.timeline
+        fed = any(catalog.items[root].kind != "table" for id in bound.reads for root in catalog.roots(id))
+        return not fed and timeline.now_ms - timeline.upper > BEHIND_MS_MAX
 
     def _as_of(self, bound: Bound, time: int, *, at_least: bool) -> int:
         """A time outside of the timeline; the hold ends with the statement."""
@@ -112,6 +163,7 @@ class Context:
 
     def choose(self, bound: Bound, as_of: int | None = None, *, at_least: bool = False) -> Choice:
         """The time at which a query would read, without reading."""
+        bound = self._without_drafts(bound)
         wanted = Wanted(bound.reads, self.transaction.isolation, bound.needs_time, as_of, at_least)
         return self.coordinator.timestamps.choose(wanted, self.around.catalog)
 

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Column, CopyFormat, CopyOut, Result, Row, Rows
 from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
@@ -13,15 +16,18 @@ from everview.adapter.execute.context import Context
 from everview.adapter.execute.queries import run_query
 from everview.adapter.execute.subscriptions import run_subscribe
 from everview.adapter.execute.writes import run_modify
+from everview.adapter.planner import Bound
 from everview.adapter.statements import nodes
-from everview.adapter.statements.parse import boolean
-from everview.adapter.tables import check_rows
-from everview.compute.engine.local.collection import rows_of
+from everview.adapter.statements.options import boolean
+from everview.adapter.tables import changes, check_rows
 from everview.compute.functions.input import limited
 from everview.compute.functions.precision import PRECISE, rounded
 from everview.compute.ir.types import SqlType
+from everview.compute.rows.collection import Rows as Collection
+from everview.compute.rows.collection import rows_of
 from everview.compute.sql.errors import UNDEFINED_COLUMN, SqlError, did_you_mean, unsupported
 from everview.compute.sql.references import quoted
+from everview.storage.contract import GlobalId
 
 _OPTIONS = ("format", "delimiter", "null", "header", "quote", "escape", "force_quote", "encoding")
 
@@ -183,22 +189,29 @@ class CopyTarget:
 
     def finish(self, rows: Iterable[Row]) -> str:
         """Store the rows in the transaction that is under way."""
-        item = self._item
+        context, item = self._context, self._item
         try:
             with as_sql_errors():
-                full = self._full_rows(rows)
-                collection = rows_of(((row, 1) for row in full), item.types)
+                defaults = self._bound_defaults()
+                timed = defaults is not None and defaults.needs_time
+                alone = timed and context.session.alone
+                time = context.coordinator.timeline.upper if alone or defaults is None else context.time_for(defaults)
+                collection = rows_of(
+                    ((row, 1) for row in self._full_rows(rows, self._defaults(defaults, time))), item.types
+                )
                 check_rows(item, collection)
-                self._context.transaction.write(item, collection)
+                if alone and defaults is not None:
+                    self._write_stamped(collection, defaults)
+                else:
+                    context.transaction.write(item, collection)
         except BaseException:
-            self._context.session.fail()
+            context.session.fail()
             raise
         return f"COPY {sum(collection.values())}"
 
-    def _full_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _full_rows(self, rows: Iterable[Row], template: Row) -> Iterator[Row]:
         """The rows with defaults in the columns that were not named, checked for length."""
         item, places = self._item, self._places
-        template = self._defaults()
         checked = [(index, each) for index, each in enumerate(item.types) if _has_length(each)]
         for row in rows:
             values = list(template)
@@ -208,12 +221,35 @@ class CopyTarget:
                 values[index] = _fitted(values[index], each)
             yield tuple(values)
 
-    def _defaults(self) -> Row:
+    def _bound_defaults(self) -> Bound | None:
+        """What gives the columns that were not named their values, if there are any."""
         item, context = self._item, self._context
         if len(self._places) == len(item.columns):
-            return (None,) * len(item.columns)
+            return None
         name = ".".join(map(quoted, context.around.catalog.full_name(item)))
         text = f"INSERT INTO {name} DEFAULT VALUES"
-        change, _ = context.coordinator.planner.change(text, context.around, context.host)
-        rows = context.coordinator.peeks.collection(change.relation, 0, context.around)
-        return next(iter(rows))
+        _, bound = context.coordinator.planner.change(text, context.around, context.host)
+        return replace(bound, uses=bound.uses | {item.id})
+
+    def _defaults(self, bound: Bound | None, time: int) -> Row:
+        if bound is None:
+            return (None,) * len(self._item.columns)
+        peeks, relation = self._context.coordinator.peeks, bound.plan.relation
+        return next(iter(peeks.collection(relation, time, self._context.around)))
+
+    def _write_stamped(self, rows: Collection, defaults: Bound) -> None:
+        """Write rows that say at which time they are written: that is filled in once it is known."""
+        context, item = self._context, self._item
+        table = changes(rows, item.types)
+        nowhere = pa.array(np.zeros(table.num_rows, dtype=np.int64))
+
+        def rows_at(time: int) -> dict[GlobalId, pa.Table]:
+            (row,) = self._full_rows([(None,) * len(self._places)], self._defaults(defaults, time))
+            one, stamped = changes({row: 1}, item.types), table
+            for place in set(range(len(item.columns))) - set(self._places):
+                column = one.column(place).combine_chunks().take(nowhere)
+                stamped = stamped.set_column(place, stamped.schema.field(place), column)
+            return {item.id: stamped}
+
+        interrupts = context.session.interrupts
+        context.coordinator.timeline.write(rows_at, {item.id: item.writer or ""}, interrupts.turn())

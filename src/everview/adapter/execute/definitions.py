@@ -12,6 +12,7 @@ from dataclasses import replace
 from everview.adapter.catalog.items import ColumnInfo, Database, Item, Role, Schema
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.contract import Done, Result
+from everview.adapter.durations import duration_ms
 from everview.adapter.errors import (
     DEPENDENT_OBJECTS,
     DUPLICATE_DATABASE,
@@ -23,24 +24,25 @@ from everview.adapter.errors import (
     as_sql_errors,
 )
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.ownership import check_owner, check_owner_of, check_superuser
+from everview.adapter.execute.ownership import check_may_give, check_owner, check_owner_of, check_superuser
 from everview.adapter.execute.queries import refuse_unmaintainable
+from everview.adapter.expiry import DUE_TYPES
 from everview.adapter.passwords import verifier_of
-from everview.adapter.planner import Bound, Pins
-from everview.adapter.settings import duration_ms
+from everview.adapter.planner import Bound, Pins, laid_out
+from everview.adapter.retention import lag_ms, retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
 from everview.adapter.tables import shard_schema
-from everview.adapter.timeline import CLOCK, HISTORY, HISTORY_LAG_MS
-from everview.compute.ir import relation as ir
+from everview.adapter.timeline import CLOCK, HISTORY
 from everview.compute.ir.relation import Relation
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.datatypes import named_type
 from everview.compute.sql.dml import bind_scalar
-from everview.compute.sql.errors import DUPLICATE_COLUMN, SqlError, unsupported
+from everview.compute.sql.errors import DUPLICATE_COLUMN, SqlError, did_you_mean, unsupported
 from everview.compute.sql.hosting import hosted
 from everview.compute.sql.references import qualified
 from everview.storage.contract import Create, Follow, ReadCapability
+from everview.timely.lattice import TIME_MAX
 
 NAME_BYTES_MAX = 255
 
@@ -59,32 +61,38 @@ def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool) 
     raise SqlError(DUPLICATE_TABLE, message)
 
 
-def lag_ms(retain_ms: int | None) -> int:
-    """How far behind the end of history a reader stays that is to keep so much of the past."""
-    return 0 if retain_ms is None else max(0, retain_ms - HISTORY_LAG_MS)
-
-
-def retain_option(options: dict[str, str]) -> int | None:
+def retain_option(options: dict[str, str], hint: str = "RETAIN HISTORY exists") -> int | None:
     """RETAIN HISTORY FOR, in milliseconds."""
     unknown = set(options) - {"retain history"}
     if unknown:
-        raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint="RETAIN HISTORY exists")
+        raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
     return retain_ms(options["retain history"]) if "retain history" in options else None
 
 
-def retain_ms(text: str) -> int:
-    """A time for which history is kept."""
+def ttl_of(columns: Sequence[ColumnInfo], text: str, column: str) -> tuple[int, int]:
+    """The TTL of a table: the place of the column with the times of rows, and a number of milliseconds."""
     try:
-        return duration_ms(text)
+        ttl_ms = duration_ms(text, TIME_MAX)
     except ValueError as error:
-        raise SqlError(INVALID_PARAMETER_VALUE, f'invalid RETAIN HISTORY: "{text}"', detail=str(error)) from error
+        raise SqlError(INVALID_PARAMETER_VALUE, f'invalid TTL: "{text}"', detail=str(error)) from error
+    names = [each.name for each in columns]
+    if column not in names:
+        raise SqlError("42703", f'column "{column}" does not exist', hint=did_you_mean(column, names))
+    place = names.index(column)
+    if columns[place].type.kind not in DUE_TYPES:
+        detail = f'column "{column}" is of type {columns[place].type}'
+        hint = "use timestamptz, timestamp, date, bigint (milliseconds since 1970) or mz_timestamp"
+        raise SqlError("42804", "a TTL needs a column that is a time", detail=detail, hint=hint)
+    return place, ttl_ms
 
 
 def create_table(context: Context, statement: nodes.CreateTable) -> Result:
     """CREATE TABLE."""
     coordinator, done = context.coordinator, Done("CREATE TABLE")
     columns = columns_of(context, statement.columns)
-    retain = retain_option(dict(statement.options))
+    options = dict(statement.options)
+    ttl = ttl_of(columns, options.pop("ttl"), options.pop("ttl on")) if "ttl" in options else None
+    retain = retain_option(options, "RETAIN HISTORY and TTL exist")
     with coordinator.catalog.lock:
         schema = context.around.schema_for(statement.path)
         if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
@@ -95,10 +103,12 @@ def create_table(context: Context, statement: nodes.CreateTable) -> Result:
             ((read, write),) = coordinator.environment.commit(created)
             change = coordinator.catalog.change(context.around.user)
             item = Item(id, "table", statement.path[-1], schema.id, context.around.user, columns, retain_ms=retain)
-            change.put_item(replace(item, reader=read.token, writer=write.token), "create")
+            item = replace(item, reader=read.token, writer=write.token, ttl=ttl)
+            change.put_item(item, "create")
             coordinator.catalog.commit(
                 change, Follow(read, HISTORY, lag_ms(retain)), Follow(write, CLOCK), *coordinator.timeline.step()
             )
+            coordinator.expire(item)
     return done
 
 
@@ -156,7 +166,6 @@ def create_view(context: Context, statement: nodes.CreateView) -> Result:
             item = Item("", "materialized view", name, schema.id, owner, columns, retain_ms=retain)
             create_materialized(context, item, statement.query, bound)
         else:
-            retain_option(dict(statement.options))
             change = coordinator.catalog.change(owner)
             id = coordinator.catalog.allocate()
             item = Item(id, "view", name, schema.id, owner, columns, query, depends=tuple(sorted(bound.uses)))
@@ -224,26 +233,23 @@ def create_materialized(
     """
     coordinator = context.coordinator
     refuse_unmaintainable(context, bound, "a materialized view")
-    id, reader = install(context, maintained_plan(bound, len(item.columns)), bound)
+    id, reader = install(context, optimize(laid_out(bound.plan.relation, item)), bound)
     change = coordinator.catalog.change(context.around.user)
     depends = tuple(sorted(bound.uses))
     pins = context.around.catalog.pins(bound.uses) if pins is None else pins
     item = replace(item, id=id, query=_written_out(context, query), reader=reader.token, depends=depends, pins=pins)
     change.put_item(item, "create", **details)
-    coordinator.catalog.commit(change, Follow(reader, HISTORY, lag_ms(item.retain_ms)))
+    history = coordinator.timelines.of(bound.reads).history_clock
+    coordinator.catalog.commit(change, Follow(reader, history, lag_ms(item.retain_ms)))
     return item
-
-
-def maintained_plan(bound: Bound, width: int) -> Relation:
-    """The plan that is maintained for a query: its shown columns only, optimized."""
-    return optimize(ir.Project(bound.plan.relation, tuple(range(width))))
 
 
 def install(context: Context, plan: Relation, bound: Bound) -> tuple[str, ReadCapability]:
     """Begin to maintain a plan under a new id."""
     coordinator = context.coordinator
     id = coordinator.catalog.allocate()
-    with coordinator.timeline.still(), as_sql_errors():  # the past of the inputs stays as it is until this holds it
+    timeline = coordinator.timelines.of(bound.reads)
+    with timeline.still(), as_sql_errors():  # the past of the inputs stays as it is until this holds it
         items = coordinator.catalog.state.items
         inputs = []
         for each in sorted(bound.reads):
@@ -263,6 +269,11 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace) -> Resu
     with coordinator.catalog.lock:
         catalog = coordinator.catalog.state
         change = coordinator.catalog.change(context.around.user)
+        owner = statement.owner or context.around.user
+        if statement.owner is not None:
+            if catalog.role(owner) is None:
+                raise catalog.missing("role", [owner], [each.name for each in catalog.roles.values()])
+            check_may_give(context, owner)
         if statement.kind == "database":
             check_superuser(context, "create database")
             taken: object = catalog.database(name)
@@ -282,14 +293,12 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace) -> Resu
         if name.startswith(("pg_", "mz_")):
             raise SqlError("42939", f'unacceptable {statement.kind} name "{name}"', detail="the prefix is reserved")
         if statement.kind == "database":
-            database = Database(coordinator.catalog.allocate("d"), name, context.around.user)
+            database = Database(coordinator.catalog.allocate("d"), name, owner)
             change.put_database(database, "create")
-            change.put_schema(
-                Schema(coordinator.catalog.allocate("n"), "public", database.id, context.around.user), "create"
-            )
+            change.put_schema(Schema(coordinator.catalog.allocate("n"), "public", database.id, owner), "create")
         else:
             assert home is not None
-            change.put_schema(Schema(coordinator.catalog.allocate("n"), name, home.id, context.around.user), "create")
+            change.put_schema(Schema(coordinator.catalog.allocate("n"), name, home.id, owner), "create")
         coordinator.catalog.commit(change)
     return done
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from everview.adapter.contract import Column
 from everview.adapter.execute.queries import EXPLAINED
 from everview.adapter.execute.replacements import difference_query
+from everview.adapter.execute.resuming import resumed
 from everview.adapter.execute.showing import SHOWN_CREATE, objects_query
 from everview.adapter.results import columns_of, text_columns
 from everview.adapter.statements import nodes
@@ -64,8 +65,10 @@ def _columns(
         case nodes.Modify(text):
             plan, _ = planner.parameters(text, around, types, change=True)
             return None if plan is None else columns_of(plan.names, plan.types)
-        case nodes.Subscribe(query=text):
-            plan, _ = planner.parameters(text, around, types, change=False)
+        case nodes.Subscribe():
+            statement, durable = resumed(node, around)
+            pins = None if durable is None else durable.pins
+            plan, _ = planner.parameters(statement.query, around, types, change=False, pins=pins)
             assert plan is not None
             return output_columns(node, columns_of(plan.names, plan.types))
         case nodes.Explain(stage, inner):

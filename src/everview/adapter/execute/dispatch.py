@@ -11,6 +11,7 @@ from everview.adapter.execute import (
     alterations,
     copying,
     definitions,
+    durable,
     indexes,
     queries,
     replacements,
@@ -18,6 +19,7 @@ from everview.adapter.execute import (
     showing,
     sinks,
     sourcing,
+    streams,
     subscriptions,
     writes,
 )
@@ -37,6 +39,9 @@ DEFINITIONS: Mapping[type, Handler] = {
     nodes.CreateSource: sourcing.create_source,
     nodes.CreateSink: sinks.create_sink,
     nodes.AlterSink: sinks.alter_sink,
+    nodes.CreateSubscription: durable.create_subscription,
+    nodes.AlterSubscription: durable.alter_subscription,
+    nodes.ResetSource: streams.reset_source,
     nodes.CreateNamespace: definitions.create_namespace,
     nodes.CreateRole: definitions.create_role,
     nodes.AlterRole: definitions.alter_role,
@@ -44,6 +49,7 @@ DEFINITIONS: Mapping[type, Handler] = {
     nodes.Rename: alterations.rename,
     nodes.AlterOwner: alterations.alter_owner,
     nodes.AlterRetain: alterations.alter_retain,
+    nodes.AlterTtl: alterations.alter_ttl,
     nodes.CommentOn: definitions.comment_on,
 }
 
@@ -65,6 +71,7 @@ OTHERS: Mapping[type, Handler] = {
     nodes.Modify: writes.run_modify,
     nodes.Truncate: writes.run_truncate,
     nodes.Subscribe: subscriptions.run_subscribe,
+    nodes.AcknowledgeSubscription: durable.acknowledge,
     nodes.Copy: copying.run_copy,
     nodes.Begin: sessions.begin,
     nodes.End: _end,
@@ -106,11 +113,17 @@ def _title(statement: nodes.Statement) -> str:
     match statement:
         case nodes.CreateView(materialized=materialized):
             return "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
+        case nodes.CreateReplacement():
+            return "CREATE MATERIALIZED VIEW"
+        case nodes.ApplyReplacement() | nodes.RollbackReplacement():
+            return "ALTER MATERIALIZED VIEW"
+        case nodes.CommentOn():
+            return "COMMENT"
         case nodes.CreateNamespace():
             return f"CREATE {kind.upper()}"
         case nodes.Drop():
             return f"DROP {kind.upper()}"
-        case nodes.Rename() | nodes.AlterOwner() | nodes.AlterRetain():
+        case nodes.Rename() | nodes.AlterOwner() | nodes.AlterRetain() | nodes.AlterTtl():
             return f"ALTER {kind.upper()}"
         case _:
             words = "".join(f" {letter}" if letter.isupper() else letter for letter in type(statement).__name__)

@@ -8,11 +8,11 @@ from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import WRONG_OBJECT_TYPE, as_sql_errors
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import exists, install, lag_ms, maintained_plan
+from everview.adapter.execute.definitions import exists, install
 from everview.adapter.execute.ownership import check_owner
-from everview.adapter.execute.queries import refuse_unmaintainable
+from everview.adapter.execute.queries import maintained_plan, refuse_unmaintainable
+from everview.adapter.retention import lag_ms
 from everview.adapter.statements import nodes
-from everview.adapter.timeline import HISTORY
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.references import quoted
 from everview.storage.contract import Command, Follow
@@ -27,7 +27,7 @@ def create_index(context: Context, statement: nodes.CreateIndex) -> Result:
         context = replace(context, around=context.session.surroundings())
         catalog = context.around.catalog
         on = context.around.relation(statement.on)
-        if on.kind in ("index", "sink"):
+        if on.kind in ("index", "sink", "subscription"):
             raise SqlError(WRONG_OBJECT_TYPE, f'cannot create an index on {on.kind} "{on.name}"')
         check_owner(context, on)
         catalog.check_lasting(statement.name or "index", [on.id])
@@ -45,7 +45,8 @@ def create_index(context: Context, statement: nodes.CreateIndex) -> Result:
             refuse_unmaintainable(context, bound, "an indexed view")
             id, reader = install(context, maintained_plan(bound, len(on.columns)), bound)
             item = replace(item, id=id, reader=reader.token)
-            commands.append(Follow(reader, HISTORY, lag_ms(None)))
+            history = coordinator.timelines.of(bound.reads).history_clock
+            commands.append(Follow(reader, history, lag_ms(None)))
         else:
             item = replace(item, id=coordinator.catalog.allocate())
         change = coordinator.catalog.change(context.around.user)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+import re
 
 from everview.adapter.contract import Result, Rows
 from everview.adapter.execute.context import Context
+from everview.adapter.execute.resuming import resumed
 from everview.adapter.planner import Bound, at_time
 from everview.adapter.results import RowList, columns_of, text_columns
 from everview.adapter.statements import nodes
@@ -26,34 +28,57 @@ def run_query(context: Context, statement: nodes.Query) -> Rows:
     """SELECT and its like."""
     bound = context.bind_read(statement.text)
     at_least = statement.as_of is not None and statement.as_of.at_least
+    if statement.as_of is not None:
+        refuse_system_as_of(bound)
     rows = context.read(bound, context.as_of(statement.as_of), at_least=at_least)
     return RowList(columns_of(bound.plan.names, bound.plan.types), rows)
 
 
+def refuse_system_as_of(bound: Bound) -> None:
+    """Raise if a query that gives its time reads relations of the system: these are functions of the present."""
+    if bound.system:
+        names = ", ".join(sorted(bound.system))
+        hint = "leave AS OF out, or read tables and views only"
+        detail = f"the query reads {names}, and relations of the system have only a present"
+        raise SqlError("0A000", "AS OF is not supported for relations of the system", detail=detail, hint=hint)
+
+
+_COLUMN = re.compile(r"\b(\w+)\.#(\d+)")
 EXPLAINED = text_columns("Plan")
 
 
 def run_explain(context: Context, statement: nodes.Explain) -> Result:
     """EXPLAIN."""
-    bound, as_of = _explained(context, statement.statement)
+    maintained = statement.stage == "maintained"
+    bound, as_of = _explained(context, statement.statement, maintained=maintained)
     if statement.stage == "timestamp":
         at_least = as_of is not None and as_of.at_least
-        lines = _timestamp(context, context.choose(bound, context.as_of(as_of), at_least=at_least))
-        return RowList(text_columns("Timestamp"), [("\n".join(lines),)], "EXPLAIN")
-    if isinstance(statement.statement, nodes.Query) and statement.stage not in ("raw", "optimized"):
-        # What runs is the query at its time; in what is maintained, mz_now() means more than one.
-        time = context.choose(bound, context.as_of(as_of)).time
-        bound = replace(bound, plan=replace(bound.plan, relation=at_time(bound.plan.relation, time)))
+        if as_of is not None:
+            refuse_system_as_of(bound)
+        choice = context.choose(bound, context.as_of(as_of), at_least=at_least)
+        shown = _timestamp_json(context, choice) if statement.form == "json" else _timestamp(context, choice)
+        return RowList(text_columns("Timestamp"), [(shown,)], "EXPLAIN")
     text = _installed(context, statement) or _plan(context, bound, statement.stage)
+    if isinstance(statement.statement, nodes.Query) and statement.stage == "optimized":
+        text += _indexes_used(context, bound)
     return RowList(EXPLAINED, [(text,)], "EXPLAIN")
 
 
-def _explained(context: Context, inner: nodes.Statement) -> tuple[Bound, nodes.AsOf | None]:
+def _explained(
+    context: Context, inner: nodes.Statement, *, maintained: bool = False
+) -> tuple[Bound, nodes.AsOf | None]:
     match inner:
+        case nodes.Query(text, as_of) if maintained:  # as if a view were made of it
+            if as_of is not None:
+                raise unsupported("AS OF in a query that is maintained", hint="EXPLAIN TIMESTAMP tells when it is read")
+            bound = context.bind(text)
+            refuse_unmaintainable(context, bound, "a materialized view")
+            return bound, None
         case nodes.Query(text, as_of):
             return context.coordinator.planner.query(text, context.around, context.host, indexed=True), as_of
-        case nodes.Subscribe(query=text, as_of=as_of):
-            return context.bind(text), as_of
+        case nodes.Subscribe(as_of=as_of):
+            subscribe, durable = resumed(inner, context.around)
+            return context.bind(subscribe.query, None if durable is None else durable.pins), as_of
         case nodes.CreateView(query=text):
             return context.bind(text), None
         case nodes.ShowCreate(kind, path):
@@ -79,10 +104,23 @@ def _plan(context: Context, bound: Bound, stage: str) -> str:
     relation = bound.plan.relation
     if stage == "raw":
         return _named(context, show(relation))
-    relation = optimize(relation)
+    relation = maintained_plan(bound, len(bound.plan.names)) if stage == "maintained" else optimize(relation)
     if stage == "optimized" or bound.recursive:  # which is read, never maintained
         return _named(context, show(relation))
     return _named(context, explain_view(View.of(relation)))
+
+
+def _indexes_used(context: Context, bound: Bound) -> str:
+    """The indexes in which a query looks up keys, as it stands; nothing if it reads all rows of what it reads."""
+    catalog = context.around.catalog
+    used = context.coordinator.indexes.using(optimize(bound.plan.relation))
+    lines = [f"  {catalog.shown(catalog.items[id])}" for id in dict.fromkeys(used) if id in catalog.items]
+    return "\n".join(["", "", "Used indexes:", *lines]) if lines else ""
+
+
+def maintained_plan(bound: Bound, width: int) -> ir.Relation:
+    """The plan that is maintained for a query: its shown columns only, optimized."""
+    return optimize(ir.Project(bound.plan.relation, tuple(range(width))))
 
 
 def _named(context: Context, text: str) -> str:
@@ -92,15 +130,24 @@ def _named(context: Context, text: str) -> str:
     for line in text.splitlines():
         head, word, id = line.rpartition("Get ")
         item = catalog.items.get(id) if word else None
-        lines.append(f"{head}Get {catalog.shown(item)}" if item is not None else line)
+        shown = f"{head}Get {catalog.shown(item)}" if item is not None else line
+        lines.append(_COLUMN.sub(lambda found: _column(context, found), shown))
     return "\n".join(lines)
 
 
-def _timestamp(context: Context, choice: Choice) -> list[str]:
+def _column(context: Context, found: re.Match[str]) -> str:
+    """A column that is written by its collection's id and its place, by name."""
+    item = context.around.catalog.items.get(found[1])
+    place = int(found[2])
+    return f"{item.name}.{item.columns[place].name}" if item and place < len(item.columns) else found[0]
+
+
+def _timestamp(context: Context, choice: Choice) -> str:
     catalog = context.around.catalog
     wanted = choice.wanted
     lines = [
         f"query timestamp: {choice.time}",
+        *([] if choice.name is None else [f"timeline: {choice.name}"]),
         f"timeline frontier: [{choice.timeline}]",
         f"isolation level: {wanted.isolation}",
         f"can respond immediately: {str(choice.immediate).lower()}",
@@ -111,7 +158,32 @@ def _timestamp(context: Context, choice: Choice) -> list[str]:
         lines.append(f"source {catalog.shown(catalog.items[each.id])} ({each.id}):")
         lines.append(f"  read frontier: [{_frontier(each.since)}]")
         lines.append(f"  write frontier: [{_frontier(each.upper)}]")
-    return lines
+    return "\n".join(lines)
+
+
+def _timestamp_json(context: Context, choice: Choice) -> str:
+    """The same as one JSON document: times are numbers, and a frontier is a list that is empty at the end of time."""
+    catalog, wanted = context.around.catalog, choice.wanted
+    sources = [
+        {
+            "name": catalog.shown(catalog.items[each.id]),
+            "id": each.id,
+            "read_frontier": [] if each.since == FOREVER else [each.since],
+            "write_frontier": [] if each.upper == FOREVER else [each.upper],
+        }
+        for each in choice.inputs
+    ]
+    told = {
+        "query_timestamp": choice.time,
+        **({} if choice.name is None else {"timeline": choice.name}),
+        "timeline_frontier": [choice.timeline],
+        "isolation_level": wanted.isolation,
+        "can_respond_immediately": choice.immediate,
+        "as_of": wanted.as_of,
+        "at_least": wanted.at_least,
+        "sources": sources,
+    }
+    return json.dumps(told, indent=2)
 
 
 def _frontier(time: int) -> str:

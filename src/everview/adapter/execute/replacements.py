@@ -9,26 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.applying import Pair
+from everview.adapter.catalog.items import Item, Version
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result, Rows
+from everview.adapter.cycles import CYCLE, cycle
+from everview.adapter.durations import duration_ms
 from everview.adapter.errors import (
     DUPLICATE_OBJECT,
     INSUFFICIENT_PRIVILEGE,
     INVALID_PARAMETER_VALUE,
     OBJECT_NOT_READY,
+    UNDEFINED_OBJECT,
     WRONG_OBJECT_TYPE,
 )
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import create_materialized, exists, retain_ms, view_columns
+from everview.adapter.execute.definitions import create_materialized, exists, view_columns
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import run_query
+from everview.adapter.guards import EXISTING, Guards, is_guard, shown_guards
 from everview.adapter.planner import Bound, Pins
-from everview.adapter.settings import duration_ms
+from everview.adapter.retention import retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relations import RELATIONS
+from everview.adapter.versions import is_wider, placed
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.references import quoted
 
@@ -38,7 +44,7 @@ _CREATED, _ALTERED = Done("CREATE MATERIALIZED VIEW"), Done("ALTER MATERIALIZED 
 def create_replacement(context: Context, statement: nodes.CreateReplacement) -> Result:
     """CREATE MATERIALIZED VIEW … REPLACING."""
     coordinator, view = context.coordinator, statement.view
-    retain, automatic = _options(view.options)
+    retain, automatic, guards = _options(view.options)
     with coordinator.catalog.lock:
         context = replace(context, around=context.session.surroundings())
         schema = context.around.schema_for(view.path)
@@ -47,7 +53,8 @@ def create_replacement(context: Context, statement: nodes.CreateReplacement) -> 
         name = view.path[-1]
         target = _target(context, statement.target, name)
         item = Item("", "materialized view", name, schema.id, context.around.user)
-        item = _stage(context, target, view, replace(item, retain_ms=retain, automatic=automatic))
+        item = replace(item, retain_ms=retain, automatic=automatic, guards=guards)
+        item = _stage(context, target, view, item)
         if automatic:
             coordinator.replacements.apply_when_hydrated(item)
     return _CREATED
@@ -67,23 +74,28 @@ def _stage(
     columns = view_columns(view, bound)
     _check_staged(catalog, target, item.name, bound)
     context.coordinator.replacements.check_columns(target, item.name, columns)
-    item = replace(item, columns=columns, replaces=target.id)
+    columns, layout = placed(target, columns)
+    item = replace(item, columns=columns, layout=layout, replaces=target.id)
     return create_materialized(context, item, view.query, bound, pins=pins, replaces=catalog.shown(target))
 
 
-def _options(options: Mapping[str, str]) -> tuple[int | None, bool]:
-    """RETAIN HISTORY FOR, and APPLY WHEN HYDRATED."""
-    if options.get("forward") == "time":
-        hint = "say so when it is applied: APPLY REPLACEMENT … WITH (FORWARD TIME)"
-        raise SqlError(INVALID_PARAMETER_VALUE, "FORWARD TIME is no option of a replacement", hint=hint)
-    unknown = set(options) - {"retain history", "apply when"}
+def _options(options: Mapping[str, str]) -> tuple[int | None, bool, dict[str, str]]:
+    """RETAIN HISTORY FOR, APPLY WHEN HYDRATED, and the guards with which it is applied then."""
+    guards = {name: value for name, value in options.items() if is_guard(name, value)}
+    unknown = set(options) - {"retain history", "apply when", *guards}
     if unknown:
-        hint = "RETAIN HISTORY FOR and APPLY WHEN HYDRATED exist"
+        hint = "RETAIN HISTORY FOR and APPLY WHEN HYDRATED exist, and with that FORWARD TIME, ALLOW ERRORS and MAX ROWS"
         raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
     if options.get("apply when", "hydrated") != "hydrated":
         raise SqlError(INVALID_PARAMETER_VALUE, "a replacement is applied WHEN HYDRATED, or by a statement")
+    automatic = "apply when" in options
+    if guards and not automatic:
+        name = shown_guards(guards)[0]
+        hint = f"say so when it is applied: APPLY REPLACEMENT … WITH ({name}), or add APPLY WHEN HYDRATED"
+        raise SqlError(INVALID_PARAMETER_VALUE, f"{name} is no option of a replacement", hint=hint)
+    Guards.of(guards)
     retain = retain_ms(options["retain history"]) if "retain history" in options else None
-    return retain, "apply when" in options
+    return retain, automatic, guards
 
 
 def _target(context: Context, path: Path, name: str) -> Item:
@@ -109,23 +121,27 @@ def _target(context: Context, path: Path, name: str) -> Item:
     if other is not None:
         message = f'cannot replace "{item.name}" with "{name}" because "{other.name}" is staged to replace it'
         raise SqlError(DUPLICATE_OBJECT, message, hint=f"apply or drop it: DROP MATERIALIZED VIEW {quoted(other.name)}")
-    if not catalog.roots(item.id):
+    uppers = [context.coordinator.environment.frontiers(root).upper for root in catalog.roots(item.id)]
+    if all(upper.empty for upper in uppers):
         message = f'cannot replace "{item.name}" with "{name}" because it is complete for ever'
-        raise SqlError(OBJECT_NOT_READY, message, detail=f'"{item.name}" reads no table or source')
+        detail = f'"{item.name}" reads no table or source' + (" whose stream has not ended" if uppers else "")
+        raise SqlError(OBJECT_NOT_READY, message, detail=detail)
     return item
 
 
 def _check_staged(catalog: Catalog, target: Item, name: str, bound: Bound) -> None:
     """Raise unless a query can take the place of the target's."""
-    above = {each.id: each for each in catalog.closure([target.id])}
-    cycle = sorted(bound.uses & above.keys())
-    if cycle:
+    uses = tuple(bound.uses)
+    staged = {each.replaces: each.depends for each in catalog.items.values() if each.replaces is not None}
+    if cycle(catalog, {target.id: uses}) and cycle(catalog, {**staged, target.id: uses}):
+        above = {each.id: each for each in catalog.closure([target.id])}
         detail = "\n".join(
             f'"{name}" reads "{above[each].name}"'
             + ("" if each == target.id else f', which is made from "{target.name}"')
-            for each in cycle
+            for each in sorted(bound.uses & above.keys())
         )
-        raise SqlError("42P19", f'cannot replace "{target.name}" with "{name}" because it depends on it', detail=detail)
+        raise SqlError(CYCLE, f'cannot replace "{target.name}" with "{name}" because it depends on it', detail=detail)
+    catalog.check_one_timeline({target.id, *bound.uses}, "the old and the new definition of one view")
     if not any(catalog.roots(each) for each in bound.uses):
         message = f'cannot replace "{target.name}" with "{name}", which reads no table or source'
         raise SqlError("0A000", message, detail=f'"{target.name}" would be complete for ever')
@@ -136,6 +152,32 @@ def _check_staged(catalog: Catalog, target: Item, name: str, bound: Bound) -> No
 
 def apply_replacement(context: Context, statement: nodes.ApplyReplacement) -> Result:
     """ALTER MATERIALIZED VIEW … APPLY REPLACEMENT."""
+    coordinator = context.coordinator
+    pairs = pairs_of(context, statement)
+    timeouts = [each for each in map(_timeout_s, _parts(statement)) if each is not None]
+    interrupts = context.session.interrupts
+    coordinator.replacements.apply(pairs, interrupts, context.around.user, min(timeouts, default=None))
+    return _ALTERED
+
+
+def _parts(statement: nodes.ApplyReplacement) -> tuple[nodes.ApplyReplacement, ...]:
+    return (statement, *statement.also)
+
+
+def pairs_of(context: Context, statement: nodes.ApplyReplacement) -> list[Pair]:
+    """What is to be applied to what; raises if something of it cannot be.
+
+    Cycles are looked for when it is applied: in a block, another statement may end one.
+    """
+    pairs = [_pair(context, each) for each in _parts(statement)]
+    for place, pair in enumerate(pairs):
+        if any(pair.item.id == other.item.id for other in pairs[:place]):
+            raise SqlError(DUPLICATE_OBJECT, f'replacement "{pair.item.name}" is named more than once')
+    context.around.catalog.check_one_timeline([each.target.id for each in pairs], "replaced in one step")
+    return pairs
+
+
+def _pair(context: Context, statement: nodes.ApplyReplacement) -> Pair:
     around = context.around
     target, item = around.relation(statement.target), around.relation(statement.replacement)
     if target.kind != "materialized view":
@@ -152,28 +194,24 @@ def apply_replacement(context: Context, statement: nodes.ApplyReplacement) -> Re
     check_owner(context, target)
     check_owner(context, item)
     context.coordinator.replacements.check_columns(target, item.name, item.columns)
-    timeout, forward = _timeout_s(statement.options), statement.options.get("forward") == "time"
-    interrupts = context.session.interrupts
-    context.coordinator.replacements.apply(target, item, interrupts, around.user, timeout, forward=forward)
-    return _ALTERED
-
-
-def _timeout_s(options: Mapping[str, str]) -> float | None:
-    unknown = {name for name, value in options.items() if name != "timeout" and (name, value) != ("forward", "time")}
+    unknown = {name for name, value in statement.options.items() if name != "timeout" and not is_guard(name, value)}
     if unknown:
-        hint = "TIMEOUT and FORWARD TIME exist"
-        raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
-    if "timeout" not in options:
+        raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=f"{EXISTING} exist")
+    return Pair(target, item, Guards.of(statement.options))
+
+
+def _timeout_s(statement: nodes.ApplyReplacement) -> float | None:
+    text = statement.options.get("timeout")
+    if text is None:
         return None
     try:
-        return duration_ms(options["timeout"]) / 1000
+        return duration_ms(text) / 1000
     except ValueError as error:
-        message = f'invalid TIMEOUT: "{options["timeout"]}"'
-        raise SqlError(INVALID_PARAMETER_VALUE, message, detail=str(error)) from error
+        raise SqlError(INVALID_PARAMETER_VALUE, f'invalid TIMEOUT: "{text}"', detail=str(error)) from error
 
 
 def rollback_replacement(context: Context, statement: nodes.RollbackReplacement) -> Result:
-    """ALTER MATERIALIZED VIEW … ROLLBACK REPLACEMENT: the definition before is staged as a replacement."""
+    """ALTER MATERIALIZED VIEW … ROLLBACK REPLACEMENT: an earlier definition is staged as a replacement."""
     with context.coordinator.catalog.lock:
         context = replace(context, around=context.session.surroundings())
         catalog = context.around.catalog
@@ -184,19 +222,52 @@ def rollback_replacement(context: Context, statement: nodes.RollbackReplacement)
             number += 1
             name = f"{found.name}_rollback{number}"
         target = _target(context, statement.target, name)
-        if not target.history:
-            message = f'materialized view "{target.name}" has had no definition before this one'
-            raise SqlError(OBJECT_NOT_READY, message)
-        before = target.history[-1]
+        before = _version(target, statement.version)
+        _check_inputs(catalog, target, before)
         names = tuple(column.name for column in before.columns)
         view = nodes.CreateView((schema.name, name), names, before.query, True)
         item = Item("", "materialized view", name, target.schema, target.owner)
         _stage(context, target, view, item, pins=before.pins)
+        what = "the definition before" if statement.version is None else f"version {before.number}"
         context.session.notice(
-            f'the definition before is staged as "{name}": ALTER MATERIALIZED VIEW {quoted(target.name)}'
+            f'{what} is staged as "{name}": ALTER MATERIALIZED VIEW {quoted(target.name)}'
             f" APPLY REPLACEMENT {quoted(name)}"
         )
     return _ALTERED
+
+
+def _version(target: Item, number: int | None) -> Version:
+    """The version of a view to go back to: of this number, or the one before."""
+    if number == target.version:
+        message = f'materialized view "{target.name}" is at version {number} already'
+        raise SqlError(OBJECT_NOT_READY, message)
+    if not target.history:
+        message = f'materialized view "{target.name}" has had no definition before this one'
+        raise SqlError(OBJECT_NOT_READY, message)
+    if number is None:
+        return target.history[-1]
+    known = {each.number: each for each in target.history}
+    if number not in known:
+        message = f'materialized view "{target.name}" has no version {number}'
+        if 0 < number < target.version:
+            message = f'version {number} of materialized view "{target.name}" is no longer remembered'
+        numbers = ", ".join(map(str, sorted(known)))
+        detail = f"versions {numbers} can be gone back to; it is at version {target.version}"
+        hint = "SELECT * FROM mz_internal.mz_materialized_view_versions"
+        raise SqlError(UNDEFINED_OBJECT, message, detail=detail, hint=hint)
+    return known[number]
+
+
+def _check_inputs(catalog: Catalog, target: Item, version: Version) -> None:
+    """Raise if something that a version reads was dropped."""
+    gone = [id for id in version.depends if id not in catalog.items]
+    if gone:
+        raise SqlError(
+            UNDEFINED_OBJECT,
+            f'cannot go back to version {version.number} of "{target.name}": something that it reads was dropped',
+            detail=f"its definition is: {version.query}\ndropped: {', '.join(gone)}",
+            hint="an object of the same name is another one; CREATE MATERIALIZED VIEW … REPLACING can name it",
+        )
 
 
 # SHOW
@@ -204,7 +275,25 @@ def rollback_replacement(context: Context, statement: nodes.RollbackReplacement)
 
 def show_difference(context: Context, statement: nodes.ShowReplacementDiff) -> Rows:
     """SHOW REPLACEMENT DIFF."""
-    return run_query(context, nodes.Query(difference_query(statement, context.around)))
+    try:
+        return run_query(context, nodes.Query(difference_query(statement, context.around)))
+    except SqlError as error:
+        raise _side_that_fails(context, statement, error) from error
+
+
+def _side_that_fails(context: Context, statement: nodes.ShowReplacementDiff, error: SqlError) -> SqlError:
+    """The error of a difference, which says whose it is if a view of the two cannot be read."""
+    item = context.around.find(statement.path)
+    if item is None or item.replaces is None:
+        return error
+    target = context.around.catalog.items[item.replaces]
+    failures = context.coordinator.replacements.failure
+    sides = (("replacement", item, failures(item.id)), ("materialized view", target, failures(target.id)))
+    lines = [f'{what} "{each.name}" fails: {failure[1]}' for what, each, failure in sides if failure is not None]
+    if not lines:
+        return error
+    message = f'the difference of "{item.name}" and "{target.name}" is not known: {lines[0]}'
+    return SqlError(error.sqlstate, message, detail="\n".join(lines), hint=error.hint)
 
 
 def difference_query(statement: nodes.ShowReplacementDiff, around: Surroundings) -> str:
@@ -214,22 +303,33 @@ def difference_query(statement: nodes.ShowReplacementDiff, around: Surroundings)
         raise SqlError(WRONG_OBJECT_TYPE, f'{item.kind} "{item.name}" is not a replacement')
     catalog = around.catalog
     target = catalog.items[item.replaces]
-    widest = max(item, target, key=lambda each: len(each.columns))
-    new, old = (_padded(catalog, each, widest) for each in (item, target))
-    columns = ", ".join(map(quoted, widest.names))
+    pairs = _compared(item, target)
+    name = {each.id: ".".join(map(quoted, catalog.full_name(each))) for each in (item, target)}
+    new = f"SELECT {', '.join(one for one, _ in pairs)} FROM {name[item.id]}"
+    old = f"SELECT {', '.join(other for _, other in pairs)} FROM {name[target.id]}"
+    order = ", ".join(str(place) for place in (*range(2, len(pairs) + 2), 1))
     limit = "" if statement.limit is None else f" LIMIT {statement.limit}"
     return (
         f"SELECT 1 AS mz_diff, added.* FROM ({new} EXCEPT ALL {old}) AS added"
         f" UNION ALL SELECT -1 AS mz_diff, removed.* FROM ({old} EXCEPT ALL {new}) AS removed"
-        f" ORDER BY {columns}, mz_diff{limit}"
+        f" ORDER BY {order}{limit}"
     )
 
 
-def _padded(catalog: Catalog, item: Item, widest: Item) -> str:
-    """The rows of a view as those of one that may have more columns at the end, which are NULL."""
-    name = ".".join(map(quoted, catalog.full_name(item)))
-    missing = widest.columns[len(item.columns) :]
-    if not missing:
-        return f"TABLE {name}"
-    nulls = [f"CAST(NULL AS {each.type}) AS {quoted(each.name)}" for each in missing]
-    return f"SELECT {', '.join([*map(quoted, item.names), *nulls])} FROM {name}"
+def _compared(item: Item, target: Item) -> list[tuple[str, str]]:
+    """The columns of a replacement and of its target beside one another, NULL where only the other has one."""
+    left = {each.name: each for each in target.columns}
+    pairs = []
+    for each in item.columns:
+        name, other = quoted(each.name), left.get(each.name)
+        if other is not None and other.type == each.type:
+            pairs.append((name, name))
+        elif other is not None and is_wider(other.type, each.type):
+            pairs.append((name, f"CAST({name} AS {each.type}) AS {name}"))
+        elif other is not None and is_wider(each.type, other.type):
+            pairs.append((f"CAST({name} AS {other.type}) AS {name}", name))
+        else:
+            pairs.append((name, f"CAST(NULL AS {each.type}) AS {name}"))
+            continue
+        del left[each.name]
+    return pairs + [(f"CAST(NULL AS {each.type}) AS {quoted(each.name)}", quoted(each.name)) for each in left.values()]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from everview.adapter.contract import Column, Done, Prepared, Result, Row
-from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor
+from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor, SubscriptionCursor
+from everview.adapter.durations import duration_ms
 from everview.adapter.errors import (
     DUPLICATE_CURSOR,
     DUPLICATE_STATEMENT,
@@ -20,7 +21,7 @@ from everview.adapter.execute.queries import run_query
 from everview.adapter.execute.subscriptions import run_subscribe
 from everview.adapter.peek import Peek
 from everview.adapter.results import RowList, text_columns
-from everview.adapter.settings import SETTINGS, duration_ms
+from everview.adapter.settings import SETTINGS
 from everview.adapter.statements import nodes
 from everview.compute.ir.scalar import Literal
 from everview.compute.sql.datatypes import named_type
@@ -78,8 +79,15 @@ def _check_block(context: Context, what: str) -> None:
 
 
 def set_transaction(context: Context, statement: nodes.SetTransaction) -> Result:
-    """SET TRANSACTION."""
+    """SET TRANSACTION and SET SESSION CHARACTERISTICS AS TRANSACTION."""
     transaction = context.transaction
+    if statement.session:
+        settings = context.session.settings
+        if statement.isolation is not None:
+            settings.set("default_transaction_isolation", statement.isolation)
+        if statement.read_only is not None:
+            settings.set("default_transaction_read_only", "on" if statement.read_only else "off")
+        return Done("SET")
     if not transaction.explicit:
         message = "SET TRANSACTION can only be used in transaction blocks"
         context.session.notice(message, NO_ACTIVE_TRANSACTION, "WARNING")
@@ -145,7 +153,7 @@ def declare(context: Context, statement: nodes.Declare) -> Result:
             session.add_cursor(statement.name, Cursor(run_query(context, query)))
         case nodes.Subscribe() as subscribe:
             rows = run_subscribe(context, subscribe)
-            session.add_cursor(statement.name, Cursor(rows, rows.set_patience))
+            session.add_cursor(statement.name, SubscriptionCursor(rows, subscribe.acknowledge))
         case _:
             raise unsupported("a cursor over this statement", hint="queries and SUBSCRIBE can have cursors")
     return Done("DECLARE CURSOR")

@@ -20,13 +20,16 @@ _KINDS = {
     "materialized views": ("materialized-view",),
     "sources": ("source",),
     "sinks": ("sink",),
-    "objects": ("table", "view", "materialized-view", "source", "sink", "index"),
+    "objects": ("table", "view", "materialized-view", "source", "sink", "subscription", "index"),
 }
 _SIMPLE = {
     "databases": "SELECT name FROM mz_catalog.mz_databases",
     "roles": "SELECT name FROM mz_catalog.mz_roles",
     "clusters": "SELECT name FROM mz_catalog.mz_clusters",
-    "subscriptions": "SELECT id, session_id, created_at FROM mz_internal.mz_subscriptions",
+    "subscriptions": (
+        'SELECT s.name, o.name AS "for", s.status, s.acknowledged_before, s.held, s.session_id'
+        " FROM mz_internal.mz_subscription_statuses AS s JOIN mz_catalog.mz_objects AS o ON o.id = s.on_id"
+    ),
     "sessions": "SELECT id, role_id, connected_at FROM mz_internal.mz_sessions",
 }
 

@@ -2,15 +2,16 @@
 
 Everything is checked before anything is written: the collection up to now, what the destination says of it, and the
 statement itself. Looking at data and destinations takes its time, so it happens outside of the catalog's lock; the
-sink then comes to be in one commit, with the catalog's entry and its hold on the collection.
+sink then comes to be in one commit, with the catalog's entry and its hold on the collections.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from everview.adapter.catalog.items import Item, Schema
 from everview.adapter.contract import Done, Result
@@ -25,16 +26,30 @@ from everview.adapter.errors import (
 from everview.adapter.execute.alterations import check_kind
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import exists
-from everview.adapter.execute.ownership import check_owner
-from everview.adapter.secrets import masked, shown_arguments
+from everview.adapter.execute.ownership import check_may_reach, check_owner
+from everview.adapter.secrets import masked, shown_arguments, without_passwords
 from everview.adapter.sinks.contract import PAUSED_FLAG, STATE
-from everview.adapter.sinks.materialized import Definition, MaterializedDelivery, named, parted, unique_name
+from everview.adapter.sinks.definition import (
+    PROGRAMS,
+    Definition,
+    Delivered,
+    named,
+    parted,
+    place_of,
+    place_options,
+    seen_collections,
+    unique_name,
+)
+from everview.adapter.sinks.materialized import MaterializedDelivery
 from everview.adapter.sinks.streamed import StreamOptions
 from everview.adapter.statements import nodes
-from everview.adapter.statements.parse import boolean
+from everview.adapter.statements.options import boolean
+from everview.adapter.statements.words import Path
 from everview.adapter.stream_places import (
+    CONFINED,
     absolute,
     check_arguments,
+    is_confined,
     is_empty,
     is_stream,
     make_place,
@@ -45,12 +60,15 @@ from everview.adapter.stream_places import (
 from everview.cdc.errors import InvalidUse
 from everview.cdc.reader import START
 from everview.cdc.sink import Sink
-from everview.compute.sql.errors import SqlError
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
 from everview.errors import EverviewError
+from everview.flow.drivers.command import CommandDriver
+from everview.flow.drivers.registry import driver_class
 from everview.flow.materialization import Materialization
 from everview.storage.contract import ReadCapability
 
 SINKS_MAX = 1_000
+COLLECTIONS_MAX = 100  # of one sink
 _CREATED, _ALTERED = Done("CREATE SINK"), Done("ALTER SINK")
 
 
@@ -58,11 +76,19 @@ def create_sink(context: Context, statement: nodes.CreateSink) -> Result:
     """CREATE SINK."""
     if _taken(context, statement) is None:
         return _CREATED
-    collection = _collection(context, statement)
-    _wait(context, collection)
+    into = statement.into
+    places = (absolute(each.place) for each in statement.collections)
+    given = absolute({**into.arguments, **statement.options})
+    if check_may_reach(context, "create a sink", into.kind, given, *places):
+        options = {name: value for name, value in statement.options.items() if name != CONFINED}
+        into = replace(into, arguments={**into.arguments, CONFINED: "true"})
+        statement = replace(statement, into=into, options=options)
+    collections = [_collection(context, each.path) for each in statement.collections]
+    context.around.catalog.check_one_timeline([each.id for each in collections], "delivered by one sink")
+    _wait(context, collections)
     create = _create_stream if is_stream(statement.into.kind) else _create_materialization
-    with _failures(collection):
-        create(context, statement, collection)
+    with _failures(collections, statement.into.kind):
+        create(context, statement, collections)
     return _CREATED
 
 
@@ -75,9 +101,9 @@ def _taken(context: Context, statement: nodes.CreateSink) -> Schema | None:
     return None if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists) else schema
 
 
-def _collection(context: Context, statement: nodes.CreateSink) -> Item:
-    """What the sink delivers."""
-    item = context.around.relation(statement.collection)
+def _collection(context: Context, path: Path) -> Item:
+    """A collection that a sink can deliver."""
+    item = context.around.relation(path)
     if item.kind == "view":
         hint = "create a materialized view of it, and the sink from that"
         raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a sink from view "{item.name}"', hint=hint)
@@ -91,24 +117,29 @@ def _collection(context: Context, statement: nodes.CreateSink) -> Item:
     return item
 
 
-def _wait(context: Context, collection: Item) -> None:
-    """Until the collection is complete up to now: what is checked is then what is there."""
+def _wait(context: Context, collections: Sequence[Item]) -> None:
+    """Until the collections are complete up to now: what is checked is then what is there."""
     coordinator = context.coordinator
-    time = coordinator.timeline.upper - 1
-    coordinator.timestamps.wait({collection.id}, time, context.session.interrupts, context.around.catalog)
+    ids = {each.id for each in collections}
+    time = max(0, coordinator.timelines.of(ids).upper - 1)
+    coordinator.timestamps.wait(ids, time, context.session.interrupts, context.around.catalog)
 
 
 @contextmanager
-def _failures(collection: Item) -> Iterator[None]:
-    """Whatever fails within, as an error of the statement: with names that users know, and without secrets."""
+def _failures(collections: Sequence[Item], kind: str) -> Iterator[None]:
+    """Whatever fails within, as an error of the statement: with names that users know, and without secrets.
+
+    Drivers know what is secret in their settings, and hide it themselves; of streams it is guessed by names.
+    """
+    shown = masked if is_stream(kind) else without_passwords
     try:
         yield
     except SqlError:
         raise
     except EverviewError as error:
         found = sql_error(error)
-        texts = [None if text is None else masked(named(text, collection)) for text in (found.detail, found.hint)]
-        message = masked(named(found.message, collection))
+        texts = [None if text is None else shown(named(text, collections)) for text in (found.detail, found.hint)]
+        message = shown(named(found.message, collections))
         raise SqlError(found.sqlstate, message, detail=texts[0], hint=texts[1]) from None
     except Exception as error:  # of a library that speaks to a destination
         message = "the destination failed"
@@ -118,100 +149,144 @@ def _failures(collection: Item) -> Iterator[None]:
 # Materializations
 
 
-def _create_materialization(context: Context, statement: nodes.CreateSink, collection: Item) -> None:
+def _create_materialization(context: Context, statement: nodes.CreateSink, collections: Sequence[Item]) -> None:
     coordinator, kind = context.coordinator, statement.into.kind
     given = {**absolute(statement.into.arguments), **statement.options}
     config, resource, options = parted(kind, given)
-    definition = Definition(
-        unique_name(statement.path[-1]),
-        kind,
-        config,
-        resource,
-        statement.key,
-        statement.delta_updates,
-        statement.reductions,
-        options,
-    )
+    delivered = _delivered(statement, collections, resource)
+    definition = Definition(unique_name(statement.path[-1]), kind, config, delivered, options)
     _refuse_second(context, definition)
     environment = coordinator.environment
-    binding = definition.binding(environment, collection)
-    driver, spec = Materialization.validate(environment, definition.name, kind, config, [binding])
-    Materialization.prepare(driver, spec)
+    bindings = definition.bindings(environment, collections)
+    driver, spec = Materialization.validate(environment, definition.name, kind, config, bindings)
+    state = Materialization.prepare(driver, spec)
     with coordinator.catalog.lock:
-        item = _item(context, statement, collection)
+        item = _item(context, statement, collections)
         if item is None:
             return
         shown = {name: value for name, value in given.items() if name not in options}
-        source = {**definition.to_source(), "shown": json.dumps(shown_arguments(kind, shown))}
+        if len(delivered) == 1:
+            shown |= absolute(statement.collections[0].place)
+        visible = shown_arguments(kind, shown)
+        if isinstance(driver, CommandDriver) and "config" in shown:
+            visible["config"] = json.dumps(driver.shown_config())
+        source = {**definition.to_source(), "shown": json.dumps(visible)}
         item = replace(item, source=source)
         change = coordinator.catalog.change(context.around.user)
         change.put_item(item, "create")
-        with coordinator.timeline.still():
+        with coordinator.timelines.of(each.id for each in collections).still():
             made = Materialization.found(
                 environment,
                 driver,
                 spec,
                 options=definition.running_options(),
+                state=state,
                 readable=coordinator.sinks.readable,
                 also=change.commands,
                 spark=coordinator.sinks.spark,
             )
         coordinator.catalog.committed(change)
-        coordinator.sinks.add(item, MaterializedDelivery(made, collection))
+        coordinator.sinks.add(item, MaterializedDelivery(made, collections))
+
+
+def _delivered(
+    statement: nodes.CreateSink, collections: Sequence[Item], resource: Mapping[str, Any]
+) -> tuple[Delivered, ...]:
+    """Where each collection goes, and how. `resource` is what stands behind INTO: for a sink of one collection."""
+    kind, several = statement.into.kind, len(collections) > 1
+    if len(collections) > COLLECTIONS_MAX:
+        raise SqlError(CONFIGURATION_LIMIT, f"a sink has at most {COLLECTIONS_MAX} collections")
+    if several and (misplaced := {*statement.into.arguments, *statement.options} & place_options(kind)):
+        name = min(misplaced).upper()
+        hint = f"write it behind each collection: FROM {collections[0].name} ({name} '…') KEY (…), …"
+        message = f"{name} says where one collection goes, and the sink has {len(collections)}"
+        raise SqlError(INVALID_PARAMETER_VALUE, message, hint=hint)
+    found = []
+    for each, collection in zip(statement.collections, collections, strict=True):
+        given = absolute(each.place)
+        own = place_of(kind, collection.name, given)
+        if twice := sorted({*own} & {*resource}):
+            raise SqlError(SYNTAX_ERROR, f"option {twice[0].upper()} specified more than once")
+        shown = shown_arguments(kind, given) if several else {}
+        found.append(
+            Delivered(collection.id, {**resource, **own}, each.key, each.delta_updates, each.reductions, shown)
+        )
+    return tuple(found)
 
 
 def _refuse_second(context: Context, definition: Definition) -> None:
     """Two sinks that write to one place would undo one another's work."""
-    mine = (definition.driver, definition.config, definition.resource)
+    if definition.driver in ("webhook", "kafka", *PROGRAMS):
+        return  # those take what many send
     for item in context.coordinator.catalog.state.items.values():
-        if (
-            item.kind != "sink"
-            or is_stream(item.source["kind"])
-            or definition.driver in ("webhook", "command", "kafka")
-        ):
-            continue  # those take what many send
+        if item.kind != "sink" or item.source["kind"] != definition.driver:
+            continue
         other = Definition.of(item)
-        if (other.driver, other.config, other.resource) == mine:
+        theirs = [each.resource for each in other.collections]
+        if _place(other.config) == _place(definition.config) and any(
+            each.resource in theirs for each in definition.collections
+        ):
             hint = "choose another place"
             raise SqlError("55006", f'sink "{item.name}" delivers to the same place already', hint=hint)
 
 
-def _item(context: Context, statement: nodes.CreateSink, collection: Item) -> Item | None:
+def _item(context: Context, statement: nodes.CreateSink, collections: Sequence[Item]) -> Item | None:
     """The entry in the catalog, under its lock: much may have happened since the statement was looked at first."""
     coordinator = context.coordinator
     context = replace(context, around=context.session.surroundings())
     schema = _taken(context, statement)
     if schema is None:
         return None
-    if coordinator.catalog.state.items.get(collection.id) != collection:
-        raise SqlError(UNDEFINED_OBJECT, f'"{collection.name}" was changed or dropped meanwhile', hint="try again")
+    for each in collections:
+        if coordinator.catalog.state.items.get(each.id) != each:
+            raise SqlError(UNDEFINED_OBJECT, f'"{each.name}" was changed or dropped meanwhile', hint="try again")
+    ids = tuple(dict.fromkeys(each.id for each in collections))
     return Item(
         coordinator.catalog.allocate(),
         "sink",
         statement.path[-1],
         schema.id,
         context.around.user,
-        on=collection.id,
-        keys=statement.key,
-        depends=(collection.id,),
-        pins=coordinator.catalog.state.pins([collection.id]),
+        on=ids[0],
+        keys=statement.collections[0].key if len(collections) == 1 else (),
+        depends=ids,
+        pins=coordinator.catalog.state.pins(ids),
     )
 
 
 # Change streams
 
 
-def _create_stream(context: Context, statement: nodes.CreateSink, collection: Item) -> None:
+def _create_stream(context: Context, statement: nodes.CreateSink, collections: Sequence[Item]) -> None:
     coordinator, kind = context.coordinator, statement.into.kind
-    if statement.key or statement.delta_updates or statement.reductions:
+    if len(collections) > 1:
+        hint = "create a sink for each; their streams tell the same times, so a reader can put them together again"
+        raise unsupported(f"{kind.upper()} of several collections", hint=hint)
+    (collection,), (said,) = collections, statement.collections
+    if said.place:
+        hint = "options of a change stream stand behind INTO and WITH"
+        message = f'{min(said.place).upper()} does not say where "{collection.name}" goes'
+        raise SqlError(INVALID_PARAMETER_VALUE, message, hint=hint)
+    if said.key or said.delta_updates or said.reductions:
         hint = "leave KEY, DELTA UPDATES and REDUCE out"
         raise SqlError(INVALID_PARAMETER_VALUE, "a change stream tells every change as it is", hint=hint)
+    widened = next((each.name for each in collection.columns if each.earlier), None)
+    if widened is not None:  # the stream begins with the past, in which the column is elsewhere
+        hint = f'make a materialized view of "{collection.name}", and a sink of that'
+        raise unsupported(f'a change stream of column "{widened}", whose type became wider', hint=hint)
     arguments, options = absolute(statement.into.arguments), dict(statement.options)
     joins = boolean(options.pop("join") or "true", "join") if "join" in options else False
     check_arguments(kind, arguments)
     StreamOptions.parse(kind, options)
     schema = schema_of(collection.columns)
     told = told_so_far(kind, arguments, schema) if joins else START
+    if joins and told == START:  # it would begin at its own time, and so does whoever makes the stream
+        _check_alone(context, kind, arguments)
+        raise InvalidUse(
+            "there is no change stream to join yet",
+            detail="a stream can be joined when its first writer has told how far it is complete",
+            hint="leave JOIN out to begin one, or try again in a moment",
+        )
     if not joins and not is_empty(kind, arguments, schema):
         raise InvalidUse(
             "there is a change stream already",
@@ -220,19 +295,18 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collection: It
     make_place(kind, arguments)
     outlet = outlet_of(kind, arguments, schema)
     with coordinator.catalog.lock:
-        item = _item(context, statement, collection)
+        item = _item(context, statement, collections)
         if item is None:
             return
         _check_alone(context, kind, arguments)
         item = replace(item, source=_stream_source(kind, arguments, options))
         change = coordinator.catalog.change(context.around.user)
         change.put_item(item, "create")
-        with coordinator.timeline.still():
+        with coordinator.timelines.of([collection.id]).still():
             reader = coordinator.environment.present(collection.id, collection.reader or "")
             assert isinstance(reader, ReadCapability)
-            width = len(collection.columns)
-            also = change.commands
-            Sink.create(coordinator.environment, item.id, reader, outlet, joined=told, columns=width, also=also)
+            also, places = change.commands, collection.places
+            Sink.create(coordinator.environment, item.id, reader, outlet, joined=told, columns=places, also=also)
         coordinator.catalog.committed(change)
         coordinator.sinks.add(item, coordinator.sinks.stream(item, collection))
 
@@ -240,9 +314,16 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collection: It
 def _check_alone(context: Context, kind: str, arguments: Mapping[str, str]) -> None:
     """A sink that has written nothing yet cannot be seen where it writes to, and a second one would start elsewhere."""
     for item in context.coordinator.catalog.state.items.values():
-        if item.kind == "sink" and item.source["kind"] == kind and json.loads(item.source["arguments"]) == arguments:
+        if item.kind != "sink" or item.source["kind"] != kind:
+            continue
+        if _place(json.loads(item.source["arguments"])) == _place(arguments):
             hint = "choose another place; WITH (JOIN) is for sinks of other environments"
             raise SqlError("55006", f'sink "{item.name}" writes to the same place already', hint=hint)
+
+
+def _place(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What says where something is."""
+    return {name: value for name, value in arguments.items() if name != CONFINED}
 
 
 def _stream_source(kind: str, arguments: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
@@ -258,39 +339,59 @@ def _stream_source(kind: str, arguments: Mapping[str, str], options: Mapping[str
 
 
 def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
-    """ALTER SINK … PAUSE, RESUME and SET (SPLITS n)."""
+    """ALTER SINK … PAUSE, RESUME, BACKFILL and SET (option value, …)."""
     coordinator = context.coordinator
+    if statement.action == "set":
+        _check_may_set(context, statement)
+        _check_reach(context, statement)
     with coordinator.catalog.lock:
         context = replace(context, around=context.session.surroundings())
-        item = context.around.find(statement.path)
+        item = _altered(context, statement)
         if item is None:
-            if not statement.if_exists:
-                raise context.around.catalog.missing("sink", statement.path, context.around.names())
             context.session.notice(f'sink "{".".join(statement.path)}" does not exist, skipping')
             return _ALTERED
-        check_kind(item, "sink")
-        check_owner(context, item)
-        assert item.on is not None
-        with _failures(coordinator.catalog.state.items[item.on]):
-            _alter(context, statement, item)
+        with _failures(seen_collections(coordinator.catalog.state, item), item.source["kind"]):
+            if statement.action == "set":
+                _set(context, statement, item)
+            elif statement.action == "backfill":
+                _backfill(context, item)
+            else:
+                _pause_or_resume(context, statement, item)
     return _ALTERED
 
 
-def _alter(context: Context, statement: nodes.AlterSink, item: Item) -> None:
+def _check_may_set(context: Context, statement: nodes.AlterSink) -> None:
+    """Raise unless the user may change how the sink delivers: superusers, and owners of sinks that are confined."""
+    context = replace(context, around=context.session.surroundings())
+    item = _altered(context, statement)
+    if item is not None and not _is_confined(item):
+        check_may_reach(context, "change how a sink delivers", "", absolute(statement.options))
+
+
+def _is_confined(item: Item) -> bool:
+    """Whether a sink has to stay in folders that are allowed, whatever is changed about it."""
+    if is_stream(item.source["kind"]):
+        return is_confined(json.loads(item.source["arguments"]))
+    return boolean(str(Definition.of(item).config.get(CONFINED, False)), CONFINED)
+
+
+def _altered(context: Context, statement: nodes.AlterSink) -> Item | None:
+    """The sink, if its user may alter it; None if there is none, and IF EXISTS was given."""
+    item = context.around.find(statement.path)
+    if item is None:
+        if not statement.if_exists:
+            raise context.around.catalog.missing("sink", statement.path, context.around.names())
+        return None
+    check_kind(item, "sink")
+    check_owner(context, item)
+    return item
+
+
+def _pause_or_resume(context: Context, statement: nodes.AlterSink, item: Item) -> None:
     coordinator = context.coordinator
     delivery = coordinator.sinks.get(item.id)
     change = coordinator.catalog.change(context.around.user)
     source = {name: value for name, value in item.source.items() if name != STATE}
-    if statement.action == "splits":
-        if not isinstance(delivery, MaterializedDelivery):
-            detail = "it is a change stream" if is_stream(item.source["kind"]) else delivery.status().error
-            raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" has no splits', detail=detail)
-        options = {**json.loads(source["options"]), "splits": statement.splits}
-        changed = replace(item, source={**item.source, "options": json.dumps(options)})
-        change.put_item(changed, "alter", splits=str(statement.splits))
-        delivery.split(statement.splits, change.commands)
-        coordinator.catalog.committed(change)
-        return
     if statement.action == "pause":
         source[STATE] = PAUSED_FLAG
         delivery.halt()
@@ -298,3 +399,88 @@ def _alter(context: Context, statement: nodes.AlterSink, item: Item) -> None:
     coordinator.catalog.commit(change)
     if statement.action == "resume":
         delivery.start()
+
+
+def _backfill(context: Context, item: Item) -> None:
+    coordinator = context.coordinator
+    delivery = coordinator.sinks.get(item.id)
+    if not isinstance(delivery, MaterializedDelivery):
+        detail = "a change stream tells what happened" if is_stream(item.source["kind"]) else delivery.status().error
+        raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" cannot be delivered anew', detail=detail)
+    change = coordinator.catalog.change(context.around.user)
+    change.put_item(item, "alter", action="backfill")
+    delivery.backfill(change.commands)
+    coordinator.catalog.committed(change)
+
+
+def _check_reach(context: Context, statement: nodes.AlterSink) -> None:
+    """Whether the destination can be reached by the new settings; it takes its time, so outside of the lock."""
+    item = _altered(replace(context, around=context.session.surroundings()), statement)
+    if item is None or is_stream(item.source["kind"]):
+        return
+    collections = seen_collections(context.around.catalog, item)
+    with _failures(collections, item.source["kind"]):
+        changed, config = _changed(item, statement.options)
+        if config:
+            Materialization.check_reach(
+                context.coordinator.environment,
+                changed.name,
+                changed.driver,
+                changed.config,
+                changed.bindings(context.coordinator.environment, collections),
+            )
+
+
+def _changed(item: Item, given: Mapping[str, str]) -> tuple[Definition, dict[str, Any]]:
+    """The sink with new settings, and those of them that say how its destination is reached."""
+    definition = Definition.of(item)
+    config, resource, options = parted(definition.driver, given)
+    places = {each.name for each in driver_class(definition.driver).options if each.place}
+    if fixed := [*resource, *(name for name in config if name in places)]:
+        hint = "create another sink, and drop this one"
+        raise SqlError(INVALID_PARAMETER_VALUE, f"{fixed[0].upper()} of a sink cannot be changed", hint=hint)
+    both = {**definition.config, **config}, {**definition.options, **options}
+    return replace(definition, config=both[0], options=both[1]), config
+
+
+def _set(context: Context, statement: nodes.AlterSink, item: Item) -> None:
+    coordinator = context.coordinator
+    delivery = coordinator.sinks.get(item.id)
+    if is_stream(item.source["kind"]):
+        _set_stream(context, statement, item)
+        return
+    changed, config = _changed(item, statement.options)
+    shown = json.loads(item.source.get("shown", "{}"))
+    shown |= shown_arguments(changed.driver, {name: statement.options[name] for name in config})
+    if changed.driver in PROGRAMS and "config" in config:
+        program = driver_class(changed.driver)(changed.config)
+        assert isinstance(program, CommandDriver)
+        shown["config"] = json.dumps(program.shown_config())
+    item = replace(item, source={**item.source, **changed.to_source(), "shown": json.dumps(shown)})
+    change = coordinator.catalog.change(context.around.user)
+    change.put_item(item, "alter", options=", ".join(sorted(statement.options)))
+    if set(statement.options) == {"splits"}:
+        if not isinstance(delivery, MaterializedDelivery):
+            detail = delivery.status().error
+            raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" has no splits', detail=detail)
+        delivery.split(int(changed.options["splits"]), change.commands)
+        coordinator.catalog.committed(change)
+        return
+    delivery.halt()
+    coordinator.catalog.commit(change)
+    again = coordinator.sinks.reopen(item, coordinator.catalog.state)
+    if "splits" in statement.options and isinstance(again, MaterializedDelivery):
+        again.split(int(changed.options["splits"]), ())
+
+
+def _set_stream(context: Context, statement: nodes.AlterSink, item: Item) -> None:
+    """Other options of a change stream, from now on; where it is stays where it is."""
+    coordinator = context.coordinator
+    options = {**json.loads(item.source["options"]), **statement.options}
+    StreamOptions.parse(item.source["kind"], options)
+    item = replace(item, source={**item.source, "options": json.dumps(options)})
+    change = coordinator.catalog.change(context.around.user)
+    change.put_item(item, "alter", options=", ".join(sorted(statement.options)))
+    coordinator.sinks.get(item.id).halt()
+    coordinator.catalog.commit(change)
+    coordinator.sinks.reopen(item, coordinator.catalog.state)

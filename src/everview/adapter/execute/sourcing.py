@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
 
 from everview.adapter.catalog.items import ColumnInfo, Item, Schema
 from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
+from everview.adapter.durations import duration_ms
 from everview.adapter.errors import INVALID_PARAMETER_VALUE
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import exists, lag_ms, retain_option
+from everview.adapter.execute.definitions import exists, retain_option
 from everview.adapter.execute.streams import create_stream_source, stream_feeder_of
-from everview.adapter.settings import duration_ms
+from everview.adapter.retention import lag_ms
 from everview.adapter.statements import nodes
 from everview.adapter.stream_feeder import StreamFeeder
 from everview.adapter.stream_places import SparkWhenThere, is_stream
 from everview.adapter.tables import shard_schema
 from everview.adapter.timeline import HISTORY, Timeline
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.datetime_input import read_timestamp
+from everview.compute.ir.types import Kind
 from everview.compute.sql.errors import SqlError, did_you_mean, unsupported
 from everview.sources.generator.auction import Auction
 from everview.sources.generator.contract import Generator
@@ -29,10 +34,11 @@ from everview.storage.contract import Command, Create, Follow
 from everview.storage.environment import Environment
 
 OPTIONS = {
-    "counter": ("tick interval", "max cardinality"),
-    "auction": ("tick interval", "seed", "bids per tick"),
-    "tpch": ("tick interval", "seed", "scale factor"),
+    "counter": ("tick interval", "start at", "max cardinality"),
+    "auction": ("tick interval", "start at", "seed", "bids per tick"),
+    "tpch": ("tick interval", "start at", "seed", "scale factor"),
 }
+PAST_TICKS_MAX = 100_000
 SCALE_MAX = 1.0
 _DONE = Done("CREATE SOURCE")
 T = TypeVar("T")
@@ -56,8 +62,11 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
         if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
             return _DONE
         with coordinator.timeline.still():
-            spec["start"] = str(coordinator.timeline.upper)
-            generator, _ = generator_of(spec)
+            # The timeline stands still while nobody needs it; a generator starts at the present.
+            now = max(coordinator.timeline.upper, coordinator.timeline.now_ms)
+            spec |= {"start": str(_start(spec, now)), "from": str(now)}
+            generator, interval = generator_of(spec)
+            _check_past(now - int(spec["start"]), interval)
             for table in generator.tables:
                 if table.name:
                     exists(context, schema, table.name, if_not_exists=False)
@@ -74,7 +83,7 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
 
 def _outputs(context: Context, change: Change, item: Item, schema: Schema, generator: Generator) -> list[Command]:
     """The collections of a generator: the source itself, or one for each of its tables."""
-    coordinator, start = context.coordinator, int(item.source["start"])
+    coordinator, start = context.coordinator, int(item.source["from"])
     commands: list[Command] = []
     if generator.tables[0].name:
         change.put_item(item, "create")
@@ -98,7 +107,7 @@ def generator_of(spec: Mapping[str, str]) -> tuple[Generator, int]:
         known = f"{', '.join(each.upper() for each in OPTIONS)} exist"
         message = f"there is no load generator {kind.upper()}"
         raise SqlError(INVALID_PARAMETER_VALUE, message, hint=did_you_mean(kind, OPTIONS) or known)
-    unknown = set(spec) - {"kind", "argument", "start"} - set(OPTIONS[kind])
+    unknown = set(spec) - {"kind", "argument", "start", "from"} - set(OPTIONS[kind])
     if unknown:
         hint = did_you_mean(min(unknown), OPTIONS[kind])
         raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
@@ -120,6 +129,32 @@ def generator_of(spec: Mapping[str, str]) -> tuple[Generator, int]:
             return Tpch(seed, scale), interval
 
 
+def _start(spec: Mapping[str, str], now: int) -> int:
+    """The time of the first tick: START AT, if it is given."""
+    if "start at" not in spec:
+        return now
+    return _option(spec, "start at", "", _milliseconds)
+
+
+def _milliseconds(text: str) -> int:
+    """A time of the timeline, as a number or as a timestamp, in UTC unless it names a zone."""
+    if text.isdigit():
+        return int(text)
+    try:
+        found = read_timestamp(text, Kind.TIMESTAMPTZ)
+    except Failure as failure:
+        raise ValueError(failure.message) from failure
+    if not isinstance(found, datetime) or found.timestamp() < 0:
+        raise ValueError("a moment from 1970 on is required")
+    return int(found.timestamp() * 1000)
+
+
+def _check_past(past_ms: int, interval: int) -> None:
+    if past_ms // interval > PAST_TICKS_MAX:
+        detail = f"that is {past_ms // interval} ticks ago, and {PAST_TICKS_MAX} are the most"
+        raise SqlError(INVALID_PARAMETER_VALUE, "START AT is too long ago", detail=detail)
+
+
 def _option(spec: Mapping[str, str], name: str, default: str, read: Callable[[str], T]) -> T:
     text = spec.get(name, default)
     try:
@@ -138,4 +173,13 @@ def feeder_of(
     generator, interval = generator_of(item.source)
     outputs = {name: Output(each.id, each.writer or "") for name, each in parts.items()}
     start = int(item.source["start"])
-    return Feeder(environment, generator, outputs, start_ms=start, interval_ms=interval, now_ms=lambda: timeline.now_ms)
+    begin = int(item.source.get("from", start))  # before START AT, a generator started when it was made
+    return Feeder(
+        environment,
+        generator,
+        outputs,
+        start_ms=start,
+        interval_ms=interval,
+        now_ms=lambda: max(timeline.now_ms, timeline.upper),  # complete up to the latest read
+        from_ms=begin,
+    )

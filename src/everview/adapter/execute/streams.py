@@ -5,33 +5,45 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import ColumnInfo, Item
+from everview.adapter.catalog.state import shown_timeline
 from everview.adapter.contract import Done, Result
-from everview.adapter.errors import INVALID_PARAMETER_VALUE, as_sql_errors
+from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
+from everview.adapter.execute.alterations import check_kind
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import columns_of, exists, lag_ms, retain_ms
+from everview.adapter.execute.definitions import NAME_BYTES_MAX, columns_of, exists
+from everview.adapter.execute.ownership import check_may_reach, check_owner
+from everview.adapter.retention import lag_ms, retain_ms
 from everview.adapter.secrets import shown_arguments, without_secrets
 from everview.adapter.statements import nodes
 from everview.adapter.stream_feeder import POLL_MS, StreamFeeder
 from everview.adapter.stream_places import (
+    CONFINED,
     FILES,
     SparkWhenThere,
     absolute,
+    begins_at,
     check_arguments,
-    folder_of,
+    columns_in,
     is_stream,
+    schema_in,
     schema_to_read,
 )
+from everview.adapter.stream_timeline import TIMELINE, TIMELINE_KEY, StreamTimeline
 from everview.adapter.tables import shard_schema
-from everview.adapter.timeline import HISTORY, Timeline
+from everview.adapter.timeline import Timeline
 from everview.cdc.codec.contract import codec_for
 from everview.cdc.schema import StreamSchema
 from everview.cdc.source import entry, forget, known
 from everview.compute.functions.precision import is_rounded
 from everview.compute.sql.errors import SqlError
-from everview.storage.contract import Create, Follow
+from everview.storage.contract import Create, Follow, GlobalId
 from everview.storage.environment import Environment
+
+if TYPE_CHECKING:
+    from everview.adapter.coordinator import Coordinator
 
 _DONE = Done("CREATE SOURCE")
 _POLL_MS_MAX = 86_400_000
@@ -40,12 +52,15 @@ _POLL_MS_MAX = 86_400_000
 def create_stream_source(context: Context, statement: nodes.CreateSource) -> Result:
     """CREATE SOURCE … FROM CDC FILES and FROM CDC KAFKA."""
     coordinator = context.coordinator
-    if not statement.columns:
-        hint = "CREATE SOURCE name (column type, …) FROM CDC …"
-        raise SqlError("42P16", "a source from a change stream needs its columns", hint=hint)
+    schema = context.around.schema_for(statement.path)
+    if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
+        return _DONE
+    what = "create a source from a change stream"
+    if check_may_reach(context, what, statement.kind, absolute(statement.arguments)):
+        statement = replace(statement, arguments={**statement.arguments, CONFINED: "true"})
     if any(each.default is not None for each in statement.columns):
         raise SqlError("42P16", "columns of a source have no defaults", detail="all values come from the stream")
-    columns = columns_of(context, statement.columns)
+    columns = columns_of(context, statement.columns) if statement.columns else _columns_of_stream(statement)
     for each in columns:
         if is_rounded(each.type if each.type.element is None else each.type.element):
             detail = "values come from the stream as they are, and are not rounded"
@@ -53,15 +68,14 @@ def create_stream_source(context: Context, statement: nodes.CreateSource) -> Res
     options = dict(statement.options)
     retain = retain_ms(options.pop("retain history")) if "retain history" in options else None
     poll_ms = _poll_ms(options.pop("poll_ms", str(POLL_MS)))
+    name = _timeline_name(options.pop("timeline")) if "timeline" in options else None
     if options:
-        hint = "POLL_MS and RETAIN HISTORY exist"
+        hint = "POLL_MS, RETAIN HISTORY and TIMELINE exist"
         raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(options).upper()}", hint=hint)
-    schema = context.around.schema_for(statement.path)
-    if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
-        return _DONE
     arguments = absolute(statement.arguments)
     with as_sql_errors(), without_secrets():
         _check(statement.kind, arguments, schema_to_read(columns))
+        begins = 0 if name is None else begins_at(statement.kind, arguments)
     source = {
         "kind": statement.kind,
         "arguments": json.dumps(arguments),
@@ -74,8 +88,12 @@ def create_stream_source(context: Context, statement: nodes.CreateSource) -> Res
         if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
             return _DONE
         id = coordinator.catalog.allocate()
-        with coordinator.timeline.still():
-            created = Create(id, shard_schema([each.type for each in columns]), at=coordinator.timeline.upper)
+        timeline = _timeline(coordinator, name, id)
+        if isinstance(timeline, StreamTimeline):
+            source |= {TIMELINE: timeline.name, TIMELINE_KEY: timeline.key}
+        with timeline.still():
+            at = begins if isinstance(timeline, StreamTimeline) else timeline.upper
+            created = Create(id, shard_schema([each.type for each in columns]), at=at)
             ((read, write),) = coordinator.environment.commit(created)
             change = coordinator.catalog.change(context.around.user)
             item = Item(
@@ -85,25 +103,60 @@ def create_stream_source(context: Context, statement: nodes.CreateSource) -> Res
             change.put_item(item, "create")
             coordinator.catalog.commit(
                 change,
-                Follow(read, HISTORY, lag_ms(retain)),
+                Follow(read, timeline.history_clock, lag_ms(retain)),
                 entry(id, id, write.token),
-                *coordinator.timeline.step(),
+                *(timeline.began() if isinstance(timeline, StreamTimeline) else timeline.step()),
             )
         coordinator.feed(item)
     return _DONE
+
+
+def reset_source(context: Context, statement: nodes.ResetSource) -> Result:
+    """ALTER SOURCE … RESET: read the stream again, from its beginning."""
+    coordinator, done = context.coordinator, Done("ALTER SOURCE")
+    with coordinator.catalog.lock:
+        around = context.session.surroundings()
+        item = around.find(statement.path)
+        if item is None:
+            if not statement.if_exists:
+                raise around.catalog.missing("source", statement.path, around.names())
+            context.session.notice(f'source "{".".join(statement.path)}" does not exist, skipping')
+            return done
+        check_kind(item, "source")
+        check_owner(replace(context, around=around), item)
+        if not is_stream(item.source.get("kind", "")):
+            detail = "it is a load generator" if item.source.get("kind") == "load generator" else None
+            raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be reset', detail=detail)
+        if TIMELINE in item.source:
+            detail = f"it has the times of its stream, on {shown_timeline(item.source[TIMELINE])}, and these are told"
+            hint = "drop it and create it again: it is then what the stream says now"
+            raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be reset', detail=detail, hint=hint)
+        with as_sql_errors(), without_secrets():
+            coordinator.reset_source(item.id)
+    return done
+
+
+def _columns_of_stream(statement: nodes.CreateSource) -> tuple[ColumnInfo, ...]:
+    """The columns that the stream says it has."""
+    arguments = absolute(statement.arguments)
+    with as_sql_errors(), without_secrets():
+        check_arguments(statement.kind, arguments)
+        found = schema_in(statement.kind, arguments)
+        if found is None:
+            detail = "the stream is empty, or does not say its schema"
+            hint = "CREATE SOURCE name (column type, …) FROM CDC …"
+            raise SqlError("42P16", "the columns of the source are not known", detail=detail, hint=hint)
+        return columns_in(found)
 
 
 def _check(kind: str, arguments: Mapping[str, str], schema: StreamSchema) -> None:
     """What can be known before anything is made: where the stream is, and that what is there has these columns."""
     check_arguments(kind, arguments)
     codec_for(".jsonl", schema)  # raises if data of some type cannot be in a stream
-    if kind == FILES:
-        folder = folder_of(arguments)
-        found = folder.schema()
-        folder.close()
-        if found is not None:
-            schema.check(found, "the stream")
-    else:
+    found = schema_in(kind, arguments)
+    if found is not None:
+        schema.check(found, "the stream")
+    if kind != FILES:
         import everview.cdc.kafka  # noqa: F401  raises where its library is missing
 
 
@@ -111,6 +164,20 @@ def _poll_ms(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= _POLL_MS_MAX:
         raise SqlError(INVALID_PARAMETER_VALUE, f'invalid value for POLL_MS: "{text}"', hint="milliseconds, from 1 on")
     return int(text)
+
+
+def _timeline_name(text: str) -> str:
+    if not text.strip() or len(text.encode()) > NAME_BYTES_MAX:
+        hint = f"a name of at most {NAME_BYTES_MAX} bytes"
+        raise SqlError(INVALID_PARAMETER_VALUE, f'invalid value for TIMELINE: "{text}"', hint=hint)
+    return text
+
+
+def _timeline(coordinator: Coordinator, name: str | None, id: GlobalId) -> Timeline | StreamTimeline:
+    """The timeline for a new source; `id` is what a new timeline is known by."""
+    if name is None:
+        return coordinator.timeline
+    return coordinator.timelines.named(name) or coordinator.timelines.new(name, id)
 
 
 def stream_feeder_of(environment: Environment, timeline: Timeline, item: Item, spark: SparkWhenThere) -> StreamFeeder:
@@ -121,7 +188,8 @@ def stream_feeder_of(environment: Environment, timeline: Timeline, item: Item, s
         """The present, and what the timeline has closed already if that is later."""
         return max(timeline.now_ms, timeline.upper - 1)
 
-    return StreamFeeder(environment, item, arguments, now_ms=now_ms, poll_ms=poll_ms, spark=spark)
+    local = None if TIMELINE in item.source else now_ms
+    return StreamFeeder(environment, item, arguments, now_ms=local, poll_ms=poll_ms, spark=spark)
 
 
 def forget_source(environment: Environment, item: Item) -> None:

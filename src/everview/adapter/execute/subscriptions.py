@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Column, Row
+from everview.adapter.durable import DurableSubscriptions, Reader
 from everview.adapter.envelopes import ByKey, Differences, Envelope, Sort
+from everview.adapter.errors import OBJECT_NOT_READY
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import install, maintained_plan
-from everview.adapter.execute.queries import refuse_unmaintainable
+from everview.adapter.execute.definitions import install
+from everview.adapter.execute.ownership import check_owner
+from everview.adapter.execute.queries import maintained_plan, refuse_unmaintainable
+from everview.adapter.execute.resuming import resumed
+from everview.adapter.holds import Hold
 from everview.adapter.peek import ordered
 from everview.adapter.planner import Bound
 from everview.adapter.results import columns_of
 from everview.adapter.statements import nodes
 from everview.adapter.subscribe import Feed, SubscriptionRows, is_linear, output_columns, split_key
-from everview.adapter.timeline import HISTORY
-from everview.adapter.timestamps import Wanted
-from everview.compute.engine.local.collection import rows_of
-from everview.compute.engine.local.evaluate import evaluate
+from everview.adapter.timestamps import Choice, Wanted
+from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
+from everview.compute.optimize.demand import columns_read
+from everview.compute.rows.collection import rows_of
 from everview.compute.sql import query as sql
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.scope import Collection
 from everview.storage.contract import Follow, GlobalId
+
+if TYPE_CHECKING:
+    from everview.adapter.coordinator import Coordinator
 
 _ROWS = "subscription"
 
@@ -31,43 +42,82 @@ _ROWS = "subscription"
 def run_subscribe(context: Context, statement: nodes.Subscribe) -> SubscriptionRows:
     """SUBSCRIBE."""
     coordinator, catalog = context.coordinator, context.around.catalog
-    bound = context.bind(statement.query)
+    statement, durable = resumed(statement, context.around)
+    bound = context.bind(statement.query, None if durable is None else durable.pins)
     refuse_unmaintainable(context, bound, "a subscription")
+    context.transaction.check_unwritten(bound.reads, catalog, "SUBSCRIBE")
     data = columns_of(bound.plan.names, bound.plan.types)
     columns = output_columns(statement, data)
     at_least = statement.as_of is not None and statement.as_of.at_least
     as_of, isolation = context.as_of(statement.as_of), context.transaction.isolation
-    wanted = Wanted(bound.reads, isolation, bound.needs_time, as_of, at_least)
+    if statement.resume is not None:
+        as_of = context.moment(statement.resume) - 1  # all before that progress was told; at that time, nothing
+        if as_of < 0:
+            raise SqlError("22023", "RESUME FROM takes a progress of a subscription, which is above 0")
     up_to = None if statement.up_to is None else context.moment(statement.up_to)
-    choice, hold = coordinator.timestamps.hold(wanted, catalog)
+    timeline = coordinator.timelines.of(bound.reads, catalog)
+    plan = maintained_plan(bound, len(data))
+    reader: Reader | None = None
+    snapshot = statement.snapshot and statement.resume is None
+
+    def held(at: int | None) -> tuple[Wanted, Choice, Hold]:
+        wanted = Wanted(bound.reads, isolation, bound.needs_time, at, at_least)
+        return wanted, *coordinator.timestamps.hold(wanted, catalog)
+
+    if durable is None:
+        wanted, choice, hold = held(as_of)
+    else:
+        _check_resumable(context, durable, plan)
+        found: list[tuple[Wanted, Choice, Hold]] = []
+        place, reader = coordinator.durable.read(durable, context.session.number, lambda at: found.append(held(at)))
+        ((wanted, choice, hold),) = found
+        snapshot = place.snapshot
     try:
-        if wanted.as_of is None:
+        if wanted.as_of is None and timeline is coordinator.timeline:
             coordinator.timeline.advance(choice.time)
         if up_to is not None and up_to < choice.time:
             detail = f"it would begin at {choice.time} and end before {up_to}"
             raise SqlError("22023", "subscription UP TO must not be before its AS OF", detail=detail)
         envelope = _envelope(statement, data, columns)
         coordinator.timestamps.wait(bound.reads, choice.time, context.session.interrupts, catalog)
-        feed = _feed(context, bound, maintained_plan(bound, len(data)), choice.time, up_to)
+        feed = _feed(context, bound, plan, choice.time, up_to, reading=reader)
+        hold.narrow([feed.id])
     except BaseException:
         hold.release()
+        if reader is not None:
+            coordinator.durable.ended(reader)
         raise
     return SubscriptionRows(
         coordinator.environment,
-        coordinator.timeline,
+        timeline,
         context.session.interrupts,
         feed,
         hold,
         columns=columns,
         envelope=envelope,
-        snapshot=statement.snapshot,
+        snapshot=snapshot,
         progress=statement.progress,
     )
 
 
-def _feed(context: Context, bound: Bound, plan: Relation, start: int, up_to: int | None) -> Feed:
+def _check_resumable(context: Context, item: Item, plan: Relation) -> None:
+    """Raise unless the query goes row by row over the collection of a durable subscription, and the user owns that."""
+    check_owner(context, item)
+    read = {part.id for part in ir.walk(plan) if isinstance(part, ir.Get)}
+    if read != {item.on} or not is_linear(plan):
+        assert item.on is not None
+        name = context.around.catalog.items[item.on].name
+        hint = f'name "{name}", or a query of its rows one by one; for others, create a materialized view'
+        message = f'subscription "{item.name}" cannot be resumed by this query'
+        raise SqlError("0A000", message, detail=f'it holds the history of "{name}"', hint=hint)
+
+
+def _feed(
+    context: Context, bound: Bound, plan: Relation, start: int, up_to: int | None, *, reading: Reader | None
+) -> Feed:
     coordinator = context.coordinator
-    uses = bound.uses
+    uses = bound.uses if reading is None else bound.uses | {reading.item.id}
+    timeline = coordinator.timelines.of(bound.reads, context.around.catalog)
 
     def alive() -> bool:
         items = coordinator.catalog.state.items
@@ -76,28 +126,78 @@ def _feed(context: Context, bound: Bound, plan: Relation, start: int, up_to: int
     def error_of(id: GlobalId) -> Callable[[], Exception | None]:
         return lambda: coordinator.maintenance.error(id)
 
-    def failing(id: GlobalId) -> Callable[[int, int], None]:
-        return lambda lower, upper: coordinator.peeks.check_errors(id, lower, upper)
+    read = {id: columns_read(bound.plan.relation, id) for id in bound.reads}
 
-    entry = coordinator.subscribed(context.session, tuple(sorted(uses)))
+    def failing(id: GlobalId) -> Callable[[int, int], None]:
+        def check(lower: int, upper: int) -> None:
+            _check_types(coordinator.catalog.state.items, read)
+            coordinator.peeks.check_errors(id, lower, upper)
+
+        return check
+
+    entry = coordinator.subscribed(context.session, tuple(sorted(bound.uses)))
     if is_linear(plan):
         id = next(part.id for part in ir.walk(plan) if isinstance(part, ir.Get))
         finish_it = lambda: coordinator.unsubscribed(entry)  # noqa: E731 - the other way to finish is a function too
-        return Feed(id, plan, start, up_to, failing(id), alive, error_of(id), finish_it)
+        feed = Feed(id, plan, start, up_to, failing(id), alive, error_of(id), finish_it)
+        return feed if reading is None else _durable_feed(coordinator, reading, feed)
+    installed: list[GlobalId] = []
+
+    def finish() -> None:
+        coordinator.unsubscribed(entry)
+        for each in installed:
+            coordinator.discard(each)
+
     try:
         with coordinator.catalog.lock:
             id, reader = install(context, plan, bound)
-            coordinator.environment.commit(Follow(reader, HISTORY, 0))
-
-        def finish() -> None:
-            coordinator.unsubscribed(entry)
-            coordinator.discard(id)
-
-        coordinator.timestamps.wait([id], start, context.session.interrupts, context.around.catalog)
+            installed.append(id)
+            coordinator.environment.commit(Follow(reader, timeline.history_clock, 0))
+        coordinator.timestamps.wait([id], start, context.session.interrupts, context.around.catalog, timeline)
     except BaseException:
-        coordinator.unsubscribed(entry)
+        finish()  # also when it is canceled while the view is computed for the first time
         raise
     return Feed(id, ir.Get(id, ir.types(plan)), start, up_to, failing(id), alive, error_of(id), finish)
+
+
+def _durable_feed(coordinator: Coordinator, reader: Reader, feed: Feed) -> Feed:
+    """The feed of a durable subscription: it also ends when another reader comes, and when the subscription lapses."""
+    durable = coordinator.durable
+
+    def check(lower: int, upper: int) -> None:
+        failure = durable.failure(reader)
+        if failure is not None:
+            raise failure
+        feed.check(lower, upper)
+
+    def finish() -> None:
+        durable.ended(reader)
+        feed.finish()
+
+    return replace(
+        feed,
+        check=check,
+        error=lambda: durable.failure(reader) or feed.error(),
+        finish=finish,
+        acknowledge=lambda before: _acknowledge(durable, reader, before),
+    )
+
+
+def _acknowledge(durable: DurableSubscriptions, reader: Reader, before: int) -> None:
+    durable.acknowledge(reader.item, before, reader)
+
+
+def _check_types(items: Mapping[GlobalId, Item], read: Mapping[GlobalId, set[int]]) -> None:
+    """Raise if a column that is read has a wider type by now, and so is elsewhere."""
+    for id, places in read.items():
+        for each in items[id].columns if id in items else ():
+            if places & set(each.earlier) and items[id].places[items[id].names.index(each.name)] not in places:
+                raise SqlError(
+                    OBJECT_NOT_READY,
+                    f'column "{each.name}" of "{items[id].name}" is {each.type} by now',
+                    detail="the view was replaced by one whose column has a wider type than was subscribed to",
+                    hint="subscribe again",
+                )
 
 
 def _envelope(statement: nodes.Subscribe, data: tuple[Column, ...], columns: tuple[Column, ...]) -> Envelope:

@@ -13,6 +13,7 @@ from everview.adapter.catalog.items import Item
 from everview.storage.contract import Command
 
 RUNNING, STALLED, PAUSED, STARTING, FENCED = "running", "stalled", "paused", "starting", "fenced off"
+DRIFTED, ENDED = "drifted", "ended"
 STATE, PAUSED_FLAG = "state", "paused"  # of the catalog's entry
 
 
@@ -27,6 +28,7 @@ class SplitStatus:
     rows: int
     failures: int
     error: str | None
+    retry_ms: int | None = None  # when what failed is tried again, since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,12 @@ class DeliveryStatus:
     lag_ms: int | None
     error: str | None
     splits: tuple[SplitStatus, ...]
+    rows_by: tuple[int, ...] = ()  # documents delivered of each collection, in order
+
+    @property
+    def retry_ms(self) -> int | None:
+        """When something that failed is tried again, the earliest first."""
+        return min((each.retry_ms for each in self.splits if each.retry_ms is not None), default=None)
 
 
 class Delivery(Protocol):

@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from everview.adapter.catalog.items import Item
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.sinks.contract import Delivery, DeliveryStatus, is_paused
+from everview.adapter.sinks.definition import seen_collections
 from everview.adapter.sinks.materialized import FailedDelivery, MaterializedDelivery
 from everview.adapter.sinks.streamed import StreamedDelivery
 from everview.adapter.stream_places import SparkWhenThere, is_stream
 from everview.cdc.sink import held_token
 from everview.errors import EverviewError
 from everview.flow.materialization import held_tokens
+from everview.flow.recovery_log import begin_lineage
 from everview.flow.source import Readable
 from everview.storage.contract import Command, GlobalId
 from everview.storage.environment import Environment
@@ -24,6 +26,7 @@ class Sinks:
 
     def __init__(self, environment: Environment, readable: Readable, spark: SparkWhenThere) -> None:
         self._environment, self.readable, self.spark = environment, readable, spark
+        begin_lineage(environment)  # before anything is written
         self._running: dict[GlobalId, Delivery] = {}
         self._lock = threading.Lock()
 
@@ -41,19 +44,23 @@ class Sinks:
     def resume(self, catalog: Catalog) -> None:
         """Go on with all sinks of a catalog, but for those that were paused."""
         for item in catalog.items.values():
-            if item.kind == "sink" and item.on is not None:
-                self.add(item, self._open(item, catalog.seen_by(item, item.on)))
+            if item.kind == "sink":
+                self.add(item, self._open(item, catalog))
 
     def stream(self, item: Item, collection: Item) -> Delivery:
         """A sink that is a change stream."""
         return StreamedDelivery(self._environment, item, collection, self.readable, spark=self.spark)
 
-    def _open(self, item: Item, collection: Item) -> Delivery:
+    def _open(self, item: Item, catalog: Catalog) -> Delivery:
         try:
+            if item.id in catalog.damaged:
+                raise catalog.damaged[item.id]
+            collections = seen_collections(catalog, item)
             if is_stream(item.source["kind"]):
-                return self.stream(item, collection)
-            return MaterializedDelivery.resume(self._environment, item, collection, self.readable, self.spark)
-        except EverviewError as error:  # one sink that cannot be must not keep everything else from being
+                return self.stream(item, collections[0])
+            return MaterializedDelivery.resume(self._environment, item, collections, self.readable, self.spark)
+        except (EverviewError, ValueError, LookupError, TypeError) as error:
+            # One sink that cannot be must not keep everything else from being.
             return FailedDelivery(self._environment, item.source.get("name", item.id), error)
 
     def add(self, item: Item, delivery: Delivery) -> None:
@@ -62,6 +69,11 @@ class Sinks:
             self._running[item.id] = delivery
         if not is_paused(item):
             delivery.start()
+
+    def reopen(self, item: Item, catalog: Catalog) -> Delivery:
+        """Go on with a sink that was halted and changed."""
+        self.add(item, self._open(item, catalog))
+        return self._running[item.id]
 
     def get(self, id: GlobalId) -> Delivery:
         """A sink that exists."""

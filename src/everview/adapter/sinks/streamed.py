@@ -15,14 +15,35 @@ from dataclasses import dataclass
 import structlog
 
 from everview.adapter.catalog.items import Item
+from everview.adapter.durations import duration_ms
 from everview.adapter.secrets import masked
-from everview.adapter.sinks.contract import FENCED, PAUSED, RUNNING, STALLED, STARTING, DeliveryStatus, SplitStatus
-from everview.adapter.sinks.materialized import named
-from everview.adapter.stream_places import FILES, SparkWhenThere, bulk_writer_of, outlet_of, schema_of
+from everview.adapter.sinks.contract import (
+    ENDED,
+    FENCED,
+    PAUSED,
+    RUNNING,
+    STALLED,
+    STARTING,
+    DeliveryStatus,
+    SplitStatus,
+)
+from everview.adapter.sinks.definition import named
+from everview.adapter.stream_places import (
+    FILES,
+    SparkWhenThere,
+    bulk_writer_of,
+    others_of,
+    outlet_of,
+    schema_of,
+    upkeep_of,
+)
 from everview.cdc.errors import InvalidUse, TransportFailed
+from everview.cdc.files import FolderOutlet
 from everview.cdc.reader import START
 from everview.cdc.sink import BULK_BYTES, Sink, let_go
 from everview.cdc.times import bound_of
+from everview.cdc.upkeep import Upkeep
+from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError
 from everview.flow.source import Readable
 from everview.storage.contract import Command
@@ -30,6 +51,7 @@ from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Fenced, UnknownId
 from everview.storage.shard import FOREVER, from_frontier
 
+RETAIN = "retain history"
 WAIT_S = 0.5
 HALT_S = 10.0
 BACKOFF_S, BACKOFF_S_MAX = 0.5, 60.0
@@ -43,14 +65,19 @@ class StreamOptions:
 
     interval_ms: int = 0
     heartbeat_s: float = 30.0
+    retain_ms: int | None = None  # of the history in a folder; None: all of it
 
     @classmethod
     def parse(cls, kind: str, given: Mapping[str, str]) -> StreamOptions:
         """From a statement or the catalog."""
         found: dict[str, float] = {"interval_ms": 1_000 if kind == FILES else 0, "heartbeat_s": 30.0}
+        retain_ms: int | None = None
         for name, text in given.items():
+            if name == RETAIN:
+                retain_ms = _retain_ms(kind, text)
+                continue
             if name not in found:
-                hint = "INTERVAL_MS, HEARTBEAT_S and JOIN exist"
+                hint = "INTERVAL_MS, HEARTBEAT_S, RETAIN HISTORY and JOIN exist"
                 raise InvalidUse(f'a change stream has no option "{name}"', hint=hint)
             try:
                 found[name] = float(text)
@@ -58,7 +85,16 @@ class StreamOptions:
                 found[name] = -1
             if not 0 <= found[name] < 1 << 31:
                 raise InvalidUse(f'invalid value for {name.upper()}: "{text}"')
-        return cls(int(found["interval_ms"]), found["heartbeat_s"])
+        return cls(int(found["interval_ms"]), found["heartbeat_s"], retain_ms)
+
+
+def _retain_ms(kind: str, text: str) -> int:
+    if kind != FILES:
+        raise InvalidUse("RETAIN HISTORY is for CDC FILES", hint="what a topic keeps is a setting of the topic")
+    try:
+        return duration_ms(text)
+    except ValueError as error:
+        raise InvalidUse(f'invalid RETAIN HISTORY: "{text}"', detail=str(error)) from error
 
 
 class StreamedDelivery:
@@ -84,6 +120,7 @@ class StreamedDelivery:
         self._position = self._written = 0
         self._rows = self._steps = self._failures = 0
         self._error: str | None = None
+        self._retry_ms: int | None = None
         self._fenced = False
 
     def start(self) -> None:
@@ -110,11 +147,12 @@ class StreamedDelivery:
         elif self._error is not None:
             state = FENCED if self._fenced else STALLED
         else:
-            state = RUNNING if self._written else STARTING
+            state = ENDED if self._written == FOREVER else RUNNING if self._written else STARTING
         frontier = self._written if 0 < self._written < FOREVER else None
         late = max(0, upper - self._position) if self._position else None
-        split = SplitStatus("", frontier, late, self._steps, self._rows, self._failures, self._error)
-        return DeliveryStatus(state, frontier, late, self._error, (split,))
+        retry_ms = self._retry_ms if self._error is not None else None
+        split = SplitStatus("", frontier, late, self._steps, self._rows, self._failures, self._error, retry_ms)
+        return DeliveryStatus(state, frontier, late, self._error, (split,), (split.rows,))
 
     def let_go(self) -> list[Command]:
         return let_go(self._environment, self._item.id)
@@ -143,15 +181,21 @@ class StreamedDelivery:
                     self._spark = lambda: None
             in_a_row = 1 if self._steps > before else in_a_row + 1
             log.warning("change stream failed", sink=self._item.name, error=self._error)
-            stopping.wait(min(BACKOFF_S_MAX, BACKOFF_S * 2 ** min(in_a_row - 1, 20)))
+            pause_s = min(BACKOFF_S_MAX, BACKOFF_S * 2 ** min(in_a_row - 1, 20))
+            self._retry_ms = int((time.time() + pause_s) * 1000)
+            stopping.wait(pause_s)
 
     def _deliver(self, stopping: threading.Event) -> None:
         """Write until it is time to stop, or something fails."""
         id = self._collection.id
         schema = schema_of(self._collection.columns)
         outlet = outlet_of(self._item.source["kind"], self._arguments, schema)
-        bulk = bulk_writer_of(self._arguments, schema, outlet, self._spark())
-        sink = Sink.resume(self._environment, self._item.id, outlet, bulk=bulk, bulk_bytes=self._bulk_bytes)
+        bulk = bulk_writer_of(self._arguments, schema, self._collection.places, outlet, self._spark())
+        others = others_of(self._item.source["kind"], self._arguments, schema, outlet)
+        upkeep = upkeep_of(self._arguments, schema, outlet, self._options.retain_ms)
+        sink = Sink.resume(
+            self._environment, self._item.id, outlet, bulk=bulk, bulk_bytes=self._bulk_bytes, others=others
+        )
         self._note(sink)
         wrote_s = time.monotonic() - self._options.interval_ms / 1000
         seen = 0
@@ -161,17 +205,38 @@ class StreamedDelivery:
             if stopping.is_set():
                 return
             seen = self._upper(id)
+            if seen > 0 and not self._can_be_read(id, seen - 1):
+                continue
             if not sink.due() and time.monotonic() - wrote_s < self._options.heartbeat_s:
                 if self._written:
                     self._position, self._error = seen, None
                 continue
-            if seen > 0:
-                self._readable(id, seen - 1)
             if sink.step(seen):
                 self._steps += 1
                 wrote_s = time.monotonic()
             self._note(sink)
             self._error = None
+            if upkeep is not None and isinstance(outlet, FolderOutlet):
+                self._look_after(upkeep, outlet)
+
+    def _can_be_read(self, id: str, at: int) -> bool:
+        """Whether the collection has contents at a time; a view that is in error is waited for."""
+        try:
+            self._readable(id, at)
+        except SqlError as error:
+            self._error, self._retry_ms = self._shown(error), None
+            return False
+        return True
+
+    def _look_after(self, upkeep: Upkeep, outlet: FolderOutlet) -> None:
+        """Merge and forget files, if it is time; what fails there keeps nothing from being written."""
+        try:
+            done = upkeep.after(outlet.files_written, self._written)
+        except EverviewError as error:
+            log.warning("change stream not compacted", sink=self._item.name, error=self._shown(error))
+            return
+        if done is not None and done.removed:
+            log.info("change stream compacted", sink=self._item.name, written=done.written, removed=done.removed)
 
     def _upper(self, id: str) -> int:
         """As far as the collection is complete and can be read."""
@@ -187,4 +252,4 @@ class StreamedDelivery:
 
     def _shown(self, error: Exception) -> str:
         text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
-        return masked(named(text, self._collection))
+        return masked(named(text, [self._collection]))

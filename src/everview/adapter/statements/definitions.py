@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import ColumnDefinition, Statement
-from everview.adapter.statements.options import object_kind, option_value, refuse_temporary, skip_cluster, with_options
+from everview.adapter.statements.options import (
+    in_cluster,
+    object_kind,
+    option_list,
+    option_value,
+    refuse_options,
+    refuse_temporary,
+    with_options,
+)
 from everview.adapter.statements.replacements import parse_alter_replacement, parse_replacement, replacing
 from everview.adapter.statements.sinks import parse_alter_sink, parse_create_sink, parse_place
+from everview.adapter.statements.subscriptions import parse_alter_subscription, parse_create_subscription
 from everview.adapter.statements.words import Path, Words, if_exists, if_not_exists
-from everview.compute.sql.errors import SqlError, unsupported
+from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, unsupported
 
 COLUMNS_MAX = 1_600
 _CONSTRAINTS = ("not", "null", "default", "primary", "unique", "check", "references", "collate", "constraint")
+_COLLATIONS = ("default", "C", "POSIX", "ucs_basic")
+_ACCESS_METHODS = ("btree", "hash")  # what tools write; an index here is one kind of thing
 _NO_KEYS = "uniqueness of rows is not enforced in tables; leave the constraint out"
 
 
@@ -30,7 +41,7 @@ def parse_create(words: Words) -> Statement:
     if words.accept("materialized", "view"):
         return _view(words, materialized=True)
     if words.accept("default", "index"):
-        skip_cluster(words)
+        in_cluster(words)
         words.expect("on")
         return nodes.CreateIndex(None, words.path(), ())
     if words.accept("unique"):
@@ -41,12 +52,14 @@ def parse_create(words: Words) -> Statement:
         return _source(words)
     if words.accept("sink"):
         return parse_create_sink(words)
+    if words.accept("subscription"):
+        return parse_create_subscription(words)
     if words.next.is_word("schema", "database"):
         kind: nodes.ObjectKind = "schema" if words.take().value == "schema" else "database"
         unless = if_not_exists(words)
         path = words.path()
-        words.accept("authorization") and words.name()
-        return nodes.CreateNamespace(kind, path, unless)
+        owner = words.name() if words.accept("authorization") else None
+        return nodes.CreateNamespace(kind, path, unless, owner)
     if words.next.is_word("role", "user"):
         words.take()
         return _role(words)
@@ -99,8 +112,12 @@ def _column(words: Words) -> ColumnDefinition:
     while words.next.is_word(*_CONSTRAINTS):
         if words.accept("not", "null"):
             not_null = True
+        elif words.sees("null") and not_null:
+            raise words.error("the column is NOT NULL")
         elif words.accept("null"):
-            not_null = False
+            pass
+        elif words.sees("default") and default is not None:
+            raise words.error("a default was given already")
         elif words.accept("default"):
             default = words.until(
                 lambda: (
@@ -109,10 +126,19 @@ def _column(words: Words) -> ColumnDefinition:
                 )
             ).strip()
         elif words.accept("collate"):
-            words.path()
+            _collation(words)
         else:
             raise _constraint(words)
     return ColumnDefinition(name, type_text.strip(), start + 1, not_null, default)
+
+
+def _collation(words: Words) -> None:
+    """The name after COLLATE: texts are ordered by code points, which these collations ask for."""
+    position = words.next.start + 1
+    name = "default" if words.accept("default") else words.path()[-1]
+    if name not in _COLLATIONS:
+        hint = f"texts are ordered by code points: {', '.join(_COLLATIONS)}"
+        raise unsupported(f'the collation "{name}"', position, hint=hint)
 
 
 def _constraint(words: Words) -> SqlError:
@@ -131,31 +157,45 @@ def _view(words: Words, *, or_replace: bool = False, materialized: bool = False)
     columns = words.names() if words.next.is_symbol("(") else ()
     if materialized and words.accept("replacing"):
         return replacing(words, path, columns, unless=unless)
-    skip_cluster(words)
+    if materialized:
+        in_cluster(words)
     options = with_options(words)
+    if not materialized and "retain history" in options:
+        hint = "give it to the tables below the view, or to a materialized view"
+        raise unsupported("RETAIN HISTORY of a view that is not materialized", hint=hint)
+    if not materialized:
+        refuse_options(options, "a view")
     words.expect("as")
     return nodes.CreateView(path, columns, words.rest(), materialized, unless, or_replace, options)
 
 
 def _index(words: Words) -> Statement:
+    words.accept("concurrently")  # nobody's writes wait for an index that is made
     unless = if_not_exists(words)
     name = None if words.sees("on") or words.sees("in", "cluster") else words.name()
-    skip_cluster(words)
+    in_cluster(words)
     words.expect("on")
     on = words.path()
     if words.accept("using"):
-        words.name()
+        _access_method(words)
     keys: list[str] = []
     words.listed(lambda: keys.append(words.until(lambda: words.next.is_symbol(",")).strip()))
-    with_options(words)
+    refuse_options(with_options(words), "an index")
     return nodes.CreateIndex(name, on, tuple(keys), unless)
+
+
+def _access_method(words: Words) -> None:
+    position, name = words.next.start + 1, words.name()
+    if name not in _ACCESS_METHODS:
+        hint = "leave USING out: an index keeps rows by key"
+        raise SqlError(UNDEFINED_OBJECT, f'access method "{name}" does not exist', hint=hint, position=position)
 
 
 def _source(words: Words) -> Statement:
     unless = if_not_exists(words)
     path = words.path()
     columns = _columns(words) if words.next.is_symbol("(") else ()
-    skip_cluster(words)
+    in_cluster(words)
     words.expect("from")
     if words.sees("cdc"):
         place = parse_place(words)
@@ -172,7 +212,10 @@ def _source(words: Words) -> Statement:
             while words.next.kind == "word":
                 parts.append(words.take().value)
             words.accept_symbol("=")
-            arguments[" ".join(parts)] = option_value(words)
+            name = " ".join(parts)
+            if name in arguments:
+                raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once")
+            arguments[name] = option_value(words)
 
         words.listed(option)
     words.accept("for", "all", "tables")
@@ -191,7 +234,10 @@ def _role(words: Words) -> Statement:
             login = word.value == "login"
         elif word.is_word("superuser", "nosuperuser"):
             superuser = word.value == "superuser"
-        elif not word.is_word("inherit", "encrypted", "createdb", "createrole", "nocreatedb", "nocreaterole"):
+        elif word.is_word("createdb", "createrole"):
+            hint = "superusers create databases and roles"
+            raise unsupported(f"the attribute {word.value.upper()}", word.start + 1, hint=hint)
+        elif not word.is_word("inherit", "encrypted", "nocreatedb", "nocreaterole"):  # what holds of every role
             words.place -= 1
             raise words.error("expected an attribute of a role")
     return nodes.CreateRole(name, login, superuser, password)
@@ -204,8 +250,6 @@ def parse_drop(words: Words) -> Statement:
     paths: list[Path] = [words.path()]
     while words.accept_symbol(","):
         paths.append(words.path())
-    if kind == "index" and words.accept("on"):
-        words.path()
     cascade = words.accept("cascade")
     if not cascade:
         words.accept("restrict")
@@ -223,6 +267,11 @@ def parse_alter(words: Words) -> Statement:
         return nodes.AlterRole(path[-1], None if words.accept("null") else words.string())
     if kind == "sink" and (altered := parse_alter_sink(words, path, if_exists=unless)) is not None:
         return altered
+    if kind == "subscription" and (changed := parse_alter_subscription(words, path, if_exists=unless)) is not None:
+        return changed
+    if kind == "source" and words.sees("reset") and not words.ahead(1).is_symbol("("):
+        words.take()
+        return nodes.ResetSource(path, unless)
     if words.accept("rename", "to"):
         return nodes.Rename(kind, path, words.name(), None, unless)
     if words.accept("rename"):
@@ -232,6 +281,16 @@ def parse_alter(words: Words) -> Statement:
         return nodes.Rename(kind, path, words.name(), column, unless)
     if words.accept("owner", "to"):
         return nodes.AlterOwner(kind, path, words.name())
+    if kind == "table" and words.sees("set") and words.ahead(1).is_symbol("(") and words.ahead(2).is_word("ttl"):
+        words.take()
+        options = option_list(words)
+        if set(options) != {"ttl", "ttl on"}:
+            raise words.error("expected TTL alone")
+        return nodes.AlterTtl(path, (options["ttl"], options["ttl on"]))
+    if kind == "table" and words.sees("reset") and words.ahead(1).is_symbol("(") and words.ahead(2).is_word("ttl"):
+        words.take()
+        words.listed(lambda: words.expect("ttl"))
+        return nodes.AlterTtl(path, None)
     if words.accept("set"):
         words.expect_symbol("(")
         words.expect("retain", "history")
@@ -250,7 +309,8 @@ def parse_alter(words: Words) -> Statement:
     if words.next.is_word("add", "drop", "alter"):
         hint = "create a new table, and copy the rows with INSERT … SELECT"
         raise unsupported(f"ALTER TABLE … {words.next.value.upper()}", words.next.start + 1, hint=hint)
-    raise words.error("expected RENAME TO, OWNER TO, SET or RESET")
+    own = "ACKNOWLEDGE, RESTART, " if kind == "subscription" else ""
+    raise words.error(f"expected {own}RENAME TO, OWNER TO, SET or RESET")
 
 
 def parse_comment(words: Words) -> Statement:

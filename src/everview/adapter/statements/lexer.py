@@ -1,28 +1,44 @@
-"""Words of SQL text, by PostgreSQL's lexical rules: what splitting and parsing statements needs, and no more."""
+"""Words of SQL text, by PostgreSQL's lexical rules: what splitting and parsing statements needs, and no more.
+
+One regular expression finds the next word and what kind it is, so a long text costs a match for each word and no loop
+over its letters.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+from everview.compute.sql.strings import unescaped
 
 Kind = Literal["word", "quoted", "string", "number", "parameter", "symbol", "end"]
 
 TEXT_CHARACTERS_MAX = 16 << 20  # of one text with statements
 
-_SPACE = re.compile(r"(?:\s+|--[^\n]*)+")
-_WORD = re.compile(r"[A-Za-z_\u0080-\uffff][A-Za-z0-9_$\u0080-\uffff]*")
-_NUMBER = re.compile(r"(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_PARAMETER = re.compile(r"\$[0-9]+")
-_DOLLAR = re.compile(r"\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_SYMBOLS = ("::", "=>", "<=", ">=", "<>", "!=", ":=", "||", "->")
+# Space and comments, then a word: the alternatives are tried in this order. Possessive repetitions never try a shorter
+# match, so the time is linear. `open` and `unclosed` are quotes that no other quote closes.
+_NEXT = re.compile(
+    r"""(?:\s+|--[^\n]*+)*+
+    (?: (?P<escaped>[eE]'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+')
+      | (?P<open>[eE]')
+      | (?P<word>[A-Za-z_\u0080-\uffff][A-Za-z0-9_$\u0080-\uffff]*+)
+      | (?P<string>'[^']*+(?:''[^']*+)*+')
+      | (?P<number>(?:[0-9]++(?:\.(?!\.)[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)
+      | (?P<quoted>"[^"]*+(?:""[^"]*+)*+")
+      | (?P<parameter>\$[0-9]++)
+      | (?P<dollar>\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*+)?\$)
+      | (?P<comment>/\*)
+      | (?P<unclosed>['"])
+      | (?P<symbol>::|=>|<=|>=|<>|!=|:=|\|\||->|.)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_PLAIN: dict[str, Kind] = {"symbol": "symbol", "number": "number"}  # these mean what they are
+_COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One word. `value` is what it means: a bare word in lower case, a string without its quotes."""
 
     kind: Kind
@@ -46,13 +62,45 @@ def tokens(text: str) -> list[Token]:
             "54000", f"the text has more than {TEXT_CHARACTERS_MAX} characters", hint="split it, or use COPY"
         )
     found: list[Token] = []
-    place = _skip(text, 0)
-    while place < len(text):
-        token = _token(text, place)
-        found.append(token)
-        place = _skip(text, token.end)
+    place, match = 0, _NEXT.match
+    while (each := match(text, place)) is not None:
+        kind = each.lastgroup
+        assert kind is not None
+        start, place = each.span(kind)
+        if kind == "comment":
+            place = _past_comment(text, start)
+            continue
+        if kind == "dollar":
+            place = _past_dollar_quote(text, start, each[kind])
+            mark = len(each[kind])
+            found.append(Token("string", text[start + mark : place - mark], start, place))
+            continue
+        if kind in _PLAIN:
+            found.append(Token(_PLAIN[kind], each[kind], start, place))
+        else:
+            found.append(Token(*_meaning(kind, each[kind], start), start, place))
     found.append(Token("end", "", len(text), len(text)))
     return found
+
+
+def _meaning(kind: str, text: str, start: int) -> tuple[Kind, str]:
+    """The kind of a word, and what it means."""
+    match kind:
+        case "word":
+            return "word", text.lower()
+        case "string":
+            return "string", text[1:-1].replace("''", "'")
+        case "escaped":
+            return "string", unescaped(text[2:-1].replace("''", "'"), start + 1)
+        case "quoted" if len(text) > 2:
+            return "quoted", text[1:-1].replace('""', '"')
+        case "quoted":
+            raise SqlError(SYNTAX_ERROR, "zero-length delimited identifier", position=start + 1)
+        case "parameter":
+            return "parameter", text[1:]
+        case _:
+            what = "quoted identifier" if text == '"' else "quoted string"
+            raise SqlError(SYNTAX_ERROR, f"unterminated {what}", position=start + 1)
 
 
 def split(text: str) -> list[str]:
@@ -74,80 +122,19 @@ def blanked(text: str, start: int, end: int) -> str:
     return " " * start + text[start:end].rstrip()
 
 
-def _skip(text: str, place: int) -> int:
-    """Past spaces and comments; those in `/* */` nest."""
-    while True:
-        space = _SPACE.match(text, place)
-        if space:
-            place = space.end()
-        if not text.startswith("/*", place):
-            return place
-        depth, start = 0, place
-        while True:
-            opened, closed = text.find("/*", place), text.find("*/", place)
-            if closed < 0:
-                raise SqlError(SYNTAX_ERROR, "unterminated /* comment", position=start + 1)
-            if 0 <= opened < closed:
-                depth, place = depth + 1, opened + 2
-            else:
-                depth, place = depth - 1, closed + 2
-            if depth == 0:
-                break
+def _past_comment(text: str, start: int) -> int:
+    """The place behind a comment in `/* */`; these nest."""
+    depth = 0
+    for mark in _COMMENT_MARK.finditer(text, start):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    raise SqlError(SYNTAX_ERROR, "unterminated /* comment", position=start + 1)
 
 
-def _token(text: str, start: int) -> Token:
-    first = text[start]
-    if first == "'":
-        return _string(text, start, start + 1, escapes=False)
-    if first in "eE" and text.startswith("'", start + 1):
-        return _string(text, start, start + 2, escapes=True)
-    if first == '"':
-        return _quoted(text, start)
-    if first == "$":
-        if parameter := _PARAMETER.match(text, start):
-            return Token("parameter", parameter[0][1:], start, parameter.end())
-        if dollar := _DOLLAR.match(text, start):
-            end = text.find(dollar[0], dollar.end())
-            if end < 0:
-                raise SqlError(SYNTAX_ERROR, "unterminated dollar-quoted string", position=start + 1)
-            return Token("string", text[dollar.end() : end], start, end + len(dollar[0]))
-    if word := _WORD.match(text, start):
-        return Token("word", word[0].lower(), start, word.end())
-    if number := _NUMBER.match(text, start):
-        return Token("number", number[0], start, number.end())
-    for symbol in _SYMBOLS:
-        if text.startswith(symbol, start):
-            return Token("symbol", symbol, start, start + len(symbol))
-    return Token("symbol", first, start, start + 1)
-
-
-def _string(text: str, start: int, place: int, *, escapes: bool) -> Token:
-    parts: list[str] = []
-    while place < len(text):
-        character = text[place]
-        if character == "'":
-            if not text.startswith("'", place + 1):
-                return Token("string", "".join(parts), start, place + 1)
-            parts.append("'")
-            place += 2
-        elif character == "\\" and escapes and place + 1 < len(text):
-            parts.append(_ESCAPES.get(text[place + 1], text[place + 1]))
-            place += 2
-        else:
-            parts.append(character)
-            place += 1
-    raise SqlError(SYNTAX_ERROR, "unterminated quoted string", position=start + 1)
-
-
-def _quoted(text: str, start: int) -> Token:
-    place = start + 1
-    while True:
-        end = text.find('"', place)
-        if end < 0:
-            raise SqlError(SYNTAX_ERROR, "unterminated quoted identifier", position=start + 1)
-        if not text.startswith('"', end + 1):
-            break
-        place = end + 2
-    if end == start + 1:
-        raise SqlError(SYNTAX_ERROR, "zero-length delimited identifier", position=start + 1)
-    return Token("quoted", text[start + 1 : end].replace('""', '"'), start, end + 1)
+def _past_dollar_quote(text: str, start: int, mark: str) -> int:
+    """The place behind a dollar-quoted string."""
+    end = text.find(mark, start + len(mark))
+    if end < 0:
+        raise SqlError(SYNTAX_ERROR, "unterminated dollar-quoted string", position=start + 1)
+    return end + len(mark)

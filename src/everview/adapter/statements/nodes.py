@@ -9,8 +9,20 @@ from typing import Any, Literal, TypeAlias
 from everview.adapter.statements.words import Path
 
 ObjectKind: TypeAlias = Literal[
-    "table", "view", "materialized view", "index", "source", "sink", "schema", "database", "role", "column", "cluster"
+    "table",
+    "view",
+    "materialized view",
+    "index",
+    "source",
+    "sink",
+    "subscription",
+    "schema",
+    "database",
+    "role",
+    "column",
+    "cluster",
 ]
+ACKNOWLEDGED_BY = ("fetch", "commit", "none")  # what acknowledges the rows that a cursor gave
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +58,12 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """SUBSCRIBE, and TAIL. `envelope` is upsert or debezium, by `key`; `order` is the text of its sort keys."""
+    """SUBSCRIBE, and TAIL. `envelope` is upsert or debezium, by `key`; `order` is the text of its sort keys.
+
+    `resume` is the text of the last progress of a subscription that this one goes on with. `subscription` names a
+    durable one, and `name` what is subscribed to by its name alone, which may be a durable one as well; `acknowledge`
+    says what acknowledges the rows that a cursor of it gave.
+    """
 
     query: str
     envelope: str | None = None
@@ -56,6 +73,39 @@ class Subscribe:
     progress: bool = False
     as_of: AsOf | None = None
     up_to: str | None = None
+    resume: str | None = None
+    name: Path = ()
+    subscription: Path = ()
+    acknowledge: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSubscription:
+    """CREATE SUBSCRIPTION."""
+
+    path: Path
+    collection: Path
+    options: Mapping[str, str] = field(default_factory=dict)
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSubscription:
+    """ALTER SUBSCRIPTION … RESTART and SET (HOLD FOR …)."""
+
+    path: Path
+    action: Literal["restart", "set"]
+    options: Mapping[str, str] = field(default_factory=dict)
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgeSubscription:
+    """ALTER SUBSCRIPTION … ACKNOWLEDGE a time: everything before it, or `through` it, is done with."""
+
+    path: Path
+    moment: str
+    through: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +152,20 @@ class CreateReplacement:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReplacement:
-    """ALTER MATERIALIZED VIEW … APPLY REPLACEMENT."""
+    """ALTER MATERIALIZED VIEW … APPLY REPLACEMENT; `also` are those that are applied in the same step."""
 
     target: Path
     replacement: Path
     options: Mapping[str, str] = field(default_factory=dict)
+    also: tuple[ApplyReplacement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackReplacement:
-    """ALTER MATERIALIZED VIEW … ROLLBACK REPLACEMENT."""
+    """ALTER MATERIALIZED VIEW … ROLLBACK REPLACEMENT [TO VERSION n]."""
 
     target: Path
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,26 +208,42 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSink:
-    """CREATE SINK."""
+class SinkCollection:
+    """One collection of a sink: `place` holds the options that say where it goes."""
 
     path: Path
-    collection: Path
-    into: Place
+    place: Mapping[str, str] = field(default_factory=dict, repr=False)
     key: tuple[str, ...] = ()
     delta_updates: bool = False
     reductions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSink:
+    """CREATE SINK, of one collection or several that are committed together."""
+
+    path: Path
+    collections: tuple[SinkCollection, ...]
+    into: Place
     if_not_exists: bool = False
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class AlterSink:
-    """ALTER SINK … PAUSE, RESUME and SET (SPLITS n)."""
+    """ALTER SINK … PAUSE, RESUME, BACKFILL and SET (option value, …)."""
 
     path: Path
-    action: Literal["pause", "resume", "splits"]
-    splits: int = 0
+    action: Literal["pause", "resume", "backfill", "set"]
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSource:
+    """ALTER SOURCE … RESET."""
+
+    path: Path
     if_exists: bool = False
 
 
@@ -186,6 +254,7 @@ class CreateNamespace:
     kind: ObjectKind
     path: Path
     if_not_exists: bool = False
+    owner: str | None = None  # AUTHORIZATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +306,14 @@ class AlterOwner:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterTtl:
+    """ALTER TABLE … SET (TTL … ON column) and RESET (TTL): a duration and a column, or None."""
+
+    path: Path
+    ttl: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class AlterRetain:
     """ALTER … SET (RETAIN HISTORY FOR …) and RESET (RETAIN HISTORY)."""
 
@@ -272,10 +349,11 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class SetTransaction:
-    """SET TRANSACTION."""
+    """SET TRANSACTION, and with `session` SET SESSION CHARACTERISTICS AS TRANSACTION."""
 
     isolation: str | None
     read_only: bool | None
+    session: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +400,11 @@ class ShowCreate:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN. `stage`: raw, optimized, maintained or timestamp."""
+    """EXPLAIN. `stage`: raw, optimized, maintained or timestamp; `form`: text or json."""
 
     stage: str
     statement: Statement
+    form: str = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,6 +520,10 @@ Statement: TypeAlias = (
     | CreateSource
     | CreateSink
     | AlterSink
+    | CreateSubscription
+    | AlterSubscription
+    | AcknowledgeSubscription
+    | ResetSource
     | CreateNamespace
     | CreateRole
     | AlterRole
@@ -448,6 +531,7 @@ Statement: TypeAlias = (
     | Rename
     | AlterOwner
     | AlterRetain
+    | AlterTtl
     | CommentOn
     | Begin
     | End

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from everview.adapter.statements.nodes import AsOf, ObjectKind
 from everview.adapter.statements.words import Words
-from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, unsupported
 
+CLUSTER = "default"  # the only one
+# What may stand behind the time of a query, and what may not: a query has one time, whatever it reads.
+TAIL = ("order", "limit", "offset", "fetch")
+AFTER_TIME = (*TAIL, "where", "group", "having", "window", "join", "left", "union", "except", "intersect", "for")
 _KINDS: dict[str, ObjectKind] = {
     "table": "table",
     "view": "view",
     "index": "index",
     "source": "source",
     "sink": "sink",
+    "subscription": "subscription",
     "schema": "schema",
     "database": "database",
     "role": "role",
@@ -34,10 +39,11 @@ def object_kind(words: Words) -> ObjectKind:
 
 def with_options(words: Words) -> dict[str, str]:
     """`WITH (name [words] [=] value, ...)`, if it stands there: names in lower case, without a value the empty text."""
-    return _options(words) if words.accept("with") else {}
+    return option_list(words) if words.accept("with") else {}
 
 
-def _options(words: Words) -> dict[str, str]:
+def option_list(words: Words) -> dict[str, str]:
+    """Options in parentheses."""
     found: dict[str, str] = {}
 
     def option() -> None:
@@ -52,6 +58,9 @@ def _options(words: Words) -> dict[str, str]:
         if name in found:
             raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once")
         found[name] = option_value(words)
+        if name == "ttl":  # TTL '7 days' ON column
+            words.expect("on")
+            found["ttl on"] = words.name()
 
     words.listed(option)
     return found
@@ -78,7 +87,7 @@ def as_of(words: Words) -> AsOf | None:
     if not words.accept("as", "of"):
         return None
     at_least = words.accept("at", "least")
-    expression = words.until(lambda: words.sees("up", "to") or words.sees("with"))
+    expression = words.until(lambda: words.sees("up", "to") or words.next.is_word("with", *AFTER_TIME))
     if not expression.strip():
         raise words.error("expected a time")
     return AsOf(expression, at_least)
@@ -89,12 +98,14 @@ def isolation(words: Words) -> tuple[str | None, bool | None]:
     level: str | None = None
     read_only: bool | None = None
     while not words.done:
-        if words.accept("isolation", "level"):
+        if words.sees("isolation", "level"):
+            refuse_repeated(words, "ISOLATION LEVEL", given=level is not None)
+            words.accept("isolation", "level")
             level = _level(words)
-        elif words.accept("read", "only"):
-            read_only = True
-        elif words.accept("read", "write"):
-            read_only = False
+        elif words.sees("read", "only") or words.sees("read", "write"):
+            refuse_repeated(words, "READ ONLY or READ WRITE", given=read_only is not None)
+            words.take()
+            read_only = words.take().value == "only"
         elif words.accept("not", "deferrable") or words.accept("deferrable"):
             pass
         elif not words.accept_symbol(","):
@@ -112,10 +123,39 @@ def _level(words: Words) -> str:
     raise words.error("expected an isolation level")
 
 
-def skip_cluster(words: Words) -> None:
-    """`IN CLUSTER name`: there is one cluster, whatever it is called."""
+def in_cluster(words: Words) -> None:
+    """`IN CLUSTER name`, if it stands there. There is one cluster, so the name says nothing new."""
     if words.accept("in", "cluster"):
-        words.name()
+        position = words.next.start + 1
+        check_cluster("default" if words.accept("default") else words.name(), position)
+
+
+def check_cluster(name: str, position: int | None = None) -> None:
+    """Raise unless a cluster of this name exists."""
+    if name != CLUSTER:
+        hint = f"there is one cluster, and its name is {CLUSTER}"
+        raise SqlError(UNDEFINED_OBJECT, f'cluster "{name}" does not exist', hint=hint, position=position)
+
+
+def boolean(text: str, name: str) -> bool:
+    """What an option that is on or off says."""
+    if text.lower() in ("true", "on", "yes", "1", "t"):
+        return True
+    if text.lower() in ("false", "off", "no", "0", "f"):
+        return False
+    raise SqlError("22023", f'option {name.upper()} requires a boolean value, not "{text}"')
+
+
+def refuse_repeated(words: Words, clause: str, *, given: bool) -> None:
+    """Raise if a clause that was `given` already comes once more."""
+    if given:
+        raise words.error(f"{clause} specified more than once")
+
+
+def refuse_options(options: dict[str, str], what: str) -> None:
+    """Raise if there are options on an object that takes no options."""
+    if options:
+        raise SqlError("22023", f"{what} has no option {min(options).upper()}")
 
 
 def refuse_temporary(words: Words) -> None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from everview.adapter.statements import nodes
 from everview.adapter.statements.definitions import parse_alter, parse_comment, parse_create, parse_drop
 from everview.adapter.statements.lexer import blanked, split
 from everview.adapter.statements.nodes import Statement
-from everview.adapter.statements.options import as_of, isolation, object_kind, option_value, with_options
+from everview.adapter.statements.options import (
+    TAIL,
+    as_of,
+    boolean,
+    isolation,
+    object_kind,
+    option_value,
+    refuse_options,
+    with_options,
+)
 from everview.adapter.statements.replacements import parse_difference
+from everview.adapter.statements.subscriptions import parse_subscribe
 from everview.adapter.statements.words import Path, Words
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
 
@@ -19,6 +28,7 @@ _SHOWN = (
     *("tables", "views", "indexes", "sources", "sinks", "schemas", "databases", "columns", "objects"),
     *("roles", "clusters", "subscriptions", "sessions"),
 )
+_EVERYWHERE = ("databases", "roles", "clusters", "subscriptions", "sessions")  # which are in no schema
 
 
 def parse(text: str) -> Statement:
@@ -53,7 +63,13 @@ def _query(words: Words) -> Statement:
     leading = words.next.is_word("with")
     start = words.next.start
     text = words.until(lambda: words.sees("as", "of"))
+    before = words.next.start
     time = as_of(words)
+    if time is not None and words.next.is_word(*TAIL):
+        tail = words.rest()
+        text += " " * (before - len(text)) + tail[before:]
+    elif time is not None and not (words.done or words.next.is_symbol(")")):
+        raise words.error("AS OF gives the time of the whole query: it comes last, or before ORDER BY and LIMIT")
     if leading:  # WITH may begin an INSERT, UPDATE or DELETE as well
         for kind in ("insert", "update", "delete"):
             if _top_level(text, kind):
@@ -74,60 +90,6 @@ def _truncate(words: Words) -> Statement:
         tables.append(words.path())
     words.accept("restrict")
     return nodes.Truncate(tuple(tables))
-
-
-def _subscribe(words: Words) -> Statement:
-    words.accept("to")
-    if words.accept_symbol("("):
-        query = words.until(lambda: False)
-        words.expect_symbol(")")
-    else:
-        start = words.next.start
-        words.path()
-        name = words.text[start : words.tokens[words.place - 1].end]
-        # TABLE name, in place of a name: one character before it is needed, and there is the word before it.
-        query = " " * max(0, start - 6) + "TABLE " + name
-    found = nodes.Subscribe(query)
-    while not words.done and not words.next.is_symbol(")"):
-        if words.accept("envelope"):
-            envelope = words.one_of("upsert", "debezium")
-            words.expect_symbol("(")
-            words.expect("key")
-            key = words.names()
-            words.expect_symbol(")")
-            found = replace(found, envelope=envelope, key=key)
-        elif words.accept("within", "timestamp", "order", "by"):
-            order = words.until(lambda: words.next.is_word("with", "as", "up", "envelope") or words.next.is_symbol(")"))
-            found = replace(found, order=order)
-        elif words.sees("with"):
-            found = _subscribe_options(found, with_options(words))
-        elif words.sees("as", "of"):
-            found = replace(found, as_of=as_of(words))
-        elif words.accept("up", "to"):
-            found = replace(found, up_to=words.until(lambda: words.sees("with") or words.sees("as", "of")))
-        else:
-            raise words.error("expected ENVELOPE, WITHIN TIMESTAMP ORDER BY, WITH, AS OF or UP TO")
-    if found.envelope and found.order:
-        raise SqlError(SYNTAX_ERROR, "ENVELOPE and WITHIN TIMESTAMP ORDER BY cannot be used together")
-    return found
-
-
-def _subscribe_options(found: nodes.Subscribe, options: dict[str, str]) -> nodes.Subscribe:
-    for name, value in options.items():
-        if name not in ("snapshot", "progress"):
-            raise SqlError("22023", f"unknown option of SUBSCRIBE: {name.upper()}", hint="SNAPSHOT and PROGRESS exist")
-        on = boolean(value or "true", name)
-        found = replace(found, snapshot=on) if name == "snapshot" else replace(found, progress=on)
-    return found
-
-
-def boolean(text: str, name: str) -> bool:
-    """What an option that is on or off says."""
-    if text.lower() in ("true", "on", "yes", "1", "t"):
-        return True
-    if text.lower() in ("false", "off", "no", "0", "f"):
-        return False
-    raise SqlError("22023", f'option {name.upper()} requires a boolean value, not "{text}"')
 
 
 def _begin(words: Words) -> Statement:
@@ -168,8 +130,7 @@ def _set(words: Words) -> Statement:
     if words.accept("transaction"):
         return nodes.SetTransaction(*isolation(words))
     if words.accept("characteristics", "as", "transaction"):
-        level, _ = isolation(words)
-        return nodes.Set("transaction_isolation", level)
+        return nodes.SetTransaction(*isolation(words), session=True)
     if words.accept("time", "zone"):
         value = words.take().value
         return nodes.Set("timezone", None if value in ("default", "local") else value, local)
@@ -231,11 +192,11 @@ def _show(words: Words) -> Statement:
 def _show_objects(words: Words, what: str) -> Statement:
     place: Path = ()
     on: Path = ()
-    if words.next.is_word("from", "in"):
+    if words.next.is_word("from", "in") and what not in _EVERYWHERE:
         words.take()
         words.accept("schema")
         place = words.path()
-    if words.accept("on"):
+    if what == "indexes" and words.accept("on"):
         on = words.path()
     like = words.string() if words.accept("like") else None
     where = words.rest() if words.accept("where") else None
@@ -258,19 +219,46 @@ def _explain(words: Words) -> Statement:
             break
     if stage == "analyze":
         raise unsupported("EXPLAIN ANALYZE", words.next.start + 1)
-    if words.next.is_symbol("("):  # EXPLAIN (options) or EXPLAIN (query): a query begins with a known word
-        inner = words.ahead(1)
-        if not (inner.is_symbol("(") or inner.is_word(*_QUERIES)):
-            words.listed(lambda: words.until(lambda: words.next.is_symbol(",")))
-    with_options(words) if words.ahead(1).is_symbol("(") and words.sees("with") else None
-    if words.accept("as"):
-        words.name()
+    form = _explain_form(words)
+    if form == "json" and stage != "timestamp":
+        hint = "EXPLAIN TIMESTAMP … AS JSON exists; plans are text"
+        raise unsupported("EXPLAIN of a plan AS JSON", words.tokens[words.place - 1].start + 1, hint=hint)
     words.accept("for")
     if words.sees("view") or words.sees("materialized", "view"):  # one that exists, whose query is meant
         kind = object_kind(words)
         kept = kind == "materialized view"  # of which people want to know how it is kept
-        return nodes.Explain(stage or ("maintained" if kept else "optimized"), nodes.ShowCreate(kind, words.path()))
-    return nodes.Explain(stage or "optimized", _statement(words))
+        stage = stage or ("maintained" if kept else "optimized")
+        return nodes.Explain(stage, nodes.ShowCreate(kind, words.path()), form)
+    return nodes.Explain(stage or "optimized", _statement(words), form)
+
+
+def _explain_form(words: Words) -> str:
+    """TEXT or JSON, as `EXPLAIN (FORMAT json) …`, `EXPLAIN … AS JSON FOR …` or neither of them says."""
+    form = "text"
+    if words.next.is_symbol("("):  # EXPLAIN (options) or EXPLAIN (query): a query begins with a known word
+        inner = words.ahead(1)
+        if not (inner.is_symbol("(") or inner.is_word(*_QUERIES)):
+            options: dict[str, str] = {}
+
+            def option() -> None:
+                position, name = words.next.start + 1, words.take().value
+                if name in options:
+                    raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once", position=position)
+                options[name] = option_value(words)
+                # An option that is off asks for nothing, and plans are VERBOSE always.
+                if name not in ("format", "verbose") and boolean(options[name] or "true", name):
+                    raise unsupported(f"EXPLAIN ({name.upper()})", position, hint="FORMAT exists")
+
+            words.listed(option)
+            form = options.get("format", form).lower()
+    if words.sees("with") and words.ahead(1).is_symbol("("):
+        refuse_options(with_options(words), "EXPLAIN")
+    if words.accept("as"):
+        form = words.name()
+    if form not in ("text", "json"):
+        words.place -= 1
+        raise words.error("expected TEXT or JSON")
+    return form
 
 
 def _copy(words: Words) -> Statement:
@@ -299,7 +287,9 @@ def _copy_options(words: Words) -> dict[str, str]:
         found: dict[str, str] = {}
 
         def option() -> None:
-            name = words.take().value
+            position, name = words.next.start + 1, words.take().value
+            if name in found:
+                raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once", position=position)
             if words.next.is_symbol("("):
                 found[name] = ",".join(words.names())
             elif words.accept_symbol("*"):
@@ -404,8 +394,8 @@ _PARSERS: dict[str, Callable[[Words], Statement]] = {
     "alter": parse_alter,
     "comment": parse_comment,
     "truncate": _truncate,
-    "subscribe": _subscribe,
-    "tail": _subscribe,
+    "subscribe": parse_subscribe,
+    "tail": parse_subscribe,
     "begin": _begin,
     "start": _start,
     "commit": _end(True),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import Statement
-from everview.adapter.statements.options import skip_cluster, with_options
+from everview.adapter.statements.options import in_cluster, with_options
 from everview.adapter.statements.words import Path, Words, if_not_exists
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
 
 
 def parse_replacement(words: Words) -> Statement:
@@ -20,7 +23,7 @@ def parse_replacement(words: Words) -> Statement:
 def replacing(words: Words, path: Path, columns: tuple[str, ...], *, unless: bool) -> Statement:
     """After CREATE MATERIALIZED VIEW … REPLACING: the view that is replaced, and the new definition."""
     target = words.path()
-    skip_cluster(words)
+    in_cluster(words)
     options = with_options(words)
     words.expect("as")
     view = nodes.CreateView(path, columns, words.rest(), True, unless, options=options)
@@ -29,11 +32,31 @@ def replacing(words: Words, path: Path, columns: tuple[str, ...], *, unless: boo
 
 def parse_alter_replacement(words: Words, path: Path) -> Statement | None:
     """After ALTER MATERIALIZED VIEW name, if it is about a replacement."""
-    if words.accept("apply", "replacement"):
-        return nodes.ApplyReplacement(path, words.path(), with_options(words))
+    if words.next.is_symbol(",") or words.sees("apply", "replacement"):
+        return _apply(words, path)
     if words.accept("rollback", "replacement"):
-        return nodes.RollbackReplacement(path)
+        return nodes.RollbackReplacement(path, words.integer() if words.accept("to", "version") else None)
     return None
+
+
+def _apply(words: Words, path: Path) -> Statement:
+    """After ALTER MATERIALIZED VIEW name: `[, name …] APPLY REPLACEMENT name [, name …] [WITH (…)]`."""
+    targets = [path]
+    while words.accept_symbol(","):
+        targets.append(words.path())
+    words.expect("apply", "replacement")
+    replacements = [words.path()]
+    while words.accept_symbol(","):
+        replacements.append(words.path())
+    if len(targets) != len(replacements):
+        raise SqlError(
+            SYNTAX_ERROR,
+            f"{len(targets)} materialized views and {len(replacements)} replacements are named",
+            hint="name as many replacements as views, in the same order",
+        )
+    options = with_options(words)
+    first, *rest = (nodes.ApplyReplacement(*each, options) for each in zip(targets, replacements, strict=True))
+    return replace(first, also=tuple(rest))
 
 
 def parse_difference(words: Words) -> Statement:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import Place, Statement
-from everview.adapter.statements.options import option_value, skip_cluster, with_options
+from everview.adapter.statements.options import in_cluster, option_list, option_value, refuse_repeated, with_options
 from everview.adapter.statements.words import Path, Words, if_not_exists
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
 
@@ -18,30 +20,60 @@ def parse_create_sink(words: Words) -> Statement:
     """After CREATE SINK."""
     unless = if_not_exists(words)
     path = words.path()
-    skip_cluster(words)
+    in_cluster(words)
     words.expect("from")
-    collection = words.path()
+    collections = [_collection(words)]
+    while words.accept_symbol(","):
+        collections.append(_collection(words))
     words.expect("into")
     place = parse_place(words)
-    key: tuple[str, ...] = ()
-    delta_updates = False
-    reductions: dict[str, dict[str, Any]] = {}
     options: dict[str, str] = {}
     while not words.done:
-        if words.accept("key"):
-            key = words.names()
-        elif words.accept("delta", "updates"):
-            delta_updates = True
-        elif words.accept("reduce"):
-            words.listed(lambda: _reduction(words, reductions))
-        elif words.sees("with"):
+        if words.sees("with"):
+            refuse_repeated(words, "WITH", given=bool(options))
             options = with_options(words)
-        else:
+            continue
+        position = words.next.start + 1
+        changed = _clause(words, collections[0])
+        if changed is None:
             raise words.error("expected KEY, DELTA UPDATES, REDUCE or WITH")
-    return nodes.CreateSink(path, collection, place, key, delta_updates, reductions, unless, options)
+        if len(collections) > 1:
+            hint = "write KEY, DELTA UPDATES and REDUCE behind each collection, before INTO"
+            raise SqlError(SYNTAX_ERROR, "the sink has several collections", hint=hint, position=position)
+        collections[0] = changed
+    return nodes.CreateSink(path, tuple(collections), place, unless, options)
 
 
-def _reduction(words: Words, found: dict[str, dict[str, Any]]) -> None:
+def _collection(words: Words) -> nodes.SinkCollection:
+    """`name (option value, …) KEY (…) DELTA UPDATES REDUCE (…)`, all but the name optional."""
+    path = words.path()
+    place: dict[str, str] = {}
+    if words.next.is_symbol("("):
+        _arguments(words, place)
+    found = nodes.SinkCollection(path, place)
+    while (changed := _clause(words, found)) is not None:
+        found = changed
+    return found
+
+
+def _clause(words: Words, found: nodes.SinkCollection) -> nodes.SinkCollection | None:
+    """The collection with the clause that comes next: KEY, DELTA UPDATES or REDUCE. None if another word does."""
+    if words.sees("key"):
+        refuse_repeated(words, "KEY", given=bool(found.key))
+        words.take()
+        return replace(found, key=words.names())
+    if words.sees("delta", "updates"):
+        refuse_repeated(words, "DELTA UPDATES", given=found.delta_updates)
+        words.accept("delta", "updates")
+        return replace(found, delta_updates=True)
+    if words.accept("reduce"):
+        reductions: dict[str, Mapping[str, Any]] = dict(found.reductions)
+        words.listed(lambda: _reduction(words, reductions))
+        return replace(found, reductions=reductions)
+    return None
+
+
+def _reduction(words: Words, found: dict[str, Mapping[str, Any]]) -> None:
     """`column BY strategy`, and what else the strategy takes as a JSON object: `doc BY minimize '{"key": ["/a"]}'`."""
     column = words.name()
     words.expect("by")
@@ -69,8 +101,8 @@ def parse_place(words: Words) -> Place:
         return _stream(words)
     kind = words.name()
     arguments: dict[str, str] = {}
-    if kind == "command":
-        arguments["command"] = words.string()
+    if kind in ("command", "connector"):
+        arguments[kind] = words.string()
     if words.next.is_symbol("("):
         _arguments(words, arguments)
     return Place(kind, arguments)
@@ -81,6 +113,8 @@ def _stream(words: Words) -> Place:
     if words.one_of("files", "kafka") == "files":
         kind = "cdc files"
         arguments["path"] = words.string()
+        if words.next.is_symbol("("):
+            _arguments(words, arguments)
     else:
         kind = "cdc kafka"
         _arguments(words, arguments)
@@ -110,11 +144,8 @@ def parse_alter_sink(words: Words, path: Path, *, if_exists: bool) -> Statement 
         return nodes.AlterSink(path, "pause", if_exists=if_exists)
     if words.accept("resume"):
         return nodes.AlterSink(path, "resume", if_exists=if_exists)
+    if words.accept("backfill"):
+        return nodes.AlterSink(path, "backfill", if_exists=if_exists)
     if words.accept("set"):
-        words.expect_symbol("(")
-        words.expect("splits")
-        words.accept_symbol("=")
-        splits = words.integer()
-        words.expect_symbol(")")
-        return nodes.AlterSink(path, "splits", splits, if_exists=if_exists)
+        return nodes.AlterSink(path, "set", option_list(words), if_exists=if_exists)
     return None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from everview.adapter.catalog.items import ColumnInfo, Item
 from everview.adapter.catalog.state import Catalog
-from everview.adapter.system.places import create_sink, shown_place
+from everview.adapter.durable import SNAPSHOT, shown_hold
+from everview.adapter.guards import shown_guards
+from everview.adapter.retention import shown_retention
+from everview.adapter.system.places import create_sink, literal, shown_place
 from everview.compute.sql.references import narrowed, quoted
 
 
@@ -24,6 +27,13 @@ def create(catalog: Catalog, item: Item) -> str:
             return create_index(catalog, item)
         case "sink":
             return create_sink(catalog, item)
+        case "subscription":
+            assert item.on is not None
+            options = f"HOLD FOR '{shown_hold(item)}'" + (
+                "" if item.source[SNAPSHOT] == "true" else ", SNAPSHOT = false"
+            )
+            names = f"{_name(catalog, item)} FOR {_name(catalog, catalog.items[item.on])}"
+            return f"CREATE SUBSCRIPTION {names} WITH ({options})"
         case _:
             columns = f" ({', '.join(map(_column, item.columns))})" if "shown" in item.source else ""
             return f"CREATE {item.kind.upper()} {_name(catalog, item)}{columns} FROM {_source(item)}{_options(item)}"
@@ -66,9 +76,14 @@ def _column(column: ColumnInfo) -> str:
 
 
 def _options(item: Item) -> str:
-    options = [] if item.retain_ms is None else [f"RETAIN HISTORY FOR '{item.retain_ms} ms'"]
+    options = [] if item.retain_ms is None else [f"RETAIN HISTORY FOR '{shown_retention(item.retain_ms)}'"]
+    if item.ttl is not None:
+        place, ttl_ms = item.ttl
+        options.append(f"TTL '{ttl_ms} ms' ON {quoted(item.columns[place].name)}")
     options += ["APPLY WHEN HYDRATED"] if item.automatic else []
+    options += shown_guards(item.guards)
     options += [f"POLL_MS {item.source['poll_ms']}"] if "poll_ms" in item.source else []
+    options += [f"TIMELINE {literal(item.source['timeline'])}"] if "timeline" in item.source else []
     return f" WITH ({', '.join(options)})" if options else ""
 
 

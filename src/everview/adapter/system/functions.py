@@ -21,7 +21,7 @@ from everview.adapter.system import definitions
 from everview.adapter.system.pg_types import ALL, DISPLAY, format_type
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.naming import key_of
-from everview.compute.functions.registry import FUNCTIONS
+from everview.compute.functions.registry import register
 from everview.compute.functions.resolve import choose
 from everview.compute.functions.spark_sql import not_on_spark
 from everview.compute.ir.scalar import Call
@@ -76,7 +76,7 @@ def _add(
 ) -> str:
     key = key_of(name, args)
     function = Function(key, name, args, result, evaluate, not_on_spark(name), strict=strict, volatile=True)
-    FUNCTIONS[function.key] = function
+    register(function)
     _by_name.setdefault(name, []).append(function)
     return function.key
 
@@ -104,7 +104,7 @@ def object_id(around: Surroundings, text: str, kind: str) -> int | None:
         return None if role is None else oid_of(role.id)
     if kind != "regclass":
         return None
-    found = around.find(path)
+    found = around.find_any(path)
     if found is not None:
         return oid_of(found.id)
     places = [path[-2]] if len(path) > 1 else around.all_schemas
@@ -146,7 +146,7 @@ def _visible(oid: int) -> bool:
     if found is None:
         schema = next((path[0] for path, number in _system_oids().items() if number == oid), None)
         return schema == "pg_catalog"  # tools leave that one out of their lists, and know of no other
-    return around.find([found[1].name]) == found[1]
+    return around.find_any([found[1].name]) == found[1]
 
 
 def _to_class(text: str) -> int | None:

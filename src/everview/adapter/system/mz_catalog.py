@@ -12,6 +12,7 @@ from everview.adapter.system.definitions import create, definition
 from everview.adapter.system.functions import schema_oid, system_oid
 from everview.adapter.system.pg_types import type_modifier, type_oid
 from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
+from everview.compute.engine.progress import Hydration
 from everview.compute.ir.types import Interval
 from everview.storage.contract import Frontier
 
@@ -43,7 +44,9 @@ def _objects(view: View, *kinds: str) -> Iterable[Row]:
 
 def _tables(view: View) -> Iterable[Row]:
     for item in _items(view, "table"):
-        yield (*_named(view, item), create(view.around.catalog, item))
+        place, ttl_ms = item.ttl or (None, None)
+        column = None if place is None else item.columns[place].name
+        yield (*_named(view, item), create(view.around.catalog, item), column, ttl_ms)
 
 
 def _named(view: View, item: Item) -> Row:
@@ -134,7 +137,19 @@ def _frontiers(view: View) -> Iterable[Row]:
 
 def _hydration(view: View) -> Iterable[Row]:
     for item in _items(view, "materialized view", "index", "source"):
-        yield (item.id, REPLICA, view.live.hydrated(item))
+        yield (item.id, REPLICA, view.live.hydrated(item), *_progress(view.live.hydration(item)))
+
+
+def _progress(hydration: Hydration | None) -> Row:
+    """Rows read, of how many, since when and for how long still; NULL as far as it is not known."""
+    if hydration is None:
+        return (None, None, None, None)
+    left = None if hydration.left_s is None else _seconds(hydration.left_s)
+    return (hydration.rows_read, hydration.rows_total, _seconds(hydration.running_s), left)
+
+
+def _seconds(seconds: float) -> Interval:
+    return Interval(0, 0, round(seconds * 1_000) * 1_000)
 
 
 def _dependencies(view: View) -> Iterable[Row]:
@@ -148,12 +163,14 @@ def _replacements(view: View) -> Iterable[Row]:
         if item.replaces is None:
             continue
         own, target = view.live.frontiers(item.id), view.live.frontiers(item.replaces)
-        staged = view.live.staged_change(item)
+        staged, status = view.live.staged_change(item), view.live.staged_status(item)
         yield (
             *(item.id, item.replaces, item.automatic, view.live.hydrated(item)),
             *((None, None) if own is None else (_number(own.since), _number(own.upper))),
             None if target is None else _number(target.upper),
             *((None, None, None) if staged is None else (staged.rows_added, staged.rows_removed, staged.bytes)),
+            *(status.status, status.error, status.target_error),
+            *_progress(view.live.hydration(item)),
         )
 
 
@@ -178,9 +195,20 @@ def _sessions(view: View) -> Iterable[Row]:
         )
 
 
+def _timelines(view: View) -> Iterable[Row]:
+    """The timeline that each relation is on; NULL is the environment's."""
+    for item in _items(view, *_RELATIONS):
+        yield (item.id, view.around.catalog.timeline(item.id))
+
+
 def _lag(view: View) -> Iterable[Row]:
-    """How far each collection is behind the wall clock; one that is complete for ever is not."""
+    """How far each collection is behind the wall clock; one that is complete for ever is not.
+
+    The times of a change stream may be any numbers, so what is on its timeline is left out.
+    """
     for item in _items(view):
+        if view.around.catalog.timeline(item.id) is not None:
+            continue
         found = view.live.frontiers(item.id) if item.stored or item.reader is not None else None
         if found is None:
             continue
@@ -213,12 +241,13 @@ def _internal(name: str, text: str, rows: object = nothing) -> SystemRelation:
     return SystemRelation("mz_internal", name, columns(text), rows)  # type: ignore[arg-type]
 
 
+_PROGRESS = "rows_read, rows_total int8, running_for, time_left interval"
 _FIRST = "id text, oid oid, schema_id, name"
 _OBJECT = f"{_FIRST}, type, owner_id text"
 RELATIONS: tuple[SystemRelation, ...] = (
     _catalog("mz_objects", _OBJECT, _objects),
     _catalog("mz_relations", _OBJECT, lambda view: _objects(view, *_RELATIONS)),
-    _catalog("mz_tables", f"{_FIRST}, owner_id, create_sql text", _tables),
+    _catalog("mz_tables", f"{_FIRST}, owner_id, create_sql, ttl_column text, ttl_ms int8", _tables),
     _catalog("mz_views", f"{_FIRST}, owner_id, definition, create_sql text", _views),
     _catalog(
         "mz_materialized_views",
@@ -243,12 +272,14 @@ RELATIONS: tuple[SystemRelation, ...] = (
         _events,
     ),
     _internal("mz_frontiers", "object_id text, read_frontier, write_frontier mz_timestamp", _frontiers),
-    _internal("mz_hydration_statuses", "object_id, replica_id text, hydrated bool", _hydration),
+    _internal("mz_object_timelines", "object_id, timeline text", _timelines),
+    _internal("mz_hydration_statuses", f"object_id, replica_id text, hydrated bool, {_PROGRESS}", _hydration),
     _internal("mz_object_dependencies", "object_id, referenced_object_id text", _dependencies),
     _internal(
         "mz_replacements",
         "id, target_id text, apply_when_hydrated, hydrated bool, read_frontier, write_frontier,"
-        " target_write_frontier mz_timestamp, rows_added, rows_removed, bytes int8",
+        " target_write_frontier mz_timestamp, rows_added, rows_removed, bytes int8, status, error, target_error text,"
+        f" {_PROGRESS}",
         _replacements,
     ),
     _internal(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import zip_longest
 
 from everview.adapter.catalog.items import Item, oid_of
+from everview.adapter.retention import FOR_EVER_MS
+from everview.adapter.sinks.definition import Delivered, delivered_by
 from everview.adapter.system.places import create_sink
 from everview.adapter.system.relation import Row, SystemRelation, View, columns
 from everview.cdc.contract import Frontier
 from everview.cdc.times import bound_of
+from everview.compute.ir.types import Interval
 from everview.timely.lattice import Time
 
 CLUSTER = "c1"
@@ -26,18 +31,31 @@ def _sinks(view: View) -> Iterable[Row]:
     catalog = view.around.catalog
     for item in _items(view, "sink"):
         owner = catalog.role(item.owner)
+        collections = delivered_by(item)
+        only = collections[0] if len(collections) == 1 else None  # what differs between several is not told here
         yield (
             *(item.id, oid_of(item.id), item.schema, item.name, None if owner is None else owner.id),
             *(_type(item), CLUSTER, create_sink(catalog, item)),
-            *(item.on, list(item.keys), bool(item.source.get("delta"))),
+            *((None, None, None) if only is None else (only.collection, list(only.key), only.delta_updates)),
         )
+
+
+def _sink_collections(view: View) -> Iterable[Row]:
+    for item in _items(view, "sink"):
+        collections, found = delivered_by(item), view.live.sink_status(item.id)
+        rows_by: Iterable[int] = () if found is None else found.rows_by
+        for number, (each, rows) in enumerate(zip_longest(collections, rows_by, fillvalue=0), 1):
+            assert isinstance(each, Delivered)
+            name = view.around.catalog.items[each.collection].name
+            yield (item.id, number, each.collection, name, list(each.key), each.delta_updates, rows)
 
 
 def _sink_statuses(view: View) -> Iterable[Row]:
     for item in _items(view, "sink"):
         found = view.live.sink_status(item.id)
         if found is not None:
-            yield (item.id, item.name, _type(item), found.state, found.error, found.frontier, found.lag_ms)
+            retry = _moment(found.retry_ms)
+            yield (item.id, item.name, _type(item), found.state, found.error, found.frontier, found.lag_ms, retry)
 
 
 def _sink_statistics(view: View) -> Iterable[Row]:
@@ -46,8 +64,12 @@ def _sink_statistics(view: View) -> Iterable[Row]:
         for each in () if found is None else found.splits:
             yield (
                 *(item.id, each.name, each.frontier, each.lag_ms),
-                *(each.transactions, each.rows, each.failures, each.error),
+                *(each.transactions, each.rows, each.failures, each.error, _moment(each.retry_ms)),
             )
+
+
+def _moment(ms: int | None) -> datetime | None:
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _source_statuses(view: View) -> Iterable[Row]:
@@ -95,6 +117,20 @@ def _time(time: Time) -> int | None:
     return time if isinstance(time, int) else None
 
 
+def _subscription_statuses(view: View) -> Iterable[Row]:
+    for item in _items(view, "subscription"):
+        found = view.live.durable_status(item)
+        if found is None:
+            continue
+        place = found.place
+        yield (
+            *(item.id, item.name, item.on, found.state, None if found.session is None else str(found.session)),
+            *(None if place.snapshot else place.position, _moment(place.moved_ms)),
+            *(Interval(0, 0, found.held_ms * 1_000), found.held_ms),
+            *(None if found.hold_ms >= FOR_EVER_MS else found.hold_ms, _moment(place.lapsed_ms)),
+        )
+
+
 def _internal(name: str, text: str, rows: object) -> SystemRelation:
     return SystemRelation("mz_internal", name, columns(text), rows)  # type: ignore[arg-type]
 
@@ -110,11 +146,23 @@ RELATIONS: tuple[SystemRelation, ...] = (
         ),
         _sinks,
     ),
-    _internal("mz_sink_statuses", f"{_STATUS}, lag_ms int8", _sink_statuses),
+    _internal("mz_sink_statuses", f"{_STATUS}, lag_ms int8, retry_at timestamptz", _sink_statuses),
     _internal(
         "mz_sink_statistics",
-        "id, split text, frontier mz_timestamp, lag_ms, transactions, rows, failures int8, error text",
+        "id, split text, frontier mz_timestamp, lag_ms, transactions, rows, failures int8, error text,"
+        " retry_at timestamptz",
         _sink_statistics,
+    ),
+    _internal(
+        "mz_subscription_statuses",
+        "id, name, on_id, status, session_id text, acknowledged_before mz_timestamp, acknowledged_at timestamptz,"
+        " held interval, held_ms, held_ms_max int8, lapsed_at timestamptz",
+        _subscription_statuses,
+    ),
+    _internal(
+        "mz_sink_collections",
+        "id text, position int4, collection_id, collection text, key text[], delta_updates bool, rows int8",
+        _sink_collections,
     ),
     _internal("mz_source_statuses", f"{_STATUS}, stalls int8", _source_statuses),
     _internal(

@@ -39,7 +39,8 @@ def visible_items(view: View) -> Iterator[Item]:
     database = catalog.database(view.around.database)
     for item in catalog.items.values():
         # PostgreSQL has no word for what is delivered elsewhere.
-        if item.kind != "sink" and database is not None and catalog.schemas[item.schema].database == database.id:
+        hidden = item.kind in ("sink", "subscription")
+        if not hidden and database is not None and catalog.schemas[item.schema].database == database.id:
             yield item
 
 

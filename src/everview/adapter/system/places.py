@@ -8,25 +8,48 @@ from typing import Any
 
 from everview.adapter.catalog.items import Item
 from everview.adapter.catalog.state import Catalog
+from everview.adapter.sinks.definition import Delivered, delivered_by
 from everview.compute.sql.references import quoted
 
-_LEADING = {"cdc files": "path", "command": "command"}  # what stands without its name, before the parentheses
+_LEADING = {
+    "cdc files": "path",
+    "command": "command",
+    "connector": "connector",
+}  # what stands without its name, before the parentheses
 
 
 def create_sink(catalog: Catalog, item: Item) -> str:
     """The statement that would make the sink."""
-    assert item.on is not None
-    names = [".".join(map(quoted, catalog.full_name(each))) for each in (item, catalog.items[item.on])]
-    parts = [f"CREATE SINK {names[0]} FROM {names[1]} INTO {shown_place(item)}"]
-    if item.keys:
-        parts.append(f"KEY ({', '.join(map(quoted, item.keys))})")
-    if item.source.get("delta"):
-        parts.append("DELTA UPDATES")
-    if reductions := json.loads(item.source.get("reduce", "{}")):
-        parts.append(f"REDUCE ({', '.join(_reduction(name, given) for name, given in reductions.items())})")
+    collections = delivered_by(item)
+    several = len(collections) > 1
+    names = [_full(catalog, catalog.items[each.collection]) for each in collections]
+    clauses = [_clauses(each) for each in collections]
+    parts = [f"CREATE SINK {_full(catalog, item)} FROM"]
+    if several:
+        given = [f" ({_options(each.shown)})" if each.shown else "" for each in collections]
+        parts.append(", ".join("".join(each) for each in zip(names, given, clauses, strict=True)))
+    else:
+        parts += names
+    parts.append(f"INTO {shown_place(item)}{'' if several else clauses[0]}")
     if options := json.loads(item.source["options"]):
         parts.append(f"WITH ({', '.join(f'{name.upper()} {_value(value)}' for name, value in options.items())})")
     return " ".join(parts)
+
+
+def _clauses(delivered: Delivered) -> str:
+    """How a collection is delivered: KEY, DELTA UPDATES and REDUCE."""
+    text = f" KEY ({', '.join(map(quoted, delivered.key))})" if delivered.key else ""
+    text += " DELTA UPDATES" if delivered.delta_updates else ""
+    reductions = ", ".join(_reduction(name, given) for name, given in delivered.reductions.items())
+    return f"{text} REDUCE ({reductions})" if reductions else text
+
+
+def _full(catalog: Catalog, item: Item) -> str:
+    return ".".join(map(quoted, catalog.full_name(item)))
+
+
+def _options(shown: Mapping[str, str]) -> str:
+    return ", ".join(f"{name.upper()} {literal(value)}" for name, value in shown.items())
 
 
 def _value(value: object) -> str:
@@ -38,15 +61,16 @@ def shown_place(item: Item) -> str:
     shown = dict(json.loads(item.source["shown"]))
     form = f" FORMAT {shown.pop('format').upper()}" if "format" in shown else ""
     kind = item.source["kind"]
-    first = f" {_literal(shown.pop(_LEADING[kind]))}" if kind in _LEADING else ""
-    rest = ", ".join(f"{name.upper()} {_literal(value)}" for name, value in shown.items())
+    first = f" {literal(shown.pop(_LEADING[kind]))}" if kind in _LEADING else ""
+    rest = _options(shown)
     return f"{kind.upper()}{first}{f' ({rest})' if rest else ''}{form}"
 
 
 def _reduction(column: str, given: Mapping[str, Any]) -> str:
     more = {name: value for name, value in given.items() if name != "strategy"}
-    return f"{quoted(column)} BY {given['strategy']}{f' {_literal(json.dumps(more))}' if more else ''}"
+    return f"{quoted(column)} BY {given['strategy']}{f' {literal(json.dumps(more))}' if more else ''}"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """A text as it is written in a statement."""
     return "'" + text.replace("'", "''") + "'"

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from everview.adapter.catalog.items import Event, Item
+from everview.adapter.durable import PlaceStatus
 from everview.adapter.sinks.contract import DeliveryStatus
 from everview.adapter.stream_feeder import StreamStatus
 from everview.adapter.surroundings import Surroundings
+from everview.compute.engine.progress import Hydration
 from everview.compute.ir.types import (
     BOOLEAN,
     FLOAT4,
@@ -64,6 +66,15 @@ class StagedChange:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class StagedStatus:
+    """How a replacement is doing: a word for it, why it fails or is not applied, and why its target fails."""
+
+    status: str
+    error: str | None
+    target_error: str | None
+
+
 class Live(Protocol):
     """What the running system can tell about itself."""
 
@@ -75,8 +86,16 @@ class Live(Protocol):
         """Whether a maintained collection has been computed for the first time."""
         ...
 
+    def hydration(self, item: Item) -> Hydration | None:
+        """How far it is while it is computed for the first time."""
+        ...
+
     def staged_change(self, item: Item) -> StagedChange | None:
         """What applying a replacement would change, if that is known."""
+        ...
+
+    def staged_status(self, item: Item) -> StagedStatus:
+        """How a replacement is doing, and its target."""
         ...
 
     def events(self) -> list[Event]:
@@ -89,6 +108,10 @@ class Live(Protocol):
 
     def subscriptions(self) -> list[SubscriptionInfo]:
         """Who is subscribed to what."""
+        ...
+
+    def durable_status(self, item: Item) -> PlaceStatus | None:
+        """Where a durable subscription stands."""
         ...
 
     def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:

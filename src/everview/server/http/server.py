@@ -1,4 +1,8 @@
-"""Serves the pages with uvicorn, on the event loop and the sockets that it is given."""
+"""Serves the pages with uvicorn, on the event loop and the sockets that it is given.
+
+Slow and silent clients must not keep a probe from its answer. A client has some seconds to send a request, and to take
+the answer. Beyond a number of connections the oldest without a request has to go; a new one is never refused.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,17 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from everview.server.http.app import make_app
 from everview.server.metrics import Metrics
 
-_CONNECTIONS_MAX = 100
+CONNECTIONS_MAX = 100
+REQUEST_S_MAX = 10.0
 _SHUTDOWN_S_MAX = 2
 _POLL_S = 0.005
 
@@ -25,6 +33,54 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
+class _Connection(H11Protocol):
+    """One client's connection, with a place among the others and a time limit for each request and answer."""
+
+    def __init__(self, *args: Any, places: dict[_Connection, None], request_s_max: float, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._places, self._request_s_max = places, request_s_max
+        self._limit: asyncio.TimerHandle | None = None
+
+    @property
+    def _answering(self) -> bool:
+        """Whether a page is being made. It is not while the client does not take what was made."""
+        return self.cycle is not None and not self.cycle.response_complete and not self.flow.write_paused
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self._places) >= CONNECTIONS_MAX:
+            waiting = (each for each in self._places if not each._answering)
+            next(waiting, next(iter(self._places))).abort()
+        self._places[self] = None
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._places.pop(self, None)
+        if self._limit is not None:
+            self._limit.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        self._watch()
+        super().on_response_complete()
+
+    def abort(self) -> None:
+        """Leave at once."""
+        self._places.pop(self, None)
+        self.transport.abort()
+
+    def _watch(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = self.loop.call_later(self._request_s_max, self._time_up)
+
+    def _time_up(self) -> None:
+        if self._answering:
+            self._watch()
+        else:
+            self.abort()
+
+
 class HttpServer:
     """The pages, on sockets that are bound already."""
 
@@ -33,19 +89,22 @@ class HttpServer:
         ready: Callable[[], bool],
         metrics: Metrics,
         *,
+        warnings: Callable[[], Sequence[str]] = list,
         certificate: str | None = None,
         key: str | None = None,
+        request_s_max: float = REQUEST_S_MAX,
     ) -> None:
+        places: dict[_Connection, None] = {}  # the oldest first
+        protocol = partial(_Connection, places=places, request_s_max=request_s_max)
         config = uvicorn.Config(
-            make_app(ready, metrics),
-            http="h11",
+            make_app(ready, metrics, warnings),
+            http=cast(type[asyncio.Protocol], protocol),
             ws="none",
             lifespan="off",
             log_config=None,
             log_level="critical",
             access_log=False,
             server_header=False,
-            limit_concurrency=_CONNECTIONS_MAX,
             timeout_graceful_shutdown=_SHUTDOWN_S_MAX,
             ssl_certfile=certificate,
             ssl_keyfile=key,

@@ -13,10 +13,11 @@ from everview.compute.functions.civil import DAY, day, micros_of, timestamp
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.json_value import canonical
 from everview.compute.functions.numbers import RANGES, real
+from everview.compute.ir.infinite import OF_DAYS, OF_MICROS, Infinite
 from everview.compute.ir.types import PG_OID, Interval, Kind, SqlType
+from everview.compute.sql.strings import utf8
 from everview.server.pgwire import numeric
 from everview.server.pgwire.oids import JSON, OID
-from everview.server.pgwire.reading import utf8
 
 Encoder = Callable[[Any], bytes]
 Decoder = Callable[[bytes], Any]
@@ -32,6 +33,15 @@ _EPOCH_ORDINAL = date(2000, 1, 1).toordinal()
 _EPOCH_MICROS = micros_of(datetime(2000, 1, 1))
 _JSONB_VERSION = b"\x01"
 
+
+def _days(value: date | Infinite) -> int:
+    return value.days if isinstance(value, Infinite) else value.toordinal() - _EPOCH_ORDINAL
+
+
+def _micros(value: datetime | Infinite) -> int:
+    return value.micros if isinstance(value, Infinite) else micros_of(value) - _EPOCH_MICROS
+
+
 _ENCODERS: dict[Kind, Encoder] = {
     Kind.BOOLEAN: lambda value: b"\x01" if value else b"\x00",
     Kind.INT2: _INT2.pack,
@@ -44,10 +54,10 @@ _ENCODERS: dict[Kind, Encoder] = {
     Kind.VARCHAR: str.encode,
     Kind.UNKNOWN: str.encode,
     Kind.BYTEA: bytes,
-    Kind.DATE: lambda value: _INT4.pack(value.toordinal() - _EPOCH_ORDINAL),
+    Kind.DATE: lambda value: _INT4.pack(_days(value)),
     Kind.TIME: _INT8.pack,
-    Kind.TIMESTAMP: lambda value: _INT8.pack(micros_of(value) - _EPOCH_MICROS),
-    Kind.TIMESTAMPTZ: lambda value: _INT8.pack(micros_of(value) - _EPOCH_MICROS),
+    Kind.TIMESTAMP: lambda value: _INT8.pack(_micros(value)),
+    Kind.TIMESTAMPTZ: lambda value: _INT8.pack(_micros(value)),
     Kind.INTERVAL: lambda value: _INTERVAL.pack(value.micros, value.days, value.months),
     Kind.UUID: lambda value: uuid.UUID(value).bytes,
     Kind.JSONB: lambda value: _JSONB_VERSION + value.encode(),
@@ -103,8 +113,9 @@ def _mz_timestamp(data: bytes) -> int:
     return value
 
 
-def _date(data: bytes) -> date:
-    return day(_unpack(_INT4, data) + _EPOCH_DAYS)
+def _date(data: bytes) -> date | Infinite:
+    days = _unpack(_INT4, data)
+    return OF_DAYS[days] if days in OF_DAYS else day(days + _EPOCH_DAYS)
 
 
 def _time(data: bytes) -> int:
@@ -115,8 +126,11 @@ def _time(data: bytes) -> int:
 
 
 def _timestamp(kind: Kind) -> Decoder:
-    # The infinities are numbers beyond any year that there is, so they are out of range without further ado.
-    return lambda data: timestamp(_unpack(_INT8, data) + _EPOCH_MICROS, kind)
+    def decode(data: bytes) -> datetime | Infinite:
+        micros = _unpack(_INT8, data)
+        return OF_MICROS[micros] if micros in OF_MICROS else timestamp(micros + _EPOCH_MICROS, kind)
+
+    return decode
 
 
 def _interval(data: bytes) -> Interval:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from everview.adapter.errors import QUERY_CANCELED
 from everview.compute.sql.errors import SqlError
-from everview.server.errors import QUERY_CANCELED, ClientGone, ConnectionEnd
+from everview.server.errors import ClientGone, ConnectionEnd
 from everview.server.pgwire.budget import Account
 from everview.server.pgwire.framing import HEADER_BYTES, Frame
 from everview.server.pgwire.limits import Limits
 
 # What a message costs beside its body.
 _FRAME_BYTES = 64
+# Messages that were sent together come together, or not long after.
+_SOON_S = 0.02
 
 
 class Channel:
@@ -184,6 +187,13 @@ class Channel:
                 if self._inbox:
                     return self._pop()
                 self._changed.wait()
+
+    def next_kind(self, passing: Sequence[int] = ()) -> int | None:
+        """What kind of message comes next, but for these; None if none is there, nor soon."""
+        with self._changed:
+            if not self._inbox:
+                self._changed.wait(_SOON_S)
+            return next((frame.kind for frame in self._inbox if frame.kind not in passing), None)
 
     def _pop(self) -> Frame:
         frame = self._inbox.popleft()

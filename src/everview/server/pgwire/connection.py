@@ -12,7 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from everview.server.errors import INTERNAL_ERROR, ClientGone, ConnectionEnd, is_defect, report_of
+from everview.adapter.contract import IdleLimit
+from everview.adapter.errors import INTERNAL
+from everview.server.errors import ClientGone, ConnectionEnd, is_defect, report_of
 from everview.server.log import log
 from everview.server.pgwire import backend, canceling
 from everview.server.pgwire.canceling import Canceler
@@ -21,6 +23,7 @@ from everview.server.pgwire.conversation import Conversation
 from everview.server.pgwire.framing import Frame, Framer, session_limits
 from everview.server.pgwire.keys import Key
 from everview.server.pgwire.opening import Opened, Opening
+from everview.server.pgwire.peers import Peer
 from everview.server.pgwire.startup import LONG_KEYS_MINOR
 
 if TYPE_CHECKING:
@@ -48,16 +51,14 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        peer, own = (_host(transport.get_extra_info(name)) for name in ("peername", "sockname"))
         try:
-            _configure(transport.get_extra_info("socket"))
-            self._server.register(self)
-        except ConnectionEnd as error:
-            self._refuse("full", error)
+            peer = Peer.of(transport.get_extra_info("socket"))
+            _configure(peer.sock)
+            self._server.register(self, peer.host)
         except OSError:  # gone already
             self.abort()
         else:
-            self._opening = Opening(self._server, self, self._transport, peer=peer, own=own)
+            self._opening = Opening(self._server, self, self._transport, peer)
             self._task = self._loop.create_task(self._open(self._opening))
 
     def data_received(self, data: bytes) -> None:
@@ -102,9 +103,11 @@ class Connection(asyncio.Protocol):
             self._live.channel.end(error)
             self.cancel(canceling.SHUTDOWN)
         else:
-            if self._task is not None:
-                self._task.cancel()
-            self._refuse("shutdown", error)
+            self._turn_away("shutdown", error)
+
+    def turn_away(self, error: ConnectionEnd) -> None:
+        """Make room for others, before there is a session."""
+        self._turn_away("full", error)
 
     def abort(self) -> None:
         """Leave at once."""
@@ -127,7 +130,7 @@ class Connection(asyncio.Protocol):
         except Exception as error:
             if is_defect(error):
                 log.error("a connection failed in a way that nobody foresaw", exc_info=error)
-            self._refuse("failed", ConnectionEnd(INTERNAL_ERROR, "the connection failed", detail=str(error)))
+            self._refuse("failed", ConnectionEnd(INTERNAL, "the connection failed", detail=str(error)))
         else:
             self._transport = opening.transport
             if opened is None:
@@ -144,6 +147,14 @@ class Connection(asyncio.Protocol):
         self._live.channel.start()
         self._transport.resume_reading()
         self._live.feed(b"")
+
+    def _turn_away(self, outcome: str, error: ConnectionEnd) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._opening is not None and self._opening.in_handshake:
+            self.abort()  # nothing can be said in the midst of it
+        else:
+            self._refuse(outcome, error)
 
     def _refuse(self, outcome: str, error: ConnectionEnd) -> None:
         self._server.metrics.attempts.labels(outcome).inc()
@@ -167,6 +178,8 @@ class _Live:
         self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._greeted = False
+        self._silence: asyncio.TimerHandle | None = None  # what ends the connection if the client stays silent
+        self._limit: IdleLimit | None = None
         self._framer = Framer(session_limits(server.limits.message_bytes_max), opened.rest)
         self._account = server.budget.account()
         self._account.take(self._framer.held)
@@ -184,10 +197,12 @@ class _Live:
 
     def feed(self, data: bytes) -> None:
         """On the loop: bytes came."""
+        self._heard()
         if self.channel.idle and not self._framer.held:
             answer = self._conversation.glance(data)
             if answer is not None:
                 self.channel.answer(answer)
+                self._listen(self._limit)
                 return
         if not self._account.take(len(data)):
             self.channel.end(
@@ -218,8 +233,11 @@ class _Live:
                 assert self._connection.key is not None
                 self._conversation.welcome(self._connection.key)
             while True:
+                limit = self._conversation.idle_limit
                 frame = self.channel.take()
                 if frame is None:
+                    if limit is not None or self._limit is not None:
+                        self._post(partial(self._listen, limit))
                     return
                 if not self._conversation.handle(frame):
                     break
@@ -228,7 +246,7 @@ class _Live:
         except Exception as error:
             if is_defect(error):
                 log.error("a session failed in a way that nobody foresaw", exc_info=error)
-            end = error if isinstance(error, ConnectionEnd) else ConnectionEnd(INTERNAL_ERROR, "the session failed")
+            end = error if isinstance(error, ConnectionEnd) else ConnectionEnd(INTERNAL, "the session failed")
             farewell = backend.error_response(report_of(end))
         try:
             self._conversation.close()
@@ -238,16 +256,28 @@ class _Live:
         self._account.close()
         self._post(partial(self._server.release, self._connection))
 
+    def _listen(self, limit: IdleLimit | None) -> None:
+        """On the loop: nothing is left to do, and the client may stay silent for so long."""
+        self._heard()
+        self._limit = limit
+        if limit is not None:
+            self._silence = self._loop.call_later(limit.seconds, self._end_of_silence, limit)
+
+    def _heard(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None
+
+    def _end_of_silence(self, limit: IdleLimit) -> None:
+        if self.channel.idle:  # else it has spoken, and is heard again when that is done
+            self.channel.end(ConnectionEnd(limit.sqlstate, limit.message))
+
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
         self._post(partial(self._loop.call_later, seconds, self._server.workers.run, call))
 
     def _post(self, call: Callable[[], object]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and with it every connection
             self._loop.call_soon_threadsafe(call)
-
-
-def _host(address: object) -> str:
-    return str(address[0]) if isinstance(address, tuple) and address else ""
 
 
 def _configure(sock: socket.socket | None) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from everview.adapter.contract import Done, Prepared, Session
+from everview.adapter.contract import Done, IdleLimit, Prepared, Session
+from everview.adapter.errors import QUERY_CANCELED
 from everview.compute.sql.errors import SqlError, unsupported
-from everview.server.errors import QUERY_CANCELED, ConnectionEnd, Report, is_defect, report_of
+from everview.server.errors import ConnectionEnd, Report, is_defect, report_of
 from everview.server.log import log
 from everview.server.metrics import Metrics
 from everview.server.pgwire import backend, frontend, results
@@ -39,6 +40,7 @@ from everview.server.pgwire.wire import Cancelable, Wire
 
 # A setting that the server enforces if the session has it among its parameters; clients are not told of it.
 TIMEOUT_SETTING = "statement_timeout"
+_BETWEEN = (frontend.CLOSE, frontend.FLUSH)  # messages that say nothing about what follows
 
 
 class Conversation:
@@ -86,6 +88,11 @@ class Conversation:
         else:
             self._skipping = not self._attempt(partial(self._dispatch, frame))
         return True
+
+    @property
+    def idle_limit(self) -> IdleLimit | None:
+        """For how long the client may stay silent now."""
+        return self._session.idle_limit
 
     def close(self) -> None:
         """The client is gone, or about to be told to go."""
@@ -148,6 +155,8 @@ class Conversation:
             case Describe():
                 self._extended.describe(message)
             case Execute():
+                # Without a Sync behind it, it is one of several statements that are to be one transaction.
+                self._session.together = self._wire.next_kind(_BETWEEN) != frontend.SYNC
                 self._timed(partial(self._extended.execute, message))
             case Close():
                 self._extended.close(message)
@@ -165,6 +174,7 @@ class Conversation:
         message = frontend.decode(*frame)
         assert isinstance(message, Query)
         self._extended.forget_unnamed()
+        self._session.together = False
         statements = self._session.split(message.text)
         if not statements:
             self._session.sync()

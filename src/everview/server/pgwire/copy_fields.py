@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from everview.adapter.contract import CopyFormat
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.strings import utf8
 from everview.server.pgwire.copy_lines import BAD_COPY
-from everview.server.pgwire.reading import utf8
 
 Splitter = Callable[[bytes], list[str | None]]
 Joiner = Callable[[Sequence[str | None]], bytes]

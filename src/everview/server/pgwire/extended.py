@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from everview.adapter.contract import Done, Prepared, Session
+from everview.adapter.errors import OBJECT_NOT_READY, PROGRAM_LIMIT
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
-from everview.server.errors import LIMIT_EXCEEDED, OBJECT_NOT_IN_STATE, ProtocolViolation
+from everview.server.errors import ProtocolViolation
 from everview.server.pgwire import backend, results
 from everview.server.pgwire.frontend import Bind, Close, Describe, Execute, Parse
 from everview.server.pgwire.limits import Limits
@@ -121,7 +122,7 @@ class Extended:
         """Run a portal, or run it on; gives the command tag, None if there is none yet."""
         portal = self._portal(message.portal)
         if portal.started and portal.stream is None:
-            raise SqlError(OBJECT_NOT_IN_STATE, f'portal "{message.portal}" cannot be run')
+            raise SqlError(OBJECT_NOT_READY, f'portal "{message.portal}" cannot be run')
         if not portal.started:
             portal.started = True
             tag = self._start(portal)
@@ -204,4 +205,4 @@ def formats_for(codes: tuple[int, ...], count: int, what: str) -> tuple[int, ...
 
 
 def _too_many(what: str, most: int) -> SqlError:
-    return SqlError(LIMIT_EXCEEDED, f"too many {what}", detail=f"a session may have {most}", hint="close some")
+    return SqlError(PROGRAM_LIMIT, f"too many {what}", detail=f"a session may have {most}", hint="close some")

@@ -9,7 +9,8 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from everview.server.errors import PROTOCOL_VIOLATION, ConnectionEnd
+from everview.adapter.errors import PROTOCOL_VIOLATION
+from everview.server.errors import ConnectionEnd
 from everview.server.pgwire import frontend
 
 _HEADER = struct.Struct("!Bi")

@@ -17,13 +17,13 @@ from functools import lru_cache
 from everview.adapter.contract import Prepared, Row, Session
 from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.strings import utf8
 from everview.server.errors import ProtocolViolation
 from everview.server.metrics import Metrics
 from everview.server.pgwire import backend, frontend
 from everview.server.pgwire.binary import Decoder
 from everview.server.pgwire.extended import Extended, Statement, formats_for, statement_of
 from everview.server.pgwire.oids import type_of
-from everview.server.pgwire.reading import utf8
 from everview.server.pgwire.values import TEXT, decoder, row_encoder
 
 _LENGTH = struct.Struct("!i")

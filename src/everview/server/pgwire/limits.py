@@ -11,12 +11,14 @@ KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """All of them are per connection but the first three."""
+    """All of them are per connection but the first four."""
 
-    connections_max: int = 200
-    startups_max: int = 200  # connections that have not said yet who they are
+    connections_max: int = 1_000  # sessions
+    connections_reserved: int = 3  # of them, for superusers
+    startups_max: int = 256  # connections that have not said yet who they are; beyond it, the oldest has to go
     received_bytes_max: int = 512 * KIB * KIB  # of messages that no session has taken up yet
-    startup_s_max: float = 30.0
+    silent_s_max: float = 10.0  # from the first byte to a whole startup packet
+    startup_s_max: float = 30.0  # from the first byte to a session
     message_bytes_max: int = MESSAGE_BYTES_MAX
     # Messages that came and wait for their turn: beyond it the socket is not read.
     inbox_bytes_max: int = 256 * KIB

@@ -10,12 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from everview.adapter.contract import Session
+from everview.adapter.errors import INVALID_PASSWORD, PROTOCOL_VIOLATION
 from everview.compute.sql.errors import SqlError
-from everview.server.errors import PROTOCOL_VIOLATION, ConnectionEnd
+from everview.server.errors import ConnectionEnd
 from everview.server.pgwire import backend
-from everview.server.pgwire.authentication import PasswordExchange
+from everview.server.pgwire.authentication import PasswordExchange, Trust
 from everview.server.pgwire.framing import AUTH_LIMITS, Frame, Framer
+from everview.server.pgwire.peers import Peer
 from everview.server.pgwire.startup import CancelRequest, GssRequest, Packet, PacketReader, SslRequest, Startup
+from everview.server.pgwire.throttle import guesser
 
 if TYPE_CHECKING:
     from everview.server.pgwire.connection import Connection
@@ -36,15 +39,14 @@ class Opened:
 class Opening:
     """One connection's opening: `run` waits for what `feed` brings."""
 
-    def __init__(
-        self, server: PgServer, connection: Connection, transport: asyncio.Transport, *, peer: str, own: str
-    ) -> None:
+    def __init__(self, server: PgServer, connection: Connection, transport: asyncio.Transport, peer: Peer) -> None:
         self._server = server
         self._connection = connection
         self.transport = transport
-        self._peer, self._own = peer, own
+        self._peer = peer
         self._loop = asyncio.get_running_loop()
         self._encrypted = False
+        self.in_handshake = False
         self._lost = False
         self._arrived = asyncio.Event()
         self._reader: PacketReader | Framer = PacketReader()
@@ -63,7 +65,8 @@ class Opening:
 
     async def run(self) -> Opened | None:
         """Open a session, or do what else the client wants; ConnectionEnd says why it may not."""
-        startup = await self._negotiate()
+        async with asyncio.timeout(self._server.limits.silent_s_max):
+            startup = await self._negotiate()
         return await self._enter(startup) if startup is not None else None
 
     async def _negotiate(self) -> Startup | None:
@@ -90,6 +93,7 @@ class Opening:
         if self._reader.held:  # someone in the middle wants it to be taken for what comes encrypted
             raise ConnectionEnd(PROTOCOL_VIOLATION, "received unencrypted data after SSL request")
         self.transport.write(backend.SSL_YES)
+        self.in_handshake = True
         try:
             transport = await self._loop.start_tls(self.transport, self._connection, context, server_side=True)
         except (OSError, ssl.SSLError) as error:
@@ -97,7 +101,7 @@ class Opening:
         if transport is None:  # lost meanwhile
             raise ConnectionResetError
         self.transport = transport
-        self._encrypted = True
+        self.in_handshake, self._encrypted = False, True
 
     async def _enter(self, startup: Startup) -> Opened:
         """Authenticate, and open a session."""
@@ -106,16 +110,36 @@ class Opening:
         self._reader = Framer(AUTH_LIMITS, self._reader.rest)
         if startup.negotiated:
             self.transport.write(backend.negotiate_protocol_version(startup.minor, startup.unknown_options))
-        if not server.policy.trusts(self._peer, self._own):
-            verifier = await self._on_worker(partial(server.adapter.secret, startup.user))
-            exchange = PasswordExchange(startup.user, verifier, server.policy)
-            self.transport.write(exchange.start())
-            while not exchange.done:
-                self.transport.write(exchange.answer(await self._frame()))
-        server.admit(self._connection)
+        trust = await self._on_worker(partial(server.policy.trust, self._peer))
+        if not trust.granted:
+            await self._prove_password(startup.user, trust)
+        superuser = await self._on_worker(partial(server.adapter.is_superuser, startup.user))
+        server.admit(self._connection, superuser=superuser)
         session = await self._on_worker(partial(self._connect, startup), too_late=self._disconnect)
         self.transport.write(backend.AUTHENTICATION_OK)
         return Opened(session, startup, self._reader.rest)
+
+    async def _prove_password(self, user: str, trust: Trust) -> None:
+        """Let the client prove the role's password; who has guessed wrong before has to wait."""
+        server = self._server
+        verifier = await self._on_worker(partial(server.adapter.secret, user))
+        channel = server.channel if self._encrypted else None
+        exchange = PasswordExchange(user, verifier, server.policy, channel=channel, hint=trust.hint)
+        who = guesser(self._peer.host, trust.account)
+        self.transport.write(exchange.start())
+        while not exchange.done:
+            frame = await self._frame()
+            # Without a wait nothing comes between this and the answer: guesses at the same time are counted one by one.
+            if exchange.challenged and (wait_s := server.throttle.wait_s(who, user)) > 0:
+                server.metrics.throttled.inc()
+                await asyncio.sleep(wait_s)
+            try:
+                self.transport.write(exchange.answer(frame))
+            except ConnectionEnd as error:
+                if error.sqlstate == INVALID_PASSWORD:
+                    server.throttle.failed(who, user)
+                raise
+        server.throttle.succeeded(who, user)
 
     def _connect(self, startup: Startup) -> Session:
         """On a thread: the client's place is free again if there is no session, whether it waits or has left."""

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import struct
 
-from everview.compute.sql.errors import SqlError
+from everview.compute.sql.strings import utf8
 from everview.server.errors import ProtocolViolation
 
 _INT16 = struct.Struct("!h")
 _INT32 = struct.Struct("!i")
-
-
-def utf8(data: bytes) -> str:
-    """Text from a client; 22021 if it is none, or holds the one character that text may not hold."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        bad = " ".join(f"0x{byte:02x}" for byte in data[error.start : max(error.end, error.start + 1)])
-        raise SqlError("22021", f'invalid byte sequence for encoding "UTF8": {bad}') from None
-    if "\0" in text:
-        raise SqlError("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
-    return text
 
 
 class Reader:

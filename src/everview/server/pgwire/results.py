@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from everview.adapter.contract import Column, CopyIn, CopyOut, Done, Prepared, Row, Rows, Session, Value
+from everview.adapter.errors import QUERY_CANCELED
 from everview.compute.sql.errors import SqlError
-from everview.server.errors import QUERY_CANCELED, ClientGone, ProtocolViolation
+from everview.server.errors import ClientGone, ProtocolViolation
 from everview.server.pgwire import backend, copy, frontend
 from everview.server.pgwire.values import row_encoder
 from everview.server.pgwire.wire import Wire

@@ -23,12 +23,15 @@ from everview.adapter.passwords import (
     parse_verifier,
     saslprep,
 )
+from everview.server.pgwire.binding import TYPE
 
 __all__ = [
     "MECHANISM",
+    "PLUS",
     "ScramError",
     "ScramServer",
     "Verifier",
+    "WrongChannel",
     "WrongPassword",
     "make_verifier",
     "mock_verifier",
@@ -36,6 +39,7 @@ __all__ = [
     "saslprep",
 ]
 
+PLUS = f"{MECHANISM}-PLUS"
 _NONCE_BYTES = 18
 # A flag about channel binding, perhaps another identity, and the message proper.
 _CLIENT_FIRST = re.compile(r"([ny]|p=[A-Za-z0-9.-]+),(a=[^,]*)?,(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)")
@@ -50,6 +54,10 @@ class WrongPassword(Exception):
     """The proof is not that of the password."""
 
 
+class WrongChannel(Exception):
+    """The client has seen another certificate: somebody is in the middle."""
+
+
 def mock_verifier(user: str, key: bytes) -> Verifier:
     """What a user without a verifier is asked: the same every time, and nothing that a proof could match."""
     salt = _hmac(key, b"salt" + user.encode())[:SALT_BYTES]
@@ -57,12 +65,18 @@ def mock_verifier(user: str, key: bytes) -> Verifier:
 
 
 class ScramServer:
-    """One exchange: `first` answers the client's first message, `final` its second."""
+    """One exchange: `first` answers the client's first message, `final` its second.
 
-    def __init__(self, verifier: Verifier, nonce: str | None = None) -> None:
+    `channel` is what the connection can be bound to, if it can; `bound` says that the client has chosen to.
+    """
+
+    def __init__(
+        self, verifier: Verifier, nonce: str | None = None, *, channel: bytes | None = None, bound: bool = False
+    ) -> None:
         self._verifier = verifier
         self._nonce = nonce or base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
-        self._header = ""
+        self._channel, self._bound = channel, bound
+        self._binding = b""
         self._client_first = ""
         self._server_first = ""
 
@@ -72,11 +86,17 @@ class ScramServer:
         if match is None:
             raise ScramError("malformed client-first-message")
         flag, identity, bare, nonce = match.groups()
-        if flag.startswith("p"):
-            raise ScramError("channel binding was not offered")
+        if self._bound and not flag.startswith("p"):
+            raise ScramError(f"the client selected {PLUS} without channel binding")
+        if flag.startswith("p") and not self._bound:
+            raise ScramError(f"channel binding needs {PLUS}")
+        if flag.startswith("p") and flag != f"p={TYPE}":
+            raise ScramError(f"unsupported channel binding type: {TYPE} is")
+        if flag == "y" and self._channel is not None:
+            raise ScramError("the client thinks that channel binding was not offered, and it was")
         if identity:
             raise ScramError("another authorization identity is not supported")
-        self._header = f"{flag},,"
+        self._binding = f"{flag},,".encode() + ((self._channel or b"") if self._bound else b"")
         self._client_first = bare
         self._nonce = nonce + self._nonce
         salt = base64.b64encode(self._verifier.salt).decode()
@@ -92,7 +112,9 @@ class ScramServer:
         proof = _base64(proof_text)
         if not hmac.compare_digest(nonce, self._nonce):
             raise ScramError("nonce does not match")
-        if _base64(header) != self._header.encode():
+        if not hmac.compare_digest(_base64(header), self._binding):
+            if self._bound:
+                raise WrongChannel
             raise ScramError("unexpected channel binding attribute")
         if len(proof) != KEY_BYTES:
             raise ScramError("malformed proof")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Sequence
 
 from everview.adapter.contract import Adapter
-from everview.server.errors import ADMIN_SHUTDOWN, TOO_MANY_CONNECTIONS, ConnectionEnd
+from everview.adapter.errors import ADMIN_SHUTDOWN, TOO_MANY_CONNECTIONS
+from everview.server.errors import ConnectionEnd
 from everview.server.metrics import Metrics
 from everview.server.pgwire.authentication import Policy
 from everview.server.pgwire.budget import Budget
 from everview.server.pgwire.connection import Connection
 from everview.server.pgwire.keys import Keys
 from everview.server.pgwire.limits import Limits
+from everview.server.pgwire.throttle import Throttle
 from everview.server.pgwire.workers import Workers
 
 _BACKLOG = 1024
@@ -32,28 +35,34 @@ class PgServer:
         policy: Policy | None = None,
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
+        channel: bytes | None = None,
     ) -> None:
         self.adapter = adapter
         self.metrics = metrics
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.tls = tls
+        self.channel = channel  # what SCRAM over TLS is bound to
+        self.throttle = Throttle()
         self.workers = Workers("everview-session")
         self.keys: Keys[Connection] = Keys()
         self.budget = Budget(self.limits.received_bytes_max)
         self._listeners: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
+        self._arriving: dict[Connection, str] = {}  # with their hosts, the oldest first: they have no session yet
         self._admitted: set[Connection] = set()
         self._idle = asyncio.Event()
         metrics.connections.labels("open").set_function(lambda: len(self._connections))
         metrics.received_bytes.set_function(lambda: self.budget.bytes_held)
+        metrics.connections.labels("arriving").set_function(lambda: len(self._arriving))
         metrics.connections.labels("session").set_function(lambda: len(self._admitted))
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Listen."""
         loop = asyncio.get_running_loop()
         for sock in sockets:
-            listener = await loop.create_server(lambda: Connection(self), sock=sock, backlog=_BACKLOG)
+            create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
+            listener = await create(lambda: Connection(self), sock=sock, backlog=_BACKLOG)
             self._listeners.append(listener)
 
     async def close(self) -> None:
@@ -74,17 +83,25 @@ class PgServer:
 
     # What connections call.
 
-    def register(self, connection: Connection) -> None:
-        """A connection was made; refused if too many are there that have not said who they are."""
-        if len(self._connections - self._admitted) >= self.limits.startups_max:
-            raise _too_many()
+    def register(self, connection: Connection, host: str) -> None:
+        """A connection was made. If too many have not said who they are, the oldest of the busiest host has to go."""
+        while len(self._arriving) >= self.limits.startups_max:
+            busiest, _ = Counter(self._arriving.values()).most_common(1)[0]
+            oldest = next(each for each, at in self._arriving.items() if at == busiest)
+            del self._arriving[oldest]
+            oldest.turn_away(ConnectionEnd(TOO_MANY_CONNECTIONS, "too many clients are connecting"))
         self._connections.add(connection)
+        self._arriving[connection] = host
 
-    def admit(self, connection: Connection) -> None:
-        """Its client may have a session, if there is room for one."""
-        if len(self._admitted) >= self.limits.connections_max:
-            raise _too_many()
+    def admit(self, connection: Connection, *, superuser: bool) -> None:
+        """Its client may have a session, if there is room for one: some places are for superusers."""
+        free = self.limits.connections_max - len(self._admitted)
+        if free <= 0:
+            raise _too_many("sorry, too many clients already")
+        if free <= self.limits.connections_reserved and not superuser:
+            raise _too_many("remaining connection slots are reserved for roles with the SUPERUSER attribute")
         self._admitted.add(connection)
+        self._arriving.pop(connection, None)
 
     def release(self, connection: Connection) -> None:
         """Its session is closed, which may be long after the client has left: what cannot be stopped has to end."""
@@ -94,6 +111,7 @@ class PgServer:
     def forget(self, connection: Connection) -> None:
         """A connection is over."""
         self._connections.discard(connection)
+        self._arriving.pop(connection, None)
         if connection.key is not None:
             self.keys.revoke(connection.key)
         self._idle.set()
@@ -105,7 +123,5 @@ class PgServer:
             connection.cancel_now()
 
 
-def _too_many() -> ConnectionEnd:
-    return ConnectionEnd(
-        TOO_MANY_CONNECTIONS, "sorry, too many clients already", hint="close some connections, or use a pool of them"
-    )
+def _too_many(message: str) -> ConnectionEnd:
+    return ConnectionEnd(TOO_MANY_CONNECTIONS, message, hint="close some connections, or use a pool of them")

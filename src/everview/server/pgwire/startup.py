@@ -10,8 +10,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from everview.adapter.errors import INVALID_AUTHORIZATION, PROTOCOL_VIOLATION
 from everview.compute.sql.errors import FEATURE_NOT_SUPPORTED, SqlError
-from everview.server.errors import INVALID_AUTHORIZATION, PROTOCOL_VIOLATION, ConnectionEnd
+from everview.server.errors import ConnectionEnd
 from everview.server.pgwire.reading import Reader
 
 PACKET_BYTES_MAX = 10_000

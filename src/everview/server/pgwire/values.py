@@ -13,11 +13,11 @@ from everview.compute.functions.input import from_text, invalid, limited
 from everview.compute.functions.output import to_text
 from everview.compute.ir.types import VECTORS, Kind, SqlType
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.strings import utf8
 from everview.server.pgwire import arrays, binary
 from everview.server.pgwire.backend import NULL
 from everview.server.pgwire.binary import Decoder, Encoder
 from everview.server.pgwire.oids import WireParameter
-from everview.server.pgwire.reading import utf8
 
 TEXT, BINARY = 0, 1
 _LENGTH = struct.Struct("!I")

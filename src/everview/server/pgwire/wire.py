@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from everview.server.pgwire.framing import Frame
@@ -24,6 +25,10 @@ class Wire(Protocol):
 
     def receive(self) -> Frame:
         """The client's next message, in the midst of a statement."""
+        ...
+
+    def next_kind(self, passing: Sequence[int] = ()) -> int | None:
+        """What kind of message comes next, but for these; None if none is there, nor soon."""
         ...
 
     def check(self) -> None:

@@ -2,6 +2,8 @@
 
 Where the collections stand says which ticks have been written, so after a restart, or a crash at any moment, the feeder
 goes on with the next one. All collections of a generator move in one commit.
+
+A generator may have started before its collections: then they begin with what all ticks up to that moment have made.
 """
 
 from __future__ import annotations
@@ -9,13 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
-from everview.compute.engine.local.arrow import rows_to_arrow
-from everview.compute.engine.local.collection import rows_of
-from everview.sources.generator.contract import Generator, Table
+from everview.compute.rows.arrow import rows_to_arrow
+from everview.compute.rows.collection import rows_of
+from everview.sources.generator.contract import Generator, Row, Table
 from everview.storage.contract import Command, GlobalId, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Fenced, StorageError, UnknownId
@@ -46,9 +49,12 @@ class Feeder:
         start_ms: int,
         interval_ms: int,
         now_ms: Callable[[], int],
+        from_ms: int | None = None,
     ) -> None:
+        """With `from_ms`, the time at which the collections begin, if that is not when the generator starts."""
         self._environment, self._generator, self._outputs = environment, generator, outputs
         self._start_ms, self._interval_ms, self._now_ms = start_ms, interval_ms, now_ms
+        self._from_ms = start_ms if from_ms is None else from_ms
         self._tables: dict[str, Table] = {table.name: table for table in generator.tables}
         self._asked = threading.Event()
         self._closed = False
@@ -82,8 +88,9 @@ class Feeder:
         if upper <= lower:
             return False
         ticks = self._due(lower, upper)
-        if len(ticks) > TICKS_AT_ONCE_MAX:
-            ticks = ticks[:TICKS_AT_ONCE_MAX]
+        past = len(self._due(0, self._from_ms + 1)) if lower == self._from_ms else 0  # all of them belong together
+        if len(ticks) > past + TICKS_AT_ONCE_MAX:
+            ticks = ticks[: past + TICKS_AT_ONCE_MAX]
             upper = self._time(ticks[-1]) + 1
         commands: list[Command] = []
         for name, table in self._updates(ticks).items():
@@ -98,19 +105,23 @@ class Feeder:
         return self._start_ms + tick * self._interval_ms
 
     def _due(self, lower: int, upper: int) -> range:
-        """The ticks at times from `lower` on and before `upper`."""
-        first = max(0, -((self._start_ms - lower) // self._interval_ms))
+        """The ticks at times from `lower` on and before `upper`; from the beginning, all before it as well."""
+        first = 0 if lower == self._from_ms else max(0, -((self._start_ms - lower) // self._interval_ms))
         last = (upper - 1 - self._start_ms) // self._interval_ms
         return range(first, last + 1)
 
     def _updates(self, ticks: range) -> dict[str, pa.Table | None]:
         parts: dict[str, list[pa.Table]] = {name: [] for name in self._outputs}
-        for tick in ticks:
-            for name, rows in self._generator.changes(tick).items():
-                if rows:
+        for at, some in groupby(ticks, lambda tick: max(self._time(tick), self._from_ms)):
+            together: dict[str, list[tuple[Row, int]]] = {}
+            for tick in some:
+                for name, rows in self._generator.changes(tick).items():
+                    together.setdefault(name, []).extend(rows)
+            for name, changed in together.items():
+                if changed:
                     types = self._tables[name].types
-                    table = rows_to_arrow(rows_of(rows, types), types)
-                    times = np.full(table.num_rows, self._time(tick), dtype=np.int64)
+                    table = rows_to_arrow(rows_of(changed, types), types)
+                    times = np.full(table.num_rows, at, dtype=np.int64)
                     parts[name].append(with_column(table, TIME, times))
         return {name: pa.concat_tables(tables) if tables else None for name, tables in parts.items()}
 

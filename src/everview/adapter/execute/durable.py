@@ -1,0 +1,130 @@
+"""CREATE and ALTER SUBSCRIPTION."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from everview.adapter.catalog.items import Item
+from everview.adapter.contract import Done, Result
+from everview.adapter.durable import HOLD, HOLD_MS, SNAPSHOT
+from everview.adapter.errors import CONFIGURATION_LIMIT, INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE
+from everview.adapter.execute.context import Context
+from everview.adapter.execute.definitions import exists
+from everview.adapter.execute.ownership import check_owner
+from everview.adapter.execute.resuming import named_subscription
+from everview.adapter.retention import retain_ms
+from everview.adapter.statements import nodes
+from everview.adapter.statements.options import boolean
+from everview.adapter.statements.words import Path
+from everview.adapter.surroundings import Surroundings
+from everview.adapter.timestamps import Wanted
+from everview.compute.sql.errors import SqlError
+from everview.storage.contract import Clone, Command, ReadCapability
+
+SUBSCRIPTIONS_MAX = 1_000
+_CREATED, _ALTERED = Done("CREATE SUBSCRIPTION"), Done("ALTER SUBSCRIPTION")
+_OPTIONS = "HOLD FOR and SNAPSHOT exist"
+
+
+def create_subscription(context: Context, statement: nodes.CreateSubscription) -> Result:
+    """CREATE SUBSCRIPTION: the entry in the catalog and the hold on the collection are one commit."""
+    coordinator = context.coordinator
+    hold, snapshot = _hold_ms(statement.options, _OPTIONS), statement.options.get("snapshot", "true")
+    with coordinator.catalog.lock:
+        context = replace(context, around=context.session.surroundings())
+        around = context.around
+        schema = around.schema_for(statement.path)
+        if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
+            return _CREATED
+        others = [item for item in around.catalog.items.values() if item.kind == "subscription"]
+        if len(others) >= SUBSCRIPTIONS_MAX:
+            raise SqlError(CONFIGURATION_LIMIT, f"there are {SUBSCRIPTIONS_MAX} durable subscriptions already")
+        collection = _collection(around, statement.collection)
+        item = Item(
+            coordinator.catalog.allocate(),
+            "subscription",
+            statement.path[-1],
+            schema.id,
+            around.user,
+            on=collection.id,
+            depends=(collection.id,),
+            pins=around.catalog.pins([collection.id]),
+            source={HOLD: str(hold), SNAPSHOT: str(boolean(snapshot or "true", "snapshot")).lower()},
+        )
+        change = coordinator.catalog.change(around.user)
+        change.put_item(item, "create")
+        _begin(context, item, collection, change.commands)
+        coordinator.catalog.committed(change)
+    return _CREATED
+
+
+def _collection(around: Surroundings, path: Path) -> Item:
+    """What is subscribed to."""
+    item = around.relation(path)
+    if item.kind == "view":
+        hint = "create a materialized view of it, and the subscription for that"
+        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a subscription for view "{item.name}"', hint=hint)
+    if not item.stored:
+        detail = f"it is a {item.kind}" if item.kind != "source" else "it has tables, and no rows of its own"
+        hint = "a subscription is for a table, a materialized view or a source"
+        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a subscription for "{item.name}"', detail=detail, hint=hint)
+    return item
+
+
+def _hold_ms(options: Mapping[str, str], hint: str) -> int:
+    unknown = set(options) - {"hold", *(["snapshot"] if hint == _OPTIONS else [])}
+    if unknown:
+        message = f"unknown option of a subscription: {min(unknown).upper()}"
+        raise SqlError(INVALID_PARAMETER_VALUE, message, hint=hint)
+    return retain_ms(options["hold"], "HOLD") if "hold" in options else HOLD_MS
+
+
+def _begin(context: Context, item: Item, collection: Item, also: list[Command]) -> None:
+    """Let a subscription begin now, in one commit with other commands; the catalog is locked."""
+    coordinator = context.coordinator
+    environment, durable = coordinator.environment, coordinator.durable
+    choice, hold = coordinator.timestamps.hold(Wanted(frozenset({collection.id})), coordinator.catalog.state)
+    try:
+        reader = environment.present(collection.id, collection.reader or "")
+        (capability,) = environment.commit(Clone(reader))  # if this is all, whoever opens next drops it
+        assert isinstance(capability, ReadCapability)
+        place, commands = durable.begin(item, capability, choice.time)
+        environment.commit(*commands, *also)
+        durable.begun(item.id, place)
+    finally:
+        hold.release()
+
+
+def alter_subscription(context: Context, statement: nodes.AlterSubscription) -> Result:
+    """ALTER SUBSCRIPTION … RESTART and SET (HOLD FOR …)."""
+    coordinator = context.coordinator
+    with coordinator.catalog.lock:
+        context = replace(context, around=context.session.surroundings())
+        if statement.if_exists and context.around.find(statement.path) is None:
+            context.session.notice(f'subscription "{".".join(statement.path)}" does not exist, skipping')
+            return _ALTERED
+        item = named_subscription(context.around, statement.path)
+        check_owner(context, item)
+        assert item.on is not None
+        change = coordinator.catalog.change(context.around.user)
+        if statement.action == "set":
+            hold = _hold_ms(statement.options, "HOLD FOR exists")
+            change.put_item(replace(item, source={**item.source, HOLD: str(hold)}), "alter", hold_ms=str(hold))
+            coordinator.catalog.commit(change)
+        else:
+            change.put_item(item, "alter", action="restart")
+            collection = context.around.catalog.items[item.on]
+            _begin(context, item, collection, [*coordinator.durable.letting_go(item), *change.commands])
+            coordinator.catalog.committed(change)
+    return _ALTERED
+
+
+def acknowledge(context: Context, statement: nodes.AcknowledgeSubscription) -> Result:
+    """ALTER SUBSCRIPTION … ACKNOWLEDGE: at once, also in a block, and for good."""
+    item = named_subscription(context.around, statement.path)
+    check_owner(context, item)
+    moment = context.moment(statement.moment)
+    if not context.coordinator.durable.acknowledge(item, moment + 1 if statement.through else moment):
+        context.session.notice(f'subscription "{item.name}" was acknowledged so far before')
+    return _ALTERED

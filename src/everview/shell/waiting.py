@@ -1,0 +1,76 @@
+"""What is said while a statement waits: which views are being computed for the first time, and how far they are.
+
+It is one line, written over again and taken back when the answer comes. A connection of its own asks for the figures,
+made when it is needed first: who does not have to wait never has it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TextIO
+
+from everview.errors import EverviewError
+from everview.shell.client import Client, Row
+
+BAR_CELLS = 20
+_QUERY = """
+SELECT o.name, h.rows_read, h.rows_total, ceil(extract(epoch FROM h.time_left))::bigint
+FROM mz_internal.mz_hydration_statuses AS h JOIN mz_catalog.mz_objects AS o ON o.id = h.object_id
+WHERE h.running_for IS NOT NULL ORDER BY h.rows_total DESC NULLS LAST, o.name
+"""
+
+
+class Waiting:
+    """Shows what there is to wait for."""
+
+    def __init__(self, connect: Callable[[], Client], stream: TextIO) -> None:
+        self._connect, self._stream = connect, stream
+        self._client: Client | None = None
+        self._shown = self._failed = False
+
+    def still(self) -> None:
+        """Nothing has come yet."""
+        if self._failed:
+            return
+        self._failed = True  # unless it goes well: there may be as many sessions as there can be, or Ctrl-C comes
+        with suppress(EverviewError):
+            self._client = self._client or self._connect()
+            rows = self._client.values(_QUERY)
+            self._failed = self._client.lost
+            self._show(rows)
+
+    def _show(self, rows: list[Row]) -> None:
+        if rows:
+            width = shutil.get_terminal_size().columns - 1
+            self._stream.write(f"\r\x1b[K{described(rows)[:width]}")
+            self._stream.flush()
+            self._shown = True
+        else:
+            self.over()
+
+    def over(self) -> None:
+        """Something has come: take the line back."""
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._shown = False
+
+    def close(self) -> None:
+        """Ask no more."""
+        if self._client is not None:
+            self._client.close()
+
+
+def described(rows: list[Row]) -> str:
+    """A line about views that are hydrated, by name, rows read, rows to read and seconds left."""
+    name, read, total, left = rows[0]
+    line = f"hydrating {name}"
+    if read is not None and total is not None:
+        share = min(1.0, int(read) / int(total))
+        bar = "#" * int(share * BAR_CELLS)
+        line += f" [{bar:.<{BAR_CELLS}}] {share:.0%}, {int(read):,} of {int(total):,} rows read"
+    if left is not None:
+        line += f", about {int(left):,} s left"
+    return line + (f"; and {len(rows) - 1} more" if len(rows) > 1 else "")

@@ -1,0 +1,45 @@
+"""Short forms of the torture, a few seconds each; `make torture` runs the long ones."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.torture.__main__ import SCENARIOS, main
+from tests.torture.report import SHORT, Line, Report
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {"bombs"}))  # whose anomalies are times
+def test_no_anomaly(name: str, tmp_path: Path, rng: random.Random) -> None:
+    lines = list(SCENARIOS[name](SHORT, rng, tmp_path))
+    assert not [anomaly for line in lines for anomaly in line.anomalies]
+    assert any(line.attempts for line in lines)
+
+
+def test_an_anomaly_is_told_and_fails_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(SCENARIOS, "kills", lambda *_: iter([Line("kills", 3, ["a row is gone"], "1 s")]))
+    assert main(["kills", "--short", "--seed", "5"]) == 1
+    said = capsys.readouterr().out
+    assert "ANOMALY a row is gone" in said
+    assert "seed 5, 1 anomalies" in said
+
+
+def test_the_table() -> None:
+    report = Report([("kills", Line("of a server", 1200)), ("soak", Line("memory", 3, ["it grew"], "5 MB"))])
+    assert report.table().splitlines() == [
+        "scenario  what         tried  anomalies  figures",
+        "------------------------------------------------",
+        "kills     of a server  1,200          0",
+        "soak      memory           3          1  5 MB",
+    ]
+
+
+def test_what_is_asked_for_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["sharks"])
+    assert "no scenario named sharks" in capsys.readouterr().err
