@@ -8,7 +8,7 @@ PINS := requirements.txt requirements-dev.txt requirements-java.txt
 PYTHONS := python3.13 python3.12 python3.11 python3
 USABLE := import sys, ensurepip, sqlite3, ssl, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
-.PHONY: help setup demo test test-all serve check format bench
+.PHONY: help setup demo test test-all torture serve check format bench
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,6 +24,9 @@ test: setup ## run the tests; ARGS="-k name" selects some
 
 test-all: setup ## run the tests in their long forms
 	@EVERVIEW_LONG=1 $(VENV)/bin/pytest $(ARGS)
+
+torture: setup ## kills, bombs, fuzz, disks, clocks, silent clients and a soak; ARGS="--help" lists them
+	@$(VENV)/bin/python -m tests.torture $(ARGS)
 
 serve: setup ## serve SQL to psql and others; ARGS="--data DIR" and the like
 	@$(VENV)/bin/everview serve $(ARGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks import cdc, compute, database, flow, replacement, storage, temporal
+from benchmarks import cdc, compute, database, fleet, flow, hydration, replacement, storage, temporal
 from benchmarks.report import Report
 
 SUITES = {
@@ -15,7 +15,9 @@ SUITES = {
     "cdc": cdc.run,
     "temporal": temporal.run,
     "replacement": replacement.run,
+    "hydration": hydration.run,
     "database": database.run,
+    "fleet": fleet.run,
 }
 
 

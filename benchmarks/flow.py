@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sqlite3
 import statistics
+import sys
 import tempfile
 import time
 import warnings
@@ -27,11 +29,12 @@ COLUMNS = [("id", INT8), ("group", INT4), ("price", FLOAT8), ("name", TEXT)]
 SCHEMA = pa.schema([("id", pa.int64()), ("group", pa.int32()), ("price", pa.float64()), ("name", pa.string())])
 DDL = '"id" bigint, "group" integer, "price" double precision, "name" text, PRIMARY KEY ("id")'
 REPEAT = 3
+COUNTING = Path(__file__).parent / "counting.py"
 
 
 def run(report: Report, scale: float) -> None:
     """All of them."""
-    for measure in (into_sqlite, into_postgres, into_delta, small_transactions):
+    for measure in (into_sqlite, into_postgres, into_delta, through_programs, small_transactions):
         folder = Path(tempfile.mkdtemp(prefix="everview-bench-"))
         try:
             measure(report, scale, folder)
@@ -183,6 +186,35 @@ def into_delta(report: Report, scale: float, folder: Path) -> None:
             return took
 
         compare(report, "Delta", rows, raw=raw, reference="deltalake", ours=ours)
+
+
+def through_programs(report: Report, scale: float, folder: Path) -> None:
+    """Into a program that only counts; and into SQLite by a program, beside the same driver in this process."""
+    rows = max(10_000, int(300_000 * scale))
+    report.title(f"deliver {rows:,} rows through programs")
+    with source(folder, many_rows(rows)) as environment:
+        python = shlex.quote(sys.executable)
+        for codec in ("json", "proto"):
+            command = f"{python} -S {shlex.quote(str(COUNTING))}"
+            config = {"command": command, "codec": codec}
+            rate = rows / min(deliver(environment, "command", config, {}, 1) for _ in range(REPEAT))
+            label = f"rows/s into a program that counts, {codec}"
+            report.add(Figure(label, f"{rate:,.0f}/s", "100,000/s", 100_000 / rate, 1.0))
+
+        def sqlite_by(driver: str, codec: str = "") -> float:
+            path = str(folder / f"sink-{time.monotonic_ns()}.db")
+            config: dict[str, Any] = {"path": path}
+            if driver == "command":
+                code = "from everview.flow.server import serve_streams as s; import sys; "
+                code += "s('sqlite', sys.stdin.buffer, sys.stdout.buffer)"
+                config = {"command": f"{python} -c {shlex.quote(code)}", "config": config, "codec": codec}
+            return rows / deliver(environment, driver, config, {"table": "t"}, 1)
+
+        mine = max(sqlite_by("sqlite") for _ in range(REPEAT))
+        for codec in ("json", "proto"):
+            program = max(sqlite_by("command", codec) for _ in range(REPEAT))
+            label = f"rows/s into SQLite by a program, {codec}"
+            report.add(Figure(label, f"{program:,.0f}/s", f"in process {mine:,.0f}/s", mine / program, 10.0))
 
 
 def small_transactions(report: Report, scale: float, folder: Path) -> None:

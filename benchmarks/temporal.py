@@ -1,4 +1,4 @@
-"""Temporal filters: a million rows flow through a window of five seconds; expirations while few and while many wait.
+"""Temporal filters: a window of five seconds, expirations while few and while many wait, and the state of a join.
 
 Time is logical: a minute of it passes as fast as ticks can follow. The table forgets what is over, as one with a time
 to live would, so what is left on disk and in memory is what the window needs. `BENCH_SCALE` shrinks the number of rows,
@@ -25,8 +25,8 @@ from benchmarks.report import Figure, Report
 from everview.compute.dataflow import Dataflow, maintain_view, schema_of
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.spark.session import Spark
-from everview.compute.ir.relation import Relation
-from everview.compute.ir.types import INT8
+from everview.compute.ir.relation import Get, Relation, walk
+from everview.compute.ir.types import DATE, INT8, TEXT, SqlType
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
@@ -42,6 +42,14 @@ LIVE = "SELECT k, ts FROM events WHERE mz_now() < ts"
 EXPIRING, EXPIRATIONS = 1_000, 22
 FEW, MANY = 10_000, 10_000_000
 CHUNK_ROWS = 2_000_000
+DAY_MS = 86_400_000
+LINES, FIRST_DAY, DAYS = 200_000, 8_035, 2_526  # as in TPC-H, from 1992 on
+Q3 = (
+    "SELECT o_orderkey, o_orderdate, o_shippriority, sum(l_revenue) AS revenue FROM customer, orders, lineitem"
+    " WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey AND l_orderkey = o_orderkey"
+    " AND o_orderdate < mz_now() AND l_shipdate > mz_now()"
+    " GROUP BY o_orderkey, o_orderdate, o_shippriority ORDER BY revenue DESC, o_orderdate LIMIT 10"
+)
 
 
 def run(report: Report, scale: float) -> None:
@@ -51,22 +59,33 @@ def run(report: Report, scale: float) -> None:
         with folder() as place:
             flowing(report, scale, started, place)
         waiting(report, scale, engine)
+        with folder() as place:
+            shipping(report, scale, engine, place)
 
 
-class Events:
-    """The catalog of one relation."""
+SCHEMAS: dict[str, dict[str, SqlType]] = {
+    "events": {"k": INT8, "ts": INT8},
+    "customer": {"c_custkey": INT8, "c_mktsegment": TEXT},
+    "orders": {"o_orderkey": INT8, "o_custkey": INT8, "o_orderdate": DATE, "o_shippriority": INT8},
+    "lineitem": {"l_orderkey": INT8, "l_revenue": INT8, "l_shipdate": DATE},
+}
+
+
+class Relations:
+    """The catalog."""
 
     def find(self, path: Sequence[str]) -> Collection | None:
-        """Its only name."""
-        return Collection("events", ("k", "ts"), (INT8, INT8)) if path[-1] == "events" else None
+        """One of them by its name."""
+        columns = SCHEMAS.get(path[-1])
+        return None if columns is None else Collection(path[-1], tuple(columns), tuple(columns.values()))
 
     def names(self) -> list[str]:
         """The names that there are."""
-        return ["events"]
+        return list(SCHEMAS)
 
 
 def plan_of(query: str) -> Relation:
-    return optimize(plan(query, Events()).relation)
+    return optimize(plan(query, Relations()).relation)
 
 
 @dataclass
@@ -212,3 +231,69 @@ def expirations(environment: Environment, rows: int, engine: Engine) -> list[flo
         view.forget(number * 1_000)
         environment.maintenance.run()
     return took[2:]  # the first ones warm up
+
+
+# Shipping
+
+
+def shipping(report: Report, scale: float, engine: Engine, place: Path) -> None:
+    """TPC-H Q3 as of now over lines that ship day by day: of these it keeps what has not shipped yet."""
+    lines = max(50_000, int(LINES * scale))
+    report.title(f"TPC-H Q3 as of now over {lines:,} lines that ship within seven years")
+    rng = np.random.default_rng(3)
+    orders = np.arange(lines // 4)
+    ordered = FIRST_DAY + rng.integers(0, DAYS - 121, len(orders))
+    of = rng.integers(0, len(orders), lines)
+    shipped = ordered[of] + rng.integers(1, 122, lines)
+    segments = np.array(["BUILDING", "AUTOMOBILE", "MACHINERY", "HOUSEHOLD", "FURNITURE"])
+    customers = np.arange(max(1, len(orders) // 10))
+    tables = {
+        "customer": (customers, segments[rng.integers(0, 5, len(customers))]),
+        "orders": (
+            orders,
+            rng.integers(0, len(customers), len(orders)),
+            days(ordered),
+            np.zeros(len(orders), np.int64),
+        ),
+        "lineitem": (of, np.arange(lines), days(shipped)),
+    }
+    start = FIRST_DAY + DAYS // 2
+    worst = 0.0
+    with Environment.open(place / "data", background=False) as environment:
+        created = environment.commit(
+            *(Create(name, schema_of(list(SCHEMAS[name].values())), at=start * DAY_MS) for name in tables)
+        )
+        writers = {writer.id: writer for _, writer in created}
+        flow, _ = maintain_view(environment, "q3", plan_of(Q3), [reader for reader, _ in created], engine)
+        for name, columns in tables.items():
+            updates = {f"c{place}": pa.array(column) for place, column in enumerate(columns)}
+            count = len(columns[0])
+            updates |= {TIME: pa.array(np.full(count, start * DAY_MS)), DIFF: pa.array(np.ones(count, np.int64))}
+            writers[name] = environment.append(writers[name], pa.table(updates), Antichain(start * DAY_MS + 1))
+        for day in (start, start + DAYS // 8, start + DAYS // 4, start + DAYS // 2 - 60):
+            upper = day * DAY_MS + 1
+            for name, writer in writers.items():
+                if environment.frontiers(name).upper.only < upper:
+                    writers[name] = environment.append(writer, None, Antichain(upper))
+            assert flow.tick()
+            kept, seen = kept_of(flow, environment, "lineitem", upper), int((shipped > day).sum())
+            worst = max(worst, kept / seen)
+            report.note(f"day {day - start:,}: {kept:,} lines kept, of {lines:,}; {seen:,} can still be seen")
+    reference = "1.0 times the lines that can still be seen"
+    report.add(Figure("lines that Q3 as of now keeps", f"{worst:.2f} times", reference, worst, 1.2))
+
+
+def days(numbers: np.ndarray) -> pa.Array:
+    """Days since 1970 as dates."""
+    return pa.array(numbers.astype(np.int32), pa.int32()).cast(pa.date32())
+
+
+def kept_of(flow: Dataflow, environment: Environment, name: str, upper: int) -> int:
+    """How many rows of an input a view keeps, to look them up."""
+    rows = 0
+    for each in flow.view.program.arrangements:
+        read = {part.id for part in walk(each.contents) if isinstance(part, Get)} if each.contents else set()
+        if read == {name}:
+            with environment.contents(f"{flow.id}.{each.name}", upper - 1) as selection:
+                rows += selection.contents().num_rows
+    return rows
