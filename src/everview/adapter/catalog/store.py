@@ -119,50 +119,33 @@ class CatalogStore:
         whole = not lost and not self.damage and len(events) == self._events
         stored = {*self._environment.ids(), *self._environment.damaged}
         known = traces(event for _, event in sorted(events.items()))
+        databases, lost_databases = self._read(_DATABASE, codec.decode_database)
+        schemas, lost_schemas = self._read(_SCHEMA, codec.decode_schema)
+        roles, lost_roles = self._read(_ROLE, codec.decode_role)
+        items, lost_items = self._read(_ITEM, codec.decode_item)
 
-        def read(
-            prefix: str, kinds: Iterable[str], decode: Callable[[bytes], T], remade: Callable[[str, Trace | None], T]
-        ) -> tuple[dict[str, T], dict[str, Exception]]:
-            found, damaged = self._read(prefix, decode)
-            for id, trace in known.items():
-                if trace.kind in kinds and id not in found and (whole or id in stored):
+        def missed(
+            found: Mapping[str, Any], damaged: dict[str, Exception], kinds: Iterable[str], named: Iterable[str | None]
+        ) -> list[tuple[str, Trace | None]]:
+            """Add to the damaged entries those that the log or other entries name, and that are missing."""
+            logged = [id for id, trace in known.items() if trace.kind in kinds and (whole or id in stored)]
+            for id in (*logged, *named):
+                if id is not None and id not in found:
                     damaged.setdefault(id, Corruption("its entry in the catalog is missing"))
             for id, error in damaged.items():
-                found[id] = remade(id, known.get(id))
                 self._say_damaged(id, known.get(id), error)
-            return found, damaged
-
-        def complete(found: dict[str, T], referred: Iterable[str | None], remade: Callable[[str, Trace | None], T]) -> None:
-            """Make what others refer to, where even its name is lost with a part of the log."""
-            for id in referred:
-                if id is not None and id not in found:
-                    found[id] = remade(id, known.get(id))
-                    self._say_damaged(id, known.get(id), Corruption("its entry in the catalog is missing"))
+            return [(id, known.get(id)) for id in damaged]
 
         owner = DEFAULT_NAME
-
-        def lost_database(id: str, trace: Trace | None) -> Database:
-            return database_from(id, trace, owner)
-
-        def lost_schema(id: str, trace: Trace | None) -> Schema:
-            return schema_from(id, trace, databases, owner)
-
-        def lost_item(id: str, trace: Trace | None) -> Item:
-            return item_from(id, trace, schemas, databases, owner)
-
-        databases, _ = read(_DATABASE, ["database"], codec.decode_database, lost_database)
-        complete(databases, [each.database for each in self._read(_SCHEMA, codec.decode_schema)[0].values()], lost_database)
-        schemas, _ = read(_SCHEMA, ["schema"], codec.decode_schema, lost_schema)
-        complete(schemas, [each.schema for each in self._read(_ITEM, codec.decode_item)[0].values()], lost_schema)
-        roles = self._read(_ROLE, codec.decode_role)[0]
-        roles, _ = read(_ROLE, ["role"], codec.decode_role, lambda id, trace: role_from(id, trace, roles, owner))
-
-        items, broken = read(_ITEM, get_args(ItemKind), codec.decode_item, lost_item)
-        for item in list(items.values()):
-            for id in (*item.depends, item.on, item.replaces):
-                if id is not None and id not in items:
-                    broken[id] = Corruption("its entry in the catalog is missing")
-                    items[id] = lost_item(id, known.get(id))
+        for id, trace in missed(databases, lost_databases, ["database"], [each.database for each in schemas.values()]):
+            databases[id] = database_from(id, trace, owner)
+        for id, trace in missed(schemas, lost_schemas, ["schema"], [each.schema for each in items.values()]):
+            schemas[id] = schema_from(id, trace, databases, owner)
+        for id, trace in missed(roles, lost_roles, ["role"], ()):
+            roles[id] = role_from(id, trace, roles, owner)
+        named = [id for each in items.values() for id in (*each.depends, each.on, each.replaces)]
+        for id, trace in missed(items, lost_items, get_args(ItemKind), named):
+            items[id] = item_from(id, trace, schemas, databases, owner)
         comments: dict[tuple[GlobalId, int], str] = {}
         for key, text in self._read(_COMMENT, bytes.decode)[0].items():
             id, _, column = key.partition("/")
@@ -175,7 +158,7 @@ class CatalogStore:
             dict(sorted(items.items(), key=lambda pair: int(pair[0][1:]))),
             comments,
         )
-        for id, error in broken.items():
+        for id, error in lost_items.items():
             catalog = catalog.with_damage(id, error)
         return catalog
 
