@@ -8,18 +8,24 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import everview
 from everview import cli
+from everview.console import Hydrating, hydration_line
 from everview.demo import showing
+from everview.demo.display import busy
 from everview.demo.proof import delivered, heard, recomputed
 from everview.demo.scenario import VIEWS, source
-from everview.demo.watching import Follower
+from everview.demo.watching import Follower, Watch
 from everview.errors import EverviewError
+from tests.adapter.test_hydrating import Endless
+from tests.waiting import eventually
 
 CLAIMS = [
     "named_bids (join) is what its query says",
@@ -104,6 +110,41 @@ def test_the_checks_notice_a_defect(tmp_path: Path, defect: str | None) -> None:
         checks = [*recomputed(database, [view], [first.now, last.now]), heard(database, follower)]
     assert [check.claim for check in checks] == [CLAIMS[1], CLAIMS[3]]
     assert [check.passed for check in checks] == [defect != "query", defect != "subscription"]
+
+
+def test_a_bar_says_how_far_the_views_are() -> None:
+    """At a terminal; the brackets of the bar are not taken for rich's marks."""
+    screen = StringIO()
+    with busy(Console(file=screen, force_terminal=True, width=120), "the views are computed") as say:
+        say(hydration_line([Hydrating("items", 1_500, 6_000, 47.3, False), Hydrating("bids", None, None, None, False)]))
+        bar = "[#####...............] 25%, reading, 1,500 of 6,000 rows, about 48 s left; and 1 more"
+        assert eventually(lambda: f"hydrating items {bar}" in screen.getvalue())
+
+
+def test_the_bar_is_shown_while_the_views_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, said = Endless(), []
+    engine.endless, engine.read = True, 250
+    monkeypatch.setattr("everview.instance.LocalEngine", lambda: engine)
+    monkeypatch.setattr(showing, "TABLES", ("t",))
+
+    def say(line: str) -> None:
+        said.append(line)
+        if "25%" in line:
+            engine.read = 1_000
+        if "100%" in line and engine.endless:  # enough was seen: what runs ends, and begins anew
+            engine.endless = False
+            instance.coordinator.maintenance.abandon(view)
+            instance.coordinator.maintenance.restore(view)
+
+    with everview.open(tmp_path / "data", spark=None) as database:
+        instance = database._instance
+        database.sql("CREATE TABLE t (a int)")
+        database.sql("INSERT INTO t VALUES (1)")
+        database.sql("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        view = next(item.id for item in instance.coordinator.catalog.state.items.values() if item.name == "v")
+        showing._wait_for_views(instance, Watch(instance, ("t", "v")), [], tmp_path / "spark.log", say)
+    bars = dict.fromkeys(line.partition(", ")[0] for line in said if "[" in line)
+    assert list(bars) == ["hydrating v [#####...............] 25%", f"hydrating v [{'#' * 20}] 100%"]
 
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:

@@ -1,17 +1,49 @@
-"""What commands share: the server's usual addresses, and standard error for people, so that Java's goes to a file."""
+"""What commands share: the server's usual addresses, standard error for people, so that Java's goes to a file, and the
+line with a bar that says how far views are which are computed for the first time."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 # As in `server.run`, which takes longer to load than most commands run; a test holds them together.
 LOOPBACK, PG_PORT, HTTP_PORT, DEFAULT_ROLE = "127.0.0.1", 6875, 6876, "everview"
 LOG_LINES_SHOWN = 5
+BAR_CELLS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hydrating:
+    """A view that is computed for the first time: how far that is, None where it is not known."""
+
+    name: str
+    rows_read: int | None
+    rows_total: int | None
+    left_s: float | None
+    readable: bool  # the result is there, and only state is still missing
+
+    def __str__(self) -> str:
+        line, read, total = f"hydrating {self.name}", self.rows_read, self.rows_total
+        if read is None or not total:
+            return line
+        share = min(1.0, read / total)
+        line += f" [{'#' * int(share * BAR_CELLS):.<{BAR_CELLS}}] {int(100 * share)}%, "
+        if read >= total:  # nobody knows how long the rest takes
+            return line + f"all {total:,} rows read, writing {'' if self.readable else 'result and '}state"
+        left = "" if self.left_s is None else f", about {math.ceil(self.left_s):,} s left"
+        return line + f"reading, {read:,} of {total:,} rows{left}"
+
+
+def hydration_line(views: Sequence[Hydrating]) -> str:
+    """One line about all of these: how far the one with the most rows is, and how many others there are."""
+    first = min(views, key=lambda view: (-(view.rows_total or 0), view.name))
+    return str(first) + (f"; and {len(views) - 1} more" if len(views) > 1 else "")
 
 
 @contextmanager

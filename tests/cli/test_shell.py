@@ -13,7 +13,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from everview import cli
-from everview.server.run import Running
+from everview.console import hydration_line
+from everview.demo.showing import hydrating
+from everview.instance import Folder, Instance
+from everview.server.addresses import Address
+from everview.server.metrics import Metrics
+from everview.server.run import Options, Running, start
 from everview.shell import client as client_module
 from everview.shell.client import CannotConnect, Client
 from everview.shell.printing import pointed
@@ -21,6 +26,8 @@ from everview.shell.reading import TextLines
 from everview.shell.session import COPY_ENDS
 from everview.shell.statements import Statements, complete, is_streaming
 from everview.shell.waiting import Waiting, described
+from tests.adapter.test_hydrating import WAIT_S, Endless
+from tests.waiting import eventually
 
 Shell = Callable[..., Result]
 
@@ -198,21 +205,65 @@ class Asked:
 @pytest.mark.parametrize(
     ("rows", "shown"),
     [
-        ([("v", None, None, None)], "hydrating v"),
-        ([("v", None, "10", None), ("w", None, None, None)], "hydrating v; and 1 more"),
+        ([("v", None, None, None, "f")], "hydrating v"),
+        ([("v", None, "0", None, "f")], "hydrating v"),
+        ([("w", None, None, None, "f"), ("v", None, "10", None, "f")], "hydrating v; and 1 more"),
         (
-            [("v", "1500", "6000", "48")],
-            "hydrating v [#####...............] 25%, 1,500 of 6,000 rows read, about 48 s left",
+            [("v", None, None, None, "f"), ("w", "0", "8", None, "f")],
+            f"hydrating w [{'.' * 20}] 0%, reading, 0 of 8 rows; and 1 more",
         ),
-        ([("v", "6000", "6000", None)], "hydrating v [####################] 100%, 6,000 of 6,000 rows read"),
+        (
+            [("v", "1500", "6000", "47.3", "f")],
+            "hydrating v [#####...............] 25%, reading, 1,500 of 6,000 rows, about 48 s left",
+        ),
+        ([("v", "5999", "6000", None, "t")], "hydrating v [###################.] 99%, reading, 5,999 of 6,000 rows"),
+        (
+            [("v", "6000", "6000", None, "f")],
+            f"hydrating v [{'#' * 20}] 100%, all 6,000 rows read, writing result and state",
+        ),
+        ([("v", "6000", "6000", None, "t")], f"hydrating v [{'#' * 20}] 100%, all 6,000 rows read, writing state"),
     ],
 )
 def test_what_is_said_of_views_that_are_waited_for(rows: list[tuple[str | None, ...]], shown: str) -> None:
     assert described(rows) == shown
 
 
+def test_the_shell_and_the_demo_say_the_same_of_a_real_hydration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, stream = Endless(), io.StringIO()
+    monkeypatch.setattr("everview.instance.LocalEngine", lambda: engine)
+    monkeypatch.setenv("COLUMNS", "200")
+    options = Options(pg=Address("127.0.0.1", 0), http=None)
+    with (
+        Folder(tmp_path / "data") as folder,
+        Instance(folder, spark=None) as instance,
+        start(instance.coordinator, options, Metrics()) as running,
+    ):
+        client = Client({"host": "127.0.0.1", "port": str(running.pg.port), "user": "everview", "dbname": "everview"})
+        waiting = Waiting(lambda: client, stream)
+        client.values("CREATE TABLE t (a int)")
+        client.values("INSERT INTO t VALUES (1)")
+        waiting.still()
+        assert stream.getvalue() == "" and hydrating(instance) == []
+        engine.endless, engine.read = True, 15
+        client.values("CREATE MATERIALIZED VIEW slow AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        assert engine.begun.acquire(timeout=WAIT_S)
+        for read, told in (
+            (15, "1%, reading, 15 of 1,000 rows"),
+            (1_000, "100%, all 1,000 rows read, writing result"),
+        ):
+            engine.read = read
+            eventually(lambda told=told: told in hydration_line(hydrating(instance)))
+            line = hydration_line(hydrating(instance))
+            assert line.startswith("hydrating slow [")
+            waiting.still()
+            assert stream.getvalue().endswith(f"\r\x1b[K{line}")
+        waiting.close()
+
+
 def test_a_line_says_what_is_waited_for_and_goes() -> None:
-    asked, stream = Asked([("v", "1", "4", None)], [("v", "2", "4", None)], []), io.StringIO()
+    asked, stream = Asked([("v", "1", "4", None, "f")], [("v", "2", "4", None, "f")], []), io.StringIO()
     waiting = Waiting(lambda: asked, stream)  # type: ignore[arg-type, return-value]
     waiting.over()
     assert stream.getvalue() == ""

@@ -109,7 +109,7 @@ def busy(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
     """Say what is going on while it takes a while; gives how to say more of it, at a terminal."""
     if console.is_terminal:
         with console.status(doing) as status:
-            yield status.update
+            yield lambda said: status.update(Text(said))  # brackets in it are brackets, not rich's marks
     else:
         console.print(f"{doing} ...")
         yield lambda _: None

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from everview.api import Database
-from everview.console import last_lines, spark_log
+from everview.console import Hydrating, hydration_line, last_lines, spark_log
 from everview.demo.display import DRAW_EVERY_S, Display, busy, print_checks
 from everview.demo.proof import Check, delivered, heard, recomputed
 from everview.demo.scenario import SCHEMA, TABLES, VIEWS, source
@@ -101,18 +101,28 @@ def _wait_for_views(
     instance: Instance, watch: Watch, followers: Sequence[Follower], log: Path, say: Callable[[str], None]
 ) -> None:
     """Until every view has been computed once, and those who follow one have its contents."""
-    maintenance, began = instance.coordinator.maintenance, time.monotonic()
+    began = time.monotonic()
 
     def there() -> bool:
         _check_spark(instance, log, began)
-        for item in instance.coordinator.catalog.state.items.values():
-            if (hydration := maintenance.hydration(item.id)) is not None and hydration.rows_read is not None:
-                say(f"{item.name} is computed for the first time: {hydration}")
-        views = [each for each in watch.look() if each.name not in TABLES]
-        return all(each.ticks for each in views) and all(each.frontier or each.error for each in followers)
+        if views := hydrating(instance):
+            say(hydration_line(views))
+        standings = [each for each in watch.look() if each.name not in TABLES]
+        return all(each.ticks for each in standings) and all(each.frontier or each.error for each in followers)
 
     if not _until(there, WARM_S_MAX):
         raise EverviewError(f"the views were not there within {WARM_S_MAX:.0f} s", detail=last_lines(log) or None)
+
+
+def hydrating(instance: Instance) -> list[Hydrating]:
+    """The views that are computed for the first time."""
+    coordinator = instance.coordinator
+    items = coordinator.catalog.state.items.values()
+    running = [(item, hydration) for item in items if (hydration := coordinator.hydration(item)) is not None]
+    return [
+        Hydrating(item.name, each.rows_read, each.rows_total, each.left_s, coordinator.hydrated(item))
+        for item, each in running
+    ]
 
 
 def _readable(watch: Watch) -> tuple[int, int]:

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
+from everview.console import Hydrating, hydration_line
 from everview.errors import EverviewError
 from everview.shell.client import Client, Row
 
-BAR_CELLS = 20
 _QUERY = """
-SELECT o.name, h.rows_read, h.rows_total, ceil(extract(epoch FROM h.time_left))::bigint
+SELECT o.name, h.rows_read, h.rows_total, extract(epoch FROM h.time_left), h.hydrated
 FROM mz_internal.mz_hydration_statuses AS h JOIN mz_catalog.mz_objects AS o ON o.id = h.object_id
-WHERE h.running_for IS NOT NULL ORDER BY h.rows_total DESC NULLS LAST, o.name
+WHERE h.running_for IS NOT NULL
 """
 
 
@@ -64,13 +64,14 @@ class Waiting:
 
 
 def described(rows: list[Row]) -> str:
-    """A line about views that are hydrated, by name, rows read, rows to read and seconds left."""
-    name, read, total, left = rows[0]
-    line = f"hydrating {name}"
-    if read is not None and total is not None:
-        share = min(1.0, int(read) / int(total))
-        bar = "#" * int(share * BAR_CELLS)
-        line += f" [{bar:.<{BAR_CELLS}}] {share:.0%}, {int(read):,} of {int(total):,} rows read"
-    if left is not None:
-        line += f", about {int(left):,} s left"
-    return line + (f"; and {len(rows) - 1} more" if len(rows) > 1 else "")
+    """A line about views, by name, rows read, rows to read, seconds left and whether the result can be read."""
+    return hydration_line(
+        [
+            Hydrating(str(name), _number(read), _number(total), None if left is None else float(left), readable == "t")
+            for name, read, total, left, readable in rows
+        ]
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
