@@ -92,3 +92,44 @@ def test_slips_and_secrets(
     assert "topsecret123" not in "\n".join(rows(ok(sql, "SELECT * FROM mz_internal.mz_sink_statuses")))
     assert "topsecret123" not in capsys.readouterr().out
     assert os.access(connector, os.X_OK)
+
+
+def test_new_settings_of_a_connector(
+    sql: SessionClient, coordinator: Coordinator, tmp_path: Path, connector: Path
+) -> None:
+    """They are asked for before anything is changed, applied as a new version, and secrets stay secret."""
+    journal = tmp_path / "journal"
+
+    def config(word: str, **more: object) -> str:
+        credentials = {"auth_type": "password", "password": word}
+        return json.dumps(
+            {"path": str(tmp_path / "out.db"), "journal": str(journal), "credentials": credentials} | more
+        )
+
+    ok(
+        sql,
+        "CREATE TABLE t (id int NOT NULL, name text)",
+        "INSERT INTO t VALUES (1, 'a')",
+        f"CREATE SINK s FROM t INTO CONNECTOR '{connector}' (CONFIG '{config('topsecret1')}') KEY (id)",
+    )
+    delivered(coordinator, "s")
+    error = refusal(sql, f"ALTER SINK s SET (CONFIG '{config('topsecret2', hardDelet=True)}')")
+    assert '"/hardDelet" is no setting of it' in (error.detail or "")
+    error = refusal(sql, 'ALTER SINK s SET (RESOURCE \'{"table": "other"}\')')
+    assert error.message == "RESOURCE of a sink cannot be changed"
+    ok(sql, f"ALTER SINK s SET (CONFIG '{config('topsecret2', hardDelete=True)}')", "INSERT INTO t VALUES (2, 'b')")
+    delivered(coordinator, "s")
+    assert found(tmp_path / "out.db", "main__t") == [(1, "a"), (2, "b")]
+    asked = [json.loads(line) for line in journal.read_text().splitlines()]
+    first, second = (each["said"] for each in asked if each["asked"] == "apply")
+    assert second["lastVersion"] == first["version"] != second["version"]
+    assert second["lastMaterialization"]["config"]["credentials"]["password"] == "topsecret1"
+    assert asked[-1]["said"]["materialization"]["config"]["credentials"]["password"] == "topsecret2"
+    shown = "\n".join([*ok(sql, "SHOW CREATE SINK s"), *ok(sql, "SELECT * FROM mz_audit_events")])
+    assert "topsecret" not in shown and "hardDelete" in shown
+    ok(sql, "DELETE FROM t WHERE id = 1")  # which a hard delete removes
+    delivered(coordinator, "s")
+    assert found(tmp_path / "out.db", "main__t") == [(2, "b")]
+    ok(sql, "DROP SINK s")
+    last = json.loads(journal.read_text().splitlines()[-1])
+    assert last["asked"] == "apply" and not last["said"]["materialization"].get("bindings")

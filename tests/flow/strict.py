@@ -2,8 +2,9 @@
 
 It keeps tables in an SQLite file and is authoritative. It is as strict as they are: it panics where a template, the
 root document or the order of projections is not what they rely on, reads packed tuples only, takes resource paths for
-what it said they are, and keeps a row of checkpoints for every range that there ever was. Nothing of Everview is used,
-not even to read protocol buffers.
+what it said they are, refuses values that are not of the types that were declared, and keeps a row of checkpoints for
+every range that there ever was. Nothing of Everview is used, not even to read protocol buffers. With `journal` in its
+settings it notes what it is asked, and its environment, in a file.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ import sys
 from typing import Any, NoReturn
 
 CODEC = os.environ.get("FLOW_RUNTIME_CODEC") or "proto"
+JSON_TYPES = {
+    **{type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string"},
+    **{list: "array", dict: "object", bytes: None},
+}
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # numbers that JSON has none for
 KINDS = ("INVALID", "FIELD_REQUIRED", "LOCATION_REQUIRED", "LOCATION_RECOMMENDED", "FIELD_OPTIONAL", "FIELD_FORBIDDEN")
 # Of each message: the number of a field, its name, and how it is read: s(tring), j(son), b(ytes), v(arint), m(essage).
 FIELDS: dict[str, dict[int, tuple[str, str]]] = {
@@ -98,7 +104,8 @@ FIELDS: dict[str, dict[int, tuple[str, str]]] = {
         9: ("partitionTemplate", "mAny"),
     },
     "Projection": {1: ("ptr", "s"), 2: ("field", "s"), 5: ("isPrimaryKey", "v"), 6: ("inference", "mInference")},
-    "Inference": {1: ("types", "*s"), 8: ("exists", "v")},
+    "Inference": {1: ("types", "*s"), 3: ("string", "mString"), 8: ("exists", "v")},
+    "String": {4: ("format", "s"), 7: ("contentEncoding", "s")},
     "Any": {1: ("name", "s")},
 }
 
@@ -261,6 +268,8 @@ CONFIG = {
             ],
         },
         "hardDelete": {"type": "boolean", "default": False},
+        "journal": {"type": "string"},
+        "loadAll": {"type": "boolean", "description": "be asked for every key before it is stored"},
     },
     "required": ["path"],
 }
@@ -271,6 +280,7 @@ RESOURCE = {
         "schema": {"type": "string", "x-schema-name": True},
         "delta_updates": {"type": "boolean", "x-delta-updates": True},
         "documents": {"type": "boolean", "description": "take whole documents only"},
+        "cut": {"type": "integer", "description": "the most of a text, an array or an object"},
     },
     "required": ["table"],
 }
@@ -324,13 +334,15 @@ def validate(said: dict[str, Any]) -> None:
             if each.get("isPrimaryKey") or not each.get("ptr"):
                 kind = "LOCATION_REQUIRED"
             constraints[each["field"]] = {"type": kind, "reason": "of the strict connector"}
-        path, delta = path_of(resource), bool(resource.get("delta_updates"))
-        answers.append({"constraints": constraints, "resourcePath": path, "deltaUpdates": delta})
+        path, delta, cut = path_of(resource), bool(resource.get("delta_updates")), resource.get("cut", 0)
+        policy = {"strTruncateAfter": cut, "nestedObjTruncateAfter": cut, "arrayTruncateAfter": cut} if cut else {}
+        answers.append({"constraints": constraints, "resourcePath": path, "deltaUpdates": delta, "serPolicy": policy})
         content = b"".join(
             part(1, part(1, field) + part(2, part(2, KINDS.index(each["type"])) + part(3, each["reason"])))
             for field, each in constraints.items()
         )
-        encoded += part(1, content + b"".join(part(2, each) for each in path) + part(3, int(delta)))
+        limits = part(4, b"".join(part(at, cut) for at in (1, 2, 3))) if cut else b""
+        encoded += part(1, content + b"".join(part(2, each) for each in path) + part(3, int(delta)) + limits)
     send("validated", {"bindings": answers}, encoded)
 
 
@@ -369,6 +381,7 @@ def columns_of(binding: dict[str, Any]) -> list[str]:
 
 def apply(said: dict[str, Any]) -> None:
     spec = check_materialization(said)
+    note(spec["config"], "apply", said)
     last = {
         tuple(each["resourcePath"]): each.get("backfill", 0)
         for each in (said.get("lastMaterialization") or {}).get("bindings", [])
@@ -419,19 +432,27 @@ def fence(db: sqlite3.Connection, name: str, begin: int, end: int) -> tuple[int,
     return number_, checkpoint
 
 
+def opened(db: sqlite3.Connection, name: str, begin: int, end: int, every: bool) -> int:
+    """Take a range over, and say so; gives the number of the fence."""
+    mine, checkpoint = fence(db, name, begin, end)
+    known = {"runtimeCheckpoint": json.loads(checkpoint)} if checkpoint and CODEC == "json" else {}
+    encoded = part(1, checkpoint) if checkpoint and CODEC != "json" else b""
+    send("opened", {**known, "disableLoadOptimization": every}, encoded + part(2, int(every)))
+    return mine
+
+
 def converse(said: dict[str, Any]) -> None:
     spec = check_materialization(said)
     if not (said.get("state") or {}).get("applied"):
         fail("the state of apply was lost")
+    note(spec["config"], "open", said)
     span = said.get("range") or panic("nil range")
     begin, end = span.get("keyBegin", 0), span.get("keyEnd", 0)
     db = database(spec)
-    mine, checkpoint = fence(db, spec["name"], begin, end)
-    if CODEC == "json":
-        send("opened", {"runtimeCheckpoint": json.loads(checkpoint)} if checkpoint else {}, b"")
-    else:
-        send("opened", {}, part(1, checkpoint) if checkpoint else b"")
+    every = bool(spec["config"].get("loadAll"))
+    mine = opened(db, spec["name"], begin, end, every)
     bindings, hard = spec["bindings"], bool(spec["config"].get("hardDelete"))
+    asked: list[tuple[int, list[Any]]] = []
     loads: list[tuple[int, list[Any]]] = []
     stores: list[tuple[int, dict[str, Any]]] = []
     told = False
@@ -449,10 +470,13 @@ def converse(said: dict[str, Any]) -> None:
         elif name == "flush":
             for at, key in loads:
                 load(db, at, bindings[at], key)
-            loads = []
+            asked, loads = loads, []
             send("flushed", {}, b"")
         elif name == "store":
-            stores.append((said.get("binding", 0), said))
+            at = said.get("binding", 0)
+            if every and (at, unpacked(said["keyPacked"])) not in asked:
+                fail("a document is stored under a key that was not loaded")
+            stores.append((at, said))
         elif name == "startCommit":
             db.execute("BEGIN IMMEDIATE")
             for at, each in stores:
@@ -499,6 +523,7 @@ def store(db: sqlite3.Connection, binding: dict[str, Any], said: dict[str, Any],
             panic("the document is missing")
         given.append(json.dumps(said["doc"]))
         values = [*values, document]
+    check_types(binding, dict(zip((*keys, *values), (*key, *given), strict=True)))
     where = " AND ".join(f"{quoted(each)} = ?" for each in keys)
     if binding.get("deltaUpdates"):
         columns = ", ".join(map(quoted, (*keys, *values)))
@@ -519,6 +544,30 @@ def store(db: sqlite3.Connection, binding: dict[str, Any], said: dict[str, Any],
             db.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", [*key, *given])
         except sqlite3.IntegrityError as error:
             fail(f"duplicate key value violates unique constraint: {error}")
+
+
+def check_types(binding: dict[str, Any], row: dict[str, Any]) -> None:
+    """Whether values are of the types that their projections declare: as a table with such columns would have it."""
+    for each in binding["collection"]["projections"]:
+        if each["field"] not in row or not each.get("ptr"):
+            continue
+        inference, value = each["inference"], row[each["field"]]
+        kind = JSON_TYPES[type(value)]
+        if kind is None:  # packed as the bytes of its JSON
+            value = json.loads(value)
+            kind = JSON_TYPES[type(value)] or "object"
+        fits = {kind, "number" if kind == "integer" or value in NOT_FINITE else kind}
+        if not fits & set(inference["types"]):
+            fail(f"{each['field']} is declared as {inference['types']}, and {value!r} is not")
+        if kind == "string" and (inference.get("string") or {}).get("contentEncoding") == "base64":
+            base64.b64decode(value, validate=True)
+
+
+def note(config: dict[str, Any], name: str, said: dict[str, Any]) -> None:
+    if config.get("journal"):
+        about = {each: os.environ.get(each) for each in ("FLOW_RUNTIME_CODEC", "LOG_FORMAT", "LOG_LEVEL")}
+        with open(config["journal"], "a") as journal:
+            journal.write(json.dumps({"asked": name, "said": said, "environment": about}) + "\n")
 
 
 def main() -> None:

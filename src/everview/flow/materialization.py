@@ -28,6 +28,7 @@ from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import open_driver
 from everview.flow.errors import DriverFailed, InvalidMaterialization
 from everview.flow.keyrange import SPLITS_MAX, WHOLE, KeyRange, check_partition
+from everview.flow.protocol import State as StateValue
 from everview.flow.protocol import StateUpdate
 from everview.flow.recovery_log import RecoveryLog, updated
 from everview.flow.reduction import LAST_WRITE_WINS, Reduction
@@ -149,6 +150,7 @@ class Materialization:
         note = json.loads(environment.get(_note(spec.name)) or b"{}")
         self._tokens: dict[GlobalId, str] = note["tokens"]
         self._begins_anew = bool(note.get("anew"))
+        self._last_config: Mapping[str, Any] | None = note.get("last")  # which a program was applied with, if outdated
         self._watch: DriftWatch | None = None
         self._beginning = threading.Lock()
         self.ranges = [KeyRange.parse(each) for each in note["ranges"]]
@@ -174,7 +176,7 @@ class Materialization:
         opened = open_driver(driver, config)
         spec = _as_noted(environment, check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config)))
         with _hidden(opened):
-            check_endpoint(opened, spec)
+            _check_same_places(spec, check_endpoint(opened, spec))
 
     @classmethod
     def create(
@@ -316,29 +318,45 @@ class Materialization:
             if running:
                 self.start()
 
-    def _begin_anew(self) -> None:
-        """Empty the endpoint and forget all checkpoints, if that is due; one of the workers does it."""
+    def change_settings(self, also: Sequence[Command] = ()) -> None:
+        """Its settings are others once `also` is committed: it is halted, and is to be resumed with them.
+
+        A program is told of them by Apply before anything more is delivered, in the background as a backfill is.
+        """
+        if self._spec.described is not None and self._last_config is None:
+            self._last_config = self._spec.config
+        self._environment.commit(self._put(self.ranges), *also)
+
+    def _prepare_again(self) -> None:
+        """Empty the endpoint, or tell a program of new settings, if either is due; one of the workers does it."""
         with self._beginning:
-            if not self._begins_anew:
+            anew, last = self._begins_anew, self._last_config
+            if not anew and last is None:
                 return
-            spec, update = self._spec, None
+            spec = self._spec
             if self._driver.foreign:
-                state = self._log.state()
-                spec = self._driver.again(spec)
-                update = self._driver.prepare(spec, self._spec, state)
-                begun = self._log.anew(updated(state, update))
+                spec, state = self._applied_again(anew, last)
+                begun = self._log.anew(state) if anew else self._log.restating(state)
             else:
                 self._driver.reset(spec)
                 begun = self._log.anew({})
-            self._begins_anew = False
+            self._begins_anew, self._last_config = False, None
             try:
                 self._environment.commit(self._put(self.ranges, spec), *begun)
             except BaseException:
-                self._begins_anew = True
+                self._begins_anew, self._last_config = anew, last
                 raise
             self._spec = spec
             for runner in self._runners:
                 runner.spec = spec
+
+    def _applied_again(self, anew: bool, last: Mapping[str, Any] | None) -> tuple[Spec, StateValue]:
+        """Apply the materialization as its next version, `last` being the settings before; gives its state, too."""
+        state = self._log.state()
+        before = self._spec if last is None else replace(self._spec, config=last)
+        with _hidden(self._driver), _hidden(open_driver(self._driver.name, before.config)):
+            spec = self._driver.again(self._spec, anew=anew)
+            return spec, updated(state, self._driver.prepare(spec, before, state))
 
     def drop(self, also: Sequence[Command] = ()) -> None:
         """Stop, and forget everything but what was delivered. `also` are commands for the same durable step."""
@@ -419,7 +437,7 @@ class Materialization:
             "backoff_s": (options.backoff_s, options.backoff_s_max),
             "acknowledged": self._note_acknowledged,
             "also": self._downgrades,
-            "before": self._begin_anew,
+            "before": self._prepare_again,
         }
         if options.spark:
             return [SparkWorker(self._driver, self._spec, self.ranges, self._spark, **common)]
@@ -429,7 +447,8 @@ class Materialization:
 
     def _put(self, ranges: Sequence[KeyRange], spec: Spec | None = None) -> Put:
         """The command that remembers it as it is."""
-        return Put(_note(self.name), _noted(self._tokens, ranges, spec or self._spec, anew=self._begins_anew))
+        due = {"anew": self._begins_anew, "last": self._last_config}
+        return Put(_note(self.name), _noted(self._tokens, ranges, spec or self._spec, **due))
 
     def _stop(self, wait_s: float = STOP_S) -> None:
         runners, self._runners = self._runners, []
@@ -491,10 +510,10 @@ def _note(name: str) -> str:
     return f"flow/{name}/materialization"
 
 
-def _noted(tokens: Mapping[GlobalId, str], ranges: Sequence[KeyRange], spec: Spec, *, anew: bool = False) -> bytes:
+def _noted(tokens: Mapping[GlobalId, str], ranges: Sequence[KeyRange], spec: Spec, **due: Any) -> bytes:
+    """What is remembered; `due` is what has yet to be done before anything more is delivered."""
     noted: dict[str, Any] = {"tokens": dict(tokens), "ranges": [str(range) for range in ranges]}
-    if anew:
-        noted["anew"] = True
+    noted |= {name: value for name, value in due.items() if value}
     if spec.described is not None:
         noted |= {"described": spec.described, "version": spec.version}
     return json.dumps(noted).encode()
@@ -506,6 +525,19 @@ def _as_noted(environment: Environment, spec: Spec) -> Spec:
     if noted.get("described") is None:
         return spec
     return replace(spec, described=noted["described"], version=noted["version"])
+
+
+def _check_same_places(before: Spec, now: Spec) -> None:
+    """An error if a program takes other settings for other places: what was delivered would not be there."""
+    places = [
+        [tuple(each["resourcePath"]) for each in (spec.described or {}).get("bindings", ())] for spec in (before, now)
+    ]
+    if before.described is not None and places[0] != places[1]:
+        raise InvalidMaterialization(
+            "the connector would deliver to another place by these settings",
+            detail=f"it is {places[0]} and would be {places[1]}",
+            hint="create another sink, and drop this one",
+        )
 
 
 def _reader(environment: Environment, id: GlobalId) -> ReadCapability:

@@ -95,7 +95,10 @@ class StartCommit:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The endpoint is ready; `checkpoint` is its own, where it is authoritative, else None."""
+    """The endpoint is ready; `checkpoint` is its own, where it is authoritative, else None.
+
+    With `disable_load_optimization` it is asked for every key that is stored, also where none can be there yet.
+    """
 
     checkpoint: str | None = None
     disable_load_optimization: bool = False

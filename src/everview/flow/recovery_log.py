@@ -104,6 +104,11 @@ class RecoveryLog:
         first = self._put(Row(WHOLE, 0, Checkpoint.at(WHOLE, START), state, settled=True))
         return [first, *([self._put_state(state)] if self._shared else [])]
 
+    def restating(self, state: State) -> list[Command]:
+        """The commands that replace the state that all ranges share, while none of them is open."""
+        assert self._shared, "a state of each range is changed by whoever has the range"
+        return [self._put_state(state)]
+
     def open(self, range: KeyRange, held: Row | None = None) -> Row:
         """Take a range over, fencing off whoever had any of it; if it was `held`, only if it still is."""
         with self._lock:

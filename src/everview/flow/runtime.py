@@ -99,6 +99,7 @@ class Task:
         self._limits, self._on_acknowledged, self._also, self._clock = limits or Limits(), acknowledged, also, clock
         self._held, self._repeatable, self._foreign = held, repeatable, foreign
         self.authoritative = False  # whether the endpoint's checkpoint is the one that counts
+        self._loads_all = False  # whether the driver wants to be asked for keys that are known to be new, too
         self._conversation = Conversation()
         self._channel: Channel | None = None
         self._committed_s = clock()
@@ -152,6 +153,7 @@ class Task:
         if opened.checkpoint is not None:
             self._row = replace(self._row, authoritative=True)
         self.authoritative = self._row.authoritative
+        self._loads_all = opened.disable_load_optimization
         self.committed = self._position = self._found(opened.checkpoint)
         self.counters.opened = True
         self._send(Acknowledge())
@@ -417,7 +419,7 @@ class Task:
         """The changes of a binding, those that are any; all in one where they have to be held."""
         first, keys = self._position.highest == START, self._keys
         untouched = self.authoritative or (self._repeatable and self._row.intent is None)
-        if keys is Keys.LOADED and first and untouched:
+        if keys is Keys.LOADED and first and untouched and not self._loads_all:
             keys = Keys.ENFORCED  # nothing was ever stored there and left, so nothing need be asked for
         if holds_rows(binding, keys):
             tables = iter([self._source.read(binding, self._position, end)])

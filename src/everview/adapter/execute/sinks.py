@@ -434,9 +434,9 @@ def _check_reach(context: Context, statement: nodes.AlterSink) -> None:
 def _changed(item: Item, given: Mapping[str, str]) -> tuple[Definition, dict[str, Any]]:
     """The sink with new settings, and those of them that say how its destination is reached."""
     definition = Definition.of(item)
-    config, resource, options = parted(definition.driver, given)
+    config, _, options = parted(definition.driver, given)
     places = {each.name for each in driver_class(definition.driver).options if each.place}
-    if fixed := [*resource, *(name for name in config if name in places)]:
+    if fixed := [name for name in given if name in places | place_options(definition.driver)]:
         hint = "create another sink, and drop this one"
         raise SqlError(INVALID_PARAMETER_VALUE, f"{fixed[0].upper()} of a sink cannot be changed", hint=hint)
     both = {**definition.config, **config}, {**definition.options, **options}
@@ -467,7 +467,11 @@ def _set(context: Context, statement: nodes.AlterSink, item: Item) -> None:
         coordinator.catalog.committed(change)
         return
     delivery.halt()
-    coordinator.catalog.commit(change)
+    if config and isinstance(delivery, MaterializedDelivery):
+        delivery.change_settings(change.commands)
+        coordinator.catalog.committed(change)
+    else:
+        coordinator.catalog.commit(change)
     again = coordinator.sinks.reopen(item, coordinator.catalog.state)
     if "splits" in statement.options and isinstance(again, MaterializedDelivery):
         again.split(int(changed.options["splits"]), ())

@@ -79,6 +79,10 @@ class MaterializedDelivery:
         """Deliver everything anew; `also` are commands for the same durable step."""
         self._materialization.backfill(also)
 
+    def change_settings(self, also: Sequence[Command]) -> None:
+        """It is halted and will be opened with other settings, which `also` are the commands of."""
+        self._materialization.change_settings(also)
+
     def status(self) -> DeliveryStatus:
         found = self._materialization.status()
         state = _STATES.get(found.state, PAUSED)

@@ -169,16 +169,16 @@ class CommandDriver(Driver):
         return {"lastMaterialization": self._described(last), "lastVersion": _version(last)}
 
     def _described(self, spec: Spec) -> dict[str, Any]:
-        """The materialization with the program's settings for its configuration."""
-        return {**_described(spec), "config": self.config["config"]}
+        """The materialization with the program's settings for its configuration; what was applied had its own."""
+        return {**_described(spec), "config": spec.config.get("config", self.config["config"])}
 
     def reset(self, spec: Spec) -> None:
         raise AssertionError("a program is told to begin anew by what it applies")
 
-    def again(self, spec: Spec) -> Spec:
-        """The materialization with a higher count of backfills: the program then makes its places anew."""
+    def again(self, spec: Spec, *, anew: bool) -> Spec:
+        """The next version of the materialization. A program makes places anew whose count of backfills is higher."""
         told = _described(spec)
-        bindings = [{**each, "backfill": int(each.get("backfill", 0)) + 1} for each in told["bindings"]]
+        bindings = [{**each, "backfill": int(each.get("backfill", 0)) + anew} for each in told["bindings"]]
         counted = self.completed(replace(spec, described={**told, "bindings": bindings}))
         return self.describe(counted, self.validate(counted))
 

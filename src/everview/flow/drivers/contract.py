@@ -200,8 +200,8 @@ class Driver(ABC):
         """A channel to a new conversation."""
         return Serving(lambda: self.open(request.spec, request.range, request.state), f"{self.name} {request.range}")
 
-    def again(self, spec: Spec) -> Spec:
-        """The materialization as a foreign driver is told of it when everything is to be delivered anew."""
+    def again(self, spec: Spec, *, anew: bool) -> Spec:
+        """The materialization as a foreign driver is told of it next, `anew` if everything is delivered anew."""
         return spec
 
     def reset(self, spec: Spec) -> None:
