@@ -1,22 +1,22 @@
 """LIKE and regular expressions.
 
-On Spark a regular expression that is a literal is translated when it is rendered, if Java cannot take long over it; any
-other is matched in Python. One from a column is too, for it may be none, which ends a job of Spark's. A group that may
-take no part in a match cannot be told from an empty one there. Where no match is NULL, that cannot say that the
-expression is none, or was given up: the binder puts `A_PATTERN` in front.
+On Spark a LIKE pattern or a regular expression that is a literal is translated when it is rendered, if Java cannot take
+long over it; any other is matched in Python. One from a column is too, for it may be none, which ends a job of Spark's.
+A group that may take no part in a match cannot be told from an empty one there. Where no match is NULL, that cannot say
+that the expression is none, or was given up: the binder puts `A_PATTERN` in front.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from everview.compute.functions import regex
 from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
+from everview.compute.functions.like import Pattern, java, like
 from everview.compute.functions.naming import TEXT_ARRAY
 from everview.compute.functions.spark_sql import NotOnSpark, Renderer, let, quoted, unquoted
 from everview.compute.ir.types import BOOLEAN, INT4, TEXT
@@ -24,70 +24,39 @@ from everview.compute.ir.types import BOOLEAN, INT4, TEXT
 FUNCTIONS = Family()
 _add = FUNCTIONS.add
 
-
-@lru_cache(maxsize=1024)
-def _like(pattern: str, escape: str, ignore_case: bool) -> re.Pattern[str]:
-    if len(escape) > 1:
-        raise Failure("22025", "invalid escape string")
-    return re.compile(regex.like(pattern, escape), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+_JAVA_MAX = 200  # characters of a pattern: Java's time is that of the text times the pattern, and nothing ends it
 
 
 def _like_sql(*, negated: bool, ignore_case: bool) -> Renderer:
     def rendered(args: Sequence[str], _types: Any, _result: Any) -> str:
         text, escape = unquoted(args[1]), unquoted(args[2]) if len(args) > 2 else "\\"
-        if text is not None and escape is not None:
-            found = _literal_like(args[0], text, escape, ignore_case)
-        else:
-            found = _column_like(args, ignore_case)
+        if text is None or escape is None:
+            raise NotOnSpark("LIKE with a pattern from a column")
+        try:
+            found = _like_literal(args[0], like(text, escape, ignore_case=ignore_case))
+        except Failure:
+            return "cast(NULL as boolean)"
         return f"(NOT {found})" if negated else found
 
     return rendered
 
 
-def _literal_like(value: str, pattern: str, escape: str, ignore_case: bool) -> str:
-    try:
-        expression = regex.like(pattern, escape)
-    except Failure:
-        return "cast(NULL as boolean)"
-    inner = pattern.strip("%")
-    if not ignore_case and not set(inner) & {"%", "_", escape}:
-        front, back = pattern.startswith("%"), pattern.endswith("%") and pattern != ""
-        name = {(True, True): "contains", (True, False): "endswith", (False, True): "startswith"}.get((front, back))
-        return f"{name}({value}, {quoted(inner)})" if name else f"({value} = {quoted(inner)})"
-    return f"({value} RLIKE {quoted(f'(?s{_case(ignore_case)})^{expression}' + chr(92) + 'z')})"
-
-
-def _case(ignore_case: bool) -> str:
-    return "iu" if ignore_case else ""
-
-
-def _column_like(args: Sequence[str], ignore_case: bool) -> str:
-    """The regular expression is put together from the characters of the pattern, an escape with what it escapes."""
-    escape = args[2] if len(args) > 2 else "'\\\\'"
-    plain = "regexp_replace({}, '([^\\\\p{{L}}\\\\p{{N}} ])', '\\\\\\\\$1')"
-    literal = plain.format("substring(c, 2)")
-    tokens = (
-        "regexp_extract_all(l.b, concat('(?s)(', CASE WHEN l.c = '' THEN '' ELSE concat("
-        + plain.format("l.c")
-        + ", '.|') END, '.)'), 1)"
-    )
-    # No text holds a NUL, so it can stand for `%` until what is between two of them is put into groups.
-    wild = "WHEN c = '%' THEN '\\u0000' WHEN c = '_' THEN '.'"
-    piece = f"CASE WHEN length(c) = 2 THEN {literal} {wild} ELSE {plain.format('c')} END"
-    pieces = f"split(array_join(transform({tokens}, c -> {piece}), ''), '\\u0000')"
-    between = "array_join(transform(slice(p, 2, greatest(size(p) - 2, 0)), c -> concat('(?>.*?', c, ')')), '')"
-    wanted = f"CASE WHEN size(p) = 1 THEN p[0] ELSE concat(p[0], {between}, '.*', p[size(p) - 1]) END"
-    body = f"concat('(?s{_case(ignore_case)})^', transform(array({pieces}), p -> {wanted})[0], '\\\\z')"
-    # A pattern that ends with an escape leaves it over as the last token.
-    dangling = f"l.c <> '' AND try_element_at({tokens}, -1) = l.c"
-    matched = f"CASE WHEN {dangling} THEN NULL ELSE l.a RLIKE {body} END"
-    return let(
-        f"CASE WHEN length(l.c) > 1 THEN NULL WHEN l.b = '' THEN l.a = '' ELSE {matched} END",
-        args[0],
-        args[1],
-        escape,
-        name="l",
-    )
+def _like_literal(value: str, pattern: Pattern) -> str:
+    if pattern.ignore_case:
+        value = f"lower(translate({value}, 'İΣ', 'iσ'))"
+    texts = [segment.literal for segment in pattern.segments]
+    match texts:
+        case [str(whole)]:
+            return f"({value} = {quoted(whole)})"
+        case [str(start), ""]:
+            return f"startswith({value}, {quoted(start)})"
+        case ["", str(end)]:
+            return f"endswith({value}, {quoted(end)})"
+        case ["", str(inside), ""]:
+            return f"contains({value}, {quoted(inside)})"
+    if sum(segment.length for segment in pattern.segments) > _JAVA_MAX or len(texts) > _JAVA_MAX:
+        raise NotOnSpark("LIKE with a pattern that Java could take too long over")
+    return f"({value} RLIKE {quoted(java(pattern))})"
 
 
 def _is_pattern(given: Arguments) -> bool:
@@ -96,7 +65,7 @@ def _is_pattern(given: Arguments) -> bool:
     if not all(isinstance(each, str) for each in (pattern, *escape)):
         return False
     try:
-        _like(pattern, escape[0] if escape else "\\", False)
+        like(pattern, *escape)
     except Failure:
         return False
     return True
@@ -113,7 +82,7 @@ def _likes() -> None:
         def evaluate(
             text: str, pattern: str, escape: str = "\\", negated: bool = negated, ignore_case: bool = ignore_case
         ) -> bool:
-            return bool(_like(pattern, escape, ignore_case).fullmatch(text)) is not negated
+            return like(pattern, escape, ignore_case=ignore_case).matches(text) is not negated
 
         spark = _like_sql(negated=negated, ignore_case=ignore_case)
         _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True, safe=_is_pattern)

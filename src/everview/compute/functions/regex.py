@@ -1,4 +1,4 @@
-"""PostgreSQL's regular expressions: compiled for RE2, translated to Java's; LIKE and SIMILAR TO patterns.
+"""PostgreSQL's regular expressions: compiled for RE2, translated to Java's; SIMILAR TO patterns.
 
 The dot matches a newline, and $ only the very end; alternatives are tried from the left, not for the longest. RE2
 takes time in proportion to the text, and lets other threads run meanwhile. What it does not know (looks, references
@@ -204,29 +204,6 @@ def java(pattern: str, flags: str = "") -> str | None:
 def groups(pattern: str, flags: str = "") -> int:
     """How many groups capture."""
     return compiled(pattern, flags).groups
-
-
-def like(pattern: str, escape: str = "\\") -> str:
-    """A LIKE pattern as a regular expression of Python's and Java's both, to be matched in full.
-
-    What stands between two `%` is taken where it first occurs, for good (an atomic group): to go back and take a later
-    place never helps, and trying all combinations of places takes time without end.
-    """
-    pieces, literal = [""], False
-    for character in pattern:
-        if literal:
-            pieces[-1] += _plain(character)
-            literal = False
-        elif escape and character == escape:
-            literal = True
-        elif character == "%":
-            pieces.append("")
-        else:
-            pieces[-1] += "." if character == "_" else _plain(character)
-    if literal:
-        raise Failure("22025", "LIKE pattern must not end with escape character")
-    first, *others = pieces
-    return first + "".join(f"(?>.*?{each})" for each in others[:-1] if each) + (f".*{others[-1]}" if others else "")
 
 
 _SIMILAR = re.compile(r"\[\^?\]?[^\]]*\]|.", re.DOTALL)
