@@ -181,6 +181,8 @@ def test_a_block_does_not_begin_long_ago(coordinator: Coordinator, clock: Any) -
         "ALTER TABLE t RENAME TO x",
         "ALTER TABLE t OWNER TO r",
         "ALTER MATERIALIZED VIEW m SET (RETAIN HISTORY FOR '1 day')",
+        "ALTER TABLE timed SET (TTL '1 day' ON at)",
+        "ALTER TABLE timed RESET (TTL)",
         "COMMENT ON TABLE t IS 'x'",
         "DROP VIEW v",
         "DROP TABLE w",
@@ -198,6 +200,7 @@ def test_tags_are_the_same_in_blocks(coordinator: Coordinator, sql: SessionClien
     for each in (
         "CREATE TABLE t (a int)",
         "CREATE TABLE w (a int)",
+        "CREATE TABLE timed (at timestamptz) WITH (TTL '2 days' ON at)",
         "CREATE VIEW v AS SELECT a FROM t",
         "CREATE ROLE r",
         "CREATE MATERIALIZED VIEW m AS SELECT a FROM t",
@@ -301,6 +304,98 @@ def test_who_waits_for_a_view_holds_up_nobody_else(
     thread.join(60)
     assert found == [["INSERT 0 2"]]
     assert rows(sql, "SELECT a FROM w ORDER BY a") == ["1", "2"]
+
+
+@pytest.mark.parametrize("shown", ["a", "CASE WHEN mz_now() > 0 THEN a END"])
+def test_a_view_that_was_waited_for_is_not_waited_for_again(
+    coordinator: Coordinator, sql: SessionClient, monkeypatch: pytest.MonkeyPatch, shown: str
+) -> None:
+    """Once the turn has come, others wait for it: the view is read at the time at which it is complete."""
+    for each in ("CREATE TABLE t (a int)", "CREATE TABLE u (a int)", "CREATE TABLE w (a bigint)"):
+        sql(each)
+    sql("INSERT INTO t VALUES (1)")
+    sql("CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+    assert rows(sql, "SELECT a FROM v") == ["1"]
+    id = next(each.id for each in coordinator.catalog.state.items.values() if each.name == "v")
+    asked: list[int] = []
+    reached = 0
+    complete = coordinator.timestamps._complete
+
+    def lagging(each: str, at: int) -> bool:
+        if each == id:
+            asked.append(at)
+        return (each != id or at <= reached) and complete(each, at)
+
+    monkeypatch.setattr(coordinator.timestamps, "_complete", lagging)
+    found: list[list[str]] = []
+    slow = SessionClient(coordinator)
+    thread = threading.Thread(target=lambda: found.append(slow(f"INSERT INTO w SELECT {shown} FROM v")))
+    thread.start()
+    eventually(lambda: asked)
+    first = asked[0]
+    assert sql("INSERT INTO u VALUES (1)") == ["INSERT 0 1"]  # the clock goes on
+    reached = first  # and the view no further
+    coordinator.environment.wake()
+    thread.join(60)
+    assert found == [["INSERT 0 1"]]
+    assert rows(sql, "SELECT a FROM w") == ["1"]
+
+
+class Disturbed:
+    """Another session writes to another table whenever a statement is evaluated, and has to get through."""
+
+    def __init__(self, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+        other, collection = SessionClient(coordinator), coordinator.peeks.collection
+        other("CREATE TABLE other (a int)")
+        inside = False
+
+        def evaluate(*args: Any, **kwargs: Any) -> Any:
+            nonlocal inside
+            if not inside:
+                inside = True
+                thread = threading.Thread(target=other, args=("INSERT INTO other VALUES (1)",))
+                thread.start()
+                thread.join(20)
+                inside = False
+                assert not thread.is_alive(), "a writer to another table waits"
+                self.times += 1
+            return collection(*args, **kwargs)
+
+        monkeypatch.setattr(coordinator.peeks, "collection", evaluate)
+
+
+def test_who_speaks_of_its_time_holds_up_nobody_else(restless: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = SessionClient(restless)
+    sql(f"CREATE TABLE t (k int, at bigint) {KEPT}")
+    sql("INSERT INTO t VALUES (0, 0)")
+    disturbed = Disturbed(restless, monkeypatch)
+    assert sql("UPDATE t SET k = 1, at = mz_now() WHERE at < mz_now()") == ["UPDATE 1"]
+    assert disturbed.times > 1
+    added = [change for change in changes_of(restless, "t") if change[-1] > 0 and change[0] == 1]
+    assert [at == time_ for _, at, time_, _ in added] == [True]
+
+
+def test_rows_that_leave_before_the_time_of_a_write_are_not_written(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE t (k int, at mz_timestamp) WITH (TTL '1 second' ON at, RETAIN HISTORY FOR '10 days')")
+    now = coordinator.timeline.now_ms
+    sql("INSERT INTO t VALUES " + ", ".join(f"({n}, {now + n - 1000 + 40})" for n in range(2_000)))
+    disturbed = Disturbed(coordinator, monkeypatch)
+    (tag,) = sql("UPDATE t SET k = k + 1000000")
+    assert disturbed.times > 1
+    changes = sorted(changes_of(coordinator, "t"), key=lambda change: change[2])
+    written = max(time_ for k, _, time_, diff in changes if k >= 1_000_000 and diff > 0)
+    contents: dict[tuple[int, int], int] = {}
+    for k, at, time_, diff in changes:
+        contents[k, at] = contents.get((k, at), 0) + diff
+        assert contents[k, at] in (0, 1)
+        assert diff < 0 or time_ < at + 1000, "a row that is due was written"
+    left = [change for change in changes if change[0] < 1_000_000 and change[2] < written and change[3] < 0]
+    assert tag == f"UPDATE {2_000 - len(left)}"
+    assert len(left) > 0
 
 
 def test_waiting_for_a_turn_ends_in_time_or_when_canceled(coordinator: Coordinator, sql: SessionClient) -> None:

@@ -207,6 +207,23 @@ class Expiring:
             table = self._tables.get(id)
             return table is None or table.next_due > time
 
+    def leaving(self, ids: Iterable[GlobalId], time: int) -> dict[GlobalId, pa.Table] | None:
+        """Changes that take away the rows that leave these tables from where the clock stands until before `time`.
+
+        None if that is further than is known. The caller holds the lock of the clock.
+        """
+        found: dict[GlobalId, pa.Table] = {}
+        wanted = self._tables.keys() & set(ids)
+        with self._lock:
+            self._settle()
+            for table in self._present(self._environment.clock(self._clock) or 0) if wanted else ():
+                if table.id in wanted and time > table.horizon:
+                    return None
+                gone = table.retractions(0, time) if table.id in wanted else None
+                if gone is not None:
+                    found[table.id] = gone
+        return found
+
     def dues(self) -> list[int]:
         """When a row is due next, for each table in which there is such a time."""
         if not self._tables:

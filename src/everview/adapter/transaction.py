@@ -223,20 +223,24 @@ class Transaction:
 
     def check_unchanged(self, environment: Environment, timeline: Timeline) -> None:
         """Raise if anything that it read has changed since."""
-        for id in self.read if self.time is not None else ():
-            assert self.time is not None
-            upper = timeline.upper
-            if self.time + 1 >= upper:
-                continue
+        if not self.unchanged(environment, timeline):
+            raise SqlError(
+                "40001",
+                "could not serialize access due to concurrent update",
+                detail="what the transaction read has changed before it could write",
+                hint="try the transaction again",
+            )
+
+    def unchanged(self, environment: Environment, timeline: Timeline) -> bool:
+        """Whether all tables that it read, or that views it read are made from, are as they were."""
+        upper = timeline.upper
+        if self.time is None or self.time + 1 >= upper:
+            return True
+        for id in self.read:
             try:
                 with environment.changes(id, self.time + 1, upper) as selection:
-                    changed = selection.changes().num_rows > 0
+                    if selection.changes().num_rows > 0:
+                        return False
             except NotReadable:  # nobody can tell any more
-                changed = True
-            if changed:
-                raise SqlError(
-                    "40001",
-                    "could not serialize access due to concurrent update",
-                    detail="what the transaction read has changed before it could write",
-                    hint="try the transaction again",
-                )
+                return False
+        return True

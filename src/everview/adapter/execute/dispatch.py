@@ -123,7 +123,9 @@ def _title(statement: nodes.Statement) -> str:
             return f"CREATE {kind.upper()}"
         case nodes.Drop():
             return f"DROP {kind.upper()}"
-        case nodes.Rename() | nodes.AlterOwner() | nodes.AlterRetain() | nodes.AlterTtl():
+        case nodes.AlterTtl():
+            return "ALTER TABLE"
+        case nodes.Rename() | nodes.AlterOwner() | nodes.AlterRetain():
             return f"ALTER {kind.upper()}"
         case _:
             words = "".join(f" {letter}" if letter.isupper() else letter for letter in type(statement).__name__)

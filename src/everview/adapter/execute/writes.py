@@ -8,6 +8,7 @@ block, at which it reads: there is one for all of its statements, and COMMIT is 
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.execute.context import Context
-from everview.adapter.peek import ordered
+from everview.adapter.peek import NOTHING, Own, ordered
 from everview.adapter.planner import Bound, at_time, speaks_of_time
 from everview.adapter.results import RowList, columns_of
 from everview.adapter.settings import STRICT
@@ -27,11 +28,15 @@ from everview.adapter.tables import changes, check_rows
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir import relation as ir
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.rows.collection import Rows, add
 from everview.compute.sql.dml import RETURNED, Change
 from everview.compute.sql.errors import SqlError, unsupported
 from everview.compute.sql.references import quoted
 from everview.storage.contract import GlobalId
+
+ATTEMPTS_MAX = 4  # at a statement that reads and writes, before it holds up others
+AHEAD_MS_MIN = 5  # how far ahead the time of a write is chosen at least, if the next one has passed
 
 _VERBS = {"insert": "INSERT 0", "update": "UPDATE", "delete": "DELETE"}
 
@@ -90,40 +95,94 @@ def _speaks_of_time(change: Change) -> bool:
 def _alone(context: Context, item: Item, change: Change, bound: Bound) -> Effect:
     """Read and write while nobody else writes to the same tables; durable when this returns.
 
-    Views may take a while to be complete. That is waited for before anyone is held up, and again, shortly, after.
+    Views may take a while to be complete. That is waited for before the turn comes, so that it holds up nobody. They
+    are read at that time if no table below has changed since.
+
+    A statement that speaks of its time means the time T at which it writes. It is evaluated for the next T. If the
+    clock passes T meanwhile, as it does with every write of others, it is evaluated again for a T that is ahead by more
+    than that took. Only if this fails again and again, time stands still for everyone until it is done.
     """
     timeline, catalog = context.coordinator.timeline, context.coordinator.catalog
-    if any(context.around.catalog.items[id].kind != "table" for id in bound.reads):
-        context.time_for(bound, isolation=STRICT)
+    turn, below = context.session.interrupts.turn(), context.tables_below(bound)
+    attempt = _Attempt(context, item, change, bound)
+    waits = any(context.around.catalog.items[id].kind != "table" for id in bound.reads)
+    ahead_ms = 0
+    for _ in range(ATTEMPTS_MAX):
+        begun = time.monotonic()
+        try:
+            if waits:
+                attempt.read_time()
+            with timeline.exclusive([item.id], below, turn):
+                effect = attempt.run(ahead_ms, waited=waits)
+        finally:
+            context.session.restart_transaction()
+        if effect is not None:
+            return effect
+        if attempt.may_be_ahead:
+            ahead_ms = 2 * max(ahead_ms, int((time.monotonic() - begun) * 1000)) + AHEAD_MS_MIN
+    try:
+        with (
+            timeline.exclusive([item.id], below, turn),
+            catalog.lock if bound.system else nullcontext(),
+            timeline.still() if attempt.exact else nullcontext(),
+        ):
+            effect = attempt.run(0, waited=False)
+    finally:
         context.session.restart_transaction()
-    with timeline.exclusive([item.id], context.tables_below(bound), context.session.interrupts.turn()):
-        effect = _attempt(context, item, change, bound)
-        if effect is None:  # time has passed beyond that of the write, so it stands still for once
-            with catalog.lock if bound.system else nullcontext(), timeline.still():
-                effect = _attempt(context, item, change, bound)
     assert effect is not None
     return effect
 
 
-def _attempt(context: Context, item: Item, change: Change, bound: Bound) -> Effect | None:
-    """Read, and write what comes of it; None if it was to be at one time, which has passed meanwhile.
+class _Attempt:
+    """Reads and writes at one time, or finds that the time has passed."""
 
-    A statement that speaks of its time means the time at which it writes, and reads what was there just before. So does
-    one that reads tables whose rows leave by themselves, as some might between the two times.
-    """
-    timeline, timed = context.coordinator.timeline, _speaks_of_time(change)
-    exact = timed or timeline.expiring.any_of({item.id, *context.tables_below(bound)})
-    try:
-        read = context.time_for(_timed(bound) if exact else bound, isolation=STRICT)
-        relation = at_time(change.relation, read + 1) if timed else change.relation
-        peeks, optimized = context.coordinator.peeks, bound.optimized and not timed
-        effect = _effect(item, change, peeks.collection(relation, read, context.around, optimized=optimized), read + 1)
+    def __init__(self, context: Context, item: Item, change: Change, bound: Bound) -> None:
+        self._context, self._item, self._change, self._bound = context, item, change, bound
+        self._timeline = context.coordinator.timeline
+        below = {item.id, *context.tables_below(bound)}
+        self._timed = _speaks_of_time(change)
+        # Rows that leave by themselves between the two times would be read, and be gone when the result is written.
+        self.exact = self._timed or self._timeline.expiring.any_of(below)
+        # Views cannot be asked what they will hold when rows below them have left.
+        self.may_be_ahead = self.exact and not self._timeline.expiring.any_of(below - bound.reads - {item.id})
+
+    def read_time(self) -> int:
+        """The time at which the statement reads, once all that it reads is complete there."""
+        return self._context.time_for(_timed(self._bound) if self.exact else self._bound, isolation=STRICT)
+
+    def run(self, ahead_ms: int, *, waited: bool) -> Effect | None:
+        """Read, and write what comes of it, `ahead_ms` from now.
+
+        None if the clock has passed that time, or if a table has changed since the time was chosen, where that was
+        before the turn came (`waited`).
+        """
+        context, item, change, timeline = self._context, self._item, self._change, self._timeline
+        begun = time.monotonic()
+        at, own = None, NOTHING
+        with timeline.still() if self.exact else nullcontext():  # for a moment: what is waited for is there
+            read = self.read_time()
+            if waited and not context.transaction.unchanged(context.coordinator.environment, timeline):
+                return None
+            if self.exact:
+                at, own = self._write_time(timeline.now_ms + ahead_ms if ahead_ms else 0)
+        relation = change.relation if at is None or not self._timed else at_time(change.relation, at)
+        peeks, optimized = context.coordinator.peeks, self._bound.optimized and not self._timed
+        rows = peeks.collection(relation, read, context.around, optimized=optimized, own=own)
+        effect = _effect(item, change, rows, read + 1 if at is None else at)
         if not effect.delta:
             return effect
+        if at is not None:  # the clock should not run ahead of the wall
+            context.session.interrupts.wait(lambda: timeline.upper > at, begun + ahead_ms / 1000 - time.monotonic())
         tables, writers = {item.id: changes(effect.delta, item.types)}, {item.id: item.writer or ""}
-        return effect if timeline.write_exclusively(tables, writers, read + 1 if exact else None) else None
-    finally:
-        context.session.restart_transaction()
+        return None if timeline.write_exclusively(tables, writers, at) is None else effect
+
+    def _write_time(self, wanted: int) -> tuple[int, Own]:
+        """The time of the write, `wanted` or the next one, and what will have left the tables just before it."""
+        next_time, items = self._timeline.upper, self._context.around.catalog.items
+        leaving = self._timeline.expiring.leaving(self._bound.reads, wanted) if wanted > next_time else None
+        if leaving is None:
+            return next_time, NOTHING
+        return wanted, Own({id: rows_from_arrow(rows, items[id].types) for id, rows in leaving.items()})
 
 
 def _stamped(context: Context, item: Item, change: Change) -> Effect:
