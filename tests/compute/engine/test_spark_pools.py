@@ -1,0 +1,130 @@
+"""Pools of Spark's scheduler: jobs of hydrations are in the one that gives way, jobs of ticks in the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from everview.adapter.coordinator import Coordinator
+from everview.compute import dataflow
+from everview.compute.cancel import in_background
+from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.jobs import BACKGROUND, URGENT, fair_scheduling, jobs_of_run
+from everview.compute.engine.spark.session import Spark, profiles
+from tests.adapter.scripts import SessionClient
+from tests.waiting import WAIT_S_MAX, eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(280)]
+
+# 27 billion rows, in one task: a core is left for others.
+ENDLESS = "SELECT x.a % 3 AS c, count(*) AS n FROM t x, t y, t z WHERE x.a * y.a % 7 + z.a % 5 = 3 GROUP BY x.a % 3"
+
+
+class Jobs:
+    """The jobs of a Spark that began since it was last asked, by the pools that their stages were submitted to."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._context: Any = session.sparkContext
+        self._seen = self._total()
+
+    def _total(self) -> int:
+        return int(self._context._jsc.sc().dagScheduler().numTotalJobs())
+
+    def pools(self) -> set[str]:
+        """Of all stages of new jobs that have begun."""
+        first, self._seen = self._seen, self._total()
+        java = self._context._jsc.sc()
+        java.listenerBus().waitUntilEmpty(int(1000 * WAIT_S_MAX))
+        tracker, store = self._context.statusTracker(), java.statusStore()
+        found = [tracker.getJobInfo(job) for job in range(first, self._seen)]
+        stages = [store.lastStageAttempt(stage) for job in found if job is not None for stage in job.stageIds]
+        begun = [stage for stage in stages if str(stage.status()) not in ("PENDING", "SKIPPED")]
+        return {str(stage.schedulingPool()) for stage in begun}
+
+
+@pytest.fixture
+def coordinator(tmp_path: Path, spark: SparkSession) -> Iterator[Coordinator]:
+    started: Future[Spark] = Future()
+    started.set_result(profiles(spark))
+    with Coordinator.open(tmp_path, spark=started, engine=SparkEngine.of(profiles(spark))) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_hydration_is_in_the_pool_that_gives_way_and_ticks_are_not(
+    coordinator: Coordinator, spark: SparkSession, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE t (a int, b int)")
+    count = 60_000 if large else 700  # so many are stored in a file
+    sql(f"INSERT INTO t SELECT g % 7, g FROM generate_series(1, {count}) g")
+    jobs = Jobs(spark)
+    if large:  # the outputs are written by several threads
+        monkeypatch.setattr(dataflow, "LARGE_ROWS_MIN", 0)
+    sql("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n, max(b) AS most FROM t GROUP BY a")
+    view = next(item for item in coordinator.catalog.state.items.values() if item.name == "v")
+    eventually(lambda: coordinator.hydrated(view) and coordinator.hydration(view) is None)
+    assert jobs.pools() == {BACKGROUND}
+    monkeypatch.undo()
+    sql("INSERT INTO t VALUES (1, 70000)")
+    assert sql("SELECT n, most FROM v WHERE a = 1") == ["n|most", f"{(count + 6) // 7 + 1}|70000"]
+    assert jobs.pools() == {URGENT}
+
+
+def test_views_tick_in_their_own_pool_while_another_hydrates_without_end(
+    coordinator: Coordinator, spark: SparkSession
+) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE t (a int)")
+    sql("INSERT INTO t SELECT g FROM generate_series(1, 3000) g")
+    sql("CREATE TABLE u (a int)")
+    sql("CREATE MATERIALIZED VIEW live AS SELECT a, count(*) AS n FROM u GROUP BY a")
+    sql("INSERT INTO u VALUES (1)")
+    assert sql("SELECT n FROM live") == ["n", "1"]
+    jobs = Jobs(spark)
+    sql(f"CREATE MATERIALIZED VIEW slow AS {ENDLESS}")
+    running = spark.sparkContext.statusTracker()
+    eventually(lambda: bool(running.getActiveJobsIds()))
+    assert jobs.pools() == {BACKGROUND}
+    sql("INSERT INTO u VALUES (1)")
+    assert sql("SELECT n FROM live") == ["n", "2"]
+    assert jobs.pools() == {URGENT}
+    assert running.getActiveJobsIds(), "the other one goes on"
+    assert sql("DROP MATERIALIZED VIEW slow") == ["DROP MATERIALIZED VIEW"]
+    eventually(lambda: not running.getActiveJobsIds())
+
+
+def test_a_thread_that_has_hydrated_is_urgent_again_afterwards(spark: SparkSession) -> None:
+    def pool(background: bool) -> tuple[int, str | None]:
+        with in_background() if background else jobs_of_run(spark), jobs_of_run(spark):
+            return threading.get_ident(), spark.sparkContext.getLocalProperty("spark.scheduler.pool")
+
+    with ThreadPoolExecutor(1) as one:
+        seen = [one.submit(pool, background).result() for background in (True, False, True)]
+    assert len({thread for thread, _ in seen}) == 1
+    assert [name for _, name in seen] == [BACKGROUND, URGENT, BACKGROUND]
+
+
+def test_spark_reads_from_the_file_that_ticks_weigh_more(spark: SparkSession, tmp_path: Path) -> None:
+    settings = fair_scheduling(tmp_path)
+    assert settings["spark.scheduler.mode"] == "FAIR"
+    java: Any = spark.sparkContext._jsc
+    scheduler = spark.sparkContext._jvm.org.apache.spark.scheduler  # type: ignore[union-attr]
+    root = scheduler.Pool("", scheduler.SchedulingMode.FAIR(), 0, 0)
+    conf, name = java.sc().conf(), "spark.scheduler.allocation.file"
+    conf.set(name, settings[name])
+    try:
+        scheduler.FairSchedulableBuilder(root, java.sc()).buildPools()
+    finally:
+        conf.remove(name)
+    ticks, hydrations = (root.getSchedulableByName(pool) for pool in (URGENT, BACKGROUND))
+    assert (ticks.weight(), ticks.minShare()) == (100, 1)
+    assert (hydrations.weight(), hydrations.minShare()) == (1, 0)
