@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,11 @@ import pytest
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.secrets import masked, shown_arguments, shown_statement
 from everview.compute.sql.errors import SqlError
+from everview.flow.check.receiver import Receiver
 from everview.flow.errors import MissingLibrary
 from everview.flow.materialization import Materialization, held_tokens
+from everview.serve.stream_figures import add_stream_figures
+from everview.server.metrics import Metrics
 from everview.storage.faults import Crash, armed
 from tests.adapter.conftest import Clock
 from tests.adapter.delivery import delivered, id_of, in_postgres, in_sqlite, ok, rows, until_state
@@ -373,32 +378,6 @@ def test_a_crash_while_a_sink_is_made(tmp_path: Path, point: str, long_forms: bo
             break
 
 
-def test_settings_of_a_sink_are_changed_in_place(
-    sql: SessionClient, coordinator: Coordinator, postgres_url: str, rng: random.Random
-) -> None:
-    import psycopg
-
-    table, role = f"altered_{rng.randrange(10**9)}", f"role_{rng.randrange(10**9)}"
-    with psycopg.connect(postgres_url, autocommit=True) as db:
-        db.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'first'")  # type: ignore[arg-type]
-    separator = "&" if "?" in postgres_url else "?"
-    url = f"{postgres_url}{separator}user={role}&password="
-    prepare(sql)
-    into = f"POSTGRES (CONNECTION '{url}first', TABLE '{table}') KEY (account)"
-    ok(sql, f"CREATE SINK s FROM totals INTO {into}")
-    delivered(coordinator, "s")
-    assert sql("ALTER SINK s SET (TABLE 'other')") == ["! 22023 TABLE of a sink cannot be changed"]
-    assert sql("ALTER SINK s SET (NOPE 1)")[0].startswith('! 22023 postgres has no option "nope"')
-    assert sql("ALTER SINK s SET (CONNECTION 'postgresql://nobody@127.0.0.1:1/x')")[0].startswith("! 08006")
-    ok(sql, f"ALTER SINK s SET (CONNECTION '{url}second', INTERVAL_MS 10, SPLITS 2)")
-    ok(sql, "INSERT INTO payments VALUES (7, 7, 7)")
-    delivered(coordinator, "s")
-    assert in_postgres(postgres_url, table)[1] == rows(ok(sql, "SELECT * FROM totals"))
-    shown = "\n".join(ok(sql, "SHOW CREATE SINK s"))
-    assert "second" not in shown and "first" not in shown and "INTERVAL_MS" in shown.upper()
-    assert len(rows(ok(sql, "SELECT split FROM mz_internal.mz_sink_statistics"))) == 2
-
-
 def test_a_sink_is_delivered_anew(sql: SessionClient, coordinator: Coordinator, tmp_path: Path) -> None:
     prepare(sql)
     ok(sql, f"CREATE SINK s FROM totals INTO SQLITE (PATH '{tmp_path}/o.db', TABLE 'o') KEY (account)")
@@ -412,3 +391,37 @@ def test_a_sink_is_delivered_anew(sql: SessionClient, coordinator: Coordinator, 
     assert in_sqlite(tmp_path / "o.db", "o")[1] == rows(ok(sql, "SELECT * FROM totals"))
     ok(sql, f"CREATE SINK c FROM totals INTO CDC FILES '{tmp_path}/stream'")
     assert sql("ALTER SINK c BACKFILL") == ['! 42809 sink "c" cannot be delivered anew']
+
+
+def test_when_a_failing_sink_is_tried_again_and_its_figures(
+    sql: SessionClient, coordinator: Coordinator, clock: Clock
+) -> None:
+    metrics = Metrics()
+    add_stream_figures(metrics, coordinator)
+
+    def figure(name: str) -> float:
+        (found,) = re.findall(rf'everview_sink_{name}\{{sink="public.s"\}} (\S+)', metrics.render().decode())
+        return float(found)
+
+    status = 200
+    receiver = Receiver(lambda number: status)
+    before_ms = int(time.time() * 1000)
+    ok(sql, "CREATE TABLE t (id int, d int)", "INSERT INTO t VALUES (1, 1)")
+    ok(sql, f"CREATE SINK s FROM t INTO WEBHOOK (URL '{receiver.url}') KEY (id) DELTA UPDATES")
+    delivered(coordinator, "s")
+    assert rows(ok(sql, "SELECT status, retry_at IS NULL FROM mz_internal.mz_sink_statuses")) == ["running|t"]
+    assert figure("failing") == 0 and figure("failures_total") == 0
+    status = 400
+    ok(sql, "INSERT INTO t VALUES (2, 2)")
+    until_state(coordinator, "s", "stalled")
+    for relation in ("mz_sink_statuses", "mz_sink_statistics"):
+        query = f"SELECT retry_at > to_timestamp({before_ms / 1000}), error FROM mz_internal.{relation}"
+        assert rows(ok(sql, query))[0].startswith("t|the webhook refused a post"), relation
+    assert figure("failing") == 1 and figure("failures_total") >= 1
+    assert rows(ok(sql, "SELECT failures > 0 FROM mz_internal.mz_sink_statistics")) == ["t"]
+    status = 200
+    delivered(coordinator, "s")
+    until_state(coordinator, "s", "running")
+    assert rows(ok(sql, "SELECT retry_at IS NULL FROM mz_internal.mz_sink_statistics")) == ["t"]
+    assert figure("failing") == 0 and figure("rows_total") >= 2
+    receiver.close()

@@ -46,6 +46,7 @@ from everview.adapter.statements import nodes
 from everview.adapter.statements.options import boolean
 from everview.adapter.statements.words import Path
 from everview.adapter.stream_places import (
+    ARGUMENTS,
     CONFINED,
     absolute,
     check_arguments,
@@ -54,6 +55,7 @@ from everview.adapter.stream_places import (
     is_stream,
     make_place,
     outlet_of,
+    schema_in,
     schema_of,
     told_so_far,
 )
@@ -65,10 +67,11 @@ from everview.errors import EverviewError
 from everview.flow.drivers.command import CommandDriver
 from everview.flow.drivers.registry import driver_class
 from everview.flow.materialization import Materialization
-from everview.storage.contract import ReadCapability
+from everview.storage.contract import GlobalId, ReadCapability
 
 SINKS_MAX = 1_000
 COLLECTIONS_MAX = 100  # of one sink
+TOPIC_REACHED_BY = ("brokers", "properties", "registry")
 _CREATED, _ALTERED = Done("CREATE SINK"), Done("ALTER SINK")
 
 
@@ -311,10 +314,10 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collections: S
         coordinator.sinks.add(item, coordinator.sinks.stream(item, collection))
 
 
-def _check_alone(context: Context, kind: str, arguments: Mapping[str, str]) -> None:
+def _check_alone(context: Context, kind: str, arguments: Mapping[str, str], own: GlobalId | None = None) -> None:
     """A sink that has written nothing yet cannot be seen where it writes to, and a second one would start elsewhere."""
     for item in context.coordinator.catalog.state.items.values():
-        if item.kind != "sink" or item.source["kind"] != kind:
+        if item.kind != "sink" or item.source["kind"] != kind or item.id == own:
             continue
         if _place(json.loads(item.source["arguments"])) == _place(arguments):
             hint = "choose another place; WITH (JOIN) is for sinks of other environments"
@@ -416,10 +419,13 @@ def _backfill(context: Context, item: Item) -> None:
 def _check_reach(context: Context, statement: nodes.AlterSink) -> None:
     """Whether the destination can be reached by the new settings; it takes its time, so outside of the lock."""
     item = _altered(replace(context, around=context.session.surroundings()), statement)
-    if item is None or is_stream(item.source["kind"]):
+    if item is None:
         return
     collections = seen_collections(context.around.catalog, item)
     with _failures(collections, item.source["kind"]):
+        if is_stream(item.source["kind"]):
+            _check_stream_reach(context, item, collections[0], statement.options)
+            return
         changed, config = _changed(item, statement.options)
         if config:
             Materialization.check_reach(
@@ -477,12 +483,44 @@ def _set(context: Context, statement: nodes.AlterSink, item: Item) -> None:
         again.split(int(changed.options["splits"]), ())
 
 
+def _changed_stream(item: Item, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The arguments and the options of a change stream with new settings; which stream it is stays as it is."""
+    kind = item.source["kind"]
+    arguments, options = (json.loads(item.source[name]) for name in ("arguments", "options"))
+    for name, value in given.items():
+        if name not in ARGUMENTS[kind]:
+            options[name] = value
+        elif name in TOPIC_REACHED_BY and (name != "registry" or name in arguments):  # which frames all messages
+            arguments[name] = value
+        else:
+            hint = "create another sink, and drop this one"
+            raise SqlError(INVALID_PARAMETER_VALUE, f"{name.upper()} of a sink cannot be changed", hint=hint)
+    check_arguments(kind, arguments)
+    StreamOptions.parse(kind, options)
+    return arguments, options
+
+
+def _check_stream_reach(context: Context, item: Item, collection: Item, given: Mapping[str, str]) -> None:
+    """An error unless the topic of a change stream is found by the new settings, with what was written to it."""
+    arguments, _ = _changed_stream(item, given)
+    if arguments == json.loads(item.source["arguments"]):
+        return
+    kind, status = item.source["kind"], context.coordinator.sinks.status(item.id)
+    schema_in(kind, arguments)  # asks the schema registry, if there is one
+    if is_empty(kind, arguments, schema_of(collection.columns)) and status is not None and status.frontier is not None:
+        raise InvalidUse(
+            f"topic {arguments['topic']} has nothing of the stream there",
+            detail="the sink has written to it, so these are other brokers",
+            hint="create another sink, and drop this one",
+        )
+
+
 def _set_stream(context: Context, statement: nodes.AlterSink, item: Item) -> None:
-    """Other options of a change stream, from now on; where it is stays where it is."""
-    coordinator = context.coordinator
-    options = {**json.loads(item.source["options"]), **statement.options}
-    StreamOptions.parse(item.source["kind"], options)
-    item = replace(item, source={**item.source, "options": json.dumps(options)})
+    """Other options of a change stream, and other ways to reach it, from now on; where it is stays where it is."""
+    coordinator, kind = context.coordinator, item.source["kind"]
+    arguments, options = _changed_stream(item, statement.options)
+    _check_alone(context, kind, arguments, item.id)
+    item = replace(item, source={**item.source, **_stream_source(kind, arguments, options)})
     change = coordinator.catalog.change(context.around.user)
     change.put_item(item, "alter", options=", ".join(sorted(statement.options)))
     coordinator.sinks.get(item.id).halt()

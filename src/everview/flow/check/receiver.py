@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -21,6 +21,7 @@ class Receiver:
     def __init__(self, answer: Answer = lambda number: 200) -> None:
         self.posts: list[dict[str, Any]] = []
         self.keys: list[str] = []
+        self.headers: list[Mapping[str, str]] = []  # of every post, whatever its answer
         self.seen = 0
         self._lock = threading.Lock()
         receiver = self
@@ -32,6 +33,7 @@ class Receiver:
                 body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
                 with receiver._lock:
                     receiver.seen += 1
+                    receiver.headers.append(dict(self.headers))
                     status = answer(receiver.seen)
                     if status == 200:
                         receiver.posts.append(json.loads(body))
