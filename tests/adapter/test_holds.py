@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+import threading
 from pathlib import Path
 
 import pytest
 
+from everview.adapter.applying import Applying
 from everview.adapter.coordinator import Coordinator
 from everview.storage.contract import ReadCapability
 from everview.storage.shard import from_frontier
 from tests.adapter.conftest import Clock
 from tests.adapter.scripts import SessionClient
+from tests.waiting import eventually
 
 
 class World:
@@ -249,3 +252,35 @@ def _read(client: SessionClient, name: str, idle: dict[SessionClient, dict[str, 
         client("ROLLBACK TO s")
         return
     assert idle[client].setdefault(name, found) == found
+
+
+def test_applying_a_replacement_holds_what_it_compares(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it has to wait for its moment."""
+    world.sql(
+        "CREATE REPLACEMENT MATERIALIZED VIEW new FOR quiet.total AS SELECT count(*) + 1 AS c, max(a) AS m FROM quiet.tiny"
+    )
+    waiting, go = threading.Event(), threading.Event()
+    hold_up = Applying._hold_up
+
+    def wait(applying: Applying) -> int:
+        waiting.set()
+        assert go.wait(120)
+        return hold_up(applying)
+
+    monkeypatch.setattr(Applying, "_hold_up", wait)
+    found: list[list[str]] = []
+    applier = SessionClient(world.coordinator)
+    statement = "ALTER MATERIALIZED VIEW quiet.total APPLY REPLACEMENT new"
+    thread = threading.Thread(target=lambda: found.append(applier(statement)))
+    thread.start()
+    eventually(waiting.is_set)
+    before = world.since("total")
+    world.pass_time()
+    assert world.since("total") == before
+    assert world.since("churn") > before + 30_000, "what it has nothing to do with is forgotten as ever"
+    go.set()
+    thread.join(120)
+    assert found == [["ALTER MATERIALIZED VIEW"]]
+    assert rows(world.sql, "SELECT c FROM quiet.total") == ["5"]
+    world.pass_time()
+    assert world.since("total") > before + 30_000

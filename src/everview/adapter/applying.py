@@ -65,9 +65,10 @@ class Applying:
         self._close(self._coordinator.timeline.upper)
         for each in self._pairs:
             self._wait_for_hydration(each)
-        hold = timeline.hold(timeline.history)  # what can be read now, can until this is over
+        chained, between = self._chains()
+        own = {id for each in self._pairs for id in (each.target.id, each.item.id)}
+        hold = timeline.hold(timeline.history, own | between)  # what can be read of these now, can until this is over
         try:
-            chained, _ = self._chains()
             for each in self._pairs:
                 self._compare(each, guarded=each.item.id not in chained)
             while True:
