@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +157,63 @@ def test_rows_are_counted_by_what_batches_say(tmp_path: Path, rng: random.Random
         for at, total in enumerate(totals):
             with environment.contents("u1", at) as selection:
                 assert selection.net_rows() == total
+
+
+def test_rows_that_are_touched_and_missing_are_seen_without_counting(
+    ledger: Ledger, place: tuple[str, dict[str, Any], str, Callable[[str], Any]]
+) -> None:
+    """An UPDATE or a DELETE of 0 rows is not committed, and the sink goes on when the row is back."""
+    driver, config, table, run = place
+    bound = ledger.binding(["id"], resource={"table": table})
+    options = replace(QUICK, check_s=0)
+    sink = Materialization.create(ledger.environment, table, driver, config, [bound], options=options)
+    sink.start()
+    assert sink.wait(ledger.write(*((1, (id, id)) for id in range(4))), 30)
+    for gone, changes, done in (
+        (1, [(-1, (1, 1)), (1, (1, 100))], "updated"),
+        (2, [(-1, (2, 2))], "deleted"),
+    ):
+        run(f"DELETE FROM {table} WHERE id = {gone}")
+        upper = ledger.write(*changes)
+        eventually(lambda: sink.status().state is State.DRIFTED)
+        error = sink.status().error or ""
+        assert f"1 of 1 rows of collection u1 to be {done} are not there" in error and "BACKFILL" in error
+        assert sink.status().frontier < upper
+        run(f"INSERT INTO {table} VALUES ({gone}, {gone})")
+        assert sink.wait(upper, 30)
+        assert sink.status().state is State.RUNNING
+    assert sorted(run(f"SELECT id, n FROM {table}")) == [(0, 0), (1, 100), (3, 3)]
+    run(f"INSERT INTO {table} VALUES (9, 9)")  # a new row under a key that is there
+    ledger.write((1, (9, 9)))
+    eventually(lambda: sink.status().state is State.DRIFTED)
+    assert "a key that was not delivered by this sink" in (sink.status().error or "")
+    sink.drop()
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_rows_that_a_merge_of_delta_does_not_meet_are_told(ledger: Ledger, tmp_path: Path, splits: int) -> None:
+    """The merge cannot be taken back, and puts the rows right; the sink says so until it is delivered anew."""
+    from deltalake import DeltaTable
+
+    path = str(tmp_path / "table")
+    bound = ledger.binding(["id"], resource={"path": path})
+    options = replace(QUICK, splits=splits, interval_ms=0)
+    sink = Materialization.create(ledger.environment, "m", "delta", {}, [bound], options=options)
+    sink.start()
+    rows = {id: id for id in range(8)}
+    assert sink.wait(ledger.write(*((1, (id, id)) for id in rows)), 30)
+    assert sink.wait(ledger.write((-1, (1, 1)), (1, (1, 10)), (-1, (0, 0))), 30)
+    assert sink.status().state is State.RUNNING, "what is right is no drift"
+    DeltaTable(path).delete("id = 2 OR id = 3")
+    upper = ledger.write((-1, (2, 2)), (1, (2, 20)), (-1, (3, 3)), (-1, (4, 4)), (1, (4, 40)), (1, (9, 9)))
+    assert sink.wait(upper, 30)
+    eventually(lambda: sink.status().state is State.DRIFTED)
+    error = sink.status().error or ""
+    assert re.search(r"rows of collection u1 were changed, and \d of them were there", error) and "BACKFILL" in error
+    found = DeltaTable(path).to_pyarrow_table().to_pylist()
+    assert {each["id"]: each["n"] for each in found} == {1: 10, 2: 20, 4: 40, 5: 5, 6: 6, 7: 7, 9: 9}
+    assert sink.wait(ledger.write((1, (10, 10))), 30) and sink.status().state is State.DRIFTED
+    sink.backfill()
+    assert sink.wait(ledger.upper, 30)
+    eventually(lambda: sink.status().state is State.RUNNING)
+    sink.drop()

@@ -81,6 +81,11 @@ class Serving:
         """What the transactor tries again at the moment."""
         return None if self._transactor is None else self._transactor.trouble
 
+    @property
+    def drift(self) -> str | None:
+        """What the transactor has found changed by others, and has committed all the same."""
+        return None if self._transactor is None else self._transactor.drift
+
     # The runtime's side
 
     def send(self, request: Request, timeout_s: float) -> None:

@@ -131,6 +131,11 @@ class Task:
         return getattr(self._channel, "trouble", None)
 
     @property
+    def drift(self) -> str | None:
+        """What the driver has found changed by others at the endpoint, as it says."""
+        return getattr(self._channel, "drift", None)
+
+    @property
     def row(self) -> Row:
         """What says that the range is ours, in the recovery log."""
         return self._row

@@ -161,6 +161,7 @@ class Worker(Runner):
         self._frontier = START
         self._transactions, self._stored_by = 0, (0,) * len(spec.bindings)
         self._task: Task | None = None
+        self._drift: str | None = None  # what a driver has found changed by others, since the worker began
 
     @property
     def _trouble(self) -> str | None:
@@ -176,10 +177,10 @@ class Worker(Runner):
                 self._frontier,
                 self._transactions,
                 self._stored_by,
-                self._error or self._trouble,
+                self._error or self._trouble or self._drift,
                 self._failures,
                 self._fenced,
-                self._drifted and self._error is not None,
+                self._drifted if self._error is not None else self._drift is not None,
                 self._retry_ms if self._error is not None else None,
             ),
         )
@@ -221,6 +222,7 @@ class Worker(Runner):
                 if task.counters.transactions > done:
                     self._source.halves = True
                 if task.acknowledged:
+                    self._note_drift(task)
                     self._frontier = task.position  # also past times at which nothing changed
                     self._error = None
             deadline = time.monotonic() + self._limits.stall_s
@@ -233,6 +235,12 @@ class Worker(Runner):
         finally:
             self._task = None
             task.close(orderly=orderly)
+
+    def _note_drift(self, task: Task) -> None:
+        """It stays until the sink is started anew, as by a backfill: what else was changed is not known."""
+        if task.drift is not None and task.drift != self._drift:
+            self._drift = self._driver.hide(task.drift)
+            log.warning("materialization drifted", name=self._name, range=self._label, error=self._drift)
 
     def _acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:
         self._frontier = checkpoint.lowest

@@ -118,6 +118,7 @@ class Transactor(ABC):
 
     checkpoint: str | None = None  # of the endpoint, where it is authoritative
     trouble: str | None = None  # what has failed and is being tried again, without the conversation having failed
+    drift: str | None = None  # what the endpoint did not hold as it should, and which kept nothing from being committed
 
     def __init__(self) -> None:
         self.staged: list[tuple[int, pa.Table]] = []
