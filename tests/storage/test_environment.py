@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
 
+import everview
+from everview.compute import dataflow
+from everview.compute.engine.spark import bulk
 from everview.storage import codec
 from everview.storage.batch import decode_batch, encode_batch
+from everview.storage.blob.local import LocalBlob
 from everview.storage.blob.memory import MemoryBlob
+from everview.storage.blob.open import open_blob
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.contract import (
@@ -34,6 +42,7 @@ from everview.storage.contract import (
     UpdateAndDowngrade,
     WriteCapability,
 )
+from everview.storage.disk import close_to_others
 from everview.storage.environment import Environment
 from everview.storage.errors import (
     Canceled,
@@ -56,6 +65,10 @@ from everview.storage.faults import Fault, FaultyBlob, FaultyConsensus, scripted
 from everview.storage.sealed import SealedConsensus
 from everview.timely.antichain import Antichain
 from tests.storage.rows import SCHEMA, contents, updates
+from tests.waiting import eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EMPTY: Antichain[int] = Antichain()
 
@@ -461,12 +474,97 @@ def test_what_stands_has_all_before_its_upper(environment: Environment, monkeypa
     assert later is not None and later[0].batches is standing[0].batches and later[1] == 20
 
 
+@pytest.fixture
+def generous_umask() -> Iterator[None]:
+    """What processes make is for everyone to read, unless they see to it."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def open_to_others(folder: Path) -> dict[str, str]:
+    """What in a folder, itself included, others than its owner can do something with, and its mode."""
+    modes = {}
+    for path in [folder, *folder.rglob("*")]:
+        with suppress(FileNotFoundError):  # it was temporary
+            modes[str(path)] = path.stat().st_mode
+    return {path: oct(mode) for path, mode in modes.items() if mode & 0o077}
+
+
+def fill(environment: Environment) -> None:
+    """Write a part, and have a copy of it made for searching."""
+    rows = 20_000
+    columns = {"_time": [1] * rows, "_diff": [1] * rows, "n": list(range(rows)), "word": [f"w{n}" for n in range(rows)]}
+    _, write = environment.create("u1", SCHEMA)
+    environment.append(write, pa.table(columns), Antichain(2))
+    hashes = environment.key_hashes("u1", pa.table({"n": [7], "word": ["w7"]}))
+    with environment.contents("u1", 1, hashes) as selection:
+        assert selection.contents().num_rows == 1
+
+
+@pytest.mark.usefixtures("generous_umask")
 def test_only_its_owner_can_look_inside(tmp_path: Path) -> None:
     """Secrets of connections, verifiers of passwords and everybody's rows are in there."""
-    Environment.open(tmp_path / "data").close()
-    for path in [tmp_path / "data", *(tmp_path / "data").iterdir()]:  # as earlier versions left them
+    data = tmp_path / "new" / "data"
+    with Environment.open(data) as environment:
+        fill(environment)
+        assert {"consensus.db", "consensus.db-wal", "blob", "hot", "scratch"} <= {path.name for path in data.iterdir()}
+        assert list((data / "blob" / "parts").rglob("*.parquet")) and list((data / "hot").rglob("*.arrow"))
+        assert open_to_others(data) == {}
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o755  # what is around it is not ours
+
+
+@pytest.mark.usefixtures("generous_umask")
+@pytest.mark.parametrize("closed", [(), (".", "blob", "hot")], ids=["all open", "as version 0.1 left it"])
+def test_what_was_open_to_others_is_closed_when_it_is_opened(tmp_path: Path, closed: tuple[str, ...]) -> None:
+    data = tmp_path / "data"
+    with Environment.open(data) as environment:
+        fill(environment)
+    for name in ("lock", "spark.log", "notes.txt"):
+        (data / name).touch()
+    for path in [data, *data.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-    with Environment.open(tmp_path / "data"):
-        modes = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / "data").iterdir()}
-    assert {"consensus.db", "consensus.db-wal", "blob", "hot", "scratch"} <= modes.keys()
-    assert not any(modes.values()), modes
+    for name in closed:
+        (data / name).chmod(0o700)
+    outside = tmp_path / "outside"
+    outside.touch()
+    (data / "blob" / "link").symlink_to(outside)
+    Environment.open(data).close()
+    (data / "blob" / "link").unlink()
+    assert open_to_others(data) == {str(data / "notes.txt"): "0o100644"}  # which is somebody else's
+    assert outside.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("generous_umask")
+@pytest.mark.parametrize("by_spark", [False, True], ids=["runs", "spark's writer"])
+def test_what_executors_write_is_closed_to_others(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, by_spark: bool
+) -> None:
+    """Large ticks, whose parts this process only adopts."""
+    monkeypatch.setattr(dataflow, "LARGE_ROWS_MIN", 100)
+    if by_spark:
+        monkeypatch.setattr(bulk, "can_write_runs", lambda *_: False)
+    adopted: list[str] = []
+    seal = LocalBlob.seal
+    monkeypatch.setattr(LocalBlob, "seal", lambda blob, key: (adopted.append(key), seal(blob, key))[1])
+    with everview.open(tmp_path / "data", spark=spark) as db:
+        db.sql("CREATE TABLE t (k int, v text)")
+        db.sql("INSERT INTO t SELECT g, 'value ' || g FROM generate_series(1, 30000) AS g")
+        db.sql("CREATE MATERIALIZED VIEW m AS SELECT k, max(v) AS v FROM t GROUP BY k")
+        db.sql("CREATE INDEX m_by_k ON m (k)")
+        assert db.sql("SELECT v FROM m WHERE k = 7") == [("value 7",)]
+        assert adopted
+        left = tmp_path / "data"  # while a tick writes, its files may be open, in a folder that is closed
+        assert eventually(lambda: not open_to_others(left)), open_to_others(left)
+
+
+def test_a_folder_that_is_not_the_environments_own_stays_open(tmp_path: Path) -> None:
+    """Others are to read the change streams and files that sinks write."""
+    folder = tmp_path / "stream"
+    folder.mkdir()
+    folder.chmod(0o755)
+    open_blob(str(folder)).put("a/b.jsonl", b"1")
+    assert folder.stat().st_mode & 0o777 == 0o755
+    close_to_others(Path("/tmp"))
+    assert Path("/tmp").stat().st_mode & 0o777 == 0o777

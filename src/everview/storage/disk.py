@@ -23,12 +23,12 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def make_folder(folder: Path) -> None:
-    """Make `folder` and what is missing above it, durably."""
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make `folder` and what is missing above it, all with this mode, durably."""
     if folder.is_dir():
         return
-    make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    make_folder(folder.parent, mode)
+    folder.mkdir(mode, exist_ok=True)
     sync_folder(folder.parent)
 
 
@@ -42,12 +42,37 @@ def make_private(folder: Path) -> None:
 
 
 def close_to_others(path: Path) -> None:
-    """Take from everybody but its owner what they may do with a file or folder, if it is ours to take."""
+    """Take from everybody but its owner what they may do with a file or folder, if it is ours to take.
+
+    A folder in which everyone may have files, as /tmp is, stays as it is.
+    """
     status = path.stat()
-    if not status.st_mode & 0o077 or status.st_uid != os.geteuid():
+    if not status.st_mode & 0o077 or status.st_mode & stat.S_ISVTX or status.st_uid != os.geteuid():
         return
     with suppress(OSError):  # a disk that cannot be written to can be read all the same
         path.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
+
+
+def close_contents(folder: Path) -> None:
+    """Close to others what is in `folder`, and what is below its open folders.
+
+    What is below a closed folder is out of reach already. A folder is closed after its contents, so that whoever is cut
+    off begins with it again; and a folder that is closed is not walked through at each opening.
+    """
+    try:
+        entries = [Path(entry) for entry in os.scandir(folder) if not entry.is_symlink()]
+    except OSError:  # none of our business, or not there
+        return
+    for entry in entries:
+        with suppress(OSError):  # gone meanwhile
+            if entry.is_dir() and entry.stat().st_mode & 0o077:
+                close_contents(entry)
+            close_to_others(entry)
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file that is its owner's alone, for a library that opens files by name and for everyone."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def write_failure(failure: OSError, doing: str, path: Path | str) -> Determinate:

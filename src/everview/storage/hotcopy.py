@@ -25,7 +25,7 @@ import pyarrow as pa
 import xxhash
 
 from everview.storage.batch import Part
-from everview.storage.disk import make_private
+from everview.storage.disk import make_private, make_private_file
 from everview.storage.parts import PartReader, checksum_of
 from everview.timely.consolidate import HASH
 from everview.timely.hashing import I64
@@ -149,7 +149,8 @@ class HotCopies:
         draft = folder / f"{prefix}.{os.getpid()}.draft"
         try:
             make_private(self._folder)  # someone may have removed it since the environment was opened
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(0o700, exist_ok=True)
+            make_private_file(draft)
             with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
             with pa.memory_map(str(draft)) as file:

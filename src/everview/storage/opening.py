@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from everview.storage.codec import EPOCH, FORMAT, FORMAT_VERSION, SEALED, decodi
 from everview.storage.consensus.contract import Conflict, Consensus
 from everview.storage.consensus.open import open_consensus
 from everview.storage.contract import GlobalId
-from everview.storage.disk import make_folder, write_failure
+from everview.storage.disk import close_contents, close_to_others, make_private, write_failure
 from everview.storage.errors import Determinate, InvalidUsage, NewerFormat
 from everview.storage.lease import new_owner
 from everview.storage.retrying import RetryingBlob, RetryingConsensus
@@ -22,6 +23,7 @@ from everview.storage.sealed import damaged
 from everview.storage.shard import FOREVER
 
 EPOCH_TRIES_MAX = 100
+_FILES_BESIDE = ("lock", "spark.log")  # of layers above, in the same folder
 
 
 def open_stores(
@@ -30,7 +32,7 @@ def open_stores(
     """The stores of the environment in folder `data`, or wherever the URLs say."""
     try:
         if not read_only:
-            make_folder(data)
+            _make_private(data)
     except OSError as error:
         raise write_failure(error, "making the data folder", data) from error
     database = data / "consensus.db"
@@ -39,10 +41,22 @@ def open_stores(
     opened = open_consensus(consensus or str(database), read_only=read_only)
     try:
         check_format(opened)
-        return RetryingConsensus(opened), RetryingBlob(open_blob(blob or str(data / "blob"), read_only))
+        return RetryingConsensus(opened), RetryingBlob(open_blob(blob or str(data / "blob"), read_only, private=True))
     except BaseException:
         opened.close()
         raise
+
+
+def _make_private(data: Path) -> None:
+    """Make the data folder. What earlier versions left in it for everyone to read is closed; the stores do the same.
+
+    Other files in it are not touched: someone may have chosen a folder that holds more.
+    """
+    make_private(data)
+    close_contents(data / "hot")
+    for name in _FILES_BESIDE:
+        with suppress(FileNotFoundError):
+            close_to_others(data / name)
 
 
 def check_format(consensus: Consensus) -> None:

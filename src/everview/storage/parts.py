@@ -14,7 +14,7 @@ import xxhash
 
 from everview.storage.batch import SUM_MAX, Part, as_declared, part_schema, sums_of
 from everview.storage.blob.contract import Blob
-from everview.storage.disk import make_private, write_failure
+from everview.storage.disk import make_private, make_private_file, write_failure
 from everview.storage.errors import BlobMissing, Corruption, StorageError
 from everview.storage.faults import failpoint
 from everview.timely.consolidate import DIFF, HASH, TIME, int_column
@@ -78,7 +78,9 @@ class PartWriter:
                 if self._file is None:
                     key = self._new_key()
                     make_private(self._scratch)  # someone may have removed it since the environment was opened
-                    self._file = _OpenPart(self._schema, self._scratch / key.replace("/", "_"), key)
+                    path = self._scratch / key.replace("/", "_")
+                    make_private_file(path)
+                    self._file = _OpenPart(self._schema, path, key)
                 self._file.write(table.slice(0, whole))
             except OSError as error:
                 raise write_failure(error, "writing a part", self._scratch) from error

@@ -20,7 +20,15 @@ import pyarrow as pa
 from everview.reach.files import check_inside, check_opened
 from everview.storage.blob.contract import BlobInfo, checked_key
 from everview.storage.blob.temporary import remove_leftovers, temporary_name
-from everview.storage.disk import make_private, read_failure, sync_folder, write_failure
+from everview.storage.disk import (
+    close_contents,
+    close_to_others,
+    make_folder,
+    make_private,
+    read_failure,
+    sync_folder,
+    write_failure,
+)
 from everview.storage.errors import BlobExists, BlobMissing, Determinate, Indeterminate, InvalidUsage
 from everview.storage.faults import failpoint
 
@@ -34,25 +42,35 @@ class LocalBlob:
     """A folder; opening makes it if it is missing and reads it even where writes are refused.
 
     With `read_only`, opening changes nothing at all. With `confined`, folder and files must be inside of folders that
-    are allowed (`reach.files`), wherever links lead.
+    are allowed (`reach.files`), wherever links lead. With `private`, folder and files are for their owner alone, also
+    those that were there or that someone else of this account writes; a folder of another account is shared on purpose.
     """
 
-    def __init__(self, root: Path, read_only: bool = False, *, confined: bool = False) -> None:
+    def __init__(self, root: Path, read_only: bool = False, *, confined: bool = False, private: bool = False) -> None:
         self._root = Path(os.path.abspath(root))
-        self._confined = confined
+        self._confined, self._private = confined, private
         self._temp = self._root / TEMP_FOLDER
         self._closed = False
         self._check_inside(self._root)
         if read_only:
             return
         try:
-            make_private(self._root)
+            self._make_root()
         except (FileExistsError, NotADirectoryError) as failure:
             raise InvalidUsage(f"not a folder: {self._root}", hint="name a folder for the blobs") from failure
         except OSError as failure:
             raise write_failure(failure, "making the folder for blobs", self._root) from failure
         self._check_inside(self._temp)
         remove_leftovers(self._temp)
+
+    def _make_root(self) -> None:
+        if not self._private:
+            make_folder(self._root)
+            return
+        make_private(self._root)
+        self._private = self._root.stat().st_uid == os.geteuid()
+        if self._private:
+            close_contents(self._root)
 
     @property
     def root(self) -> Path:
@@ -67,6 +85,7 @@ class LocalBlob:
         final = self._path(key)
         try:
             with path.open("rb") as source:
+                self._close_to_others(path)
                 os.fsync(source.fileno())
                 try:
                     self._link(key, path, final)
@@ -88,6 +107,7 @@ class LocalBlob:
         try:
             # Syncing works through any descriptor: what the writer left in this machine's cache goes to the disk.
             with path.open("rb") as file:
+                self._close_to_others(path)
                 os.fsync(file.fileno())
         except FileNotFoundError as failure:
             raise BlobMissing(f"no blob is stored as {key}", detail=f"no such file: {path}") from failure
@@ -160,6 +180,29 @@ class LocalBlob:
         if self._confined:
             check_inside(path)
 
+    def _close_to_others(self, path: Path) -> None:
+        if self._private:
+            close_to_others(path)
+
+    @property
+    def _folder_mode(self) -> int:
+        return 0o700 if self._private else 0o777
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder and what is missing above it: `Path.mkdir` would give its mode to the last one alone."""
+        try:
+            folder.mkdir(self._folder_mode, exist_ok=True)
+        except FileNotFoundError:
+            if folder.parent == folder:
+                raise
+            self._make_folder(folder.parent)
+            folder.mkdir(self._folder_mode, exist_ok=True)
+
+    def _open_new(self, path: Path) -> BinaryIO:
+        """Open a file that must not be there yet."""
+        mode = 0o600 if self._private else 0o666
+        return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+
     def _path(self, key: str) -> Path:
         self._check_open()
         return self._root / checked_key(key)
@@ -167,9 +210,9 @@ class LocalBlob:
     def _put_through_temp(self, key: str, final: Path, fill: Callable[[BinaryIO], object]) -> None:
         temp = self._temp / temporary_name()
         try:
-            self._temp.mkdir(exist_ok=True)
+            self._temp.mkdir(self._folder_mode, exist_ok=True)
             try:
-                with temp.open("xb") as file:
+                with self._open_new(temp) as file:
                     if self._confined:
                         check_opened(file.fileno(), temp)
                     fill(file)
@@ -189,7 +232,7 @@ class LocalBlob:
         for _ in range(_LINK_TRIES_MAX):
             try:
                 self._check_inside(final.parent)
-                final.parent.mkdir(parents=True, exist_ok=True)
+                self._make_folder(final.parent)
                 try:
                     _link_or_rename(source, final)
                 except FileExistsError:
@@ -211,6 +254,7 @@ class LocalBlob:
         try:
             while True:
                 with suppress(FileNotFoundError):  # the blob was deleted already, and its folder pruned
+                    self._close_to_others(folder)  # an engine's executors may have made it
                     sync_folder(folder)
                 if folder == self._root:
                     break

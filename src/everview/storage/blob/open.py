@@ -16,17 +16,18 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _OBJECT_STORES = {"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"}
 
 
-def open_blob(url: str, read_only: bool = False, *, confined: bool = False) -> Blob:
+def open_blob(url: str, read_only: bool = False, *, confined: bool = False, private: bool = False) -> Blob:
     """The Blob at `url`: a path, `file:///path`, `memory:`, or `s3://bucket/prefix?endpoint=...&region=...&allow_http=true`.
 
     `gs://` and `az://` work as `s3://` does; what follows "?" are the store's options by obstore's names. With
-    `read_only`, opening changes nothing. With `confined`, it has to be a folder that is allowed.
+    `read_only`, opening changes nothing. With `confined`, it has to be a folder that is allowed. With `private`, a
+    folder is for its owner alone.
     """
     named = _SCHEME.match(url)
     if named is None:
         if not url:
             raise InvalidUsage("no place named for blobs", hint="name a folder")
-        return LocalBlob(Path(url), read_only, confined=confined)
+        return LocalBlob(Path(url), read_only, confined=confined, private=private)
     scheme = named[1].lower()
     if confined and scheme != "file":
         raise PlaceRefused(f"{url} is not a folder", hint="only folders can be confined")
@@ -36,7 +37,7 @@ def open_blob(url: str, read_only: bool = False, *, confined: bool = False) -> B
     if scheme == "file":
         if parts.netloc not in {"", "localhost"} or not parts.path:
             raise InvalidUsage(f"not a local folder: {url}", hint="write file:///path/to/folder")
-        return LocalBlob(Path(unquote(parts.path)), read_only, confined=confined)
+        return LocalBlob(Path(unquote(parts.path)), read_only, confined=confined, private=private)
     if scheme in _OBJECT_STORES:
         from everview.storage.blob.object import ObjectBlob
 

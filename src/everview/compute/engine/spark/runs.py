@@ -24,6 +24,7 @@ import structlog
 
 from everview.storage.adopt import Landing
 from everview.storage.batch import Part, as_declared
+from everview.storage.disk import make_folder
 from everview.storage.parts import write_run
 from everview.storage.stage import Staged
 from everview.timely.consolidate import HASH, consolidate
@@ -69,13 +70,15 @@ def write_runs(divided: DataFrame, landing: Landing) -> Staged:
     A task that goes on although its job has ended, as one does for a moment, finds no folder to write to any more.
     """
     spec, folder = landing.spec, Path(landing.uri.removeprefix(_FOLDER))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, 0o700)
     write = RunWriter(folder, spec.at_rest, tuple(spec.key))
     try:
         rows = _through(divided.select(*spec.at_rest.names), write, _WRITTEN).collect()
     except BaseException:
         _close(folder)
         raise
+    if not rows:
+        _close(folder)
     return landing.written([Part(*row) for row in rows])
 
 
