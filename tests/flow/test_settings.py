@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from everview.compute.ir import types as t
+from everview.flow.connector.truncation import Truncation
+from everview.flow.drivers.command import _validated
+from everview.flow.drivers.contract import Constraint, FieldConstraint
 from everview.flow.errors import InvalidMaterialization
 from everview.flow.materialization import Materialization, Options, State
 from everview.flow.recovery_log import RecoveryLog
@@ -190,3 +196,103 @@ def test_values_are_of_the_types_that_are_declared(tmp_path: Path, codec: str) -
     assert set(by_type[t.BYTEA]["types"]) == {"string", "null"} and declared["id"]["types"] == ["integer"]
     sink.drop()
     ledger.close()
+
+
+# Values that are cut short
+
+
+@CODECS
+def test_values_are_cut_where_a_connector_asks_for_it(tmp_path: Path, codec: str) -> None:
+    ledger = Ledger(tmp_path, ("id", t.TEXT), ("name", t.TEXT), ("doc", t.JSONB), ("raw", t.BYTEA), ("n", t.numeric()))
+    sink = create(ledger, settings(tmp_path, codec=codec), cut=6)
+    sink.start()
+    long = {str(at): list(range(9)) for at in range(8)}
+    rows = [
+        ("a key that is long", "äöüß", json.dumps(long), b"0123456789", Decimal("12345678.900000000000000000")),
+        ("b", "123456", '{"a": ["1234567", 1.10]}', b"012", None),
+        ("c", None, '"12345é"', None, None),
+        ("d", "short", "[1, 2]", b"", None),
+    ]
+    assert sink.wait(ledger.write(*((1, row) for row in rows)), 20), sink.status()
+    with sqlite3.connect(tmp_path / "out.db") as db:
+        db.row_factory = sqlite3.Row
+        found = [dict(each) for each in db.execute("SELECT * FROM main__t ORDER BY id").fetchall()]
+    cut = {str(at): list(range(6)) for at in range(6)}
+    expected = [
+        (rows[0][0], "äöü", cut, base64.b64encode(b"012").decode(), "12345678.9", 1),
+        ("b", "123456", {"a": ["123456", 1.1]}, base64.b64encode(b"012").decode(), None, 1),
+        ("c", None, "12345", None, None, 1),
+        ("d", "short", [1, 2], "", None, 0),
+    ]
+    names = ("id", "name", "doc", "raw", "n")
+    for row, (*values, truncated) in zip(found, expected, strict=True):
+        document = json.loads(row["flow_document"])
+        assert [document[name] for name in names] == values
+        assert [json.loads(row["doc"]) if name == "doc" else row[name] for name in names] == values
+        assert row["_meta/flow_truncated"] == truncated
+    assert sink.wait(ledger.write((-1, rows[0]), (1, (rows[0][0], "x", "{}", None, None))), 20), sink.status()
+    sink.drop()
+    ledger.close()
+
+
+def test_nothing_is_cut_without_a_limit(ledger: Ledger, tmp_path: Path) -> None:
+    assert Truncation.of({}) is None and Truncation.of({"strTruncateAfter": 0}) is None
+    only = Truncation.of({"arrayTruncateAfter": 2})
+    assert only == Truncation(None, 2, None)
+    cut = [False]
+    texts, packed = only.column(t.Kind.JSONB, ['{"a": "long enough", "b": [1, 2.5, 3]}'], [b""], cut)
+    assert texts == ['{"a": "long enough", "b": [1, 2.5]}'] and cut == [True]
+    assert packed == [b"\x01" + texts[0].encode() + b"\x00"]
+    same = ['"a long text"']
+    assert only.column(t.Kind.TEXT, same, [b"x"], cut) == (same, [b"x"])
+    sink = create(ledger, settings(tmp_path))
+    selected = (sink._spec.described or {})["bindings"][0]["fieldSelection"]["values"]
+    assert selected == ["_meta/op", "name"], "what is never cut need not say so"
+    sink.close()
+
+
+# Constraints
+
+
+def test_of_several_constraints_the_strictest_counts() -> None:
+    """In both forms in which they may come, and in any order."""
+    kinds = ["FIELD_OPTIONAL", "LOCATION_RECOMMENDED", "FIELD_REQUIRED", "FIELD_FORBIDDEN", "INCOMPATIBLE"]
+    wanted = [
+        Constraint.OPTIONAL,
+        Constraint.RECOMMENDED,
+        Constraint.REQUIRED,
+        Constraint.FORBIDDEN,
+        Constraint.INCOMPATIBLE,
+    ]
+    for (at, one), (other_at, other) in product(enumerate(kinds), repeat=2):
+        listed = [{"field": "a", "constraint": {"type": each, "reason": each}} for each in (one, other)]
+        both = {"constraints": {"a": {"type": one}}, "projectionConstraints": [{"field": "a", "type": other}]}
+        for said in ({"projectionConstraints": listed}, both):
+            (found,) = _validated({**said, "resourcePath": ["t"]}).constraints.values()
+            assert found.kind is wanted[max(at, other_at)], said
+    aliases = {"LOCATION_REQUIRED": Constraint.REQUIRED, "UNSATISFIABLE": Constraint.INCOMPATIBLE}
+    for name, kind in {**aliases, "SOMETHING_NEW": Constraint.FORBIDDEN}.items():
+        found = _validated({"constraints": {"a": {"type": name, "reason": "why"}}}).constraints["a"]
+        assert found == FieldConstraint(kind, "why")
+
+
+@pytest.mark.parametrize(
+    ("strictest", "message"),
+    [("INCOMPATIBLE", '"name": it is another type there'), ("FIELD_REQUIRED", None)],
+)
+def test_constraints_as_a_list_of_projections(
+    ledger: Ledger, tmp_path: Path, strictest: str, message: str | None
+) -> None:
+    """A connector that says two things of a field, and the stricter one first."""
+    listed = f"""[{{"field": field, "constraint": each}} for field, said in constraints.items() for each in (
+        [{{"type": "{strictest}", "reason": "it is another type there"}}, said] if field == "name" else [said])]"""
+    code = STRICT.read_text().replace('{"constraints": constraints,', f'{{"projectionConstraints": {listed},')
+    program = tmp_path / "listed.py"
+    program.write_text(code)
+    config = {**settings(tmp_path), "command": f"{sys.executable} -S {program}"}
+    if message is None:
+        create(ledger, config).close()
+        return
+    with pytest.raises(InvalidMaterialization) as raised:
+        create(ledger, config)
+    assert raised.value.detail == message

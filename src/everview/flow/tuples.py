@@ -21,10 +21,20 @@ def _packed(value: Any) -> bytes:
     if isinstance(value, float):
         return pack_float(value)
     if isinstance(value, bytes):
-        return b"\x01" + value.replace(b"\x00", b"\x00\xff") + b"\x00"
+        return pack_bytes(value)
     if isinstance(value, str):
-        return b"\x02" + value.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
+        return pack_text(value)
     raise TypeError(f"cannot be part of a packed key: {type(value).__name__}")
+
+
+def pack_bytes(value: bytes) -> bytes:
+    """Packed bytes."""
+    return b"\x01" + value.replace(b"\x00", b"\x00\xff") + b"\x00"
+
+
+def pack_text(value: str) -> bytes:
+    """A packed text."""
+    return b"\x02" + value.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
 
 
 def pack_integer(value: int) -> bytes:

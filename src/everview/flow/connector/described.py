@@ -3,7 +3,8 @@
 A connector says of each field whether it must, may or must not have it. `choose` takes all that it may have. A field
 that it does not take is left out where the whole document goes along, and is otherwise an error; so is a key that is
 refused. Beside the columns every document has `_meta/op`, which is c, u or d, and a collection without a key gets one:
-`_meta/id`, the transaction and the number of the row in it.
+`_meta/id`, the transaction and the number of the row in it. A connector that has values cut short may take
+`_meta/flow_truncated`, which says whether some of the row were.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from urllib.parse import quote
 
 from everview.compute.ir.types import Kind
 from everview.flow.connector.schemas import escaped
+from everview.flow.connector.truncation import Truncation
 from everview.flow.contract import Binding, Field, Spec
 from everview.flow.drivers.contract import Constraint, FieldConstraint, Validated
 from everview.flow.errors import InvalidMaterialization
 from everview.flow.wire_types import type_json
 
 DOCUMENT, OPERATION, ORDINAL = "flow_document", "_meta/op", "_meta/id"
+TRUNCATED = "_meta/flow_truncated"
 META = "_meta"
 _EVERY = ["array", "boolean", "integer", "null", "number", "object", "string"]
 _NO_TOKEN = re.compile(r"[^A-Za-z0-9_.-]")
@@ -67,6 +70,7 @@ def collection_json(binding: Binding) -> dict[str, Any]:
     keys = [f"/{escaped(name)}" for name in binding.key] or [f"/{ORDINAL}"]
     projections = [_projection(field, binding) for field in binding.fields]
     projections.append(_plain(OPERATION, ["string"]))
+    projections.append(_plain(TRUNCATED, ["boolean"]))
     if not binding.key:
         projections.append({**_plain(ORDINAL, ["string"]), "isPrimaryKey": True})
     root = {"ptr": "", "field": DOCUMENT, "inference": {"types": ["object"], "exists": "MUST"}}
@@ -90,7 +94,8 @@ def collection_name(binding: Binding) -> str:
 
 
 def _plain(field: str, types: list[str]) -> dict[str, Any]:
-    return {"ptr": f"/{field}", "field": field, "inference": {"types": types, "exists": "MUST", "string": {}}}
+    inference = {"types": types, "exists": "MUST", **({"string": {}} if types == ["string"] else {})}
+    return {"ptr": f"/{field}", "field": field, "inference": inference}
 
 
 def _projection(field: Field, binding: Binding) -> dict[str, Any]:
@@ -202,7 +207,7 @@ def choose(binding: Binding, validated: Validated) -> dict[str, Any]:
         elif field.name in binding.key or not document:
             reason = constraint.reason if constraint is not None else "the connector says nothing of it"
             wrong.append(f'"{field.name}": it cannot be part of the sink. {reason}'.strip())
-    ours = {*binding.names, DOCUMENT, OPERATION, *(() if binding.key else (ORDINAL,))}
+    ours = {*binding.names, DOCUMENT, OPERATION, TRUNCATED, *(() if binding.key else (ORDINAL,))}
     wrong += [
         f'"{name}": it is required and not a column of the sink. {each.reason}'.strip()
         for name, each in constraints.items()
@@ -217,6 +222,11 @@ def choose(binding: Binding, validated: Validated) -> dict[str, Any]:
     keys = list(binding.key) or [ORDINAL]
     if _taken(constraints.get(OPERATION)):
         values.append(OPERATION)
+    truncated = constraints.get(TRUNCATED)
+    if truncated is not None and (
+        truncated.kind is Constraint.REQUIRED or (_taken(truncated) and Truncation.of(validated.ser_policy) is not None)
+    ):
+        values.append(TRUNCATED)
     selection = {
         "keys": keys,
         "values": sorted(name for name in values if name not in keys),

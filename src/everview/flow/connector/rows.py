@@ -21,10 +21,11 @@ import pyarrow as pa
 from everview.compute.functions.output import to_text
 from everview.compute.ir.infinite import Infinite, to_python
 from everview.compute.ir.types import Interval, Kind, SqlType
-from everview.flow.connector.described import META, OPERATION, ORDINAL
+from everview.flow.connector.described import META, OPERATION, ORDINAL, TRUNCATED
+from everview.flow.connector.truncation import Truncation
 from everview.flow.contract import DELETE, EXISTS, Binding
 from everview.flow.documents import json_texts
-from everview.flow.tuples import pack_float, pack_integer
+from everview.flow.tuples import pack_bytes, pack_float, pack_integer, pack_text
 
 _INTEGERS = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP}
 _TEXTS = {Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.UNKNOWN}
@@ -42,6 +43,7 @@ class Layout:
     values: tuple[str, ...]
     document: bool
     operation: bool
+    truncation: Truncation | None = None
 
     @classmethod
     def of(cls, binding: Binding, described: Mapping[str, Any]) -> Layout:
@@ -50,7 +52,8 @@ class Layout:
         keys, values = tuple(selection.get("keys") or ()), tuple(selection.get("values") or ())
         document = bool(selection.get("document"))
         # Documents tell the operation wherever they are sent as a whole, and where it was chosen.
-        return cls(binding, keys, values, document, document or OPERATION in values)
+        truncation = Truncation.of(described.get("serPolicy"))
+        return cls(binding, keys, values, document, document or OPERATION in values, truncation)
 
     def loads(self, keys: pa.Table) -> Iterator[tuple[str, bytes]]:
         """Keys to load: JSON and packed."""
@@ -62,6 +65,11 @@ class Layout:
         size = rows.num_rows
         columns = {each.name: encoded(rows.column(each.name), each.type) for each in self.binding.fields}
         exists, delete = rows.column(EXISTS).to_pylist(), rows.column(DELETE).to_pylist()
+        cut = [False] * size
+        for each in self.binding.value_fields if self.truncation is not None else ():
+            columns[each.name] = self.truncation.column(each.type.kind, *columns[each.name], cut)
+        if TRUNCATED in self.values:
+            columns[TRUNCATED] = _each(cut, _boolean)
         if ORDINAL in self.keys:
             names = [f"{transaction}-{number:x}" for number in range(first, first + size)]
             columns[ORDINAL] = [f'"{each}"' for each in names], [b"\x02" + each.encode() + b"\x00" for each in names]
@@ -104,17 +112,20 @@ def encoded(column: pa.ChunkedArray, sql_type: SqlType) -> Column:
     if kind in (Kind.FLOAT4, Kind.FLOAT8):
         return _each(values, lambda value: _float(value, sql_type))
     if kind is Kind.BOOLEAN:
-        return _each(values, lambda value: ("true", b"\x27") if value else ("false", b"\x26"))
+        return _each(values, _boolean)
     if kind in (Kind.JSONB, Kind.ARRAY):  # not scalars: as the bytes of their JSON
         texts = json_texts(column, sql_type)
         return texts, [
-            _NULL if value is None else b"\x01" + text.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
-            for value, text in zip(values, texts, strict=True)
+            _NULL if value is None else pack_bytes(text.encode()) for value, text in zip(values, texts, strict=True)
         ]
     raw = values if kind in _TEXTS else _strings(values, sql_type)
     if column.null_count:
-        return ["null" if v is None else quoted(v) for v in raw], [_NULL if v is None else _packed(v) for v in raw]
-    return list(map(quoted, raw)), list(map(_packed, raw))
+        return ["null" if v is None else quoted(v) for v in raw], [_NULL if v is None else pack_text(v) for v in raw]
+    return list(map(quoted, raw)), list(map(pack_text, raw))
+
+
+def _boolean(value: bool) -> tuple[str, bytes]:
+    return ("true", b"\x27") if value else ("false", b"\x26")
 
 
 def _each(values: Sequence[Any], encode: Callable[[Any], tuple[str, bytes]]) -> Column:
@@ -125,13 +136,9 @@ def _each(values: Sequence[Any], encode: Callable[[Any], tuple[str, bytes]]) -> 
 def _float(value: float, sql_type: SqlType) -> tuple[str, bytes]:
     if not math.isfinite(value):
         text = to_text(value, sql_type)
-        return f'"{text}"', _packed(text)
+        return f'"{text}"', pack_text(text)
     text = repr(value) if sql_type.kind is Kind.FLOAT8 else to_text(value, sql_type)
     return text, pack_float(float(text))
-
-
-def _packed(text: str) -> bytes:
-    return b"\x02" + text.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
 
 
 def _strings(values: Sequence[Any], sql_type: SqlType) -> list[Any]:
