@@ -14,30 +14,35 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from everview.cdc.codec.contract import codec_for
-from everview.cdc.contract import NEGATIVE, OVERFLOW, Message, Progress, Updates
+from everview.cdc import grid
+from everview.cdc.codec.contract import SUFFIXES, codec_for
+from everview.cdc.contract import NEGATIVE, OVERFLOW, UNJUDGED, Message, Progress, Updates
 from everview.cdc.errors import ImpossibleMultiplicity
 from everview.cdc.files import Folder, FolderInlet
 from everview.cdc.inspect import Stats, Stream, examine
+from everview.cdc.mangle import mangle
 from everview.cdc.multiplicity import offences_among
 from everview.cdc.reader import Reader
 from everview.cdc.schema import StreamSchema
 from everview.cdc.source import Source, SourceStatus
+from everview.cdc.writer import Writer
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
+from tests.cdc.histories import before, universe
 from tests.cdc.shards import COLUMNS, contents
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = StreamSchema(COLUMNS)
+PLANE = StreamSchema(COLUMNS, (0, 0))
 HUGE = 2**62
 ROWS = [(1, "a"), (2, None), (None, "b"), (None, None)]
 
 
 def write(folder: Path, name: str, *messages: Message[Any]) -> None:
     folder.mkdir(exist_ok=True)
-    (folder / name).write_bytes(codec_for(".jsonl", SCHEMA).encode_file(messages))
+    (folder / name).write_bytes(codec_for(Path(name).suffix, SCHEMA).encode_file(messages))
 
 
 def progress(lower: int, upper: int, **counts: int) -> Progress:
@@ -128,6 +133,90 @@ def test_partially_ordered_times_are_judged_where_they_meet() -> None:
     assert offences_among(updates, Antichain((1, 1))) == [], "there, more may still come"
 
 
+def test_partially_ordered_times_overflow_where_they_meet() -> None:
+    updates = [("a", (0, 0), HUGE // 2), ("b", (1, 0), HUGE), ("c", (0, 1), HUGE)]
+    (found,) = offences_among(updates, Antichain())
+    assert (found.time, found.reason) == ((1, 1), OVERFLOW) and "would have come" in found.detail
+    assert offences_among(updates, Antichain((1, 1))) == []
+    gone = [("a", (0, 0), 4 * HUGE), ("a", (1, 0), -HUGE), ("a", (0, 1), -HUGE)]
+    assert [(each.time, each.reason) for each in offences_among(gone, Antichain())] == [((0, 0), OVERFLOW)]
+    both = [("a", (1, 0), -1), ("b", (0, 1), 2 * HUGE)]
+    assert [(each.time, each.reason) for each in offences_among(both, Antichain())] == [
+        ((0, 1), OVERFLOW),
+        ((1, 0), NEGATIVE),
+    ]
+
+
+def test_a_row_at_many_incomparable_times() -> None:
+    """Every pair of times meets somewhere, and the one wrong sum is where the last two do."""
+    size = 400
+    updates = [("a", (number, size - number), 1) for number in range(size)]
+    updates += [("a", (size, size - 1), -size - 1)]  # by then, all but the first of those before are there
+    (found,) = offences_among(updates, Antichain())
+    assert (found.time, found.reason, found.detail) == ((size, size - 1), NEGATIVE, "row 'a' would occur -2 times")
+    assert offences_among([*updates, ("a", (0, 0), 2)], Antichain()) == []
+
+
+@pytest.mark.parametrize(("limit", "value"), [("SUMS_MAX", 10), ("ADDITIONS_MAX", 1000)])
+def test_what_is_too_much_to_judge_is_never_sound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    updates = [((1, "a"), (number, 50 - number), 1 if number else -1) for number in range(50)]
+    writer: Writer[Any] = Writer(Antichain((0, 0)))
+    writer.push(updates)
+    write_plane(tmp_path / "stream", ".jsonl", writer.advance(Antichain()))
+    assert [(each.time, each.reason) for each in verify(tmp_path / "stream").stalls] == [((0, 50), NEGATIVE)]
+    monkeypatch.setattr(grid, limit, value)
+    stats = verify(tmp_path / "stream")
+    assert not stats.sound and {each.reason for each in stats.stalls} == {UNJUDGED}
+    assert stats.frontier == Antichain(*(time for _, time, _ in updates)), "nothing of the row is called closed"
+
+
+def write_plane(folder: Path, suffix: str, messages: list[Message[Any]]) -> None:
+    folder.mkdir()
+    (folder / f"1{suffix}").write_bytes(codec_for(suffix, PLANE).encode_file(messages))
+
+
+def judged_in_the_plane(updates: dict[tuple[Any, Any], int], frontier: Antichain[Any]) -> set[tuple[Any, str]]:
+    """A second opinion: the least closed times with a wrong sum, from sums at each of all times."""
+    wrong: dict[Any, str] = {}
+    for time in universe((0, 0)):
+        if frontier.less_equal(time):
+            continue
+        here = {key: diff for key, diff in updates.items() if before(key[1], time)}
+        come, gone = (sum(max(sign * diff, 0) for diff in here.values()) for sign in (1, -1))
+        if max(come, gone) >= 2**63 - 1:
+            wrong[time] = OVERFLOW
+        if any(sum(diff for (row, _), diff in here.items() if row == each) < 0 for each, _ in here):
+            wrong[time] = NEGATIVE
+    least = [time for time in wrong if not any(other != time and before(other, time) for other in wrong)]
+    return {(time, wrong[time]) for time in least}
+
+
+def test_random_streams_of_partially_ordered_times(tmp_path: Path, rng: random.Random, long_forms: bool) -> None:
+    kinds: Counter[str] = Counter()
+    times = universe((0, 0))
+    for number in range(2000 if long_forms else 150):
+        updates: dict[tuple[Any, Any], int] = {(row, (0, 0)): rng.randrange(1, 4) for row in ROWS}
+        for _ in range(rng.randrange(12)):
+            least = 1 if rng.random() < 0.5 else -3
+            updates[rng.choice(ROWS), rng.choice(times)] = rng.choice([d for d in (-3, -2, -1, 1, 2) if d >= least])
+        for _ in range(rng.choice((0, 0, 0, 3))):
+            updates[rng.choice(ROWS), rng.choice(times)] = HUGE - rng.randrange(2)
+        end = rng.choice((Antichain(), Antichain((3, 3)), Antichain((2, 0), (0, 3))))
+        said = {key: diff for key, diff in updates.items() if not end.less_equal(key[1])}
+        writer: Writer[Any] = Writer(Antichain((0, 0)))
+        writer.push([(row, time, diff) for (row, time), diff in said.items()])
+        folder = tmp_path / f"stream{number}"
+        write_plane(folder, rng.choice((".jsonl", ".avro")), mangle(writer.advance(end), rng))
+        stats, wanted = verify(folder), judged_in_the_plane(said, end)
+        assert {(each.time, each.reason) for each in stats.stalls} == wanted
+        assert stats.sound == (not wanted)
+        assert stats.frontier == Antichain(*end, *(time for time, _ in wanted))
+        kinds.update({reason for _, reason in wanted} or {"sound"})
+    assert min(kinds[each] for each in ("sound", NEGATIVE, OVERFLOW)) > 10
+
+
 def random_messages(rng: random.Random) -> list[Message[Any]]:
     """A stream of a few rows: mostly sound, with an occasional flaw of every kind."""
     counts: Counter[Any] = Counter()
@@ -190,13 +279,15 @@ def outcome(found: SourceStatus | Stats) -> tuple[Any, set[tuple[Any, str]]]:
     return found.frontier, {(stall.time, stall.reason) for stall in found.stalls}
 
 
-def test_random_streams_are_judged_alike(environment: Environment, tmp_path: Path, rng: random.Random) -> None:
+def test_random_streams_are_judged_alike(
+    environment: Environment, tmp_path: Path, rng: random.Random, long_forms: bool
+) -> None:
     kinds: Counter[bool] = Counter()
-    for number in range(120):
+    for number in range(1000 if long_forms else 120):
         messages, folder = random_messages(rng), tmp_path / f"stream{number}"
         at = rng.randrange(len(messages) + 1)
-        write(folder, "1.jsonl", *messages[:at])
-        write(folder, "2.jsonl", *messages[at:])
+        write(folder, f"1{rng.choice(SUFFIXES)}", *messages[:at])
+        write(folder, f"2{rng.choice(SUFFIXES)}", *messages[at:])
         stats = verify(folder)
         assert stats.sound == judged(messages)
         kinds[stats.sound] += 1
@@ -208,13 +299,20 @@ def test_random_streams_are_judged_alike(environment: Environment, tmp_path: Pat
     assert min(kinds[True], kinds[False]) > 10
 
 
-def test_spark_judges_alike(environment: Environment, tmp_path: Path, rng: random.Random, spark: SparkSession) -> None:
-    for number in range(8):
+@pytest.mark.spark
+@pytest.mark.timeout(300)  # Spark shares the machine
+def test_spark_judges_alike(
+    environment: Environment, tmp_path: Path, rng: random.Random, spark: SparkSession, long_forms: bool
+) -> None:
+    for number in range(100 if long_forms else 8):
         messages = random_messages(rng)
-        while judged(messages):
+        while judged(messages) and (not long_forms or number % 5):  # in the long form, some that are sound
             messages = random_messages(rng)
         folder = tmp_path / f"stream{number}"
-        write(folder, "1.jsonl", *messages)
+        at = rng.randrange(len(messages) + 1) if number % 2 else 0
+        write(folder, f"1{rng.choice(SUFFIXES)}", *messages[at:])
+        if at:
+            write(folder, f"2{rng.choice(SUFFIXES)}", *messages[:at])
         _, found = read(environment, folder, f"in{number}", session=spark)
         _, other = read(environment, folder, f"other{number}")
         assert outcome(found) == outcome(other) == outcome(verify(folder))

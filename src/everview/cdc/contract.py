@@ -68,6 +68,7 @@ class Checkpoint(Generic[D]):
 
 MISSING, SURPLUS, COUNTS, DIFFS, GAP = "missing updates", "surplus updates", "counts differ", "diffs conflict", "gap"
 NEGATIVE, OVERFLOW = "negative multiplicity", "multiplicity too large"
+UNJUDGED = "too many times to judge"  # where they are partially ordered
 
 
 @dataclass(frozen=True, slots=True)

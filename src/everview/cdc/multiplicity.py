@@ -6,16 +6,17 @@ time at which that happens is held open like any other contradiction, and nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from everview.cdc.contract import NEGATIVE, OVERFLOW, Frontier, Update
-from everview.cdc.times import flatten
-from everview.timely.lattice import Time, join, less_equal
+from everview.cdc.contract import NEGATIVE, OVERFLOW, UNJUDGED, Frontier, Update
+from everview.cdc.grid import Change, GridTooLarge, Point, least, least_below
+from everview.cdc.times import flatten, from_wire, shape_of
+from everview.timely.lattice import Time
 
 COUNT_MAX = 2**63 - 1
-_JOINS_MAX = 20_000  # of the times of one row, where times are partially ordered
 
 # Of all diffs so far: those that are positive, and the others without their sign.
 Sums = tuple[int, int]
@@ -69,8 +70,7 @@ def _first_overflow(updates: list[Update[Any]], sums: Sums) -> Offence | None:
     for _, time, diff in sorted(updates, key=lambda update: update[1]):
         added, removed = added + max(diff, 0), removed + max(-diff, 0)
         if max(added, removed) >= COUNT_MAX:
-            which = "come" if added >= COUNT_MAX else "gone"
-            return Offence(time, OVERFLOW, f"more than {COUNT_MAX - 1} rows would have {which} by then")
+            return _overflow("come" if added >= COUNT_MAX else "gone", time)
     return None
 
 
@@ -82,6 +82,10 @@ def _first_below(changes: list[tuple[Time, int]], count: int) -> tuple[Time, int
     return None
 
 
+def _overflow(which: str, time: Time, count: int = 0) -> Offence:
+    return Offence(time, OVERFLOW, f"more than {COUNT_MAX - 1} rows would have {which} by then")
+
+
 def _negative(data: Any, time: Time, count: int) -> Offence:
     return Offence(time, NEGATIVE, f"row {data!r} would occur {count} times")
 
@@ -89,33 +93,36 @@ def _negative(data: Any, time: Time, count: int) -> Offence:
 def offences_among(updates: Iterable[Update[Any]], frontier: Frontier) -> list[Offence]:
     """The least closed times at which rows have impossible multiplicities, of a history from its start.
 
-    Where times are partially ordered, a row's multiplicity can change at every join of times at which the row does.
+    Where times are partially ordered and too many to be judged, that is an offence as well, at the first of them.
     """
     updates = list(updates)
     if all(isinstance(time, int) for _, time, _ in updates):
         first = first_offence(updates, lambda rows: {})
         return [] if first is None else [first]
-    rows: dict[Any, list[tuple[Time, int]]] = {}
+    shape = shape_of(updates[0][1])
+    bounds = [flatten(time) for time in frontier]
+    found: dict[Point, Offence] = {}
+    for changes, start, offence in _sums(updates):
+        try:
+            wrong = {point: partial(offence, count=count) for point, count in least_below(changes, start, bounds)}
+        except GridTooLarge as error:
+            unknown = partial(Offence, reason=UNJUDGED, detail=str(error))
+            wrong = dict.fromkeys(least(point for point, _ in changes), unknown)
+        for point, make in wrong.items():
+            if point not in found:
+                found[point] = make(time=from_wire(list(point), shape))
+    return [found[point] for point in least(found)]
+
+
+def _sums(updates: list[Update[Any]]) -> Iterator[tuple[list[Change], int, Callable[..., Offence]]]:
+    """What must never be less than 0: changes, what there is before them, and the offence that it would be."""
+    rows: dict[Any, list[Change]] = {data: [] for data, _, diff in updates if diff < 0}
     for data, time, diff in updates:
-        rows.setdefault(data, []).append((time, diff))
-    found: dict[Time, Offence] = {}
+        if data in rows:
+            rows[data].append((flatten(time), diff))
     for data, changes in rows.items():
-        for time in _joins([time for time, _ in changes]):
-            count = sum(diff for at, diff in changes if less_equal(at, time))
-            if count < 0 and not frontier.less_equal(time):
-                found.setdefault(time, _negative(data, time, count))
-    least = [time for time in found if not any(other != time and less_equal(other, time) for other in found)]
-    return [found[time] for time in sorted(least, key=flatten)]
-
-
-def _joins(times: Sequence[Time]) -> list[Time]:
-    found = dict.fromkeys(times)
-    waiting = list(found)
-    while waiting and len(found) < _JOINS_MAX:
-        one = waiting.pop()
-        for other in list(found):
-            both = join(one, other)
-            if both not in found:
-                found[both] = None
-                waiting.append(both)
-    return list(found)
+        yield changes, 0, partial(_negative, data)
+    for which, sign in (("come", 1), ("gone", -1)):
+        room = [(flatten(time), -abs(diff)) for _, time, diff in updates if diff * sign > 0]
+        if sum(diff for _, diff in room) <= -COUNT_MAX:
+            yield room, COUNT_MAX - 1, partial(_overflow, which)
