@@ -147,3 +147,49 @@ def test_the_limit_has_limits(session: CoordinatorSession, value: str) -> None:
         run(session, f"SET everview_local_memory = '{value}'")
     assert raised.value.sqlstate == "22023"
     assert session.settings.get(LOCAL_MEMORY) == str(16 << 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        (f"SELECT {'9' * 5_000}", "22003"),
+        (f"SELECT -{'9' * 5_000}", "22003"),
+        (f"SELECT 0x{'f' * 5_000}", "22003"),
+        ("SELECT repeat('9', 5000)::int", "22003"),
+        ("SELECT repeat('9', 5000)::bigint", "22003"),
+        ("SELECT repeat('9', 5000)::smallint", "22003"),
+        ("SELECT repeat('9', 5000)::numeric", "22003"),
+        ("SELECT repeat('9', 5000)::float8", "22003"),
+        ("SELECT repeat('9', 5000)::mz_timestamp", "22003"),
+        ("SELECT (repeat('9', 5000) || ' days')::interval", "22008"),
+        ("SELECT ('{' || repeat('9', 5000) || '}')::int[]", "22003"),
+        ("SELECT repeat('9', 5000)::jsonb", "22003"),
+        ("SELECT format('%' || repeat('9', 5000) || '$s', 1)", "22023"),
+        (f"SELECT 1 ORDER BY {'9' * 5_000}", "42P10"),
+        (f"SELECT 1 LIMIT {'9' * 5_000}", "22003"),
+        (f"SELECT 1::numeric({'9' * 5_000})", "22023"),
+        (f"SELECT ''::varchar({'9' * 5_000})", "22023"),
+        (f"SELECT now()::timestamp({'9' * 5_000})", None),
+        (f"SELECT ${'9' * 5_000}", "42601"),
+        (f"INSERT INTO k VALUES ({'9' * 5_000})", "22003"),
+        (f"INSERT INTO k VALUES ('{'9' * 5_000}')", "22003"),
+        (f"SET statement_timeout = {'9' * 5_000}", "22023"),
+        (f"FETCH {'9' * 5_000} FROM c", "34000"),
+        (f"SELECT id FROM k WHERE id = {'9' * 5_000}", "22003"),
+        (f"SELECT id FROM k AS OF {'9' * 5_000}", "22003"),
+        ("SELECT ('[1]'::jsonb) #> ARRAY['+-5']", None),
+        ("SELECT jsonb_set('[1]', ARRAY['²'], '2')", "22P02"),
+        ("SELECT '[1]'::jsonb #- ARRAY['²']", "22P02"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_numbers_of_any_length_are_errors_of_the_statement(
+    session: CoordinatorSession, text: str, sqlstate: str | None
+) -> None:
+    """Python refuses to read an integer of more than 4,300 digits, which was an internal error."""
+    found = None
+    try:
+        run(session, text)
+    except SqlError as error:
+        found = error.sqlstate
+    assert found == sqlstate

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from everview.adapter.statements.lexer import Token, blanked, tokens
+from everview.compute.functions.numbers import integer_of
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
 
 Path = tuple[str, ...]
@@ -165,7 +166,7 @@ class Words:
         negative = self.accept_symbol("-")
         if self.next.kind != "number" or not self.next.value.isdigit():
             raise self.error("expected a whole number")
-        value = int(self.take().value)
+        value = integer_of(self.take().value)
         return -value if negative else value
 
     def listed(self, item: Callable[[], object]) -> None:

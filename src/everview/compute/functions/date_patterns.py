@@ -7,11 +7,13 @@ On Spark the pattern of a timestamp must be a literal; intervals are shown in Py
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from everview.compute.allowance import ROW_BYTES, take
+from everview.compute.cancel import check_wanted
 from everview.compute.functions.civil import HOUR, MINUTE, SECOND
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
@@ -141,6 +143,8 @@ _NAMES: dict[str, _Name] = {
     "TZM": _Name(0, lambda _: "00", "'00'"),
     "FX": _Name(0, lambda _: "", "''"),
 }
+_CHECK_EVERY = 1_024  # words of a pattern
+_REMEMBERED_MAX = 4_096  # characters of a pattern that is worth to be remembered
 _UPPER = {*_NUMBERS, *_NAMES}
 _WORDS = sorted({*_UPPER, *map(str.lower, _UPPER), "Month", "Mon", "Day", "Dy"}, key=lambda word: (-len(word), word))
 _TOKEN = re.compile(
@@ -166,14 +170,21 @@ class Word(NamedTuple):
         return self.written.upper()
 
 
-@lru_cache(256)
-def words(pattern: str) -> tuple[Word, ...]:
+def words(pattern: str) -> Iterable[Word]:
     """The words of a pattern."""
+    return _remembered_words(pattern) if len(pattern) <= _REMEMBERED_MAX else _words(pattern)
+
+
+@lru_cache(256)
+def _remembered_words(pattern: str) -> tuple[Word, ...]:
     return tuple(_words(pattern))
 
 
 def _words(pattern: str) -> Iterator[Word]:
-    for match in _TOKEN.finditer(pattern):
+    for count, match in enumerate(_TOKEN.finditer(pattern), 1):
+        if count % _CHECK_EVERY == 0:
+            check_wanted()
+            take(_CHECK_EVERY * ROW_BYTES)
         if match["word"]:
             ordinal = match["behind"] if match["behind"] in ("TH", "th") else ""
             front = (match["front"] or "").upper()  # TM is about names, and here they are English

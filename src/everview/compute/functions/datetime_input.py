@@ -6,8 +6,10 @@ import re
 from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 
+from everview.compute.cancel import check_wanted
 from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, days_of, make_interval, month_length, timestamp
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.numbers import integer_of
 from everview.compute.ir.infinite import Infinite, infinite_of
 from everview.compute.ir.types import Interval, Kind
 
@@ -48,7 +50,7 @@ _UNITS = {
     "centurie": (1200, 0, 0),
     "millennium": (12000, 0, 0),
 }
-_AMOUNT = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]+)")
+_AMOUNT = re.compile(r"\s*(?:([+-])\s*)?(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]+)")
 _YEARS = re.compile(r"\s*([+-]?)(\d+)-(\d{1,2})(?=\s|$)")  # years and months, as the standard writes them
 _DAYS = re.compile(r"\s*([+-]?\d+)(?=\s+[+-]?\d+:)")  # a number before a time is days
 _CLOCK = re.compile(r"\s*([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?")
@@ -58,6 +60,8 @@ _ISO = re.compile(
     re.IGNORECASE,
 )
 
+_AMOUNT_MAX = Decimal(10) ** 20  # months, days or microseconds: more than any interval has
+
 
 def _invalid(text: str, name: str) -> Failure:
     return Failure("22007", f'invalid input syntax for type {name}: "{text}"')
@@ -65,6 +69,10 @@ def _invalid(text: str, name: str) -> Failure:
 
 def _out_of_range(text: str) -> Failure:
     return Failure("22008", f'date/time field value out of range: "{text}"')
+
+
+def _too_long() -> Failure:
+    return Failure("22008", "interval out of range")
 
 
 def _days(text: str, year: str, month: str, day: str) -> int:
@@ -137,48 +145,58 @@ def read_interval(text: str) -> Interval:
     stripped = text.strip()
     iso = _ISO.fullmatch(stripped)
     if iso and len(stripped) > 1:
-        year, month, week, day, hour, minute = (int(each or 0) for each in iso.groups()[:6])
-        seconds = int((Decimal(iso[7] or 0) * SECOND).quantize(Decimal(1), ROUND_HALF_EVEN))
-        return make_interval(year * 12 + month, week * 7 + day, hour * HOUR + minute * MINUTE + seconds)
-    ago = re.search(r"\s+ago$", stripped, re.IGNORECASE)
-    rest = stripped[: ago.start()] if ago else stripped
-    rest = re.sub(r"^@\s*", "", rest)
+        year, month, week, day, hour, minute = (integer_of(each or "0") for each in iso.groups()[:6])
+        seconds = Decimal(iso[7] or 0) * SECOND
+        if abs(seconds) > _AMOUNT_MAX:
+            raise _too_long()
+        micros = int(seconds.quantize(Decimal(1), ROUND_HALF_EVEN))
+        return make_interval(year * 12 + month, week * 7 + day, hour * HOUR + minute * MINUTE + micros)
+    ago = stripped[-3:].lower() == "ago" and stripped[-4:-3].isspace()
+    return _spread(*_amounts(text, (stripped[:-3] if ago else stripped).strip()), -1 if ago else 1)
+
+
+def _amounts(text: str, stripped: str) -> tuple[Decimal, Decimal, Decimal]:
+    """Months, days and microseconds, each with its fraction."""
+    rest = stripped.removeprefix("@").lstrip()
     months, days, micros = Decimal(0), Decimal(0), Decimal(0)
     position = 0
     plain = re.fullmatch(r"\s*([+-]?\d+(?:\.\d*)?)", rest)  # a number alone is seconds
     if plain:
-        micros, position = Decimal(plain[1]) * SECOND, len(rest)
-    elif not rest:
+        return months, days, Decimal(plain[1]) * SECOND
+    if not rest:
         raise _invalid(text, "interval")
     while position < len(rest):
+        check_wanted()
         if clock := _CLOCK.match(rest, position):
-            amount = int(clock[2]) * HOUR + int(clock[3]) * MINUTE + Decimal(clock[4] or 0) * SECOND
+            amount = integer_of(clock[2]) * HOUR + int(clock[3]) * MINUTE + Decimal(clock[4] or 0) * SECOND
             micros += -amount if clock[1] == "-" else amount
             position = clock.end()
         elif years := _YEARS.match(rest, position):
-            both = int(years[2]) * 12 + int(years[3])
+            both = integer_of(years[2]) * 12 + int(years[3])
             months += -both if years[1] == "-" else both
             position = years.end()
         elif before := _DAYS.match(rest, position):
-            days += int(before[1])
+            days += integer_of(before[1])
             position = before.end()
         elif match := _AMOUNT.match(rest, position):
             name = match[3].lower()
             unit = _UNITS.get(name) or _UNITS.get(name.removesuffix("s"))
             if unit is None:
                 raise _invalid(text, "interval")
-            number = Decimal(match[1] + match[2])
+            number = Decimal((match[1] or "") + match[2])
             months, days, micros = (have + number * of for have, of in zip((months, days, micros), unit, strict=True))
             position = match.end()
         elif not rest[position:].strip():
             break
         else:
             raise _invalid(text, "interval")
-    return _spread(months, days, micros, -1 if ago else 1)
+    return months, days, micros
 
 
 def _spread(months: Decimal, days: Decimal, micros: Decimal, sign: int) -> Interval:
     """Fractions go to the next smaller unit: of a month to days of 30, of a day to microseconds."""
+    if max(abs(months), abs(days), abs(micros)) > _AMOUNT_MAX:
+        raise _too_long()
     whole_months = int(months)
     days += (months - whole_months) * 30
     whole_days = int(days)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
+from everview.compute.allowance import ROW_BYTES, take
+from everview.compute.cancel import check_wanted
 from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, civil, day, days_of, month_length, timestamp
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.date_patterns import DAYS, MONTHS
@@ -42,6 +43,8 @@ _NAMES = {
     "DAY": tuple(each.upper() for each in DAYS),
     "DY": tuple(each[:3].upper() for each in DAYS),
 }
+_CHECK_EVERY = 1_024  # words of a pattern
+_REMEMBERED_MAX = 4_096  # characters of a pattern that is worth to be remembered
 _IN_SPARK = {"YYYY", "MM", "DD", "HH24", "MI", "SS", "MS", "US"}
 _SEPARATORS = re.compile(r"[^A-Za-z0-9\"]+")
 _READ_TOKEN = re.compile(
@@ -51,39 +54,85 @@ _READ_TOKEN = re.compile(
 )
 
 
-@lru_cache(256)
-def _reader(pattern: str) -> tuple[str, tuple[str, ...]]:
-    """The regular expression of a pattern, for Python and Java both, and which field each group is.
+_IN_SPARK_MAX = 100  # words of a pattern, so that Java's expression stays small
 
-    Separators stand for as many others at most, with any blanks, and quoted text for as many characters.
+
+class _Reader(NamedTuple):
+    """What a pattern reads: regular expressions one behind the other, for Python and Java both.
+
+    Each takes as much as it can for good (the repetitions are possessive), so the time is in proportion to the text.
     """
-    expression, fields = r"^\s*", []
-    tokens = list(_READ_TOKEN.finditer(pattern))
-    for match, following in zip_longest(tokens, tokens[1:]):
+
+    pieces: tuple[tuple[str, str | None], ...]  # and which field the group of a piece is, if it has one
+
+    @property
+    def fields(self) -> list[str]:
+        """What the groups are."""
+        return [field for _, field in self.pieces if field is not None]
+
+    @property
+    def expression(self) -> str:
+        """The pieces as one expression."""
+        return "^" + "".join(piece for piece, _ in self.pieces)
+
+    def read(self, text: str) -> dict[str, str] | None:
+        """The fields of a text; None if it is not as the pattern says."""
+        found: dict[str, str] = {}
+        place = 0
+        for count, (piece, field) in enumerate(self.pieces, 1):
+            match = _compiled(piece).match(text, place)
+            if match is None:
+                return None
+            place = match.end()
+            if field is not None:
+                found[field] = match[1]
+            if count % _CHECK_EVERY == 0:
+                check_wanted()
+        return found
+
+
+@lru_cache(256)
+def _compiled(piece: str) -> re.Pattern[str]:
+    return re.compile(piece, re.ASCII)
+
+
+def _reader(pattern: str) -> _Reader:
+    return (_remembered if len(pattern) <= _REMEMBERED_MAX else _new_reader)(pattern)
+
+
+def _new_reader(pattern: str) -> _Reader:
+    """Separators stand for as many others at most, with any blanks, and quoted text for as many characters."""
+    pieces: list[tuple[str, str | None]] = [(r"\s*+", None)]
+    tokens = _READ_TOKEN.finditer(pattern)
+    following = next(tokens, None)
+    while (match := following) is not None:
+        following = next(tokens, None)
         word = (match[1] or "").upper()
         if word in _DIGITS:
             # Where no other number follows, it has all digits that there are.
             limited = word in _FRACTIONS or (following is not None and (following[1] or "").upper() in _DIGITS)
-            expression += rf"(\d{{1,{_DIGITS[word]}}})" if limited else r"(\d{1,9})(?!\d)"
-            fields.append(word)
+            pieces.append((rf"(\d{{1,{_DIGITS[word]}}}+)" if limited else r"(\d{1,9}+)(?!\d)", word))
         elif word:
-            expression += _HALVES.get(word, "([A-Za-z]+)")
-            fields.append(word)
+            pieces.append((_HALVES.get(word) or rf"((?>(?i:{'|'.join(_NAMES[word])})|[A-Za-z]+))", word))
         elif match[2] is not None:
-            expression += f"(?s:.{{{len(match[2])}}})"
+            pieces.append((f"(?s:.{{{len(match[2])}}})", None))
         elif match[3]:
-            expression += rf"\s*(?:[^\w\s]\s*){{0,{len(match[3].replace(' ', '')) or 1}}}"
+            pieces.append((rf"\s*+(?:[^\w\s]\s*+){{0,{len(match[3].replace(' ', '')) or 1}}}+", None))
         else:
             raise Failure("0A000", f'pattern "{pattern}" is not supported for reading dates')
-    return expression, tuple(fields)
+        if len(pieces) % _CHECK_EVERY == 0:
+            check_wanted()
+            take(_CHECK_EVERY * ROW_BYTES)
+    return _Reader(tuple(pieces))
+
+
+_remembered = lru_cache(256)(_new_reader)
 
 
 def _read(text: str, pattern: str, kind: Kind) -> Any:
-    expression, fields = _reader(pattern)
-    match = re.match(expression, text, re.ASCII)
-    if not match:
+    found = _reader(pattern).read(text)
+    if found is None:
         raise Failure("22007", f'invalid value "{text}" for "{pattern}"')
-    found = dict(zip(fields, match.groups(), strict=True))
     year, month, of_month = _day_read(found)
     hour = _hour_read(found)
     minute, second = int(found.get("MI", 0)), int(found.get("SS", 0))
@@ -136,9 +185,10 @@ def _read_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -
     pattern = unquoted(args[1])
     if pattern is None:
         raise NotOnSpark(f"{'to_date' if result is DATE else 'to_timestamp'} with a pattern from a column")
-    expression, fields = _reader(pattern)
-    if not set(fields) <= _IN_SPARK:
-        raise NotOnSpark("names of months, and hours of half a day")
+    reader = _reader(pattern)
+    expression, fields = reader.expression, reader.fields
+    if not set(fields) <= _IN_SPARK or len(reader.pieces) > _IN_SPARK_MAX:
+        raise NotOnSpark("names of months, hours of half a day, and long patterns")
 
     def part(*names: str, default: str = "0", width: int = 0) -> str:
         place = next((fields.index(name) + 1 for name in names if name in fields), None)

@@ -9,22 +9,25 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from everview.compute.allowance import ROW_BYTES, take
+from everview.compute.cancel import check_wanted
 from everview.compute.functions import datetime_input
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.json_value import canonical
 from everview.compute.functions.naming import display_name
-from everview.compute.functions.numbers import RANGES, constrain, real
+from everview.compute.functions.numbers import RANGES, constrain, integer_of, real
 from everview.compute.functions.precision import rounded
 from everview.compute.ir.types import Kind, SqlType
 
 SPACE = " \t\n\r\v\f"
 _INTEGER = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
 _UUID = re.compile(r"\{?[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}\}?")
 TRUE = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
 FALSE = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
 _EXPONENT_MAX = 2000
+_CHECK_EVERY = 1_024  # elements of an array
 
 
 def from_text(text: str, sql_type: SqlType) -> Any:
@@ -47,7 +50,7 @@ def _integer(text: str, sql_type: SqlType) -> int:
     stripped = text.strip(SPACE)
     if not _INTEGER.fullmatch(stripped):
         raise invalid(text, sql_type)
-    value = int(stripped)
+    value = integer_of(stripped)
     low, high, name = RANGES[sql_type.kind]
     if not low <= value <= high:
         raise Failure("22003", f'value "{text}" is out of range for type {name}')
@@ -128,9 +131,10 @@ def _mz_timestamp(text: str, sql_type: SqlType) -> int:
     stripped = text.strip(SPACE)
     if not (stripped.isascii() and stripped.isdigit()):
         raise invalid(text, sql_type)
-    if len(stripped.lstrip("0")) > 19 or int(stripped) >= 2**63:  # times are whole numbers of 64 bits, with a sign
+    value = integer_of(stripped)
+    if value >= 2**63:  # times are whole numbers of 64 bits, with a sign
         raise Failure("22003", f'value "{text}" is out of range for type mz_timestamp')
-    return int(stripped)
+    return value
 
 
 _ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^{},"\\]|\\.)+))\s*', re.DOTALL)
@@ -152,6 +156,9 @@ def _array(text: str, sql_type: SqlType) -> list[Any]:
         if not match or not match[0].strip(SPACE):
             raise malformed
         position = match.end()
+        if len(values) % _CHECK_EVERY == 0:
+            check_wanted()
+            take(_CHECK_EVERY * ROW_BYTES)
         bare = match[2].strip(SPACE) if match[1] is None else None
         if bare is not None and bare.upper() == "NULL":
             values.append(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -84,10 +85,11 @@ def _at(json: str, path: list[str | None]) -> Any:
 
 
 def _is_index(step: str) -> bool:
-    return step.lstrip("+-").isdigit() and len(step) < 11
+    return _INDEX.fullmatch(step) is not None
 
 
 _MISSING = object()
+_INDEX = re.compile("[+-]?[0-9]{1,9}")
 
 
 def _json(find: Callable[..., Any]) -> Callable[..., str | None]:

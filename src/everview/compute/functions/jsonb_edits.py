@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from everview.compute.functions.contract import Failure
@@ -23,11 +24,14 @@ def _container(json: str, what: str) -> Any:
     raise Failure("22023", f"cannot {what} in scalar")
 
 
+_INDEX = re.compile("[+-]?[0-9]{1,10}")
+
+
 def _place(step: str | None, depth: int, count: int) -> int:
     """The place in an array that a step of a path means, counted from the end if it is negative."""
     if step is None:
         raise Failure("22004", f"path element at position {depth + 1} is null")
-    if not step.lstrip("+-").isdigit() or len(step) > 11:
+    if not _INDEX.fullmatch(step):
         raise Failure("22P02", f'path element at position {depth + 1} is not an integer: "{step}"')
     return int(step) + (count if int(step) < 0 else 0)
 

@@ -22,6 +22,17 @@ FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 EXACT_KINDS = (*INTEGERS, Kind.NUMERIC)
 
 
+def integer_of(text: str) -> int:
+    """The integer that a text of digits says, with or without a sign and underscores.
+
+    Of one that is longer than those of any type it is only said that it is too large: Python takes quadratic time for
+    long ones, and at some length refuses them.
+    """
+    digits = text.lstrip("+-").replace("_", "").lstrip("0")
+    value = int(digits or "0") if len(digits) <= _DIGITS_MAX else 10**_DIGITS_MAX
+    return -value if text.startswith("-") else value
+
+
 def whole(value: int, kind: Kind) -> int:
     """The integer, if it is one of this kind."""
     low, high, name = RANGES[kind]

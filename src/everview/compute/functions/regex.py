@@ -207,6 +207,7 @@ def groups(pattern: str, flags: str = "") -> int:
 
 
 _SIMILAR = re.compile(r"\[\^?\]?[^\]]*\]|.", re.DOTALL)
+_SIMILAR_LAST = re.compile(".", re.DOTALL)
 _SIMILAR_WORDS = {"%": ".*", "_": ".", "(": "(?:"}
 
 
@@ -215,13 +216,14 @@ def similar(pattern: str, escape: str = "\\") -> str:
     if len(escape) > 1:
         raise Failure("22025", "invalid escape string")
     parts: list[str] = []
-    place = 0
+    place, last_end = 0, pattern.rfind("]")
     while place < len(pattern):
         if escape and pattern[place] == escape:
             parts += map(_plain, pattern[place + 1 : place + 2])  # at the end an escape means nothing
             place += 2
             continue
-        token = _SIMILAR.match(pattern, place)
+        # Without a `]` behind them, brackets would each be looked at up to the end.
+        token = (_SIMILAR if place < last_end else _SIMILAR_LAST).match(pattern, place)
         assert token is not None
         place = token.end()
         known = _SIMILAR_WORDS.get(token[0], token[0])
@@ -248,7 +250,7 @@ def _template(text: str, groups: int) -> list[str | int]:
     """A replacement as literal texts and numbers of groups, 0 being the whole match: \\1, \\& and \\\\."""
     pieces: list[str | int] = []
     for token in re.findall(r"\\.|\\\Z|[^\\]+", text, re.DOTALL):
-        if len(token) == 2 and token[0] == "\\" and (token[1].isdigit() or token[1] == "&"):
+        if len(token) == 2 and token[0] == "\\" and token[1] in "0123456789&":
             number = 0 if token[1] == "&" else int(token[1])
             pieces += [number] if number <= groups else []
         else:

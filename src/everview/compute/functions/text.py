@@ -15,7 +15,7 @@ from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.keywords import KEYWORDS
 from everview.compute.functions.naming import ANY, ELEMENTS
-from everview.compute.functions.numbers import whole
+from everview.compute.functions.numbers import integer_of, whole
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.spark_sql import let, not_on_spark
 from everview.compute.ir.types import BOOLEAN, BYTEA, INT4, INT8, TEXT, Kind, SqlType
@@ -355,7 +355,7 @@ def _format(pattern: str | None, *args: str | None) -> str | None:
             return "%"
         if not match[2]:
             raise Failure("22023", "unrecognized format() type specifier")
-        place = int(match[1][:-1]) - 1 if match[1] else next(following, len(args))
+        place = integer_of(match[1][:-1]) - 1 if match[1] else next(following, len(args))
         if not 0 <= place < len(args):
             raise Failure("22023", "too few arguments for format()")
         value = args[place]

@@ -147,7 +147,7 @@ def _resolved(name: str, args: Sequence[hir.HScalar], position: int | None) -> R
         return resolve(name, [arg.type for arg in args], values)
 
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*")
 
 
 def _as_number(scalar: hir.HScalar, to: SqlType) -> hir.HScalar:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.compute.functions.naming import short_name
+from everview.compute.functions.numbers import integer_of
 from everview.compute.functions.precision import PRECISE
 from everview.compute.ir import types as t
 from everview.compute.ir.types import Kind, SqlType
@@ -16,6 +17,7 @@ from everview.compute.sql.parse import Tree, check_all_read, parse_query
 
 _D = exp.DataType.Type
 _DIGITS_MAX = 6  # of a second
+_LENGTH_MAX = 10_485_760  # of a varchar or char, in characters
 _BITS_FLOAT4, _BITS_MAX = 24, 53
 _SIMPLE = {
     _D.BOOLEAN: t.BOOLEAN,
@@ -76,7 +78,7 @@ def bind_type(tree: Tree) -> SqlType:
     if kind == _D.ARRAY:
         changes_nothing(tree, "nested")
         return t.array_of(bind_type(tree.expressions[0]))
-    parameters = [int(each.name) for each in tree.expressions]
+    parameters = [integer_of(each.name) for each in tree.expressions]
     if kind == _D.DOUBLE and parameters:
         return _float(parameters[0])
     if kind in _SIMPLE:
@@ -84,13 +86,19 @@ def bind_type(tree: Tree) -> SqlType:
     if kind == _D.DECIMAL:
         return _numeric(parameters)
     if kind == _D.VARCHAR:
-        return SqlType(Kind.VARCHAR, length=parameters[0] if parameters else None)
+        return SqlType(Kind.VARCHAR, length=_length(parameters[0], "varchar") if parameters else None)
     if kind in (_D.CHAR, _D.NCHAR):
-        return SqlType(Kind.CHAR, length=parameters[0] if parameters else 1)
+        return SqlType(Kind.CHAR, length=_length(parameters[0], "char") if parameters else 1)
     name = type_name(tree)
     if name in _NAMED:
         return _NAMED[name]
     raise SqlError(UNDEFINED_OBJECT, f'type "{name}" does not exist', hint=did_you_mean(name, _KNOWN))
+
+
+def _length(characters: int, name: str) -> int:
+    if characters > _LENGTH_MAX:
+        raise SqlError(INVALID_PARAMETER, f"length for type {name} cannot exceed {_LENGTH_MAX}")
+    return characters
 
 
 def type_name(tree: exp.DataType) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from everview.compute.functions.naming import display_name
-from everview.compute.functions.numbers import EXACT
+from everview.compute.functions.numbers import EXACT, integer_of
 from everview.compute.functions.ordered_sets import NAMES as ORDERED_SETS
 from everview.compute.functions.ordered_sets import registered_name
 from everview.compute.ir.relation import Order
@@ -60,7 +60,7 @@ def _literal(binder: Expressions, tree: exp.Literal) -> hir.HScalar:
         return Literal(tree.this, UNKNOWN)
     text = tree.this
     if text.isdigit():
-        value = int(text)
+        value = integer_of(text)
         for kind, limit in ((INT4, 2**31), (INT8, 2**63)):
             if value < limit:
                 return Literal(value, kind)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from everview.compute.functions.numbers import integer_of
 from everview.compute.sql import hir
 from everview.compute.sql.errors import AMBIGUOUS_COLUMN, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError
 from everview.compute.sql.forms import identifier
@@ -38,7 +39,7 @@ def position_in(tree: Tree, count: int, clause: str) -> int | None:
         return None  # a sign belongs to a number, and before anything else is an operator
     if not number_like or not constant.this.isdigit():
         raise SqlError(SYNTAX_ERROR, f"non-integer constant in {clause}", position=position_of(tree))
-    number = sign * int(constant.this)
+    number = sign * integer_of(constant.this)
     if not 1 <= number <= count:
         message = f"{clause} position {number} is not in select list"
         raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))

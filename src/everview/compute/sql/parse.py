@@ -54,7 +54,7 @@ def _node(kind: type[exp.Expression]) -> Any:
 # Strings with escapes and dollar-quoted strings; and what either may stand in without being one.
 _STRINGS = re.compile(
     r"""(?<![\w$])[eE]'(?P<escaped>(?:[^'\\]|\\.|'')*)' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
-    | (?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$)(?P<body>.*?)(?P=tag)""",
+    | (?<![\w$])(?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$)(?P<body>.*?)(?P=tag)""",
     re.VERBOSE | re.DOTALL,
 )
 _UNUSUAL_STRING = re.compile(r"\$|[eE]'")
@@ -77,7 +77,7 @@ def _plain_strings(text: str) -> str:
 
 _COMMENT_OR_QUOTED = re.compile(
     r"""(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*' | '[^']*' | "[^"]*" | --[^\n]* | (?P<comment>/\*)
-    | (?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$).*?(?P=tag)""",
+    | (?<![\w$])(?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$).*?(?P=tag)""",
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT_MARK = re.compile(r"/\*|\*/")
@@ -112,6 +112,7 @@ _NUMBERS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _UNUSUAL = re.compile(r"\d[A-Za-z_]")
+_OTHER_BASES_MAX = 1_000  # digits
 
 
 def _plain_numbers(text: str) -> str:
@@ -125,8 +126,11 @@ def _plain_numbers(text: str) -> str:
             message = f'trailing junk after numeric literal at or near "{match[0]}"'
             raise SqlError(SYNTAX_ERROR, message, position=match.start() + 1)
         digits = number.replace("_", "")
-        plain = str(int(digits, 0)) if digits[:2].lower() in ("0x", "0o", "0b") else digits
-        return plain.ljust(len(number))
+        if digits[:2].lower() not in ("0x", "0o", "0b"):
+            return digits.ljust(len(number))
+        if len(digits) > _OTHER_BASES_MAX:  # no type has room for it, whatever its digits are
+            return "9" * len(number)
+        return str(int(digits, 0)).ljust(len(number))
 
     return _NUMBERS.sub(replaced, text) if _UNUSUAL.search(text) else text
 

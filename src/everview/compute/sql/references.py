@@ -7,7 +7,7 @@ can be given another name later without touching the rest of the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
@@ -17,8 +17,12 @@ from everview.compute.sql.parse import Tree, parse_query
 
 Rename = Callable[[Sequence[str]], Sequence[str] | None]
 
-# TABLE as a query, right before the name.
-_TABLE = re.compile(r"\bTABLE(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*\Z", re.IGNORECASE)
+# Comments and blanks, and words, strings or anything else. A text that is parsed has closed what it opens.
+_WORDS = re.compile(
+    r"""(?:\s|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)++
+    | (?P<word>\w++|'[^']*+'|"[^"]*+"|(?P<tag>\$(?:[A-Za-z_]\w*+)?\$).*?(?P=tag)|.)""",
+    re.VERBOSE | re.DOTALL,
+)
 
 # To PostgreSQL these are names, and to the parser they are not.
 _WORDS_OF_THE_PARSER = frozenset(
@@ -57,7 +61,9 @@ def narrowed(text: str, columns: Callable[[Sequence[str]], Sequence[str] | None]
 def _edited(text: str, written: Callable[[Sequence[str]], str | None]) -> str:
     """The query with other text in place of names of relations, each of which gets an alias if it has none."""
     edits: list[tuple[int, int, str]] = []
-    for table in _tables(parse_query(text)):
+    tables = _tables(parse_query(text))
+    commands = {behind: start for start, behind in _table_commands(text)} if "table" in text.lower() else {}
+    for table in tables:
         path = [identifier(part) for part in table.parts]
         replacement = written(path)
         if replacement is None:
@@ -65,13 +71,25 @@ def _edited(text: str, written: Callable[[Sequence[str]], str | None]) -> str:
         start = min(part.meta["start"] for part in table.parts)
         end = max(part.meta["end"] for part in table.parts) + 1
         alias = "" if table.args.get("alias") is not None else f" AS {quoted(path[-1])}"
-        command = _TABLE.search(text, 0, start)
-        if command is not None:  # TABLE takes a bare name
-            start, replacement = command.start(), f"SELECT * FROM {replacement}"
+        if start in commands:  # TABLE takes a bare name
+            start, replacement = commands[start], f"SELECT * FROM {replacement}"
         edits.append((start, end, replacement + alias))
-    for start, end, replacement in sorted(edits, reverse=True):
-        text = text[:start] + replacement + text[end:]
-    return text
+    pieces, place = [], 0
+    for start, end, replacement in sorted(edits):
+        pieces += [text[place:start], replacement]
+        place = end
+    return "".join([*pieces, text[place:]])
+
+
+def _table_commands(text: str) -> Iterator[tuple[int, int]]:
+    """Where the word TABLE is, as a query or otherwise, and where the word behind it."""
+    before: int | None = None
+    for match in _WORDS.finditer(text):
+        if match["word"] is None:
+            continue
+        if before is not None:
+            yield before, match.start()
+        before = match.start() if match["word"].upper() == "TABLE" else None
 
 
 def _tables(tree: Tree) -> list[Tree]:

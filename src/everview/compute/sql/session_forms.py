@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from everview.compute.functions.numbers import integer_of
 from everview.compute.sql import hir
 from everview.compute.sql.calls import FUNCTION_SCHEMAS
 from everview.compute.sql.coerce import call
@@ -50,7 +51,7 @@ COLUMN_WORDS = frozenset(("user", "current_role", "current_catalog"))
 
 def _parameter(binder: Expressions, tree: exp.Parameter) -> hir.HScalar:
     number = tree.this.name
-    if not number.isdigit() or not 1 <= int(number) <= 65_535:
+    if not number.isdigit() or not 1 <= integer_of(number) <= 65_535:
         raise SqlError(SYNTAX_ERROR, f'syntax error at or near "${number}"', position=position_of(tree))
     return host().parameter(int(number), position_of(tree))
 

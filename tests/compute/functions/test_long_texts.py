@@ -1,0 +1,125 @@
+"""Long texts that are read as values: each takes time in proportion to its length.
+
+None of these ended while anybody waited when the time was quadratic, or they were internal errors.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from everview.compute.functions import regex
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.date_patterns import FUNCTIONS as SHOWN
+from everview.compute.functions.formatting import FUNCTIONS as READ
+from everview.compute.functions.input import from_text
+from everview.compute.ir.types import (
+    DATE,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    MZ_TIMESTAMP,
+    TIME,
+    TIMESTAMP,
+    UUID,
+    Interval,
+    SqlType,
+    array_of,
+    numeric,
+)
+
+BLANKS = " " * 1_000_000
+DIGITS = "9" * 1_000_000
+
+TYPES = (INT4, FLOAT8, numeric(), DATE, TIME, TIMESTAMP, INTERVAL, UUID, JSONB, MZ_TIMESTAMP, array_of(INT4))
+
+
+@pytest.mark.parametrize("sql_type", TYPES, ids=str)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"1 day{BLANKS}x", f"{BLANKS}x", f"{BLANKS}-{BLANKS}x", f"{DIGITS}x", f"{DIGITS}.{DIGITS}x"),
+        *(f"2024-01-01{BLANKS}x", f"2024-01-01 00:00:00.{DIGITS}x", f"{{{BLANKS}x", f"{{1{BLANKS}x"),
+        *(f"P{DIGITS}x", f"{DIGITS}:x", f"{DIGITS} {DIGITS}x", "[" * 256 + DIGITS, '"' * 999_999, f"{{{',' * 999_999}"),
+    ],
+    ids=lambda text: f"{text[:12].strip()}…{text[-1]}",
+)
+def test_what_is_no_value_is_refused(sql_type: SqlType, text: str) -> None:
+    with pytest.raises(Failure) as raised:
+        from_text(text, sql_type)
+    assert raised.value.sqlstate in ("22007", "22008", "22P02", "22003")
+
+
+@pytest.mark.parametrize("sql_type", [INT2, INT4, INT8, numeric(), MZ_TIMESTAMP], ids=str)
+@pytest.mark.parametrize("text", ["9" * 5_000, "1" + "0" * 4_300, DIGITS])
+def test_numbers_that_are_too_long_are_out_of_range(sql_type: SqlType, text: str) -> None:
+    signs = ("", "-", "+") if sql_type is not MZ_TIMESTAMP else ("",)
+    for sign in signs:
+        with pytest.raises(Failure) as raised:
+            from_text(sign + text, sql_type)
+        assert raised.value.sqlstate == "22003"
+
+
+@pytest.mark.parametrize("sql_type", [INT4, INT8, numeric(), MZ_TIMESTAMP], ids=str)
+def test_zeros_in_front_do_not_count(sql_type: SqlType) -> None:
+    assert from_text("0" * 100_000 + "7", sql_type) == 7
+
+
+@pytest.mark.parametrize(
+    "form", ["{} days", "{}", "{}:00", "{}-1", "{} 00:00", "P{}D", "PT{}S", "P{}Y", "-{} years", "1.{} days", "{}.5 ms"]
+)
+def test_intervals_that_are_too_long_are_out_of_range(form: str) -> None:
+    text = form.format("9" * 50_000)
+    if "1." in form:
+        assert from_text(text, INTERVAL) == Interval(0, 2, 0)
+        return
+    with pytest.raises(Failure) as raised:
+        from_text(text, INTERVAL)
+    assert raised.value.sqlstate == "22008"
+
+
+def test_blanks_in_an_interval_do_not_matter() -> None:
+    assert from_text(f"{BLANKS}@{BLANKS}1{BLANKS}day{BLANKS}-{BLANKS}2 hours{BLANKS}AGO{BLANKS}", INTERVAL) == Interval(
+        0, -1, 2 * 3_600_000_000
+    )
+
+
+def to_timestamp(text: str, pattern: str) -> object:
+    return next(each for each in READ if each.name == "to_timestamp").evaluate(text, pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        (" " * 100, '-""' * 200 + "YYYY"),
+        ("a" * 100, "Day" * 200),
+        ("1" * 200_000, "MI" * 100_000 + "x"),
+        (" " * 100_000 + "x", "- " * 50_000 + "YYYY"),
+    ],
+)
+def test_patterns_of_dates_are_read_in_linear_time(text: str, pattern: str) -> None:
+    with pytest.raises(Failure) as raised:
+        to_timestamp(text, pattern)
+    assert raised.value.sqlstate in ("22007", "22008", "0A000")
+
+
+def test_a_long_pattern_of_dates_is_read() -> None:
+    blanks = "-" * 20_000
+    assert str(to_timestamp(f"2024{blanks}05{'-01' * 20_000}", f"YYYY{blanks}MM{'-DD' * 20_000}")).startswith(
+        "2024-05-01"
+    )
+    assert str(to_timestamp("Janx05 2024", 'Mon"x"DD YYYY')).startswith("2024-01-05")
+    show = next(each for each in SHOWN if each.name == "to_char")
+    moment = from_text("2024-05-01", TIMESTAMP)
+    assert len(show.evaluate(moment, "YYYY-" * 20_000)) == 100_000
+
+
+def test_brackets_that_nothing_closes() -> None:
+    assert regex.similar("[" * 300_000).count("[") == 300_000
+    assert regex.similar("[a]%[") == "^(?:[a].*[)$"
+
+
+def test_only_digits_name_a_group_of_a_replacement() -> None:
+    assert regex.compiled("(a)").replaced("a", r"\²\1") == r"\²a"
