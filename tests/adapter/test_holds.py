@@ -257,7 +257,8 @@ def _read(client: SessionClient, name: str, idle: dict[SessionClient, dict[str, 
 def test_applying_a_replacement_holds_what_it_compares(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it has to wait for its moment."""
     world.sql(
-        "CREATE REPLACEMENT MATERIALIZED VIEW new FOR quiet.total AS SELECT count(*) + 1 AS c, max(a) AS m FROM quiet.tiny"
+        "CREATE REPLACEMENT MATERIALIZED VIEW new FOR quiet.total"
+        " AS SELECT count(*) + 1 AS c, max(a) AS m FROM quiet.tiny"
     )
     waiting, go = threading.Event(), threading.Event()
     hold_up = Applying._hold_up

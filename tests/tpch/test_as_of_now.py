@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.planner import at_time
+from everview.adapter.bound import at_time
 from everview.compute.functions.output import to_text
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Relation

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from everview.adapter.bound import Bound
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.peek import plain_rows
-from everview.adapter.planner import Bound
 from everview.adapter.serving import ServedIndex, key_side
 from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.adapter.templates import place_of

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from everview.adapter.bound import Bound, at_time
 from everview.adapter.errors import as_sql_errors
-from everview.adapter.planner import Bound, at_time, system_relation
+from everview.adapter.planner import system_relation
 from everview.adapter.settings import AUTO, LOCAL, PEEK_ENGINE, SPARK
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.functions import looking_into

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import Item, oid_of
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import WRONG_OBJECT_TYPE
@@ -18,13 +19,11 @@ from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.functions import looking_into, system_oid
 from everview.adapter.system.relation import SystemRelation
 from everview.adapter.system.relations import BY_ID, RELATIONS
-from everview.adapter.templates import TemplateHost, Templates, filled
-from everview.compute.functions.temporal import MZ_NOW
+from everview.adapter.templates import TEXT_CHARACTERS_MAX, Template, TemplateHost, Templates
 from everview.compute.ir import relation as ir
-from everview.compute.ir.parts import all_scalars, map_scalars
 from everview.compute.ir.relation import Relation
-from everview.compute.ir.scalar import Call, Literal, Scalar, columns_of, substitute, transform, walk
-from everview.compute.ir.types import MZ_TIMESTAMP, SqlType
+from everview.compute.ir.scalar import Literal, Scalar, columns_of, substitute
+from everview.compute.ir.types import SqlType
 from everview.compute.optimize.demand import columns_read
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql import query as sql
@@ -40,29 +39,6 @@ Pins: TypeAlias = Mapping[GlobalId, GlobalId]
 
 VIEWS_CACHED_MAX = 1_000
 VIEW_DEPTH_MAX = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A bound query. `uses` are the items that it names; `reads` the stored collections below all views."""
-
-    plan: Plan
-    uses: frozenset[GlobalId]
-    reads: frozenset[GlobalId]
-    system: frozenset[str]
-    asked: frozenset[str]  # functions of the session
-    optimized: bool = False
-    present: bool = False  # it is read at the present, whatever it says
-
-    @property
-    def recursive(self) -> bool:
-        """Whether it cannot be maintained because it refers to itself."""
-        return any(isinstance(each, ir.Recursive) for each in ir.walk(self.plan.relation))
-
-    @property
-    def needs_time(self) -> bool:
-        """Whether it speaks of its own time, or is to be read at the present for another reason."""
-        return self.present or speaks_of_time(self.plan.relation)
 
 
 @dataclass
@@ -114,8 +90,7 @@ class Planner:
         self._views: OrderedDict[tuple[int, GlobalId], tuple[Bound, Relation]] = OrderedDict()
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._queries: Templates[Bound] = Templates()
-        self._changes: Templates[tuple[Change, Bound]] = Templates()
+        self._templates = Templates()
 
     def query(
         self,
@@ -135,66 +110,68 @@ class Planner:
             plan = replace(plan, relation=_from_indexes(plan.relation, around.catalog))
         return self._bound(plan, names, host)
 
-    def read(self, text: str, around: Surroundings, values: Sequence[Literal] = ()) -> Bound:
+    def read(
+        self, text: str, around: Surroundings, values: Sequence[Literal] = (), prepared: Template | None = None
+    ) -> Bound:
         """A query that is read now, with the values of its parameters: from a template, if it can be."""
-        template = self.template(text, around, [value.type for value in values])
+        template = self.template(text, around, [value.type for value in values], prepared=prepared)
         if template is None:
             return self.query(text, around, SessionHost(around, values=values), indexed=True)
-        relation = filled(template.plan.relation, values)
-        return replace(template, plan=replace(template.plan, relation=relation))
+        return template.filled(values).bound
 
-    def template(self, text: str, around: Surroundings, types: Sequence[SqlType]) -> Bound | None:
-        """A query that is read, with places for its parameters; None if it can only be bound with their values."""
-        key = self._queries.key(text, around, types)
-        known, template = self._queries.get(key)
-        if not known and key is not None:
-            template = self._template(text, around, types)
-            self._queries.put(key, template)
+    def write(
+        self, text: str, around: Surroundings, values: Sequence[Literal] = (), prepared: Template | None = None
+    ) -> tuple[Change, Bound]:
+        """An INSERT, UPDATE or DELETE, with the values of its parameters: from a template, if it can be."""
+        template = self.template(text, around, [value.type for value in values], change=True, prepared=prepared)
+        if template is None:
+            return self.change(text, around, SessionHost(around, values=values))
+        filled = template.filled(values)
+        assert filled.change is not None
+        return filled.change, filled.bound
+
+    def template(
+        self,
+        text: str,
+        around: Surroundings,
+        types: Sequence[SqlType],
+        *,
+        change: bool = False,
+        prepared: Template | None = None,
+    ) -> Template | None:
+        """A statement with places for its parameters; None if it can only be bound with their values.
+
+        It is the one that was `prepared`, if that still means the same.
+        """
+        key = self._templates.key(text, around, types)
+        if prepared is not None and prepared.key == key:
+            return prepared
+        if len(text) > TEXT_CHARACTERS_MAX:
+            return self._template(key, text, around, types, change=change)
+        known, template = self._templates.get(key)
+        if not known:
+            template = self._template(key, text, around, types, change=change)
+            self._templates.put(key, template)
         return template
 
-    def _template(self, text: str, around: Surroundings, types: Sequence[SqlType]) -> Bound | None:
+    def _template(
+        self, key: Hashable, text: str, around: Surroundings, types: Sequence[SqlType], *, change: bool
+    ) -> Template | None:
         host = TemplateHost(around, types)
+        changed: Change | None = None
         try:
-            bound = self.query(text, around, host, indexed=True)
+            if change:
+                changed, bound = self.change(text, around, host)
+            else:
+                bound = self.query(text, around, host, indexed=True)
         except SqlError:
             return None  # with the values it may be bound, and if not, the error is about those
         if bound.asked:
             return None
         with looking_into(around):
             relation = optimize(bound.plan.relation)
-        return replace(bound, plan=replace(bound.plan, relation=relation), optimized=True)
-
-    def write(self, text: str, around: Surroundings, values: Sequence[Literal] = ()) -> tuple[Change, Bound]:
-        """An INSERT, UPDATE or DELETE, with the values of its parameters: from a template, if it can be."""
-        types = [value.type for value in values]
-        key = self._changes.key(text, around, types)
-        known, template = self._changes.get(key)
-        if not known and key is not None:
-            template = self._change_template(text, around, types)
-            self._changes.put(key, template)
-        if template is None:
-            return self.change(text, around, SessionHost(around, values=values))
-        change, bound = template
-        relation = filled(change.relation, values)
-        returning = change.returning
-        if returning is not None:
-            returning = replace(returning, relation=filled(returning.relation, values))
-        change = replace(change, relation=relation, returning=returning)
-        return change, replace(bound, plan=replace(bound.plan, relation=relation))
-
-    def _change_template(
-        self, text: str, around: Surroundings, types: Sequence[SqlType]
-    ) -> tuple[Change, Bound] | None:
-        try:
-            change, bound = self.change(text, around, TemplateHost(around, types))
-        except SqlError:
-            return None
-        if bound.asked:
-            return None
-        with looking_into(around):
-            relation = optimize(change.relation)
         bound = replace(bound, plan=replace(bound.plan, relation=relation), optimized=True)
-        return replace(change, relation=relation), bound
+        return Template(key, bound, None if changed is None else replace(changed, relation=relation))
 
     def change(self, text: str, around: Surroundings, host: SessionHost | None = None) -> tuple[Change, Bound]:
         """An INSERT, UPDATE or DELETE: what it changes, and what it reads."""
@@ -354,22 +331,6 @@ def _target(around: Surroundings, path: Sequence[str], position: int | None) -> 
         message = f'cannot write to {item.kind} "{item.name}"'
         raise SqlError(WRONG_OBJECT_TYPE, message, hint="only tables can be written to", position=position)
     return Target(item.id, item.names, item.types, tuple(column.default for column in item.columns))
-
-
-def speaks_of_time(relation: Relation) -> bool:
-    """Whether `mz_now()` is in the plan."""
-    return any(
-        isinstance(part, Call) and part.function == MZ_NOW for scalar in all_scalars(relation) for part in walk(scalar)
-    )
-
-
-def at_time(relation: Relation, time: int) -> Relation:
-    """The plan with `mz_now()` being this time."""
-
-    def look(part: Scalar) -> Scalar | None:
-        return Literal(time, MZ_TIMESTAMP) if isinstance(part, Call) and part.function == MZ_NOW else None
-
-    return map_scalars(relation, lambda scalar: transform(scalar, look)) if speaks_of_time(relation) else relation
 
 
 def _over_columns(relation: Relation) -> tuple[Scalar, ...] | None:

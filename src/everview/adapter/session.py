@@ -32,6 +32,7 @@ from everview.adapter.statements.lexer import split
 from everview.adapter.statements.parse import parse
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relation import SessionInfo
+from everview.adapter.templates import Template
 from everview.adapter.transaction import Transaction
 from everview.compute.allowance import Allowance, allowing
 from everview.compute.cancel import Cancellation, Ended, cancelable
@@ -57,6 +58,7 @@ class Parsed:
 
     node: nodes.Statement
     types: tuple[SqlType, ...]
+    template: Template | None = None
     glance: Glance | None = None
     looked: tuple[object, object] = (None, None)  # the catalog and the settings by which that was found out
 
@@ -135,9 +137,10 @@ class CoordinatorSession:
             if self._failed and not _ends(node):
                 raise _refused()
             around = self.surroundings()
-            columns, found = described(self._coordinator, self, node, around, types)
+            found = described(self._coordinator, self, node, around, types)
             cursor = node.cursor if isinstance(node, nodes.Fetch) else None
-            prepared = Prepared(text, found, columns, Parsed(node, found), cursor)
+            parsed = Parsed(node, found.parameters, found.template)
+            prepared = Prepared(text, found.parameters, found.columns, parsed, cursor)
             if isinstance(node, nodes.Query | nodes.Modify):  # others depend on more than the catalog and the settings
                 self._kept.put(text, types, prepared, around.catalog, around.settings)
             return prepared
@@ -166,7 +169,7 @@ class CoordinatorSession:
                 with self._supervised():
                     self._begin_statement(parsed.node)
                     self._coordinator.environment.confirm()  # what another process has written since would be missing
-                    result = self.carry_out(parsed.node, literals(values, parsed.types))
+                    result = self.carry_out(parsed.node, literals(values, parsed.types), parsed.template)
                 _check_as_described(prepared, result)
                 self._look(prepared, parsed)
                 return result
@@ -202,9 +205,11 @@ class CoordinatorSession:
                 self.interrupts.check()
             raise
 
-    def carry_out(self, node: nodes.Statement, values: tuple[Literal, ...] = ()) -> Result:
+    def carry_out(
+        self, node: nodes.Statement, values: tuple[Literal, ...] = (), template: Template | None = None
+    ) -> Result:
         """Carry a statement out in the transaction that is under way."""
-        return execute(Context(self, self._coordinator, self.surroundings(), values), node)
+        return execute(Context(self, self._coordinator, self.surroundings(), values, template), node)
 
     def glance(self, prepared: Prepared) -> Look | None:
         """What gives the rows of a look-up from memory, if no transaction is under way."""
@@ -429,15 +434,16 @@ class CoordinatorSession:
             return
         if parsed.looked[0] is catalog and parsed.looked[1] is settings:
             return
-        parsed.looked, parsed.glance = (catalog, settings), self._glance_of(prepared, node, parsed.types)
+        parsed.looked, parsed.glance = (catalog, settings), self._glance_of(prepared, parsed, node)
         if parsed.glance is not None and not parsed.types:
             self._learn(prepared)
 
-    def _glance_of(self, prepared: Prepared, node: nodes.Query, types: tuple[SqlType, ...]) -> Glance | None:
+    def _glance_of(self, prepared: Prepared, parsed: Parsed, node: nodes.Query) -> Glance | None:
         around = self.surroundings()
-        bound = self._coordinator.planner.template(node.text, around, types)
-        if bound is None or prepared.columns is None:
+        template = self._coordinator.planner.template(node.text, around, parsed.types, prepared=parsed.template)
+        if template is None or prepared.columns is None:
             return None
+        bound = template.bound
         if list(bound.plan.types[: len(bound.plan.names)]) != [column.type for column in prepared.columns]:
             return None
         return glance_of(bound, around.catalog, around.settings, self._coordinator)
@@ -458,7 +464,7 @@ class CoordinatorSession:
         assert isinstance(parsed, Parsed)
         node = parsed.node
         assert isinstance(node, nodes.Query)
-        parsed.glance = self._glance_of(general, node, parsed.types)
+        parsed.glance = self._glance_of(general, parsed, node)
         if parsed.glance is None or set(parsed.glance.places) != set(range(len(shape[1]))):
             return  # some number is more than a value that is looked up
         if len(self._shapes) >= SHAPES_MAX:

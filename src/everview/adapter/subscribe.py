@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from everview.adapter.bound import speaks_of_time
 from everview.adapter.contract import Column, Row
 from everview.adapter.envelopes import Envelope
 from everview.adapter.errors import UNDEFINED_OBJECT, as_sql_errors
 from everview.adapter.history import History
 from everview.adapter.holds import Hold
 from everview.adapter.interrupts import Interrupts
-from everview.adapter.planner import speaks_of_time
 from everview.adapter.results import BATCH_ROWS
 from everview.adapter.statements import nodes
 from everview.compute.interpreter.evaluate import evaluate

@@ -10,8 +10,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
+from everview.adapter.bound import Bound
 from everview.adapter.host import SessionHost
 from everview.adapter.surroundings import Surroundings
 from everview.compute.functions.internal import PARAMETER
@@ -20,12 +22,11 @@ from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Literal, Scalar, transform
 from everview.compute.ir.types import INT4, SqlType
 from everview.compute.optimize.simplify import simplify
+from everview.compute.sql.dml import Change
 from everview.compute.sql.errors import SqlError
 
-KEPT_MAX = 1_000
+LATEST_MAX, IN_USE_MAX = 100, 1_000
 TEXT_CHARACTERS_MAX = 10_000  # longer statements are not kept
-
-T = TypeVar("T")
 
 
 def place_of(scalar: Scalar) -> int | None:
@@ -53,6 +54,31 @@ def filled(relation: Relation, values: Sequence[Literal]) -> Relation:
     return map_scalars(relation, change)
 
 
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A bound and optimized statement: what it reads, and, if it writes, what it changes.
+
+    `key` is all that it depends on: a statement with the same key means the same.
+    """
+
+    key: Hashable
+    bound: Bound
+    change: Change | None = None
+
+    def filled(self, values: Sequence[Literal]) -> Template:
+        """The statement with the values of its parameters."""
+        if not values:
+            return self
+        relation = filled(self.bound.plan.relation, values)
+        bound = replace(self.bound, plan=replace(self.bound.plan, relation=relation))
+        if self.change is None:
+            return Template(self.key, bound)
+        returning = self.change.returning
+        if returning is not None:
+            returning = replace(returning, relation=filled(returning.relation, values))
+        return Template(self.key, bound, replace(self.change, relation=relation, returning=returning))
+
+
 class TemplateHost(SessionHost):
     """Binds a statement without knowing the values of its parameters, only their types."""
 
@@ -67,31 +93,39 @@ class TemplateHost(SessionHost):
         return Call(PARAMETER, (Literal(number, INT4),), self._parameter_types[number - 1])
 
 
-class Templates(Generic[T]):
-    """What was made of statements, by all that it depends on; the least recently used are forgotten first."""
+class Templates:
+    """Templates of statements, for all sessions.
+
+    Who prepares a statement is given its template, so a text that never comes again, as an INSERT with its values in
+    it, need not be kept. Were it, such texts would push others out. So a template is among the few latest ones until it
+    is asked for again, and from then on among the many that are in use. In both the least recently used go first.
+    """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, T | None] = OrderedDict()
+        self._latest: OrderedDict[Hashable, Template | None] = OrderedDict()
+        self._in_use: OrderedDict[Hashable, Template | None] = OrderedDict()
         self._lock = threading.Lock()
 
     @staticmethod
-    def key(text: str, around: Surroundings, types: Sequence[SqlType]) -> Hashable | None:
-        """What the meaning of a statement depends on; None if it is not to be kept."""
-        if len(text) > TEXT_CHARACTERS_MAX:
-            return None
+    def key(text: str, around: Surroundings, types: Sequence[SqlType]) -> Hashable:
+        """What the meaning of a statement depends on."""
         return (text, around.catalog.version, around.database, around.search_path, tuple(types))
 
-    def get(self, key: Hashable) -> tuple[bool, T | None]:
-        """Whether something is known of the statement, and what; None is that it cannot be kept."""
+    def get(self, key: Hashable) -> tuple[bool, Template | None]:
+        """Whether something is known of the statement, and what; None is that it has no template."""
         with self._lock:
-            if key not in self._kept:
+            if key in self._latest:
+                self._in_use[key] = self._latest.pop(key)
+                while len(self._in_use) > IN_USE_MAX:
+                    self._in_use.popitem(last=False)
+            if key not in self._in_use:
                 return False, None
-            self._kept.move_to_end(key)
-            return True, self._kept[key]
+            self._in_use.move_to_end(key)
+            return True, self._in_use[key]
 
-    def put(self, key: Hashable, value: T | None) -> None:
+    def put(self, key: Hashable, template: Template | None) -> None:
         """Keep what was made of a statement."""
         with self._lock:
-            self._kept[key] = value
-            while len(self._kept) > KEPT_MAX:
-                self._kept.popitem(last=False)
+            self._latest[key] = template
+            while len(self._latest) > LATEST_MAX:
+                self._latest.popitem(last=False)

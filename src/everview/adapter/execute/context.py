@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from everview.adapter.bound import Bound
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.host import SessionHost
 from everview.adapter.peek import Own, Peek, peek_of
-from everview.adapter.planner import Bound, Pins
+from everview.adapter.planner import Pins
 from everview.adapter.settings import STRICT
 from everview.adapter.statements.nodes import AsOf
 from everview.adapter.surroundings import Surroundings
+from everview.adapter.templates import Template
 from everview.adapter.timestamps import Choice, Wanted
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
@@ -37,6 +39,7 @@ class Context:
     coordinator: Coordinator
     around: Surroundings
     values: tuple[Literal, ...] = ()
+    template: Template | None = None  # what was made of the statement when it was prepared
 
     @property
     def transaction(self) -> Transaction:
@@ -61,7 +64,7 @@ class Context:
         """A query that is to be read now; from the tables where an index does not know what the transaction wrote."""
         planner, items = self.coordinator.planner, self.around.catalog.items
         with as_sql_errors():
-            bound = planner.read(text, self.around, self.values)
+            bound = planner.read(text, self.around, self.values, self.template)
             if self.transaction.written and any(items[id].kind == "index" for id in bound.reads):
                 below = {id for id in bound.reads if items[id].kind == "index"}
                 if self.tables_below(replace(bound, reads=frozenset(below))) & self.transaction.written.keys():

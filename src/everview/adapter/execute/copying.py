@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Column, CopyFormat, CopyOut, Result, Row, Rows
 from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
@@ -16,7 +17,6 @@ from everview.adapter.execute.context import Context
 from everview.adapter.execute.queries import run_query
 from everview.adapter.execute.subscriptions import run_subscribe
 from everview.adapter.execute.writes import run_modify
-from everview.adapter.planner import Bound
 from everview.adapter.statements import nodes
 from everview.adapter.statements.options import boolean
 from everview.adapter.tables import changes, check_rows

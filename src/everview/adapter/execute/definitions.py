@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import ColumnInfo, Database, Item, Role, Schema
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.contract import Done, Result
@@ -28,7 +29,7 @@ from everview.adapter.execute.ownership import check_may_give, check_owner, chec
 from everview.adapter.execute.queries import refuse_unmaintainable
 from everview.adapter.expiry import DUE_TYPES
 from everview.adapter.passwords import verifier_of
-from everview.adapter.planner import Bound, Pins, laid_out
+from everview.adapter.planner import Pins, laid_out
 from everview.adapter.retention import lag_ms, retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from everview.adapter.contract import Column
@@ -14,6 +15,7 @@ from everview.adapter.results import columns_of, text_columns
 from everview.adapter.statements import nodes
 from everview.adapter.subscribe import output_columns
 from everview.adapter.surroundings import Surroundings
+from everview.adapter.templates import Template
 from everview.compute.ir.types import TEXT, SqlType
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.hosting import ParameterTypes
@@ -22,7 +24,14 @@ if TYPE_CHECKING:
     from everview.adapter.coordinator import Coordinator
     from everview.adapter.session import CoordinatorSession
 
-Described = tuple[tuple[Column, ...] | None, tuple[SqlType, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The columns of the result, None if there is none; the types of the parameters; the template, if there is one."""
+
+    columns: tuple[Column, ...] | None
+    parameters: tuple[SqlType, ...]
+    template: Template | None = None
 
 
 def described(
@@ -32,13 +41,22 @@ def described(
     around: Surroundings,
     given: Sequence[SqlType | None],
 ) -> Described:
-    """The columns of the result, None if there is none, and the types of the parameters."""
+    """What can be known of a statement before it is run."""
+    if isinstance(node, nodes.Query | nodes.Modify) and "$" not in node.text and not given:
+        template = coordinator.planner.template(node.text, around, (), change=isinstance(node, nodes.Modify))
+        if template is not None:
+            return Described(_given_back(template), (), template)
     types = ParameterTypes({number + 1: each for number, each in enumerate(given) if each is not None}, len(given))
     columns = _columns(coordinator, session, node, around, types)
     missing = next((n for n in range(1, types.highest + 1) if n not in types.known), None)
     if missing is not None and not _takes_text(node):
         raise SqlError("42P18", f"could not determine data type of parameter ${missing}")
-    return columns, tuple(types.known.get(number, TEXT) for number in range(1, types.highest + 1))
+    return Described(columns, tuple(types.known.get(number, TEXT) for number in range(1, types.highest + 1)))
+
+
+def _given_back(template: Template) -> tuple[Column, ...] | None:
+    plan = template.bound.plan if template.change is None else template.change.returning
+    return None if plan is None else columns_of(plan.names, plan.types)
 
 
 def _takes_text(node: nodes.Statement) -> bool:
@@ -55,9 +73,6 @@ def _columns(
 ) -> tuple[Column, ...] | None:
     planner = coordinator.planner
     match node:
-        case nodes.Query(text) if "$" not in text and not types.highest:
-            found = planner.read(text, around).plan
-            return columns_of(found.names, found.types)
         case nodes.Query(text):
             plan, _ = planner.parameters(text, around, types, change=False)
             assert plan is not None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+from everview.adapter.bound import Bound, at_time
 from everview.adapter.contract import Result, Rows
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.resuming import resumed
-from everview.adapter.planner import Bound, at_time
 from everview.adapter.results import RowList, columns_of, text_columns
 from everview.adapter.statements import nodes
 from everview.adapter.timestamps import Choice

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from everview.adapter.applying import Pair
+from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import Item, Version
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result, Rows
@@ -28,7 +29,7 @@ from everview.adapter.execute.definitions import create_materialized, exists, vi
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import run_query
 from everview.adapter.guards import EXISTING, Guards, is_guard, shown_guards
-from everview.adapter.planner import Bound, Pins
+from everview.adapter.planner import Pins
 from everview.adapter.retention import retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path

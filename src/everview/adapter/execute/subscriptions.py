@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Column, Row
 from everview.adapter.durable import DurableSubscriptions, Reader
@@ -18,7 +19,6 @@ from everview.adapter.execute.queries import maintained_plan, refuse_unmaintaina
 from everview.adapter.execute.resuming import resumed
 from everview.adapter.holds import Hold
 from everview.adapter.peek import ordered
-from everview.adapter.planner import Bound
 from everview.adapter.results import columns_of
 from everview.adapter.statements import nodes
 from everview.adapter.subscribe import Feed, SubscriptionRows, is_linear, output_columns, split_key

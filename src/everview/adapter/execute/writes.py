@@ -15,12 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from everview.adapter.bound import Bound, at_time, speaks_of_time
 from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.execute.context import Context
 from everview.adapter.peek import NOTHING, Own, ordered
-from everview.adapter.planner import Bound, at_time, speaks_of_time
 from everview.adapter.results import RowList, columns_of
 from everview.adapter.settings import STRICT
 from everview.adapter.statements import nodes
@@ -55,7 +55,8 @@ def run_modify(context: Context, statement: nodes.Modify) -> Result:
     """INSERT, UPDATE and DELETE."""
     context.transaction.check_may_write()
     with as_sql_errors():
-        change, bound = context.coordinator.planner.write(statement.text, context.around, context.values)
+        planner = context.coordinator.planner
+        change, bound = planner.write(statement.text, context.around, context.values, context.template)
     item = context.around.catalog.items[change.target.id]
     bound = replace(bound, uses=bound.uses | {item.id})
     effect = _carried_out(context, item, change, bound)
