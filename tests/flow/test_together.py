@@ -9,23 +9,32 @@ import random
 import signal
 import sqlite3
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from everview.compute.ir import types as t
+from everview.flow.channel import Channel
+from everview.flow.check.shim import Shim
 from everview.flow.connector import protobuf
-from everview.flow.contract import Binding
+from everview.flow.contract import Binding, Spec
+from everview.flow.drivers.contract import Driver, Guarantee, Keys, Pattern, Started, Transactor, Validated
 from everview.flow.fencing import Row
-from everview.flow.keyrange import WHOLE
+from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.materialization import Materialization, Options
-from everview.flow.protocol import StateUpdate
+from everview.flow.protocol import Load, Open, Request, State, StateUpdate
 from everview.flow.recovery_log import RecoveryLog
+from everview.flow.runtime import Limits
+from everview.flow.source import Source
+from everview.flow.together import TogetherWorker
 from everview.storage.contract import Put
 from tests.flow.ledger import Ledger
+from tests.waiting import eventually
 
 STAGED = Path(__file__).parent / "staged.py"
 QUICK = Options(backoff_s=0.02, backoff_s_max=0.1, stall_s=30, heartbeat_s=0.05)
@@ -166,3 +175,99 @@ def test_patches_and_constraints_on_the_wire() -> None:
     assert protobuf.decode("Response", protobuf.encode("Response", answer)) == answer
     # A number where a message is expected is a field of some other version: it is passed over.
     assert protobuf.decode("Answer", bytes([0x30, 1, 0x12, 1, ord("t")])) == {"resourcePath": ["t"]}
+
+
+class Held(Transactor):
+    """Keeps documents in memory. Once `waiting` is set, it commits nothing until a load comes behind the commit."""
+
+    def __init__(self, driver: MemoryDriver) -> None:
+        super().__init__()
+        self._driver, self._taken = driver, dict[int, dict[str, Any]]()
+
+    def find(self, binding: int, keys: pa.Table) -> pa.Table:
+        rows = [self._driver.rows[id] for id in keys.column("id").to_pylist() if id in self._driver.rows]
+        return pa.Table.from_pylist(rows, schema=self._driver.schema)
+
+    def store(self, binding: int, documents: pa.Table) -> None:
+        self._taken |= {each["id"]: each for each in documents.to_pylist()}
+
+    def start_commit(self, checkpoint: str) -> Started:
+        taken, self._taken = self._taken, {}
+
+        def commit() -> None:
+            if self._driver.waiting.is_set() and taken:
+                self._driver.committing.set()
+                assert self._driver.loading.wait(20), "no load was sent while this was being committed"
+            self._driver.rows |= {id: {"id": id, "k": row["k"], "n": row["n"]} for id, row in taken.items()}
+
+        return Started(commit=commit)
+
+    def close(self) -> None:
+        return None
+
+
+class MemoryDriver(Driver):
+    """Documents in memory, with ranges that go together as those of a program."""
+
+    name, foreign = "memory", True
+    pattern, guarantee, keys = Pattern.NON_TRANSACTIONAL, Guarantee.EXACTLY_ONCE, Keys.LOADED
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__({})
+        self.schema, self.rows = schema, dict[int, dict[str, Any]]()
+        self.waiting, self.committing, self.loading = (threading.Event() for _ in range(3))
+
+    def validate(self, spec: Spec) -> list[Validated]:
+        raise NotImplementedError
+
+    def apply(self, spec: Spec) -> str:
+        raise NotImplementedError
+
+    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+        return Held(self)
+
+    def connect(self, request: Open) -> Channel:
+        driver = self
+
+        class Watched(Shim):
+            """Notes a load that comes while something is being committed."""
+
+            def send(self, request: Request, timeout_s: float) -> None:
+                if isinstance(request, Load) and driver.committing.is_set():
+                    driver.loading.set()
+                super().send(request, timeout_s)
+
+        return Watched(super().connect(request), [])
+
+
+def test_the_next_loads_are_sent_while_the_last_transactions_are_committed(ledger: Ledger) -> None:
+    bound = ledger.binding(["id"])
+    driver = MemoryDriver(bound.schema)
+    worker = TogetherWorker(
+        driver,
+        Spec("m", "memory", (bound,)),
+        WHOLE.split(2),
+        source=Source(ledger.environment, [bound]),
+        log=RecoveryLog(ledger.environment, "m", shared=True),
+        limits=Limits(stall_s=60, heartbeat_s=3600),
+        backoff_s=(0.02, 0.1),
+        acknowledged=lambda range, checkpoint: None,
+        also=lambda: (),
+    )
+    worker.start()
+    rows = [(id, id, id) for id in range(20)]
+    upper = ledger.write(*((1, row) for row in rows))
+    eventually(lambda: min(each.frontier for each in worker.statuses()) >= upper)
+    driver.waiting.set()
+    ledger.write(*((-1, row) for row in rows), *((1, (id, k, n + 1)) for id, k, n in rows))
+    assert driver.committing.wait(60)
+    upper = ledger.write(*((-1, (id, k, n + 1)) for id, k, n in rows), *((1, (id, k, n + 2)) for id, k, n in rows))
+    assert driver.loading.wait(60)
+    driver.waiting.clear()
+    eventually(lambda: min(each.frontier for each in worker.statuses()) >= upper)
+    assert [each.failures for each in worker.statuses()] == [0, 0]
+    assert sorted((each["id"], each["k"], each["n"]) for each in driver.rows.values()) == [
+        (id, k, n + 2) for id, k, n in rows
+    ]
+    worker.stop()
+    worker.join()

@@ -4,7 +4,7 @@ Public connectors share one state among their ranges, and some let the first ran
 So each hears of the changes of state that all have made: with `Flush` of those that came with `Acknowledged`, with
 `StartCommit` of those of `Flushed`, and with `Acknowledge` of those of `StartedCommit`. For that to be true, no range
 may be flushed before all are acknowledged, nor acknowledged before all have begun to commit. The recovery log has all
-of them in one commit.
+of them in one commit. The next transactions are read, and their loads sent, while the last ones are still committed.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ class TogetherWorker(Runner):
             for task in tasks:
                 task.open()
             while not self._stopping.is_set():
-                if self._acknowledged(tasks, POLL_S) and self._ready(tasks):
+                if self._ready(tasks):
                     self._round(tasks)
+                    self._noted(tasks)
                     for task in tasks:
                         self._stored_by[task.range] = tuple(map(add, before[task.range], task.counters.stored_by))
             deadline = time.monotonic() + self._limits.stall_s
@@ -112,10 +113,14 @@ class TogetherWorker(Runner):
 
     def _acknowledged(self, tasks: Sequence[Task], wait_s: float) -> bool:
         """Wait a while for all ranges to be acknowledged; whether they are."""
-        waiting = [task for task in tasks if not task.acknowledged]
-        for task in waiting:
-            task.step_acknowledged(wait_s)
-        if not all(task.acknowledged for task in waiting):
+        for task in tasks:
+            if not task.acknowledged:
+                task.step_acknowledged(wait_s)
+        return self._noted(tasks)
+
+    def _noted(self, tasks: Sequence[Task]) -> bool:
+        """Note where the ranges are, if all are acknowledged; whether they are."""
+        if not all(task.acknowledged for task in tasks):
             return False
         self._error = None
         for task in tasks:
@@ -123,9 +128,11 @@ class TogetherWorker(Runner):
         return True
 
     def _ready(self, tasks: Sequence[Task]) -> bool:
-        """Whether there is something to be delivered now; waits a while if not."""
+        """Whether there is something to be delivered now; if not, waits a while for that, or for acknowledgements."""
         lowest = min(task.position for task in tasks)
         due_s = max(task.due_s() for task in tasks)
+        if (self._source.upper <= lowest or due_s > 0) and not self._acknowledged(tasks, POLL_S):
+            return False
         if self._source.upper <= lowest:
             self._source.wait(lambda: self._stopping.is_set() or self._source.upper > lowest, WAIT_S)
             return False
@@ -149,6 +156,9 @@ class TogetherWorker(Runner):
         combiners = [task.combiners for task in tasks]
         for task, each in zip(tasks, combiners, strict=True):
             task.send_loads(each)
+        for task in tasks:
+            task.settle()
+        self._noted(tasks)
         patches = _news(tasks)
         for task in tasks:
             task.flush(patches)
