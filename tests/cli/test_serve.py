@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
+import everview
 from everview import cli, console
 from everview.errors import EverviewError
 from everview.instance import Folder, FolderInUse, check_java
@@ -22,6 +23,7 @@ from everview.serve import cli as serve_cli
 from everview.serve.cli import parse_conf
 from everview.server import run
 from everview.server.run import Running
+from tests.waiting import eventually
 
 EVERVIEW = [sys.executable, "-c", "from everview.cli import main; main()"]
 
@@ -92,21 +94,44 @@ def test_a_client_sets_a_password_and_never_sends_it(served: Running) -> None:
         connection.execute(f"ALTER USER ann PASSWORD '{verifier}'")  # type: ignore[arg-type]
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def serving(data: Path, port: int) -> subprocess.Popen[str]:
+    command = [*EVERVIEW, "serve", "--data", str(data), "--pg-port", str(port), "--http-port", "0"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def read_until(server: subprocess.Popen[str], words: str) -> str:
+    """What the server says, up to the line with these words."""
+    assert server.stdout is not None and server.stderr is not None
+    said = ""
+    while words not in said:
+        line = server.stdout.readline()
+        assert line, server.stderr.read()
+        said += line
+    return said
+
+
+def stop(server: subprocess.Popen[str], number: signal.Signals) -> tuple[str, str]:
+    """Ask it to end, and take what it still says. One that does not is killed, and fails the test."""
+    server.send_signal(number)
+    try:
+        return server.communicate(timeout=60)
+    finally:
+        server.kill()
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(280)
 def test_serving_on_spark_from_begin_to_end(tmp_path: Path, psql: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [*EVERVIEW, "serve", "--data", str(tmp_path / "data"), "--pg-port", str(port), "--http-port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    port = free_port()
+    with serving(tmp_path / "data", port) as server:
         try:
-            assert server.stdout is not None and server.stderr is not None
-            said = ""
-            while "Ready after" not in said:
-                line = server.stdout.readline()
-                assert line, server.stderr.read()
-                said += line
+            said = read_until(server, "Ready after")
             assert f"psql -h 127.0.0.1 -p {port}" in said and str(tmp_path / "data") in said
             check_session(run_psql(psql, port, SCRIPT))
 
@@ -124,10 +149,37 @@ def test_serving_on_spark_from_begin_to_end(tmp_path: Path, psql: Path) -> None:
                 assert refused.stderr.startswith("error: ") and message in refused.stderr
                 assert len(refused.stderr.splitlines()) == 1, refused.stderr
         finally:
-            server.send_signal(signal.SIGINT)
-            said, complaints = server.communicate(timeout=60)
+            said, complaints = stop(server, signal.SIGINT)
     assert (server.returncode, complaints) == (0, "")
     assert said.endswith("Stopping.\n")
+
+
+# More rows than there is time for, on all cores: their number is told only while Spark's tasks read.
+RUNAWAY = """
+CREATE TABLE t (a int);
+INSERT INTO t SELECT g FROM generate_series(1, 250000) AS g;
+CREATE MATERIALIZED VIEW slow AS
+  SELECT x.a % 3 AS c, count(*) AS n FROM t x, t y, t z WHERE x.a * y.a % 7 + z.a % 5 = 3 GROUP BY x.a % 3;
+"""
+READS = "SELECT count(*) FROM mz_internal.mz_hydration_statuses WHERE rows_read > 0"
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_a_server_that_is_asked_to_end_does_not_wait_for_what_hydrates(tmp_path: Path, psql: Path) -> None:
+    port = free_port()
+    with serving(tmp_path / "data", port) as server:
+        try:
+            read_until(server, "Ready after")
+            assert run_psql(psql, port, RUNAWAY).returncode == 0
+            eventually(lambda: run_psql(psql, port, READS).stdout == "1\n", seconds=200)
+        finally:
+            said, complaints = stop(server, signal.SIGTERM)
+    assert (server.returncode, complaints) == (0, "")
+    assert said.endswith("Stopping.\n")
+    with everview.open(tmp_path / "data", spark=None) as database:
+        database.sql("DROP MATERIALIZED VIEW slow")
+        assert database.sql("SELECT count(*) AS n FROM t")[0].n == 250_000
 
 
 def test_a_folder_is_open_in_one_process_at_a_time(tmp_path: Path) -> None:
