@@ -58,7 +58,7 @@ def test_demo(tmp_path: Path) -> None:
     ]
     assert "ms behind" in ran.stdout and "All views are exact." in ran.stdout
     assert (tmp_path / "data" / "consensus.db").is_file(), "a folder that was named is kept"
-    with closing(sqlite3.connect(tmp_path / "data" / showing.DELIVERED)) as file:
+    with closing(sqlite3.connect(showing.delivered_at(tmp_path / "data"))) as file:
         assert {name: file.execute(f"SELECT count(*) > 0 FROM {name}").fetchone() for name in NAMES} == dict.fromkeys(
             NAMES, (1,)
         )

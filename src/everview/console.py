@@ -50,7 +50,8 @@ def hydration_line(views: Sequence[Hydrating]) -> str:
 def spark_log(path: Path) -> Iterator[None]:
     """Within the block, children write their standard error to the file, while this process's own stays as it is."""
     sys.stderr.flush()
-    kept, theirs = os.dup(2), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    # For its owner alone: what Spark says of a statement that fails has its values in it.
+    kept, theirs = os.dup(2), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     ours = os.fdopen(os.dup(kept), "w", buffering=1, errors="backslashreplace")
     before, sys.stderr = sys.stderr, ours
     os.dup2(theirs, 2)

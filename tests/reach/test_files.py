@@ -21,6 +21,7 @@ from everview.storage.blob.open import open_blob
 from tests.adapter.scripts import SessionClient
 from tests.waiting import eventually
 
+NAMES_BELOW = ("spark.log", "lock", "consensus.db-wal", "consensus.dbx", "new.db", "blob/new.db", "a/b/c.db")
 SECRET = '{"a": 42}\n'
 
 
@@ -125,10 +126,16 @@ def test_a_superuser_is_not_confined_but_kept_off_the_environment(
     ann: SessionClient, coordinator: Coordinator, folders: Folders
 ) -> None:
     sql, own = SessionClient(coordinator), coordinator.environment.folder
+    (folders.allowed / "back").symlink_to(own)
     for statement in (
         f"CREATE SINK s FROM t INTO PARQUET (PATH '{folders.allowed}', FOLDER '../data/blob') KEY (a)",
         f"CREATE SINK s FROM t INTO SQLITE (TABLE 't') KEY (a) WITH (PATH '{own}/consensus.db')",
         f"CREATE SINK s FROM t INTO CDC FILES 'file://{str(own).replace('data', '%64ata')}/blob'",
+        *(f"CREATE SINK s FROM t INTO SQLITE (PATH '{own}/{name}', TABLE 't') KEY (a)" for name in NAMES_BELOW),
+        f"CREATE SINK s FROM t INTO PARQUET (PATH '{own}') KEY (a)",
+        f"CREATE SINK s FROM t INTO CDC FILES '{own}/new/folder'",
+        f"CREATE SINK s FROM t INTO CDC FILES '{folders.allowed}/back/folder'",
+        f"CREATE SOURCE s (a int) FROM CDC FILES '{own}/new'",
     ):
         assert ann(statement)[0].startswith("! 42501"), statement
         assert "is a part of the server's own data" in sql(statement)[0], statement

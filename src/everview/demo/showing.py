@@ -22,7 +22,7 @@ OPENS = (
     "An auction house opens: an auction and 200 bids each second, and three materialized views.\n"
     "Spark is starting; until it is warm, ticks do without it.\n"
 )
-DELIVERED = "delivered.db"  # the SQLite file, beside the data
+DELIVERED = "-delivered.db"  # ends the name of the SQLite file beside the data folder, which is for nobody's files
 FOLLOWED = ("items", "top_buyers")
 LIVE_S_MIN = 5.0  # however long Spark took to start
 WARM_S_MAX = 120.0
@@ -33,6 +33,8 @@ def run(data: Path | None, seconds: float, seed: int, spark: str | None = "local
     """Show it for so many seconds, in folder `data` or in one that does not stay; whether all checks passed."""
     if data is not None and data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise EverviewError(f"{data} exists and is not an empty folder", hint="name a new folder for the demo's data")
+    if data is not None and delivered_at(data).exists():
+        raise EverviewError(f"{delivered_at(data)} exists", hint="remove it, or name another folder")
     check_java(spark)
     console = Console(highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="everview-demo-", ignore_cleanup_errors=True) as scratch:
@@ -49,6 +51,12 @@ def run(data: Path | None, seconds: float, seed: int, spark: str | None = "local
     return passed
 
 
+def delivered_at(data: Path) -> Path:
+    """The SQLite file that views of the demo in this folder are delivered into."""
+    path = data.resolve()
+    return path.with_name(path.name + DELIVERED)
+
+
 def _show(
     console: Console, folder: Folder, log: Path, seconds: float, seed: int, *, spark: str | None
 ) -> Iterator[Check]:
@@ -60,7 +68,7 @@ def _show(
         database.sql(source(seed))
         for view in VIEWS:
             database.sql(view.statement)
-        file = folder.path.resolve() / DELIVERED
+        file = delivered_at(folder.path)
         watch = Watch(instance, (*TABLES, *(view.name for view in VIEWS)))
         with busy(console, "the views are computed for the first time") as say:
             followers = [Follower(database, SCHEMA, name) for name in FOLLOWED]

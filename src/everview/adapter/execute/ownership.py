@@ -20,7 +20,6 @@ from everview.compute.sql.errors import SqlError
 from everview.reach.files import allowed_folders, is_inside
 
 CONFINABLE = (FILES, "sqlite", "parquet")
-_OWN, _DATABASE = ("blob", "hot", "scratch", "lock"), "consensus.db"  # what a data folder consists of
 
 
 def is_superuser(context: Context) -> bool:
@@ -54,17 +53,15 @@ def check_may_reach(context: Context, what: str, kind: str, *arguments: Mapping[
     """Raise unless the user may let the server run, read or write what these arguments name.
 
     Gives whether it has to be confined: other roles than superusers may have files in the folders that the server was
-    started with, and nowhere else. What the environment itself consists of is for nobody: a sink would write into the
-    server's metadata.
+    started with, and nowhere else. The data folder is for nobody, whatever the file is called: a sink would write into
+    the server's metadata, or make a file that a later version takes for its own.
     """
     confined = not is_superuser(context)
     if confined:
         _check_files_alone(what, kind, arguments)
     own = context.coordinator.environment.folder.resolve()
     for path in _paths(arguments):
-        place = path.resolve()
-        first = place.relative_to(own).parts[:1] if place.is_relative_to(own) else ("elsewhere",)
-        if not first or first[0] in _OWN or first[0].startswith(_DATABASE):
+        if path.resolve().is_relative_to(own):
             message = f"{path} is a part of the server's own data"
             raise SqlError(INSUFFICIENT_PRIVILEGE, message, hint="choose another place")
     return confined
