@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from everview.flow.check.endpoints import make_endpoint
 from everview.flow.check.scenarios import SCENARIOS, Scenario
 from everview.flow.check.suite import not_for, run_scenario
 from tests.flow import broker
+from tests.flow.test_matrix import KILLS_LONG, kill_and_compare, program_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -32,6 +34,20 @@ def test_scenario_at_a_real_broker(scenario: Scenario, address: str, tmp_path: P
         run_scenario(scenario, endpoint, tmp_path, seed=int(os.environ["EVERVIEW_SEED"]))
     finally:
         endpoint.clean()
+
+
+@pytest.mark.parametrize("codec", ["json", "proto"])
+@pytest.mark.parametrize("name", ["transactions", "crash_between_the_commits", "ranges_and_crashes_at_random"])
+def test_scenario_of_a_program_at_a_real_broker(name: str, codec: str, address: str, tmp_path: Path) -> None:
+    (scenario,) = (each for each in SCENARIOS if each.name == name)
+    endpoint = program_of(make_endpoint("kafka", {"brokers": address}, tmp_path), codec)
+    run_scenario(scenario, endpoint, tmp_path, seed=int(os.environ["EVERVIEW_SEED"]))
+
+
+@pytest.mark.parametrize("codec", ["here", "json", "proto"])
+def test_processes_that_are_killed(codec: str, address: str, tmp_path: Path, rng: random.Random) -> None:
+    endpoint = make_endpoint("kafka", {"brokers": address}, tmp_path)
+    kill_and_compare(endpoint if codec == "here" else program_of(endpoint, codec), tmp_path, rng, KILLS_LONG)
 
 
 def test_what_is_aborted_is_not_read(address: str) -> None:

@@ -33,6 +33,7 @@ from everview.flow.runtime import Limits
 from everview.flow.source import Source
 from everview.flow.together import TogetherWorker
 from everview.storage.contract import Put
+from tests.flow.conftest import STRICT
 from tests.flow.ledger import Ledger
 from tests.waiting import eventually
 
@@ -54,9 +55,9 @@ def bindings(ledger: Ledger) -> list[Binding]:
     return [rows, sums]
 
 
-def settings(path: Path, codec: str) -> dict[str, Any]:
-    program = path / "staged"
-    program.write_text(f"#!/bin/sh\necho $$ >> {path}/pids\nexec {sys.executable} -S {STAGED}\n")
+def settings(path: Path, codec: str, connector: Path) -> dict[str, Any]:
+    program = path / "connector"
+    program.write_text(f"#!/bin/sh\necho $$ >> {path}/pids\nexec {sys.executable} -S {connector}\n")
     program.chmod(0o755)
     return {"command": str(program), "codec": codec, "config": {"path": str(path / "out.db"), "hardDelete": True}}
 
@@ -97,12 +98,13 @@ def kill_one(path: Path, rng: random.Random) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("connector", [STAGED, STRICT], ids=lambda path: path.stem)
 @pytest.mark.parametrize("codec", ["json", "proto"])
-def test_what_all_ranges_staged_is_applied_by_the_first(
-    ledger: Ledger, tmp_path: Path, codec: str, rng: random.Random, long_forms: bool
+def test_splits_that_change_and_programs_that_are_killed(
+    ledger: Ledger, tmp_path: Path, codec: str, connector: Path, *, rng: random.Random, long_forms: bool
 ) -> None:
-    """With splits that change at random, and programs that are killed."""
-    config = settings(tmp_path, codec)
+    """Of one connector the first range applies what all have staged; the other keeps checkpoints in its database."""
+    config = settings(tmp_path, codec, connector)
     sink = Materialization.create(ledger.environment, "m", "command", config, bindings(ledger), options=QUICK)
     sink.start()
     rows: dict[int, tuple[int, int, int]] = {}

@@ -21,6 +21,7 @@ from everview.flow.check.receiver import Receiver
 from everview.flow.check.workload import Row
 from everview.flow.connector.schemas import marked
 from everview.flow.contract import Binding
+from everview.flow.documents import loads
 from everview.flow.drivers.command import CommandDriver
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.parquet import DELETED, TRANSACTION
@@ -111,8 +112,21 @@ def _parquet(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] |
 
 
 def _redis(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
+    from redis import Redis
+
     driver = open_driver("redis", config)
-    return Endpoint(driver, {"view": {"prefix": f"{_fresh()}:view"}}, exact=False)
+    prefix = f"{_fresh()}:view"
+
+    def read(name: str, binding: Binding) -> Rows:
+        with Redis.from_url(driver.config["url"]) as client:
+            return _plain([loads(client.get(key)) for key in client.scan_iter(match=f"{prefix}:*", count=1000)])
+
+    def clean() -> None:
+        with Redis.from_url(driver.config["url"]) as client:
+            for key in client.scan_iter(match=f"{prefix}:*", count=1000):
+                client.delete(key)
+
+    return Endpoint(driver, {"view": {"prefix": prefix}}, read, exact=False, clean=clean)
 
 
 def _webhook(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
