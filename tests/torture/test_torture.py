@@ -8,15 +8,31 @@ from pathlib import Path
 import pytest
 
 from tests.torture.__main__ import SCENARIOS, main
+from tests.torture.bombs import Outcome, anomalies, late_ms
 from tests.torture.report import SHORT, Line, Report
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {"bombs"}))  # whose anomalies are times
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
 def test_no_anomaly(name: str, tmp_path: Path, rng: random.Random) -> None:
     lines = list(SCENARIOS[name](SHORT, rng, tmp_path))
     assert not [anomaly for line in lines for anomaly in line.anomalies]
     assert any(line.attempts for line in lines)
+
+
+def waited(*waits_ms: float) -> Outcome:
+    return Outcome("a bomb", "57014 canceled", 5.0, list(waits_ms))
+
+
+def test_what_others_wait_while_a_bomb_runs_counts() -> None:
+    """Beside what they wait without one: a slow machine is not an anomaly, and a fast one is no excuse."""
+    quick, slow = waited(*[1.0] * 100), waited(*[30.0] * 100)
+    assert (late_ms(quick), late_ms(slow), late_ms(waited())) == (20.0, 150.0, 20.0)
+    late = waited(*[1.0] * 90, *[100.0] * 10)
+    assert len(anomalies(late, late_ms(quick))) == 1
+    assert anomalies(late, late_ms(slow)) == [] and anomalies(late) == []
+    for stuck in (waited(), waited(1.0, 6_000.0)):
+        assert len(anomalies(stuck)) == len(anomalies(stuck, late_ms(slow))) == 1
 
 
 def test_an_anomaly_is_told_and_fails_the_run(
