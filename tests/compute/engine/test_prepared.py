@@ -65,12 +65,12 @@ def test_rows_that_are_too_large_go_another_way(spark: SparkSession, monkeypatch
 def test_what_keeps_rows_between_runs_is_not_prepared(spark: SparkSession) -> None:
     statements = prepared.PreparedStatements(profiles(spark).small)
     inputs = [(rows_to_arrow({(1, "a"): 1}, (INT8, TEXT)), [0, 1], (INT8, TEXT))]
-    plain = f"SELECT c0, c1, _diff FROM {prepared.placeholder(0)}"
+    plain = f"SELECT c0, c1, _diff FROM {prepared.input_name(0)}"
     assert statements.run(plain, inputs) is not None
     for exchanging in (
-        f"SELECT /*+ REPARTITION(3) */ c0, c1, _diff FROM {prepared.placeholder(0)}",
-        f"SELECT /*+ BROADCAST(b) */ c0, c1, _diff FROM {prepared.placeholder(0)} JOIN range(3) b ON c0 = b.id",
-        f"SELECT c0, (SELECT max(c1) FROM {prepared.placeholder(0)}) AS c1, _diff FROM {prepared.placeholder(0)}",
+        f"SELECT /*+ REPARTITION(3) */ c0, c1, _diff FROM {prepared.input_name(0)}",
+        f"SELECT /*+ BROADCAST(b) */ c0, c1, _diff FROM {prepared.input_name(0)} JOIN range(3) b ON c0 = b.id",
+        f"SELECT c0, (SELECT max(c1) FROM {prepared.input_name(0)}) AS c1, _diff FROM {prepared.input_name(0)}",
     ):
         assert statements.run(exchanging, inputs) is None, exchanging
     assert len(statements) == 1

@@ -9,8 +9,11 @@ import psycopg
 import pytest
 
 from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.session import profiles
+from everview.compute.functions import registry
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.spark_sql import NotOnSpark, quoted, render
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import types
 from everview.compute.ir.types import TEXT
@@ -20,6 +23,7 @@ from everview.compute.sql.errors import SqlError
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
 from everview.parameters import parameter
+from tests.compute.functions import samples
 from tests.compute.sql.tables import Tables
 
 if TYPE_CHECKING:
@@ -88,8 +92,12 @@ HOSTILE = [
     "${env:HOME}", "${system:user.dir}", "${spark.app.name}", "${hivevar:x}", "\\${env:HOME}", "{{ x }}", "{0}",
     "%s", ":name", "?", "`", "``", "\\", "\\\\", "\\'", "'", "''", '"', "\\u0041", "\\n", "\n", "\r", "\t", "\x01",
     "\x7f", "--", "/*", "*/", "/*+ x */", ";", "$", "$$", "\\$", "\\%", "\\_", "%", "_", "\u2028", "\ufeff",
-    "\U0001f600", "e\u0301", "r'x'", "everview_python_x",
+    "\U0001f600", "e\u0301", "r'x'",
+    # What renderings call their inputs, steps and functions, and what they look for in what Spark says.
+    "@input0@", "everview_input_0", "everview_packed", "everview_0", "step_0", "let0", "c0", "_diff", "v.a",
+    "everview_python_x", "everview_python_x_0123456789abcdef", "everview: an evaluation failed", "Exchange", "sum(",
 ]  # fmt: skip
+ALL = "".join(HOSTILE)
 
 
 class Texts:
@@ -102,18 +110,87 @@ class Texts:
         return ["h"]
 
 
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def by_number(form: str) -> str:
+    """An expression with each of the texts as a literal, in the row of that text."""
+    whens = (f"WHEN '{number}' THEN {form.format(text=literal(text))}" for number, text in enumerate(HOSTILE))
+    return f"CASE i {' '.join(whens)} END"
+
+
+# Compared, concatenated, returned, in patterns, and as arguments of functions that only Python has.
+EACH = (
+    "v = {text}", "v || {text}", "{text}", "v LIKE '%' || {text} ESCAPE ''", "strpos(v, {text})",
+    "regexp_replace({text} || i, i || '$', 'x')", "v ~ ('***=' || {text})",
+)  # fmt: skip
+TOGETHER = [
+    "SELECT string_agg(v || {text}, {text} ORDER BY i), max(v) FILTER (WHERE v <> {text}), min({text} || v) FROM h",
+    "SELECT i, lag(v, 1, {text}) OVER (ORDER BY i), string_agg(v, {text}) OVER (ORDER BY i ROWS 1 PRECEDING),"
+    " first_value({text} || v) OVER (PARTITION BY v = {text} ORDER BY i) FROM h",
+    "SELECT v, jsonb_build_object(v, {text})::text, ARRAY[{text}, v], CASE v WHEN {text} THEN {text} ELSE v END,"
+    " v IN ({text}, '{{0}}', v), coalesce(nullif(v, v), {text}) FROM h",
+    "SELECT part, column1, count(*) FROM h JOIN (VALUES ({text}), ('x')) AS w ON v <> column1,"
+    " regexp_split_to_table({text}, 'a') AS part GROUP BY part, column1",
+    "SELECT DISTINCT x.v || {text}, normalize(y.v || {text}) FROM h x JOIN h y ON x.v || {text} = y.v || {text}",
+    "SELECT v FROM h WHERE i < '3' UNION SELECT {text} ORDER BY 1 LIMIT 3",
+    "SELECT to_char(timestamp '2024-02-03', literals.l), v FROM h, (SELECT {text} AS l) AS literals",
+]
+
+
+@pytest.mark.spark
 def test_texts_mean_nothing_to_spark(spark: SparkSession) -> None:
-    """As literals that are compared, concatenated and returned, in patterns, and as arguments of Python's functions."""
-    engine = SparkEngine(profiles(spark).small)
+    """As one statement over views, as a prepared one, and over inputs that are packed into one."""
+    queries = [f"SELECT i, {', '.join(map(by_number, EACH))} FROM h WHERE v IN ({', '.join(map(literal, HOSTILE))})"]
+    queries += [query.format(text=literal(ALL)) for query in TOGETHER]
     rows = {(f"{number}", text): 1 for number, text in enumerate(HOSTILE)}
-    quoted = [text.replace("'", "''") for text in HOSTILE]
-    found = " UNION ALL ".join(
-        f"SELECT i, v || '{text}' AS a, '{text}' AS b, v LIKE '%{text}' ESCAPE '' AS c, strpos(v, '{text}')::text AS d,"
-        f" regexp_replace('{text}' || i, i || '$', 'x') AS e FROM h WHERE v = '{text}'"
-        for text in quoted
-    )
-    relation = optimize(plan(found, Texts()).relation)
-    expected = evaluate(relation, {"h": rows}).rows
-    assert sorted(row[0] for row in expected) == sorted(row[0] for row in rows)
-    result = engine.run(relation, {"h": rows_to_arrow(rows, [TEXT, TEXT])})
-    assert rows_from_arrow(result, types(relation)) == expected
+    inputs = {"h": rows_to_arrow(rows, [TEXT, TEXT])}
+    small = profiles(spark).small
+    engine, packing = SparkEngine(small), SparkEngine(small)
+    packing._prepared = None
+    for query in queries:
+        relation = optimize(plan(query, Texts()).relation)
+        expected = evaluate(relation, {"h": rows}).rows
+        if query is queries[0]:
+            assert {(row[0], row[1], row[3]) for row in expected} == {(i, True, v) for i, v in rows}
+        steps = [("all", relation)]
+        results = {
+            "views": engine.run(relation, inputs),
+            "prepared": engine.run_steps(steps, ["all"], inputs)["all"],
+            "packed": packing.run_steps(steps, ["all"], inputs)["all"],
+        }
+        for way, result in results.items():
+            assert rows_from_arrow(result, types(relation)) == expected, f"{way}: {query}"
+        if query is queries[0]:
+            assert engine._prepared is not None
+            assert len(engine._prepared) == 1, "no text keeps a statement from being prepared"
+
+
+# An argument that no rendering may look into: a call of a column, with a text in which each character is escaped.
+OPAQUE = quoted("\\'{0}{{}}%s`\\\\$c0@\n\"--")
+INTO = {"decode(text,text)"}  # doubles the backslashes of its argument, in encodings.py
+
+
+@pytest.mark.parametrize("into", [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason="see INTO"))])
+def test_renderings_leave_their_arguments_as_they_are(into: bool) -> None:
+    """All arguments of each function are opaque, or one of them is, and the others are literals that it may look at."""
+
+    def opaque(place: int) -> str:
+        return f"opaque({place}, {OPAQUE})"
+
+    changed = {}
+    for function in registry.FUNCTIONS.values():
+        for case in samples.cases(function):
+            if (function.key in INTO) is not into or None in case.values:
+                continue
+            known = [render_literal(value, each) for value, each in zip(case.values, case.types, strict=True)]
+            for only in (None, *range(len(known))):
+                args = [opaque(place) if only in (None, place) else each for place, each in enumerate(known)]
+                try:
+                    rendered = render(function, args, case.types, samples.result_of(function, case.types))
+                except NotOnSpark:
+                    continue
+                if any(rendered.count(f"opaque({n}, ") != rendered.count(opaque(n)) for n in range(len(args))):
+                    changed[function.key] = rendered
+    assert changed == {}

@@ -26,7 +26,7 @@ from everview.compute.engine.contract import (
 from everview.compute.engine.spark.bulk import said, spark_type_of
 from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.compute.engine.spark.outputs import Layout, with_types
-from everview.compute.engine.spark.prepared import STATEMENTS_MAX, PreparedStatements, can_prepare, placeholder
+from everview.compute.engine.spark.prepared import STATEMENTS_MAX, PreparedStatements, can_prepare, input_name
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.scalar import FAILED, columns
@@ -129,11 +129,10 @@ class SparkEngine:
                 return known.layout.split(result)
         if not self._is_small(batch for batch, _ in inputs.values()):
             return None
-        table, tables = packed(given)
+        view = f"everview_{next(_numbers)}"
+        table, tables = packed(given, view)
         with rendering():
             statement, layout = render_steps(steps, outputs, tables, guarded=not separated, single=True)
-        view = f"everview_{next(_numbers)}"
-        statement = statement.replace(PACKED, view)
         with _errors(statement), jobs_of_run(self._small):
             self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
             try:
@@ -145,15 +144,15 @@ class SparkEngine:
     def _small_statement(
         self, steps: Steps, outputs: Sequence[str], inputs: Iterable[str], *, separated: bool
     ) -> _SmallStatement:
-        """The statement with placeholders for its inputs; the same for the very same steps, which ticks repeat."""
+        """The statement as it is prepared; the same for the very same steps, which ticks repeat."""
         key = (id(steps), tuple(outputs), tuple(inputs), separated)
         known = self._statements.get(key)
         if known is None or known.steps is not steps:
             spoken_of = columns_read(step for _, step in steps)
-            marks = {name: placeholder(place) for place, name in enumerate(inputs)}
+            views = {name: input_name(place) for place, name in enumerate(inputs)}
             with rendering():
-                text, layout = render_steps(steps, outputs, marks, guarded=not separated, single=True)
-            known = _SmallStatement(steps, text, layout, {name: sorted(spoken_of[name]) for name in marks})
+                text, layout = render_steps(steps, outputs, views, guarded=not separated, single=True)
+            known = _SmallStatement(steps, text, layout, {name: sorted(spoken_of[name]) for name in views})
             if len(self._statements) >= STATEMENTS_MAX:
                 self._statements.clear()
             self._statements[key] = known
@@ -210,13 +209,10 @@ def _frame(session: SparkSession, batch: Batch, schema: tuple[SqlType, ...]) -> 
     return found.parquet(*batch.uris).selectExpr(*casts, DIFF)
 
 
-PACKED = "everview_packed"
-
-
 def packed(
-    inputs: Mapping[str, tuple[pa.Table, Sequence[int], tuple[SqlType, ...]]],
+    inputs: Mapping[str, tuple[pa.Table, Sequence[int], tuple[SqlType, ...]]], view: str
 ) -> tuple[pa.Table, dict[str, str]]:
-    """Some columns of several tables in one table, handed over once, and what to say in SQL to read each of them.
+    """Some columns of several tables in one table, handed over once as a view, and what to say in SQL to read each.
 
     A column numbers the tables, and for each table there is a struct with its rows.
     """
@@ -235,7 +231,7 @@ def packed(
             after = total - before - table.num_rows
             items = [*(f"i{len(structs)}.{field.name} AS {field.name}" for field in fields), DIFF]
             structs.append(pa.concat_arrays([pa.nulls(before, own.type), own, pa.nulls(after, own.type)]))
-        tables[name] = f"(SELECT {', '.join(items)} FROM {PACKED} WHERE input = {number})"
+        tables[name] = f"(SELECT {', '.join(items)} FROM {view} WHERE input = {number})"
         before += table.num_rows
     names = ["input", DIFF, *(f"i{place}" for place in range(len(structs)))]
     return pa.table([np.concatenate(numbers), np.concatenate(diffs), *structs], names=names), tables

@@ -50,9 +50,13 @@ _IN_SHORT: Mapping[str, str] = {"spark.sql.maxPlanStringLength": "64", "spark.sq
 Input = tuple[pa.Table, Sequence[int], tuple[SqlType, ...]]
 
 
-def placeholder(place: int) -> str:
-    """What a statement calls its input before it has a name."""
-    return f"@input{place}@"
+def input_name(place: int) -> str:
+    """What each statement calls its input at a place, so that its text is run as it is.
+
+    The view of that name is there while a statement is prepared, and one is prepared at a time. To put a name into the
+    text later would put it into literals of the user too.
+    """
+    return f"everview_input_{place}"
 
 
 def can_prepare(session: SparkSession) -> bool:
@@ -69,11 +73,10 @@ class PreparedStatements:
             for compiled in (False, True)
         }
         self._known: OrderedDict[tuple[object, ...], _Prepared | None] = OrderedDict()
-        self._numbers = itertools.count()
         self._lock, self._preparing = threading.Lock(), threading.Lock()
 
     def run(self, statement: str, inputs: Sequence[Input]) -> pa.Table | None:
-        """The result of a statement over inputs, `placeholder(0)` and so on; None if it can't be prepared."""
+        """The result of a statement over inputs, `input_name(0)` and so on; None if it can't be prepared."""
         shapes = tuple(tuple((index, schema[index]) for index in wanted) for _, wanted, schema in inputs)
         compiled = sum(table.num_rows for table, _, _ in inputs) > INTERPRETED_ROWS_MAX
         key = (statement, shapes, compiled)
@@ -102,7 +105,7 @@ class PreparedStatements:
 
     def _prepare(self, statement: str, inputs: Sequence[Input], compiled: bool) -> _Prepared | None:
         with self._at_length():
-            prepared = _Prepared(self._sessions[compiled], next(self._numbers), statement, inputs)
+            prepared = _Prepared(self._sessions[compiled], statement, inputs)
             keeps_something = prepared.keeps_something()
         if keeps_something:
             prepared.close()
@@ -132,20 +135,24 @@ def _session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession
 class _Prepared:
     """One statement, its inputs, and the DataFrame that has its plan."""
 
-    def __init__(self, session: SparkSession, number: int, statement: str, inputs: Sequence[Input]) -> None:
+    def __init__(self, session: SparkSession, statement: str, inputs: Sequence[Input]) -> None:
         self._lock = threading.Lock()
-        self._inputs: list[_Input] = []
-        for place, (_, wanted, schema) in enumerate(inputs):
-            view = f"everview_prepared_{number}_{place}"
-            self._inputs.append(_Input(session, view, wanted, schema))
-            statement = statement.replace(placeholder(place), view)
-        self._frame: DataFrame = run_sql(session, statement)
+        self._inputs = [_Input(session, wanted, schema) for _, wanted, schema in inputs]
+        views = {input_name(place): each for place, each in enumerate(self._inputs)}
+        try:
+            for view, each in views.items():
+                each.frame.createOrReplaceTempView(view)
+            self._frame: DataFrame = run_sql(session, statement)
+        finally:
+            # What a plan reads is in it, and the next statement has other inputs of these names.
+            with suppress(Exception):
+                for view in views:
+                    session.catalog.dropTempView(view)
 
     def keeps_something(self) -> bool:
         """Whether the plan has a part that would answer from what an earlier run left."""
         frame: Any = self._frame
-        plan = frame._jdf.queryExecution().executedPlan().toString()
-        return any(word in plan for word in _KEEPS)
+        return any(map(_keeps, _operators(frame._jdf.queryExecution().executedPlan())))
 
     def run(self, inputs: Sequence[Input]) -> pa.Table | None:
         """The result over these inputs; None if they are too large."""
@@ -166,18 +173,30 @@ class _Prepared:
         """Let go of the inputs."""
         with suppress(Exception):
             for each in self._inputs:
-                each.close()
+                each.clear()
+
+
+def _operators(plan: Any) -> Iterator[Any]:
+    """All operators of a plan of Spark. Its text would tell less, for literals of the user are in it."""
+    yield plan
+    children = plan.children()
+    for place in range(children.size()):
+        yield from _operators(children.apply(place))
+
+
+def _keeps(operator: Any) -> bool:
+    kind = operator.getClass().getSimpleName()
+    return operator.subqueries().nonEmpty() or any(word in kind for word in _KEEPS)
 
 
 class _Input:
-    """A view whose rows can be exchanged."""
+    """A DataFrame whose rows can be exchanged."""
 
-    def __init__(self, session: SparkSession, view: str, wanted: Sequence[int], schema: tuple[SqlType, ...]) -> None:
+    def __init__(self, session: SparkSession, wanted: Sequence[int], schema: tuple[SqlType, ...]) -> None:
         from pyspark.sql import DataFrame
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
-        self._session, self._view = session, view
         fields = [*(f"c{index} {spark_type(schema[index])}" for index in wanted), f"{DIFF} bigint"]
         declared = StructType.fromDDL(", ".join(fields))
         assert isinstance(declared, StructType)
@@ -190,7 +209,7 @@ class _Input:
         iterator = jvm.scala.jdk.javaapi.CollectionConverters.asScala(batches.iterator())
         frame = jvm.PythonSQLUtils.toDataFrame(iterator, declared.json(), session._jsparkSession)
         # One partition, said so: then no operator asks for an exchange.
-        DataFrame(frame, session).coalesce(1).createOrReplaceTempView(view)
+        self.frame = DataFrame(frame, session).coalesce(1)
         # The rows are made of the bytes of another RDD, and those are the one element of its one partition.
         source = frame.queryExecution().logical().rdd().dependencies().apply(0).rdd()
         (partition,) = source.partitions()
@@ -215,8 +234,3 @@ class _Input:
     def clear(self) -> None:
         """Have no rows, so as to keep no memory."""
         self.put(self._nothing)
-
-    def close(self) -> None:
-        """Let go of the rows and of the view."""
-        self.clear()
-        self._session.catalog.dropTempView(self._view)

@@ -47,9 +47,13 @@ def python_call(function: Function, args: Sequence[str], types: Sequence[SqlType
 
 
 def run_sql(session: SparkSession, statement: str) -> DataFrame:
-    """The statement as a DataFrame, its functions in Python made known to the session."""
+    """The statement as a DataFrame, its functions in Python made known to the session.
+
+    A literal may have such a name in it as well. That makes a function known that is not called, or nothing at all: no
+    name in a literal goes on behind its closing quote, so the names that are called are among those found.
+    """
     known = _known.setdefault(session, set())
-    for name in set(_NAMES.findall(statement)) - known:
+    for name in (_calls.keys() & _NAMES.findall(statement)) - known:
         session.udf.register(name, _task_function(_calls[name]))
         known.add(name)
     return session.sql(statement)
