@@ -37,6 +37,13 @@ def test_check_of_a_program(tmp_path: Path) -> None:
     options = ["-o", f"command={sys.executable} {PROGRAM} sqlite", "-o", f'config={{"path": "{tmp_path / "x.db"}"}}']
     result = runner.invoke(app, ["check", "command", *options, "--only", "crash_at_flushed"])
     assert result.exit_code == 0, result.output
+    assert "not compared: log, which cannot be loaded; --read" in result.output
+    with sqlite3.connect(tmp_path / "x.db") as db:
+        names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    made = [name for name in names if name.startswith("everview_check_")]
+    assert len(made) == 3, "the program's places are there still, and said to be"
+    (told,) = (line for line in result.output.splitlines() if line.startswith("left behind"))
+    assert sorted(told.rpartition(": ")[2].split(", ")) == sorted(made)
 
 
 @pytest.mark.parametrize("codec", ["json", "proto"])
@@ -46,7 +53,8 @@ def test_check_of_a_public_connector_cleans_up(tmp_path: Path, codec: str) -> No
     script.chmod(0o755)
     path = tmp_path / "x.db"
     clean.write_text(
-        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(f'DROP TABLE \"main__{sys.argv[2]}\"')"
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(f'DROP TABLE \"main__{sys.argv[2]}\"'); "
+        "db.execute('DROP TABLE IF EXISTS flow_checkpoints')"
     )
     options = [
         "-o",
@@ -57,11 +65,39 @@ def test_check_of_a_public_connector_cleans_up(tmp_path: Path, codec: str) -> No
         f'config={{"path": "{path}", "hardDelete": true}}',
     ]
     command = ["--clean", f"{sys.executable} {clean} {path} {{name}}"]
-    result = runner.invoke(app, ["check", "connector", *options, *command, "--only", "cut_across"])
+    result = runner.invoke(app, ["check", "connector", *options, *command, *reading(tmp_path), "--only", "cut_across"])
     assert result.exit_code == 0, result.output
+    assert "not compared" not in result.output and "left behind" not in result.output
     with sqlite3.connect(path) as db:
         left = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    assert left == ["flow_checkpoints"]
+    assert left == []
+
+
+def test_check_compares_what_is_append_only_where_it_can_be_read(tmp_path: Path) -> None:
+    """A connector that stores every row of a table of delta updates twice."""
+    program = tmp_path / "doubles.py"
+    inserted = 'db.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", [*key, *given])\n        return'
+    code = STRICT.read_text()
+    assert code.count(inserted) == 1
+    twice = inserted.replace("\n        return", f"\n        {inserted}")
+    program.write_text(code.replace(inserted, twice))
+    path = tmp_path / "x.db"
+    options = ["-o", f"command={sys.executable} -S {program}", "-o", f'config={{"path": "{path}", "hardDelete": true}}']
+    only = ["--only", "crash_at_flushed"]
+    result = runner.invoke(app, ["check", "command", *options, *only])
+    assert result.exit_code == 0 and "not compared: log" in result.output
+    result = runner.invoke(app, ["check", "command", *options, *reading(tmp_path), *only])
+    assert result.exit_code == 1 and "binding log is wrong" in result.output
+
+
+def reading(folder: Path) -> list[str]:
+    """The option that says how rows of the strict connector are read."""
+    read = folder / "read.py"
+    read.write_text(
+        "import json, sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.row_factory = sqlite3.Row\n"
+        "for row in db.execute(f'SELECT * FROM \"main__{sys.argv[2]}\"'): print(json.dumps(dict(row)))"
+    )
+    return ["--read", f"{sys.executable} {read} {folder / 'x.db'} {{name}}"]
 
 
 def test_ls_names_all_drivers() -> None:
@@ -75,6 +111,7 @@ def test_ls_names_all_drivers() -> None:
         (["check", "nope"], "no driver is called nope"),
         (["check", "sqlite", "-o", "path"], "not an option"),
         (["check", "sqlite", "--clean", "rm"], "--clean is for programs"),
+        (["check", "sqlite", "--read", "cat"], "--read is for programs"),
         (["check", "sqlite", "--only", "nothing"], "no scenario has nothing"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from everview.errors import EverviewError
-from everview.flow.check.endpoints import CLEAN, make_endpoint
+from everview.flow.check.endpoints import CLEAN, READ, make_endpoint
 from everview.flow.check.suite import Result, run_suite
 from everview.flow.drivers.registry import DRIVERS, driver_class
 from everview.flow.errors import InvalidMaterialization, MissingLibrary
@@ -70,6 +70,14 @@ def check(
             "--clean", metavar="COMMAND", help="A command that removes a place of a program; {name} is put in."
         ),
     ] = None,
+    read: Annotated[
+        str | None,
+        typer.Option(
+            "--read",
+            metavar="COMMAND",
+            help="A command that prints the rows of a place of a program, as JSON objects; {name} is put in.",
+        ),
+    ] = None,
     only: Annotated[
         str | None, typer.Option("--only", metavar="TEXT", help="Scenarios with this in their name.")
     ] = None,
@@ -79,7 +87,9 @@ def check(
 
     Each scenario delivers a ledger whose every slip shows, while the runtime crashes, stalls, repeats itself, is taken
     over, split or joined; then what the endpoint holds is compared with the source. Places of its own are used, and
-    removed; for those of a program `--clean` says how, because the protocol has no word for it.
+    removed; for those of a program `--clean` says how, because the protocol has no word for it. What stays is named. A
+    program is asked for its rows by loading them. Those of the append-only binding, which cannot be loaded, are only
+    compared where `--read` says how they are read.
 
     **Examples**
 
@@ -92,10 +102,14 @@ def check(
     * `everview connector check connector -o connector=./materialize-x -o config='{…}' --clean './drop-table {name}'`
     """
     config = _options(option or [])
-    if clean is not None:
-        if name.lower() not in ("command", "connector"):
-            raise InvalidMaterialization("--clean is for programs", hint="our own drivers remove what they made")
-        config[CLEAN] = clean
+    for given, own, hint in (
+        (clean, CLEAN, "our own drivers remove what they made"),
+        (read, READ, "what our own drivers have delivered is read without"),
+    ):
+        if given is not None:
+            if name.lower() not in ("command", "connector"):
+                raise InvalidMaterialization(f"--{own} is for programs", hint=hint)
+            config[own] = given
     place = None if resource is None else json.loads(resource)
 
     def make(folder: Path) -> Any:
@@ -128,6 +142,10 @@ def _report(results: list[Result]) -> None:
     ran = [each for each in results if each.skipped is None]
     passed = sum(each.passed for each in ran)
     printer.note(f"{passed} of {len(ran)} scenarios passed, {len(results) - len(ran)} do not apply")
+    if uncompared := sorted({name for each in ran for name in each.uncompared}):
+        printer.note(f"not compared: {', '.join(uncompared)}, which cannot be loaded; --read says how it is read")
+    if left := [place for each in ran for place in each.left]:
+        printer.note(f"left behind, because --clean does not say how to remove them: {', '.join(left)}")
 
 
 @app.command("run")

@@ -1,6 +1,7 @@
 """Endpoints for the suite: our own drivers with places of their own, and a way to read what arrived there.
 
-Where an endpoint has no reader, it is asked through the protocol itself, by loading every key.
+Where an endpoint has no reader, it is asked through the protocol itself, by loading every key. What is append-only
+cannot be loaded: of a program, a command of the user's reads it, or it is said that it was not compared.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from everview.flow.check.harness import Endpoint
 from everview.flow.check.receiver import Receiver
 from everview.flow.check.workload import Row
+from everview.flow.connector.described import OPERATION
 from everview.flow.connector.schemas import marked
 from everview.flow.contract import Binding
 from everview.flow.documents import loads
@@ -31,6 +33,7 @@ from everview.flow.errors import DriverFailed, InvalidMaterialization
 
 NAMES = ("totals", "view", "log")
 CLEAN = "clean"  # a command that removes a place of a program, with {name} in it
+READ = "read"  # and one that prints its rows, each as a JSON object on a line
 Rows = list[tuple[Row, bool]]
 
 
@@ -180,20 +183,29 @@ def _kafka_rows(driver: Driver, topic: str) -> Rows:
 
 
 def _program(name: str, config: dict[str, Any], resource: Mapping[str, Any] | None) -> Endpoint:
-    driver = open_driver(name, {key: value for key, value in config.items() if key != CLEAN})
+    driver = open_driver(name, {key: value for key, value in config.items() if key not in (CLEAN, READ)})
     assert isinstance(driver, CommandDriver)
     template = json.dumps(dict(resource or _named(driver)))
     places = {each: f"{_fresh()}_{each}" for each in NAMES}
     resources = {each: json.loads(template.replace("{name}", place)) for each, place in places.items()}
 
+    def run(command: str, place: str, what: str) -> str:
+        words = [each.replace("{name}", place) for each in shlex.split(command)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise DriverFailed(f"{place} could not be {what}", detail=(done.stderr or done.stdout).strip())
+        return done.stdout
+
     def clean() -> None:
         for place in places.values() if config.get(CLEAN) else ():
-            command = [each.replace("{name}", place) for each in shlex.split(config[CLEAN])]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise DriverFailed(f"{place} could not be removed", detail=(done.stderr or done.stdout).strip())
+            run(config[CLEAN], place, "removed")
 
-    return Endpoint(driver, resources, clean=clean)
+    def read(name: str, binding: Binding) -> Rows:
+        rows = [json.loads(line) for line in run(config[READ], places[name], "read").splitlines() if line.strip()]
+        return [(row, row.get(OPERATION) == "d") for row in rows]  # a program may keep rows that are deleted
+
+    left = () if config.get(CLEAN) else tuple(places.values())
+    return Endpoint(driver, resources, read if config.get(READ) else None, clean=clean, left=left)
 
 
 def _named(driver: CommandDriver) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class Result:
     skipped: str | None = None
     error: str | None = None
     seconds: float = 0.0
+    uncompared: tuple[str, ...] = ()  # bindings of which nothing tells what arrived
+    left: tuple[str, ...] = ()  # places that stay
 
 
 def not_for(scenario: Scenario, endpoint: Endpoint) -> str | None:
@@ -65,13 +67,12 @@ def run_suite(make: MakeEndpoint, *, seed: int = 0, only: str | None = None) -> 
                 if reason is not None:
                     yield Result(scenario, True, skipped=reason)
                     continue
-                started = time.perf_counter()
+                started, error = time.perf_counter(), None
                 try:
                     run_scenario(scenario, endpoint, folder, seed=seed)
-                except Exception as error:
-                    shown = endpoint.driver.hide(str(error) or type(error).__name__)
-                    yield Result(scenario, False, error=shown, seconds=time.perf_counter() - started)
-                else:
-                    yield Result(scenario, True, seconds=time.perf_counter() - started)
+                except Exception as raised:
+                    error = endpoint.driver.hide(str(raised) or type(raised).__name__)
+                seconds = time.perf_counter() - started
+                yield Result(scenario, error is None, None, error, seconds, endpoint.uncompared, endpoint.left)
             finally:
                 endpoint.clean()
