@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from everview.adapter.contract import (
     Column,
     CopyFormat,
@@ -27,6 +29,7 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.input import from_text
 from everview.compute.ir import types as t
 from everview.compute.ir.types import SqlType
+from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.sql.errors import SqlError
 from everview.server.pgwire.scram import make_verifier
 from everview.storage.errors import Indeterminate, StorageFull
@@ -81,8 +84,11 @@ class FakeCopyIn:
         self.columns = session.table(name).columns
         self.format = form
 
-    def finish(self, rows: Iterable[Row]) -> str:
-        taken = list(rows)
+    def finish(self, rows: Iterable[Row | pa.Table]) -> str:
+        taken: list[Row] = []
+        for each in rows:
+            found = rows_from_arrow(each, [c.type for c in self.columns]) if isinstance(each, pa.Table) else {each: 1}
+            taken += [row for row, count in found.items() for _ in range(count)]
         self._session.write(self._name, taken)
         return f"COPY {len(taken)}"
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+import pyarrow as pa
+
 from everview.compute.ir.types import SqlType
 
 Value: TypeAlias = object
@@ -114,8 +116,11 @@ class CopyIn(Protocol):
     columns: tuple[Column, ...]
     format: CopyFormat
 
-    def finish(self, rows: Iterable[Row]) -> str:
-        """Store the rows and give the tag; what `rows` raises leaves nothing stored."""
+    def finish(self, rows: Iterable[Row | pa.Table]) -> str:
+        """Store the rows and give the tag; what `rows` raises leaves nothing stored.
+
+        Rows come one by one, or in tables whose columns are those of the copy, as storage has their types.
+        """
         ...
 
 

@@ -30,7 +30,7 @@ from everview.adapter.catalog.store import DraftCatalog
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT
 from everview.adapter.execute.replacements import pairs_of
 from everview.adapter.statements import nodes
-from everview.adapter.tables import changes, merged
+from everview.adapter.tables import as_changes
 from everview.adapter.transaction import DRAFTED, Transaction
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Create, Drop, GlobalId
@@ -158,7 +158,7 @@ def _written(
                 detail="another session has defined or dropped it before this transaction could commit",
                 hint="try the transaction again",
             )
-        tables[found.id] = changes(merged(parts), item.types)
+        tables[found.id] = as_changes(parts, item.types)
         writers[found.id] = found.writer or ""
     return tables, writers
 

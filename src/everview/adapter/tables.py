@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.adapter.catalog.items import Item
 from everview.adapter.errors import NOT_NULL_VIOLATION
@@ -15,6 +17,8 @@ from everview.compute.rows.collection import Row, Rows, add
 from everview.compute.sql.errors import SqlError
 
 FAILING_ROW_CHARACTERS_MAX = 200
+
+Part: TypeAlias = Rows | pa.Table  # changes of a table: rows with multiplicities, or a table with `_diff`
 
 
 def shard_schema(types: Sequence[SqlType]) -> pa.Schema:
@@ -27,9 +31,30 @@ def changes(rows: Mapping[Row, int], types: Sequence[SqlType]) -> pa.Table:
     return rows_to_arrow(dict(rows), types)
 
 
-def as_stored(rows: Mapping[Row, int], types: Sequence[SqlType]) -> Rows:
-    """Rows as they will be read once they are stored."""
-    return rows_from_arrow(changes(rows, types), types)
+def as_changes(parts: Iterable[Part], types: Sequence[SqlType]) -> pa.Table:
+    """Several sets of changes as one; a row may be in it more than once."""
+    parts = list(parts)
+    rows = [part for part in parts if isinstance(part, dict)]
+    tables = [part for part in parts if isinstance(part, pa.Table)]
+    return pa.concat_tables([*([changes(merged(rows), types)] if rows or not tables else []), *tables])
+
+
+def as_rows(parts: Iterable[Part], types: Sequence[SqlType]) -> Rows:
+    """Several sets of changes as one, with rows as they will be read once they are stored."""
+    return rows_from_arrow(as_changes(parts, types), types)
+
+
+def size_of(part: Part) -> int:
+    """How many rows a set of changes has."""
+    return part.num_rows if isinstance(part, pa.Table) else len(part)
+
+
+def check_table(item: Item, table: pa.Table) -> None:
+    """Raise unless each row of a table has a value where the item wants one."""
+    for index, column in enumerate(item.columns):
+        if not column.nullable and table.column(index).null_count:
+            bad = pc.index(table.column(index).is_null(), True).as_py()
+            check_rows(item, rows_from_arrow(table.slice(bad, 1), item.types))
 
 
 def check_rows(item: Item, rows: Iterable[Row]) -> None:

@@ -20,7 +20,7 @@ from everview.adapter.interrupts import Interrupts
 from everview.adapter.peek import NOTHING, Own
 from everview.adapter.settings import Mark
 from everview.adapter.statements.nodes import Drop, Statement
-from everview.adapter.tables import as_stored, changes, merged
+from everview.adapter.tables import Part, as_changes, as_rows, size_of
 from everview.adapter.timeline import Timeline
 from everview.compute.rows.collection import Rows, add
 from everview.compute.sql.errors import SqlError
@@ -59,7 +59,7 @@ class Transaction:
     timeline: str | None = None  # that the time is on, if it is that of a change stream
     hold: Hold | None = None
     read: set[GlobalId] = field(default_factory=set)  # tables and sources below what it read
-    written: dict[GlobalId, tuple[Item, list[Rows]]] = field(default_factory=dict)
+    written: dict[GlobalId, tuple[Item, list[Part]]] = field(default_factory=dict)
     rows: int = 0
     statements: int = 0
     savepoints: list[Savepoint] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Transaction:
         for id in self.written.keys() & set(ids):
             item, parts = self.written[id]
             count, rows = self._seen.get(id, (0, {}))
-            for row, multiplicity in as_stored(merged(parts[count:]), item.types).items():
+            for row, multiplicity in as_rows(parts[count:], item.types).items():
                 add(rows, row, multiplicity)
             self._seen[id] = len(parts), rows
             found[id] = rows
@@ -179,7 +179,7 @@ class Transaction:
         self.failed = False
         return point
 
-    def write(self, item: Item, rows: Rows) -> None:
+    def write(self, item: Item, rows: Part) -> None:
         """Keep changes of a table for the end."""
         self.check_may_write()
         if self.timeline is not None:
@@ -189,7 +189,7 @@ class Transaction:
                 detail=f"it reads at time {self.time} of {shown_timeline(self.timeline)}",
                 hint="a transaction is on one timeline: write in another transaction",
             )
-        self.rows += len(rows)
+        self.rows += size_of(rows)
         if self.rows > WRITTEN_ROWS_MAX:
             hint = "commit more often, or use COPY"
             raise SqlError(PROGRAM_LIMIT, f"a transaction can write at most {WRITTEN_ROWS_MAX} rows", hint=hint)
@@ -198,7 +198,7 @@ class Transaction:
     def commit(self, timeline: Timeline, environment: Environment, interrupts: Interrupts) -> int | None:
         """Make the writes durable; gives their time, None if there are none."""
         try:
-            tables = {id: changes(merged(parts), item.types) for id, (item, parts) in self.written.items()}
+            tables = {id: as_changes(parts, item.types) for id, (item, parts) in self.written.items()}
             if not self.written:
                 return None
             writers = {id: item.writer or "" for id, (item, _) in self.written.items()}

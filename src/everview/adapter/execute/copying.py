@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import Item
@@ -19,15 +20,16 @@ from everview.adapter.execute.subscriptions import run_subscribe
 from everview.adapter.execute.writes import run_modify
 from everview.adapter.statements import nodes
 from everview.adapter.statements.options import boolean
-from everview.adapter.tables import changes, check_rows
+from everview.adapter.tables import changes, check_table
 from everview.compute.functions.input import limited
 from everview.compute.functions.precision import PRECISE, rounded
-from everview.compute.ir.types import SqlType
-from everview.compute.rows.collection import Rows as Collection
+from everview.compute.ir.types import Kind, SqlType
+from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.rows.collection import rows_of
 from everview.compute.sql.errors import UNDEFINED_COLUMN, SqlError, did_you_mean, unsupported
 from everview.compute.sql.references import quoted
 from everview.storage.contract import GlobalId
+from everview.timely.consolidate import DIFF
 
 _OPTIONS = ("format", "delimiter", "null", "header", "quote", "escape", "force_quote", "encoding")
 
@@ -169,6 +171,14 @@ def _has_length(sql_type: SqlType) -> bool:
     return sql_type.length is not None or (sql_type.element is not None and _has_length(sql_type.element))
 
 
+def _fits(column: pa.ChunkedArray, sql_type: SqlType) -> bool:
+    """Whether all texts of a column fit as they are."""
+    if sql_type.kind is not Kind.VARCHAR or sql_type.length is None:
+        return False
+    longest = pc.max(pc.utf8_length(column)).as_py()
+    return longest is None or longest <= sql_type.length
+
+
 def _fitted(value: Any, sql_type: SqlType) -> Any:
     """A value as it is stored: text must fit, and seconds are rounded."""
     if value is None:
@@ -187,7 +197,7 @@ class CopyTarget:
         self._context, self._item, self._places = context, item, places
         self.columns, self.format = columns, format
 
-    def finish(self, rows: Iterable[Row]) -> str:
+    def finish(self, rows: Iterable[Row | pa.Table]) -> str:
         """Store the rows in the transaction that is under way."""
         context, item = self._context, self._item
         try:
@@ -196,18 +206,43 @@ class CopyTarget:
                 timed = defaults is not None and defaults.needs_time
                 alone = timed and context.session.alone
                 time = context.coordinator.timeline.upper if alone or defaults is None else context.time_for(defaults)
-                collection = rows_of(
-                    ((row, 1) for row in self._full_rows(rows, self._defaults(defaults, time))), item.types
-                )
-                check_rows(item, collection)
+                table = self._table(rows, self._defaults(defaults, time))
+                check_table(item, table)
                 if alone and defaults is not None:
-                    self._write_stamped(collection, defaults)
+                    self._write_stamped(table, defaults)
                 else:
-                    context.transaction.write(item, collection)
+                    context.transaction.write(item, table)
         except BaseException:
             context.session.fail()
             raise
-        return f"COPY {sum(collection.values())}"
+        return f"COPY {pc.sum(table.column(DIFF)).as_py() or 0}"
+
+    def _table(self, rows: Iterable[Row | pa.Table], template: Row) -> pa.Table:
+        """All rows as changes, with defaults in the columns that were not named."""
+        types = self._item.types
+        read_as = [types[place] for place in self._places]
+        limited_at = [index for index, each in enumerate(read_as) if _has_length(each)]
+        blocks: list[pa.Table] = []
+        single: list[tuple[Row, int]] = []
+        for each in rows:
+            if not isinstance(each, pa.Table):
+                single.append((each, 1))
+            elif all(_fits(each.column(index), read_as[index]) for index in limited_at):
+                blocks.append(self._full_block(each, template))
+            else:
+                single += rows_from_arrow(each, read_as).items()
+        full = ((row, count) for values, count in single for row in self._full_rows([values], template))
+        return pa.concat_tables([changes(rows_of(full, types), types), *blocks])
+
+    def _full_block(self, block: pa.Table, template: Row) -> pa.Table:
+        one, size = changes({template: 1}, self._item.types), block.num_rows
+        nowhere = pa.array(np.zeros(size, dtype=np.int64))
+        columns = [
+            block.column(self._places.index(place)) if place in self._places else one.column(place).take(nowhere)
+            for place in range(len(template))
+        ]
+        names = [f"c{place}" for place in range(len(template))]
+        return pa.table([*columns, pa.array(np.ones(size, dtype=np.int64))], names=[*names, DIFF])
 
     def _full_rows(self, rows: Iterable[Row], template: Row) -> Iterator[Row]:
         """The rows with defaults in the columns that were not named, checked for length."""
@@ -237,10 +272,9 @@ class CopyTarget:
         peeks, relation = self._context.coordinator.peeks, bound.plan.relation
         return next(iter(peeks.collection(relation, time, self._context.around)))
 
-    def _write_stamped(self, rows: Collection, defaults: Bound) -> None:
+    def _write_stamped(self, table: pa.Table, defaults: Bound) -> None:
         """Write rows that say at which time they are written: that is filled in once it is known."""
         context, item = self._context, self._item
-        table = changes(rows, item.types)
         nowhere = pa.array(np.zeros(table.num_rows, dtype=np.int64))
 
         def rows_at(time: int) -> dict[GlobalId, pa.Table]:

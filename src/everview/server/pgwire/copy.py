@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from everview.adapter.contract import Column, CopyFormat, Row
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.output import to_text
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql.errors import SqlError
-from everview.server.pgwire import copy_binary, copy_fields
+from everview.server.pgwire import copy_binary, copy_columns, copy_fields
 from everview.server.pgwire.backend import copy_data
-from everview.server.pgwire.copy_lines import BAD_COPY, Lines
+from everview.server.pgwire.copy_lines import BAD_COPY, LINE_BYTES_MAX, Lines
 from everview.server.pgwire.values import read_column
 
+BLOCK_BYTES = 1 << 20  # that are read by columns at once
+QUICK_BYTES_MIN = 2_000  # fewer are read faster by rows
 _SHOWN_MAX = 100
 
 
@@ -45,6 +49,21 @@ class RowReader:
     def finish(self) -> Iterator[Row]:
         """The rows that are left."""
         return self._rows(self._lines.finish())
+
+    @property
+    def header_awaited(self) -> bool:
+        """Whether the next line is a header."""
+        return self._header
+
+    @property
+    def between_lines(self) -> bool:
+        """Whether the next byte begins a line with a row, so that others may read on from here."""
+        return not self._ended and not self._header and self._lines.between
+
+    def passed(self, lines: int) -> None:
+        """So many lines, which end with a newline, were read by someone else."""
+        self._line += lines
+        self._lines.passed_newline()
 
     def _rows(self, lines: Iterator[bytes]) -> Iterator[Row]:
         while not self._ended:
@@ -108,9 +127,56 @@ class BinaryReader:
         return CopyError(error, where if column is None else f"{where}, column {self._columns[column].name}")
 
 
-def read_rows(chunks: Iterable[bytes], columns: Sequence[Column], form: CopyFormat) -> Iterator[Row]:
-    """The rows of COPY data that come in chunks; nothing more than a line is held."""
-    reader = BinaryReader(columns) if form.kind == "binary" else RowReader(columns, form)
+class BlockReader:
+    """Takes the bytes of COPY data as they come, gives whole blocks of rows where it can, else rows."""
+
+    def __init__(self, columns: Sequence[Column], form: CopyFormat, parse: copy_columns.Parse) -> None:
+        self._rows = RowReader(columns, form)
+        self._parse = parse
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+
+    def feed(self, data: bytes) -> Iterator[Row | pa.Table]:
+        """What is complete now."""
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if self._held_bytes < BLOCK_BYTES:
+            return
+        block = b"".join(self._held)
+        end = block.rfind(b"\n") + 1
+        self._held, self._held_bytes = [block[end:]], len(block) - end
+        if end:
+            yield from self._block(block[:end])
+        elif self._held_bytes > LINE_BYTES_MAX:  # the reader of rows says what is wrong with it
+            yield from self._rows.feed(self._held.pop())
+            self._held_bytes = 0
+
+    def finish(self) -> Iterator[Row | pa.Table]:
+        """What is left."""
+        yield from self._block(b"".join(self._held))
+        yield from self._rows.finish()
+
+    def _block(self, block: bytes) -> Iterator[Row | pa.Table]:
+        if self._rows.header_awaited:
+            first = block.find(b"\n") + 1
+            yield from self._rows.feed(block[:first])
+            block = block[first:]
+        table = self._parse(block) if len(block) >= QUICK_BYTES_MIN and self._rows.between_lines else None
+        if table is None:
+            yield from self._rows.feed(block)
+        else:
+            self._rows.passed(table.num_rows)
+            yield table
+
+
+def read_rows(chunks: Iterable[bytes], columns: Sequence[Column], form: CopyFormat) -> Iterator[Row | pa.Table]:
+    """The rows of COPY data that come in chunks, one by one or in blocks; no more than a block is held."""
+    parse = copy_columns.block_parser(columns, form)
+    reader: BinaryReader | BlockReader | RowReader
+    if form.kind == "binary":
+        reader = BinaryReader(columns)
+    else:
+        reader = RowReader(columns, form) if parse is None else BlockReader(columns, form, parse)
     for chunk in chunks:
         yield from reader.feed(chunk)
     yield from reader.finish()

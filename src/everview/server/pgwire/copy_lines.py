@@ -69,6 +69,15 @@ class Lines:
         if self._held_bytes > LINE_BYTES_MAX:
             raise SqlError("54000", f"a line of COPY data is longer than {LINE_BYTES_MAX} bytes")
 
+    @property
+    def between(self) -> bool:
+        """Whether all that came was whole lines, which end with a newline as far as is known."""
+        return not self._held_bytes and not self._pieces and self._end in (None, b"\n")
+
+    def passed_newline(self) -> None:
+        """Lines went by that end with a newline, so all do."""
+        self._end = b"\n"
+
     def finish(self) -> Iterator[bytes]:
         """The rest, once nothing more comes; it may lack its end of line."""
         buffer = b"".join(self._rest)
