@@ -26,6 +26,8 @@ SETTINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    # And a name is what it says: columns "a" and "A" of a collection are two.
+    "spark.sql.caseSensitive": "true",
     # The older classes of Java have no room for what a filter over files compares -infinity with.
     "spark.sql.datetime.java8API.enabled": "true",
     # It takes one predicate for granted in another that is evaluated before it, for rows where it does not hold; what
