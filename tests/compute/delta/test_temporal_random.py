@@ -20,7 +20,7 @@ from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY
-from everview.compute.ir.types import BOOLEAN, DATE, INT8, INTERVAL, TIMESTAMPTZ, Interval, SqlType
+from everview.compute.ir.types import BOOLEAN, DATE, INT8, INTERVAL, TIMESTAMPTZ, Interval, SqlType, array_of
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 COLUMNS: dict[str, SqlType] = {
     **{"k": INT8, "flag": BOOLEAN, "ms": INT8, "tz": TIMESTAMPTZ, "day": DATE, "span": INTERVAL, "till": TIMESTAMPTZ},
+    "list": array_of(INT8),
 }
 START = datetime(2023, 1, 27, tzinfo=UTC)
 DAY_MS = 86_400_000
@@ -48,16 +49,65 @@ SIDES: tuple[tuple[str, Sequence[str]], ...] = (
     ("mz_now() - INTERVAL '1 month'", ("{t}.tz", "{t}.till")),
     ("mz_now() + INTERVAL '1 month -2 days 1 hour'", ("{t}.tz", "{t}.till")),
     ("mz_now() - {t}.span", ("{t}.tz", "{t}.till")),
+    ("mz_now() - INTERVAL '9000 years'", ("{t}.tz", "{t}.till")),
     ("mz_now()::timestamp", ("{t}.tz::timestamp", "{t}.day")),
     ("mz_now()::timestamptz::date", ("{t}.day",)),
     ("date_trunc('hour', mz_now()::timestamptz)", ("{t}.tz", "{t}.till")),
-    ("mz_now() - {t}.till", ("INTERVAL '3 days'", "{t}.span")),
-    ("{t}.till - mz_now()", ("INTERVAL '1 hour'", "{t}.span")),
+    ("mz_now() - {t}.tz", ("INTERVAL '3 days'", "{t}.span")),
+    ("{t}.tz - mz_now()", ("INTERVAL '1 hour'", "{t}.span")),
     ("{t}.ms - mz_now()", ("0", "86400000")),
     ("mz_now()::bigint / 3600000", ("{t}.ms / 3600000",)),
     ("100 - 2 * mz_now()::bigint", ("100 - 2 * {t}.ms",)),
     ("mz_now()::numeric", ("{t}.ms + 0.5",)),
     ("extract(epoch FROM mz_now())", ("{t}.ms / 1000", "{t}.ms / 1000.0")),
+    ("mz_now() - INTERVAL '1 day' - INTERVAL '1 month'", ("{t}.tz", "{t}.till")),
+    ("mz_now() + {t}.span - {t}.span", ("{t}.tz", "{t}.till")),
+    ("(mz_now() + 7)::timestamptz + {t}.span", ("{t}.tz", "{t}.till")),
+    ("date_trunc('month', mz_now() + {t}.span)", ("{t}.tz", "date_trunc('month', {t}.till)")),
+    ("date_trunc('quarter', mz_now()::timestamptz)", ("{t}.tz", "date_trunc('quarter', {t}.till)")),
+    ("date_trunc('week', mz_now()::timestamptz)", ("{t}.tz", "date_trunc('week', {t}.till)")),
+    ("date_bin('36 hours', mz_now()::timestamptz, {t}.till)", ("{t}.tz", "{t}.till - INTERVAL '36 hours'")),
+    ("mz_now()::timestamptz AT TIME ZONE 'UTC'", ("{t}.tz::timestamp", "{t}.day")),
+    ("mz_now()::timestamptz AT TIME ZONE 'Europe/Berlin'", ("{t}.tz::timestamp", "{t}.day")),
+    ("(mz_now()::timestamp - {t}.span) AT TIME ZONE 'America/New_York'", ("{t}.tz", "{t}.till")),
+    ("mz_now()::timestamptz(0)", ("{t}.tz", "date_trunc('second', {t}.till)")),
+    ("(mz_now() - {t}.span)::timestamptz(3)", ("{t}.tz", "{t}.till")),
+    ("mz_now()::date", ("{t}.day",)),
+    ("mz_now()::date + 3", ("{t}.day", "{t}.till")),
+    ("mz_now()::timestamp::date - {t}.till::date", ("-1", "0", "12")),
+    ("{t}.till::date - mz_now()::timestamp::date", ("-1", "0", "12")),
+    ("extract(epoch FROM mz_now() - {t}.tz)", ("0", "86400.0005", "-3600")),
+    ("extract(epoch FROM mz_now()::timestamp)", ("{t}.ms / 1000.0",)),
+    ("extract(year FROM mz_now() - {t}.span)", ("2022", "2023", "2022.5")),
+    ("date_part('century', mz_now()::timestamp)", ("20", "21")),
+    ("mz_now() - {t}.till + {t}.span", ("INTERVAL '3 days'", "INTERVAL '1 month'")),
+    ("GREATEST(mz_now(), {t}.ms)", ("{t}.tz", "{t}.till", "{t}.ms")),
+    ("LEAST(mz_now(), {t}.ms, {t}.day)", ("{t}.tz", "{t}.till")),
+    ("GREATEST(mz_now() - {t}.span, {t}.tz)", ("{t}.till", "{t}.tz")),
+    ("COALESCE(mz_now() - {t}.span, {t}.tz)", ("{t}.till", "{t}.tz")),
+    ("COALESCE({t}.ms, mz_now())", ("{t}.till", "{t}.tz")),
+    ("LEAST(mz_now(), {t}.ms) + 1000", ("{t}.till", "{t}.tz")),
+    ("CASE WHEN {t}.flag THEN mz_now() ELSE mz_now() - 3600000 END", ("{t}.till", "{t}.ms")),
+    ("mz_now()::numeric / 1000", ("{t}.ms / 1000.0", "{t}.ms / 1000")),
+    ("mz_now()::bigint / 2.5", ("{t}.ms / 2.5",)),
+    ("mz_now()::bigint * -0.001", ("{t}.ms * -0.001", "-{t}.ms / 1000")),
+    ("floor(mz_now()::numeric / 86400000)", ("{t}.ms / 86400000", "floor({t}.ms / 86400000.0)")),
+    ("round(mz_now()::numeric / 7, -6)", ("round({t}.ms / 7.0, -6)",)),
+    ("(mz_now()::numeric / 86400000)::bigint", ("{t}.ms / 86400000",)),
+    ("-mz_now()::bigint", ("-{t}.ms", "5 - {t}.ms")),
+    ("abs({t}.ms - mz_now()::bigint)", ("86400000", "0", "-5", "{t}.k * 100000000")),
+    ("abs({t}.ms / 2.0 - mz_now()::bigint / 2)", ("43200000.5", "{t}.ms / 100.0")),
+)
+# Conditions of their own.
+WHOLE = (
+    "mz_now() = ANY({t}.list)",
+    "mz_now() <> ALL({t}.list)",
+    "mz_now() < ANY({t}.list)",
+    "mz_now() >= ALL({t}.list)",
+    "mz_now() < ANY('{1676000000000,1678000000000,NULL}')",
+    "(mz_now() - {t}.span) IS NULL",
+    "(mz_now() - {t}.span) IS DISTINCT FROM {t}.tz",
+    "GREATEST(mz_now() - {t}.span, {t}.tz) IS NOT NULL",
 )
 OPERATORS = ("<", "<=", "=", ">=", ">", "<>")
 TESTS = ("IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS UNKNOWN", "IS NOT UNKNOWN")
@@ -102,10 +152,14 @@ def row(rng: random.Random) -> tuple[Any, ...]:
     day: Any = rng.choice((moment(rng).date(), moment(rng).date(), None, INFINITY, date(9999, 12, 31)))
     stamp = far if rng.random() < 0.1 else stamp
     ms = rng.choice((millis(moment(rng)), millis(moment(rng)), None))
-    return (rng.randint(0, 2), rng.choice((True, False, None)), ms, stamp, day, rng.choice(SPANS), moment(rng))
+    values = (*(millis(moment(rng)) for _ in range(rng.randint(0, 3))), *rng.choice(((), (None,))))
+    own = (rng.randint(0, 2), rng.choice((True, False, None)), ms, stamp, day, rng.choice(SPANS), moment(rng))
+    return (*own, rng.choice((values, values, None)))
 
 
 def comparison(rng: random.Random, table: str) -> str:
+    if rng.random() < 0.1:
+        return f"({rng.choice(WHOLE)})".replace("{t}", table)
     left, others = rng.choice(SIDES)
     right = rng.choice(others)
     match rng.randint(0, 9):
@@ -157,7 +211,10 @@ def lives(rng: random.Random, start: int) -> Updates:
 
 
 def check(rng: random.Random, name: str, engine: Engine, looks: int) -> None:
-    text = query(rng, name)
+    check_text(rng, query(rng, name), engine, looks)
+
+
+def check_text(rng: random.Random, text: str, engine: Engine, looks: int) -> None:
     start = millis(START)
     end = start + 2 * LENGTH_DAYS * DAY_MS
     history = {each: lives(rng, start) for each in ("a", "b")}
@@ -178,6 +235,16 @@ def check(rng: random.Random, name: str, engine: Engine, looks: int) -> None:
     assert not left, f"{text}\nkeeps {left} when all is over"
 
 
+@pytest.mark.parametrize("form", [*(left for left, _ in SIDES), *WHOLE])
+def test_every_form_is_exact(form: str, rng: random.Random, long_forms: bool) -> None:
+    others = dict(SIDES).get(form)
+    for _ in range(100 if long_forms else 4):
+        text = form if others is None else f"{form} {rng.choice(OPERATORS)} {rng.choice(others)}"
+        shape = rng.choice(("({})", "({})", "(NOT ({}))", "(({}) IS FALSE)", "(({}) IS UNKNOWN)"))
+        condition = shape.format(text).replace("{t}", "a")
+        check_text(rng, f"SELECT a.k, a.ms FROM a WHERE {condition} AND mz_now() < a.till", LocalEngine(), 12)
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_exact_and_empty_in_the_end(name: str, rng: random.Random, long_forms: bool) -> None:
     first = rng.randrange(1 << 32)
@@ -186,6 +253,18 @@ def test_exact_and_empty_in_the_end(name: str, rng: random.Random, long_forms: b
             check(random.Random(first + number), name, LocalEngine(), 12)
         except AssertionError as error:
             raise AssertionError(f"seed {first + number} {error}") from error
+
+
+@pytest.mark.spark
+def test_every_form_on_spark(rng: random.Random, spark: SparkSession, long_forms: bool) -> None:
+    """All in one condition, so that they are one statement."""
+    forms = [f"{left} {rng.choice(OPERATORS)} {rng.choice(others)}" for left, others in SIDES]
+    conditions = [f"({each})".replace("{t}", "a") for each in (*forms, *WHOLE)]
+    rng.shuffle(conditions)
+    size = len(conditions) if long_forms else 16
+    for start in range(0, len(conditions) if long_forms else size, size):
+        some = " OR ".join(conditions[start : start + size])
+        check_text(rng, f"SELECT a.k, a.ms FROM a WHERE ({some}) AND mz_now() < a.till", SparkEngine(spark), 12)
 
 
 @pytest.mark.spark

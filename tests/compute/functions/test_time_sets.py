@@ -13,15 +13,31 @@ import pytest
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.functions.bounds import FUNCTIONS as BOUNDS
 from everview.compute.functions.bounds import bound
-from everview.compute.functions.civil import DAY, add_interval, days_of, month_length
+from everview.compute.functions.civil import DAY, HOUR, add_interval, days_of, micros_of, month_length, timestamp
+from everview.compute.functions.dates import at_zone
+from everview.compute.functions.moments import moments
 from everview.compute.functions.naming import key_of
+from everview.compute.functions.precision import ZERO_US, rounded
 from everview.compute.functions.temporal import TIME_MAX, TIME_MIN
 from everview.compute.functions.time_sets import INTERVALS, TIMES, times
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.interpreter.scalars import compile_scalar
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.relation import Constant, FlatMap, Map, Relation, types
 from everview.compute.ir.scalar import Column, Literal, Scalar
-from everview.compute.ir.types import DATE, INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMP, TIMESTAMPTZ, Interval, numeric
+from everview.compute.ir.types import (
+    DATE,
+    INT8,
+    INTERVAL,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Interval,
+    Kind,
+    SqlType,
+    numeric,
+)
 from tests.compute.engine.test_spark import ASCENDING, run
 
 if TYPE_CHECKING:
@@ -79,6 +95,33 @@ def test_moved_by_months_is_exact_around_every_end(rng: random.Random, long_form
                 assert has(found, time) is (add_interval(time * 1000, span, sign) >= least), (least, span, sign, time)
 
 
+def test_clocks_are_exact_around_every_change(rng: random.Random, long_forms: bool) -> None:
+    for _ in range(2_000 if long_forms else 150):
+        zone = rng.choice(
+            ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Cairo")
+        )
+        word, kind = rng.choice((("by", Kind.TIMESTAMPTZ), ("of", Kind.TIMESTAMP)))
+        least = days_of(2023, rng.choice((3, 3, 4, 10, 11, 7)), rng.randint(1, 30)) * DAY + rng.randrange(DAY)
+        found = value(moments(f"{word} the clocks of", Literal(least, INT8), Literal(zone, TEXT)))
+        looked = {each + by for each in found for by in (-1, 0, 1)} | {
+            least + rng.randint(-30 * HOUR, 30 * HOUR) for _ in range(20)
+        }
+        for each in looked:
+            shown = at_zone(zone, timestamp(each, kind))
+            assert not isinstance(shown, Infinite)
+            assert has(found, each) is (micros_of(shown) >= least), (zone, word, least, each)
+
+
+def test_rounding_is_exact_on_both_sides_of_2000(rng: random.Random) -> None:
+    for _ in range(500):
+        digits = rng.randint(0, 5)
+        of = SqlType(Kind.TIMESTAMP, length=digits)
+        least = ZERO_US + rng.randint(-3_000_000, 3_000_000)
+        found = value(bound("the moment unrounded", Literal(least, INT8), Literal(10 ** (6 - digits), INT8)))
+        for each in (found - 1, found, found + 1):
+            assert (micros_of(rounded(timestamp(each, Kind.TIMESTAMP), of)) >= least) is (each >= found)
+
+
 def calls(rng: random.Random) -> list[Relation]:
     """Plans that call each function over awkward arguments, NULL among them."""
     plans: list[Relation] = []
@@ -108,8 +151,8 @@ def calls(rng: random.Random) -> list[Relation]:
         *(bound(each, one, other) for each in scaled),
     )
     for of in (DATE, TIMESTAMP, TIMESTAMPTZ):
-        moments = [(each,) for each in (*ASCENDING[of], None)]
-        add(moments, (of,), *(bound(name, column(0, of)) for name in ("the moment", "the time at")))
+        stamps = [(each,) for each in (*ASCENDING[of], None)]
+        add(stamps, (of,), *(bound(name, column(0, of)) for name in ("the moment", "the time at")))
     add([(each,) for each in (*ASCENDING[INTERVAL], None)], (INTERVAL,), bound("the span", column(0, INTERVAL)))
     digits = numeric(24, 2)
     decimals = [
@@ -132,6 +175,16 @@ def calls(rng: random.Random) -> list[Relation]:
     )
     spans = [(days_of(2023, 2, 28) * DAY + 7, each) for each in (Interval(1, 0, 0), Interval(-1, 2, 5), None)]
     add(spans, (INT8, INTERVAL), *(times(name, one, column(1, INTERVAL)) for name in ("moved on", "moved back")))
+    for each in (f"{quantifier} {name}" for quantifier in ("any", "all") for name in ("eq", "ne", "lt", "ge")):
+        values = [([5, 7],), ([],), ([3, None],), ([TIME_MAX],), (None,)]
+        add(values, (TIMES,), times(each, columns[0]))
+    add(spans, (INT8, INTERVAL), *(moments(name, one, column(1, INTERVAL)) for name in ("moved on", "moved back")))
+    cuts = [(days_of(2023, 2, 28) * DAY + 7, unit) for unit in ("month", "week", "century", "nonsense", None)]
+    zones = [(days_of(2023, 3, 26) * DAY + 2 * HOUR, zone) for zone in ("Europe/Berlin", "UTC", "Mars/X", None)]
+    add(cuts, (INT8, TEXT), bound("the moment cut up", one, column(1, TEXT)))
+    add(zones, (INT8, TEXT), moments("by the clocks of", one, column(1, TEXT)))
+    days = [(each,) for each in (None, 0, 5, -7, 2**31, TIME_MIN, TIME_MAX)]
+    add(days, (INT8,), *(bound(f"the span of {unit}", one) for unit in ("days", "milliseconds")))
     rows = dict.fromkeys((tuple(drawn(rng)),) for _ in range(30))
     given = Constant(tuple((row, 1) for row in [*rows, (None,)]), (TIMES,))
     plans.append(FlatMap(given, key_of(INTERVALS, (TIMES,)), (Column(0, TIMES),), (INT8, INT8)))

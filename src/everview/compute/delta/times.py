@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from everview.compute.delta.choices import is_missing, spread
 from everview.compute.delta.thresholds import Reached, is_now, name_of, reached, refused, speaks_of_now
 from everview.compute.functions.calls import call
 from everview.compute.functions.lookup import can_fail
+from everview.compute.functions.moments import times_of
 from everview.compute.functions.temporal import TIME_MAX
 from everview.compute.functions.time_sets import ALWAYS, NEVER, TIMES, times
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Failed, Literal, Or, Scalar
@@ -25,6 +27,7 @@ ALTERNATIVES_MAX = 1_000
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 _DISTINCT = {"is_distinct_from": True, "is_not_distinct_from": False}
+_QUANTIFIED = tuple(f"{quantifier}_{operator}" for quantifier in ("any", "all") for operator in _TURNED)
 # Which value of the argument a test asks about, and whether it asks that it is that one.
 _TESTS: dict[str, tuple[bool | None, bool]] = {
     "is_true": (True, True),
@@ -109,7 +112,17 @@ def positive(predicate: Scalar) -> Scalar:
             return positive(_negation(predicate.args[0]))
         if name == "not":
             return _negated(predicate.args[0]) or predicate
+        if _compares(predicate):
+            chosen = spread(predicate)
+            return predicate if chosen is None else positive(chosen)
     return predicate
+
+
+def _compares(predicate: Call) -> bool:
+    """Whether it is a comparison, of other than truth values."""
+    if name_of(predicate) not in _TURNED or len(predicate.args) != 2:
+        return False
+    return all(each.type.kind is not predicate.type.kind for each in predicate.args)
 
 
 def _negation(predicate: Scalar) -> Scalar:
@@ -128,10 +141,11 @@ def _negated(inner: Scalar) -> Scalar | None:
             if name == "not":
                 return positive(args[0])
             if name in _OPPOSITE and len(args) == 2:
-                return Call(f"{_OPPOSITE[name]}{bracket}{rest}", args, sql_type)
+                return positive(Call(f"{_OPPOSITE[name]}{bracket}{rest}", args, sql_type))
             if name in _TESTS:
-                which, asked = _TESTS[name]
-                other = next(key for key, test in _TESTS.items() if test == (which, not asked))
+                other = (
+                    name.replace("is_not_", "is_") if name.startswith("is_not_") else name.replace("is_", "is_not_", 1)
+                )
                 opposite = call(other.replace("_", " "), args[0])
                 return positive(opposite)
     return None
@@ -146,11 +160,8 @@ class _Times:
 
     def simple(self, predicate: Scalar) -> Bounds | None:
         """The bounds that a comparison sets; None if it is none, or takes a set of times."""
-        name = name_of(predicate)
-        if not isinstance(predicate, Call) or name not in _TURNED or len(predicate.args) != 2 or name == "ne":
+        if not isinstance(predicate, Call) or not _compares(predicate) or name_of(predicate) == "ne":
             return None
-        if any(each.type.kind is predicate.type.kind for each in predicate.args):
-            return None  # of truth values
         return self._bounds(predicate)
 
     def _bounds(self, comparison: Call) -> Bounds:
@@ -209,17 +220,22 @@ class _Times:
             which, asked = _TESTS[name]
             if truth is None:
                 return NEVER
-            found = self.times(predicate.args[0], which)
+            inner = predicate.args[0]
+            if inner.type.kind is not predicate.type.kind:
+                return self.times(is_missing(inner), asked is truth)
+            found = self.times(inner, which)
             return found if asked is truth else times("outside", found)
-        if name in _DISTINCT and any(map(is_now, predicate.args)):
-            if truth is None:
-                return NEVER
-            same = self.times(Call(f"eq{predicate.function[len(name) :]}", predicate.args, predicate.type), True)
-            return same if _DISTINCT[name] is not truth else times("outside", same)
+        if name in _DISTINCT:
+            return self._distinct(predicate, name, truth)
+        if name in _QUANTIFIED:
+            return self._quantified(predicate, name, truth)
         if name not in _TURNED or len(predicate.args) != 2:
             raise _not_compared(predicate)
         if any(each.type.kind is predicate.type.kind for each in predicate.args):
             return self._equal_truths(predicate, name, truth)
+        chosen = spread(predicate)
+        if chosen is not None:
+            return self.times(chosen, truth)
         if truth is None:
             return self._unknown(predicate)
         if not truth:
@@ -229,6 +245,28 @@ class _Times:
             equal = self._bounds(Call(f"eq{predicate.function[2:]}", predicate.args, predicate.type))
             return _or_never(times("outside", _set_of(equal)))
         return _or_never(_set_of(self._bounds(predicate)))
+
+    def _distinct(self, predicate: Call, name: str, truth: bool | None) -> Scalar:
+        """Of IS [NOT] DISTINCT FROM, to which NULL is a value."""
+        if truth is None:
+            return NEVER
+        equal: Scalar = Call(f"eq{predicate.function[len(name) :]}", predicate.args, predicate.type)
+        if not any(map(is_now, predicate.args)):
+            equal = Or((equal, And(tuple(map(is_missing, predicate.args)))))
+        same = self.times(equal, True)
+        return same if _DISTINCT[name] is not truth else times("outside", same)
+
+    def _quantified(self, predicate: Call, name: str, truth: bool | None) -> Scalar:
+        """Of `mz_now() < ANY (array)` and the like."""
+        value, array = predicate.args
+        if not is_now(value) or speaks_of_now(array):
+            raise refused("only mz_now() itself can be compared with the elements of an array", predicate)
+        if truth is None:
+            return self._unknown(predicate)
+        quantifier, _, operator = name.partition("_")
+        if not truth:
+            quantifier, operator = "all" if quantifier == "any" else "any", _OPPOSITE[operator]
+        return _or_never(times(f"{quantifier} {operator}", times_of(array)))
 
     def _all(self, args: Sequence[Scalar], truth: bool | None) -> Scalar:
         """Of a conjunction. Where what only the row decides ends it, the rest is not looked at."""

@@ -1,8 +1,8 @@
 """Functions of the bounds of temporal filters, for which SQL has no names: see `delta.thresholds`.
 
-Only one of them fails. Times are milliseconds; moments are microseconds, wherever a bound passes through a timestamp;
-spans are microseconds too. What lies beyond all times is as good as the last of them, at which nothing happens any
-more, and a moment that is there already stays there, however it is moved.
+Few of them fail, and as the operators of SQL do. Times are milliseconds; moments are microseconds, wherever a bound
+passes through a timestamp; spans are microseconds too. What lies beyond all times is as good as the last of them, at
+which nothing happens any more, and a moment that is there already stays there, however it is moved.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from everview.compute.functions.civil import micros_of
+from everview.compute.functions.civil import DAY, micros_of
+from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.naming import NUMERIC, key_of
 from everview.compute.functions.numbers import EXACT
@@ -113,11 +114,59 @@ def _in_times_sql(rule: str) -> Renderer:
     return rendered
 
 
+def _known(failure: Failure) -> Callable[[Any], int]:
+    """The microseconds of a date or timestamp of the calendar; an infinity fails."""
+
+    def evaluate(value: Any) -> int:
+        if isinstance(value, Infinite):
+            raise failure
+        return micros_of(value)
+
+    return evaluate
+
+
+def _finite(of: SqlType) -> Callable[[Any], int]:
+    """The same of what is subtracted: there are no infinite intervals, so it fails where the operator of SQL does."""
+    what = "dates" if of.kind is DATE.kind else "timestamps"
+    return _known(Failure("22008", f"cannot subtract infinite {what}"))
+
+
 for _type in (DATE, TIMESTAMP, TIMESTAMPTZ):
     FUNCTIONS.add("the moment", (_type,), INT8, _in_times(lambda micros: micros), _in_times_sql("{0}"))
     FUNCTIONS.add("the time at", (_type,), INT8, _in_times(lambda micros: micros // 1000), _in_times_sql(_FLOOR))
-    # Differences of moments are intervals, of which none is infinite: it fails where the operator of SQL does.
-    FUNCTIONS.add("the finite moment", (_type,), INT8, micros_of, lambda a, t, r: micros_sql(a[0], t[0]), fails=True)
+    FUNCTIONS.add(
+        "the finite moment", (_type,), INT8, _finite(_type), lambda a, t, r: micros_sql(a[0], t[0]), fails=True
+    )
+# Of what is subtracted from mz_now(), which may be infinite. It is said to fail, though it does not, for once it did:
+# what a view keeps for its bounds depends on which of them can fail.
+FUNCTIONS.add(
+    "the moment subtracted",
+    (TIMESTAMPTZ,),
+    INT8,
+    _in_times(lambda micros: micros),
+    _in_times_sql("{0}"),
+    fails=True,
+)
+for _type in (TIMESTAMP, TIMESTAMPTZ):
+    FUNCTIONS.add(
+        "the origin",
+        (_type,),
+        INT8,
+        _known(Failure("22008", "origin out of range")),
+        lambda a, t, r: micros_sql(a[0], t[0]),
+        fails=True,
+    )
+
+
+for _name, _size in (("the span of days", DAY), ("the span of milliseconds", 1000)):
+    FUNCTIONS.add(
+        _name,
+        (INT8,),
+        INT8,
+        lambda count, size=_size: limited(count * size),
+        f"coalesce(try_multiply({{0}}, {_size}L),"
+        f" CASE WHEN {{0}} > 0 THEN {_MAX_SQL} WHEN {{0}} < 0 THEN {_MIN_SQL} END)",
+    )
 
 
 def _span_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:

@@ -12,6 +12,7 @@ from everview.compute.functions.spark_sql import (
     NotOnSpark,
     Renderer,
     carried,
+    date_of,
     infinity,
     interval,
     let,
@@ -82,6 +83,8 @@ def _exact_sql(value: str, source: SqlType, target: SqlType, depth: int) -> str:
         return once(
             value, lambda of: carried(of, source, target, timestamp_of(f"try_multiply({of}, 1000L)", target)), "k"
         )
+    if source.kind is Kind.MZ_TIMESTAMP and target.kind is Kind.DATE:
+        return once(value, lambda of: carried(of, source, target, date_of(f"floor({of} / 86400000BD)")), "k")
     if source.kind is target.kind and target.kind in PRECISE:
         return value
     if target.kind is Kind.TIME:

@@ -147,6 +147,7 @@ _ASSIGNMENT = {
     (INTERVAL, TIME),
     (MZ_TIMESTAMP, TIMESTAMP),
     (MZ_TIMESTAMP, TIMESTAMPTZ),
+    (MZ_TIMESTAMP, DATE),
     (MZ_TIMESTAMP, INT8),
     (MZ_TIMESTAMP, NUMERIC),
 }
@@ -261,7 +262,8 @@ def _from_mz(to: SqlType, value: int) -> datetime | Infinite:
     return OF_MICROS[value] if value in OF_MICROS else timestamp(value * 1000, to.kind)
 
 
-def _to_mz(_to: SqlType, value: Any) -> int:
+def to_time(value: Any) -> int:
+    """A number of milliseconds, a date or a timestamp as a time of the timeline; Failure if it is none."""
     if isinstance(value, Infinite):
         return value.micros
     millis = value if isinstance(value, int) else int(value) if isinstance(value, Decimal) else micros_of(value) // 1000
@@ -286,8 +288,9 @@ _OTHERS: dict[tuple[Kind, Kind], Conversion] = {
     (Kind.INTERVAL, Kind.TIME): lambda _, value: value.micros % DAY,
     (Kind.MZ_TIMESTAMP, Kind.TIMESTAMP): _from_mz,
     (Kind.MZ_TIMESTAMP, Kind.TIMESTAMPTZ): _from_mz,
+    (Kind.MZ_TIMESTAMP, Kind.DATE): lambda to, value: _date(to, _from_mz(TIMESTAMP, value)),
     **{
-        (kind, Kind.MZ_TIMESTAMP): _to_mz
+        (kind, Kind.MZ_TIMESTAMP): lambda _, value: to_time(value)
         for kind in (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE)
     },
 }

@@ -98,6 +98,8 @@ _DATE: dict[str, tuple[Callable[[date], int], str]] = {
     "century": (lambda d: (d.year + 99) // 100, "(year({d}) + 99) div 100"),
     "millennium": (lambda d: (d.year + 999) // 1000, "(year({d}) + 999) div 1000"),
 }
+# Fields that never become less.
+STEADY_FIELDS = {name: _DATE[name][0] for name in ("isoyear", "year", "decade", "century", "millennium")}
 _JULIAN_EPOCH = 2_440_588  # the day 1970-01-01, counted from the first of 4714 BC
 _ZONE = ("timezone", "timezone_hour", "timezone_minute")  # the session's is UTC
 # Of an interval: `m` its months, `t` its microseconds, divided towards zero.

@@ -13,7 +13,7 @@ from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import Interval, Kind, SqlType
 
-_ZERO_US = 10_957 * DAY  # 2000-01-01
+ZERO_US = 10_957 * DAY  # 2000-01-01
 _STAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 PRECISE = (Kind.TIME, *_STAMPS, Kind.INTERVAL)
 
@@ -28,7 +28,7 @@ def rounded(value: Any, to: SqlType) -> Any:
     if not is_rounded(to) or value is None or isinstance(value, Infinite):
         return value
     if to.kind in _STAMPS:
-        return timestamp(_round(micros_of(value) - _ZERO_US, to) + _ZERO_US, to.kind)
+        return timestamp(_round(micros_of(value) - ZERO_US, to) + ZERO_US, to.kind)
     if to.kind is Kind.INTERVAL:
         return Interval(value.months, value.days, _round(value.micros, to))
     return _round(value, to)
@@ -57,8 +57,8 @@ def rounded_sql(value: str, to: SqlType) -> str:
 
 
 def _round_stamp_sql(value: str, to: SqlType) -> str:
-    since = f"{micros_sql(value, to)} - {_ZERO_US}L"
-    return timestamp_of(f"{_round_sql(since, to)} + {_ZERO_US}L", to)
+    since = f"{micros_sql(value, to)} - {ZERO_US}L"
+    return timestamp_of(f"{_round_sql(since, to)} + {ZERO_US}L", to)
 
 
 def _round_sql(micros: str, to: SqlType) -> str:

@@ -23,6 +23,7 @@ from everview.compute.functions import (
     jsonb_edits,
     listing,
     mathematics,
+    moments,
     number_formatting,
     ordered_sets,
     patterns,
@@ -68,6 +69,7 @@ _FAMILIES = (
     temporal,
     bounds,
     time_sets,
+    moments,
 )
 
 

@@ -13,14 +13,21 @@ from typing import Any
 from everview.compute.functions.cast_spark import cast_sql
 from everview.compute.functions.civil import add_interval, micros_of, timestamp
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.dates import add_interval_sql
 from everview.compute.functions.family import Family
 from everview.compute.functions.intervals import justify_hours, justify_hours_sql
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.numbers import whole
-from everview.compute.functions.spark_sql import interval, not_on_spark
+from everview.compute.functions.spark_sql import (
+    MICROS_MAX,
+    MICROS_MIN,
+    carried,
+    infinity,
+    interval,
+    let,
+    not_on_spark,
+)
 from everview.compute.functions.spark_sql import micros_of as micros_sql
-from everview.compute.ir.infinite import OF_MICROS, Infinite
+from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, OF_MICROS, Infinite
 from everview.compute.ir.scalar import Call
 from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ, Interval, Kind, SqlType
 
@@ -53,34 +60,70 @@ def _time(value: int) -> int:
 
 
 def _moved(sign: int) -> Any:
+    """A time moved by an interval, as a timestamp; what leaves the calendar is infinite."""
+
     def evaluate(time: int, span: Interval) -> Any:
         if time in OF_MICROS:  # the last of all times is infinity
             return OF_MICROS[time]
-        return timestamp(add_interval(time * 1000, span, sign), Kind.TIMESTAMPTZ)
+        micros = add_interval(micros_of(timestamp(time * 1000, Kind.TIMESTAMPTZ)), span, sign)
+        if MICROS_MIN <= micros <= MICROS_MAX:
+            return timestamp(micros, Kind.TIMESTAMPTZ)
+        return INFINITY if micros > 0 else MINUS_INFINITY
 
     return evaluate
 
 
 def _moved_sql(sign: int) -> Any:
-    return lambda a, t, r: add_interval_sql(cast_sql(a[0], MZ_TIMESTAMP, TIMESTAMPTZ), a[1], TIMESTAMPTZ, sign)
+    minus, operator = ("-", "-") if sign < 0 else ("", "+")
+    moved = f"unix_micros(timestampadd(MONTH, {minus} i.b.months, i.a))"
+    total = f"{moved} {operator} (i.b.days * 86400000000L + i.b.micros)"
+    # Beyond these no sum is in range. A day more or less is nothing there, and a month is as long as most are.
+    length = (
+        f"{minus} (cast(i.b.months as decimal(38,0)) * 2629746000000"
+        " + cast(i.b.days as decimal(38,0)) * 86400000000 + i.b.micros)"
+    )
+    bounded = "abs(i.b.months) < 240000 AND abs(i.b.days) < 8000000 AND abs(i.b.micros) < 700000000000000000L"
+    micros = f"CASE WHEN {bounded} THEN cast({total} as decimal(38,0)) ELSE {length} END"
+    ends = (
+        f"WHEN w.a > {MICROS_MAX}L THEN {infinity(TIMESTAMPTZ)}"
+        f" WHEN w.a < {MICROS_MIN}L THEN {infinity(TIMESTAMPTZ, MINUS_INFINITY)}"
+    )
+    saturated = let(f"CASE {ends} ELSE timestamp_micros(cast(w.a as bigint)) END", micros, name="w")
+    body = carried("i.a", TIMESTAMPTZ, TIMESTAMPTZ, saturated, ["i.b"])
+    return lambda a, t, r: let(body, cast_sql(a[0], MZ_TIMESTAMP, TIMESTAMPTZ), a[1], name="i")
 
 
-def _micros(value: Any) -> int:
-    if isinstance(value, Infinite):  # there are no infinite intervals
-        raise Failure("22008", "cannot subtract infinite timestamps")
-    return value * 1000 if isinstance(value, int) else micros_of(value)
+# As long as an interval can be, which stands for one without end: what an infinite timestamp is away from a time.
+LONGEST = {
+    INFINITY: Interval(2**31 - 1, 2**31 - 1, 2**63 - 1),
+    MINUS_INFINITY: Interval(-(2**31), -(2**31), -(2**63)),
+}
 
 
-def _between(one: int, other: int) -> Interval:
-    return justify_hours(Interval(0, 0, whole(one - other, Kind.INT8)))
+def _between(one: Any, other: Any) -> Interval:
+    if isinstance(one, Infinite):
+        return LONGEST[one]
+    if isinstance(other, Infinite):
+        return LONGEST[MINUS_INFINITY if other is INFINITY else INFINITY]
+    micros = [each * 1000 if isinstance(each, int) else micros_of(each) for each in (one, other)]
+    return justify_hours(Interval(0, 0, whole(micros[0] - micros[1], Kind.INT8)))
 
 
 def _between_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
+    names = ("t.a", "t.b")
+    of_time = types[0].kind is Kind.MZ_TIMESTAMP
     one, other = (
         f"try_multiply({arg}, 1000L)" if each.kind is Kind.MZ_TIMESTAMP else micros_sql(arg, each)
-        for arg, each in zip(args, types, strict=True)
+        for arg, each in zip(names, types, strict=True)
     )
-    return justify_hours_sql(interval("0", "0", f"try_subtract({one}, {other})"))
+    finite = justify_hours_sql(interval("0", "0", f"try_subtract({one}, {other})"))
+    stamp, time = reversed(names) if of_time else names
+    cases = []
+    for which, other_way in ((INFINITY, MINUS_INFINITY), (MINUS_INFINITY, INFINITY)):
+        span = LONGEST[other_way if of_time else which]
+        rendered = interval(str(span.months), str(span.days), f"cast('{span.micros}' as bigint)")
+        cases.append(f"WHEN {stamp} = {infinity(TIMESTAMPTZ, which)} AND {time} IS NOT NULL THEN {rendered}")
+    return let(f"CASE {' '.join(cases)} ELSE {finite} END", *args, name="t")
 
 
 FUNCTIONS.add("mz_now", (), MZ_TIMESTAMP, _unknown, not_on_spark("mz_now()"), volatile=True)
@@ -106,6 +149,4 @@ FUNCTIONS.add(
     fails=True,
 )
 for _args in ((MZ_TIMESTAMP, TIMESTAMPTZ), (TIMESTAMPTZ, MZ_TIMESTAMP)):
-    FUNCTIONS.add(
-        "-", _args, INTERVAL, lambda a, b: _between(_micros(a), _micros(b)), _between_sql, word="sub", fails=True
-    )
+    FUNCTIONS.add("-", _args, INTERVAL, _between, _between_sql, word="sub", fails=True)

@@ -12,7 +12,7 @@ from itertools import product
 from everview.compute.functions.bounds import limited
 from everview.compute.functions.civil import DAY, civil, days_of, month_length
 from everview.compute.functions.family import Family
-from everview.compute.functions.naming import key_of
+from everview.compute.functions.naming import base, key_of
 from everview.compute.functions.spark_sql import let, not_on_spark
 from everview.compute.functions.table import TableFunction
 from everview.compute.functions.temporal import TIME_MAX, TIME_MIN
@@ -94,35 +94,39 @@ FUNCTIONS.add("times of all", (TIMES,), TIMES, _merged(lambda count: count), _me
 FUNCTIONS.add("times of any", (TIMES,), TIMES, _merged(lambda _: 1), _merged_sql("exists"), variadic=True)
 
 
-def _moved_reaches(sign: int) -> Callable[[int, Interval], list[int]]:
-    """The times at which a moment is not before `least`, if it is the time moved by a span, its months first.
+def moved_edges(least: int, span: Interval, sign: int) -> list[int]:
+    """Where the moments begin and end that are not before `least` once they are moved by a span, its months first.
 
     Of days that a month does not have, it has the last one's clock instead: moved by a month, the 31st at ten comes
     before the 30th at noon. So these are several intervals, where a month that is longer than the other ends.
     """
+    least -= sign * (span.days * DAY + span.micros)
+    day, clock = divmod(least, DAY)
+    year, month, of_month = civil(day)
+    length = month_length(year, month)
+    index = year * 12 + month - 1 - sign * span.months
+    year, month = index // 12, index % 12 + 1
+    own, first = month_length(year, month), days_of(year, month, 1)
+    # On these days it counts from the clock on; what comes behind them, the next month at the latest, counts whole.
+    last = own if of_month == length else min(of_month, own)
+    edges: list[int] = []
+    for each in range(of_month, last + 1):
+        edges += [(first + each - 1) * DAY + clock, (first + each) * DAY]
+    return edges[:-1] or [(first + last) * DAY]
+
+
+def _moved_reaches(sign: int) -> Callable[[int, Interval], list[int]]:
+    """The times at which a moment is not before `least`, if it is the time moved by a span."""
 
     def evaluate(least: int, span: Interval) -> list[int]:
         if least in (TIME_MIN, TIME_MAX):
             return [0] if least == TIME_MIN else []
-        least -= sign * (span.days * DAY + span.micros)
-        day, clock = divmod(least, DAY)
-        year, month, of_month = civil(day)
-        length = month_length(year, month)
-        index = year * 12 + month - 1 - sign * span.months
-        year, month = index // 12, index % 12 + 1
-        own, first = month_length(year, month), days_of(year, month, 1)
-        # On these days it counts from the clock on; what comes behind them, the next month at the latest, counts whole.
-        last = own if of_month == length else min(of_month, own)
-        edges: list[int] = []
-        for each in range(of_month, last + 1):
-            edges += [(first + each - 1) * DAY + clock, (first + each) * DAY]
-        edges = edges[:-1] or [(first + last) * DAY]
-        return _in_times(edges)
+        return in_times(moved_edges(least, span, sign))
 
     return evaluate
 
 
-def _in_times(edges: Iterable[int]) -> list[int]:
+def in_times(edges: Iterable[int]) -> list[int]:
     """Ends in microseconds as ends in milliseconds: those that fall together are none."""
     result: list[int] = []
     for edge in edges:
@@ -155,9 +159,38 @@ def _intervals_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Seq
 TABLES.append(TableFunction(key_of(INTERVALS, (TIMES,)), INTERVALS, (TIMES,), (INT8, INT8), _intervals, _intervals_sql))
 
 
+_COMPARED: dict[str, Callable[[int], list[int]]] = {
+    "eq": lambda time: _between(time, limited(time + 1)),
+    "ne": lambda time: _outside(_between(time, limited(time + 1))),
+    "lt": lambda time: _between(0, time),
+    "le": lambda time: _between(0, limited(time + 1)),
+    "gt": lambda time: _between(limited(time + 1), TIME_MAX),
+    "ge": lambda time: _between(time, TIME_MAX),
+}
+
+
+def _compared(name: str, *, every: bool) -> Callable[[list[int | None]], list[int]]:
+    """The times that compare so with any element, or with every one of them."""
+    merged = _merged((lambda count: count) if every else (lambda _: 1))
+
+    def evaluate(values: list[int | None]) -> list[int]:
+        present = [_COMPARED[name](each) for each in values if each is not None]
+        if every and len(present) < len(values):
+            return []
+        return merged(*present) if present else [0] if every else []
+
+    return evaluate
+
+
+for _name in _COMPARED:
+    for _word, _every in (("any", False), ("all", True)):
+        _title = f"times {_word} {_name}"
+        FUNCTIONS.add(_title, (TIMES,), TIMES, _compared(_name, every=_every), not_on_spark(_title))
+
+
 def times(name: str, *args: Scalar) -> Scalar:
-    """A function of this family: "between", "outside", "of all", "of any", "moved on" or "moved back"."""
+    """A function of this family by its name without "times", as "between", "outside", "of all" or "moved on"."""
     name = f"times {name}"
     if name in ("times of all", "times of any"):
         return args[0] if len(args) == 1 else Call(key_of(name, (TIMES,), variadic=True), args, TIMES)
-    return Call(key_of(name, tuple(arg.type.base for arg in args)), args, TIMES)
+    return Call(key_of(name, tuple(base(arg.type) for arg in args)), args, TIMES)

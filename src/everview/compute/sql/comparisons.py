@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from everview.compute.functions.resolve import resolve_table
+from everview.compute.functions.temporal import MZ_NOW
 from everview.compute.ir import relation as ir
-from everview.compute.ir.scalar import And, Case, Column, Literal, Or
+from everview.compute.ir.scalar import And, Call, Case, Column, Literal, Or
 from everview.compute.ir.types import BOOLEAN, INT8, Kind, array_of
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import call, coerce, resolving, settled
@@ -70,6 +71,8 @@ def rows_compared(operator: str, pairs: Pairs, position: int | None = None) -> h
 
 # ANY and ALL
 
+_WORDS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
 
 def is_query(tree: Tree) -> bool:
     """Whether it is a query; to the parser VALUES is none."""
@@ -102,6 +105,9 @@ def quantified(binder: Expressions, left: Tree, operator: str, right: Tree, *, e
     name = {("=", False): "any_eq", ("<>", True): "all_ne"}.get((operator, every))
     if name is not None and value.type.kind is not Kind.MZ_TIMESTAMP:
         return call(name, [value, array], position_of(left))
+    if isinstance(value, Call) and value.function == MZ_NOW and operator in _WORDS:
+        # In a maintained view it bounds times, as no subquery does.
+        return call(f"{'all' if every else 'any'}_{_WORDS[operator]}", [value, array], position_of(left))
     with resolving(position_of(inside)):
         unnest, _, types = resolve_table("unnest", [array.type])
     elements = ir.FlatMap(ir.Constant((((), 1),), ()), unnest.key, (hir.deepened(array),), types)
