@@ -232,10 +232,11 @@ def test_values_of_every_type_are_sorted_alike(engine: SparkEngine) -> None:
 
 
 def test_parquet_parts_are_inputs_too(engine: SparkEngine, tmp_path: Path) -> None:
-    rows = {(1,): 2, (2,): 1}
+    rows, folder = {(1,): 2, (2,): 1}, tmp_path / "{a,b} [c]"  # which is no pattern
+    folder.mkdir()
     for number, row in enumerate(rows):
-        parquet.write_table(rows_to_arrow({row: rows[row]}, [INT4]), tmp_path / f"{number}.parquet")
-    parts = Parts(tuple(str(tmp_path / f"{number}.parquet") for number in range(2)))
+        parquet.write_table(rows_to_arrow({row: rows[row]}, [INT4]), folder / f"{number}.parquet")
+    parts = Parts(tuple(str(folder / f"{number}.parquet") for number in range(2)))
     assert rows_from_arrow(engine.run(Get("t", (INT4,)), {"t": parts}), [INT4]) == rows
     assert engine.run(Get("t", (INT4,)), {"t": Parts(())}).num_rows == 0
 

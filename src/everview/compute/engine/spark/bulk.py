@@ -7,7 +7,7 @@ staged for a commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -203,6 +203,11 @@ def spark_type_of(dtype: pa.DataType) -> str:
     return _SPARK_TYPES[dtype]
 
 
+def plain_paths(uris: Iterable[str]) -> list[str]:
+    """Addresses for Spark to read, which takes them for patterns: folders may have names that look like one."""
+    return [uri.translate(_GLOB) for uri in uris]
+
+
 def _local(session: SparkSession, table: pa.Table, names: Sequence[str]) -> DataFrame:
     table = table.select(list(names))
     return session.createDataFrame(table, schema=_schema(table.schema))
@@ -213,9 +218,7 @@ def _stored(session: SparkSession, selection: Selection, names: Sequence[str]) -
     from pyspark.sql import functions as f
 
     declared = _schema(selection.spec.in_parts)
-    # Spark takes addresses for patterns, and folders may have such names.
-    uris = [uri.translate(_GLOB) for uri in selection.uris]
-    frame = session.read.schema(declared).options(**READ_OPTIONS).parquet(*uris)
+    frame = session.read.schema(declared).options(**READ_OPTIONS).parquet(*plain_paths(selection.uris))
     low, high = selection.time_range
     frame = frame.where(f"{TIME} >= {low}L AND {TIME} < {high}L")
     if selection.hashes is not None:

@@ -23,7 +23,7 @@ from everview.compute.engine.contract import (
     Stored,
     ValueRefused,
 )
-from everview.compute.engine.spark.bulk import said, spark_type_of
+from everview.compute.engine.spark.bulk import plain_paths, said, spark_type_of
 from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.compute.engine.spark.outputs import Layout, with_types
 from everview.compute.engine.spark.prepared import STATEMENTS_MAX, PreparedStatements, can_prepare, input_name
@@ -202,11 +202,11 @@ def _frame(session: SparkSession, batch: Batch, schema: tuple[SqlType, ...]) -> 
         table = with_types(batch.select([*columns(len(schema)), DIFF]), schema)
         return session.createDataFrame(table, schema=_schema(declared))  # type: ignore[call-overload, no-any-return]
     if batch.schema is None:
-        return session.read.schema(declared).parquet(*batch.uris)
+        return session.read.schema(declared).parquet(*plain_paths(batch.uris))
     stored = [(name, spark_type_of(batch.schema.field(name).type)) for name in columns(len(schema))]
     found = session.read.schema(", ".join([*(f"{name} {each}" for name, each in stored), f"{DIFF} bigint"]))
     casts = [f"cast({name} as {spark_type(each)}) AS {name}" for (name, _), each in zip(stored, schema, strict=True)]
-    return found.parquet(*batch.uris).selectExpr(*casts, DIFF)
+    return found.parquet(*plain_paths(batch.uris)).selectExpr(*casts, DIFF)
 
 
 def packed(

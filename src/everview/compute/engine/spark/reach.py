@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from everview.compute.engine.contract import EngineError
-from everview.compute.engine.spark.bulk import said
+from everview.compute.engine.spark.bulk import plain_paths, said
 from everview.storage.adopt import Place
 from everview.storage.environment import Environment
 from everview.storage.errors import StorageError
@@ -82,7 +82,7 @@ def _check_reading(spark: SparkSession, place: Place, uri: str) -> None:
     files = [place.put(f"read-{number}.parquet", sink.getvalue()) for number in range(TASKS)]
     try:
         # With the schema given, no one but the executors opens the files.
-        rows = spark.read.schema("id bigint").parquet(*files).toArrow().num_rows
+        rows = spark.read.schema("id bigint").parquet(*plain_paths(files)).toArrow().num_rows
     except Exception as error:  # whatever it is, it kept Spark from reading
         raise _unreachable("read", uri, said(error)) from error
     if rows != TASKS * TASKS:
