@@ -27,10 +27,13 @@ NUMERICS = (NUMERIC, numeric(24, 2), numeric(12, 3))
 TYPES = (INT4, INT8, TEXT, BOOLEAN, *NUMERICS, FLOAT8, DATE)
 KINDS = frozenset(each.kind for each in TYPES)
 
+# Texts that would mean something to Spark, or to what makes statements for it, were they not quoted well.
+HOSTILE = ("${env:HOME}", "\\'", "`{0}", "@input0@ everview_python_x_0123456789abcdef")
+
 DOMAINS: dict[Kind, list[Any]] = {
     Kind.INT4: [0, 1, 2, 3, -1, 2**31 - 1],
     Kind.INT8: [0, 1, 2, 3, -2, 2**63 - 1],
-    Kind.TEXT: ["", "a", "b", "ab", "A", "é", "10"],
+    Kind.TEXT: ["", "a", "b", "ab", "A", "é", "10", *HOSTILE],
     Kind.BOOLEAN: [True, False],
     Kind.NUMERIC: [Decimal("0.00"), Decimal("1.00"), Decimal("-1.50"), Decimal("2.25"), Decimal("99999999.99")],
     Kind.FLOAT8: [0.0, 1.0, -2.5, 0.1, math.inf, math.nan],

@@ -84,6 +84,8 @@ DOCUMENTS = (
 )
 SPANS = (Interval(0, 1, 0), Interval(0, -2, 0), Interval(0, 0, 3_600_000_000), Interval(0, 3, 0))
 EPOCH = datetime.datetime(2024, 1, 30)
+# Texts that would mean something to Spark, were they not quoted well.
+HOSTILE = ("it's ${env:HOME}", '\\"{0}`')
 
 
 def infinite(rng: random.Random) -> Infinite | None:
@@ -97,7 +99,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "int8": lambda rng: rng.randint(-1, 6),
     "numeric": lambda rng: Decimal(rng.choice([0, 150, 225, -300, 9999, 100])).scaleb(-2),
     "float8": lambda rng: rng.randint(1, 12) / 4,
-    "text": lambda rng: rng.choice(["ab", "abc", "b", "aa", "", "x%y", "c d"]),
+    "text": lambda rng: rng.choice(["ab", "abc", "b", "aa", "", "x%y", "c d", *HOSTILE]),
     "varchar": lambda rng: rng.choice(["ab", "b", "zz", "x"]),
     "bool": lambda rng: rng.random() < 0.5,
     "date": lambda rng: infinite(rng) or EPOCH.date() + datetime.timedelta(days=rng.randint(-3, 40)),
