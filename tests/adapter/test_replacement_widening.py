@@ -8,7 +8,21 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.versions import is_wider
-from everview.compute.ir.types import FLOAT4, FLOAT8, INT2, INT4, INT8, TEXT, Kind, SqlType, numeric
+from everview.compute.ir.types import (
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Kind,
+    SqlType,
+    array_of,
+    numeric,
+)
 from everview.compute.sql.errors import SqlError
 from tests.adapter.delivery import delivered, in_sqlite
 from tests.adapter.test_replacements import failure
@@ -21,6 +35,10 @@ WIDE = "SELECT k, v::bigint * 10000000000 AS n, name::text || '!' AS name FROM t
 
 def varchar(length: int | None) -> SqlType:
     return SqlType(Kind.VARCHAR, length=length)
+
+
+def precise(kind: Kind, digits: int) -> SqlType:
+    return SqlType(kind, length=digits)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +65,18 @@ def varchar(length: int | None) -> SqlType:
         (numeric(5, 2), numeric(30, 2), True),
         (numeric(5, 2), numeric(7, 3), False),
         (numeric(7, 2), numeric(5, 2), False),
+        (precise(Kind.TIMESTAMP, 0), TIMESTAMP, True),
+        (precise(Kind.TIMESTAMPTZ, 3), precise(Kind.TIMESTAMPTZ, 4), True),
+        (precise(Kind.INTERVAL, 2), INTERVAL, True),
+        (precise(Kind.TIME, 2), precise(Kind.TIME, 1), False),
+        (TIMESTAMP, precise(Kind.TIMESTAMP, 6), False),
+        (precise(Kind.TIMESTAMP, 0), TIMESTAMPTZ, False),  # it would be shown with a zone
+        (array_of(INT4), array_of(INT8), True),
+        (array_of(varchar(5)), array_of(TEXT), True),
+        (array_of(precise(Kind.TIMESTAMP, 0)), array_of(TIMESTAMP), True),
+        (array_of(INT8), array_of(INT4), False),
+        (array_of(INT4), INT8, False),
+        (INT4, array_of(INT8), False),
     ],
 )
 def test_what_is_wider(narrow: SqlType, wide: SqlType, expected: bool) -> None:
@@ -61,6 +91,26 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.ok(f"CREATE MATERIALIZED VIEW mv WITH (RETAIN HISTORY FOR '1h') AS {NARROW}", "SELECT * FROM mv")
     yield made
     made.coordinator.close()
+
+
+def test_arrays_and_digits_of_a_second_have_their_past(world: World) -> None:
+    narrow = "SELECT k, ARRAY[k, v] AS a, ('2024-01-01 00:00:0' || k)::timestamp(0) AS at FROM t"
+    wide = (
+        "SELECT k, ARRAY[k, v::bigint * 10000000000] AS a, ('2024-01-01 00:00:0' || k || '.5')::timestamp AS at FROM t"
+    )
+    world.ok(f"CREATE MATERIALIZED VIEW w WITH (RETAIN HISTORY FOR '1h') AS {narrow}", "SELECT * FROM w")
+    before = world.coordinator.timeline.upper - 1
+    world.ok(f"CREATE MATERIALIZED VIEW r REPLACING w AS {wide}", "ALTER MATERIALIZED VIEW w APPLY REPLACEMENT r")
+    old = ["1|{1,10}|2024-01-01 00:00:01", "2|{2,NULL}|2024-01-01 00:00:02", "3|{3,30}|2024-01-01 00:00:03"]
+    new = [
+        "1|{1,100000000000}|2024-01-01 00:00:01.5",
+        "2|{2,NULL}|2024-01-01 00:00:02.5",
+        "3|{3,300000000000}|2024-01-01 00:00:03.5",
+    ]
+    for _ in range(2):
+        assert world.rows("SELECT * FROM w") == new
+        assert world.rows(f"SELECT * FROM w AS OF {before}") == old
+        world.restart()
 
 
 def test_wider_columns_have_their_past(world: World) -> None:

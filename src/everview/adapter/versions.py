@@ -15,6 +15,7 @@ from dataclasses import replace
 from everview.adapter.catalog.items import ColumnInfo, Item, Version, places_of
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import DEPENDENT_OBJECTS
+from everview.compute.functions.precision import PRECISE
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql.errors import SqlError
 
@@ -91,6 +92,10 @@ def is_wider(narrow: SqlType, wide: SqlType) -> bool:
     if narrow.kind is Kind.VARCHAR:
         longer = wide.length is None or (narrow.length is not None and narrow.length < wide.length)
         return wide.kind is Kind.TEXT or (wide.kind is Kind.VARCHAR and longer)
+    if narrow.kind is wide.kind is Kind.ARRAY:
+        return narrow.element is not None and wide.element is not None and is_wider(narrow.element, wide.element)
+    if narrow.kind is wide.kind and narrow.kind in PRECISE:  # digits of a second
+        return narrow.length is not None and (wide.length is None or narrow.length < wide.length)
     if narrow.kind is Kind.NUMERIC and wide.kind is Kind.NUMERIC and narrow.constrained and wide.constrained:
         return narrow.scale == wide.scale and narrow.precision < wide.precision
     return False
