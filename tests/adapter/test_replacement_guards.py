@@ -137,7 +137,12 @@ def test_one_that_fails_is_refused(pair: SessionClient) -> None:
 
 def test_one_that_fails_is_applied_if_that_is_wanted_and_one_that_heals_always(pair: SessionClient) -> None:
     pair(f"CREATE MATERIALIZED VIEW r REPLACING a AS {FAILING}")
-    assert pair("ALTER MATERIALIZED VIEW a APPLY REPLACEMENT r WITH (ALLOW ERRORS, TIMEOUT '20s')") == ALTERED
+    assert (
+        pair("ALTER MATERIALIZED VIEW a APPLY REPLACEMENT r WITH (ALLOW ERRORS = false, TIMEOUT '20s')")[0][:2] == "! "
+    )
+    found = failure(pair, "ALTER MATERIALIZED VIEW a APPLY REPLACEMENT r WITH (ALLOW ERRORS = perhaps)")
+    assert (found.sqlstate, found.hint) == ("22023", "ALLOW ERRORS is true or false")
+    assert pair("ALTER MATERIALIZED VIEW a APPLY REPLACEMENT r WITH (ALLOW ERRORS = true, TIMEOUT '20s')") == ALTERED
     assert pair("SELECT * FROM a") == ["! 22012 division by zero"]
     assert pair("SELECT details->>'error' FROM mz_audit_events ORDER BY id DESC LIMIT 1")[1:] == ["division by zero"]
     assert pair("ALTER MATERIALIZED VIEW a ROLLBACK REPLACEMENT") == ALTERED

@@ -8,7 +8,10 @@ from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import Statement
 from everview.adapter.statements.options import in_cluster, with_options
 from everview.adapter.statements.words import Path, Words, if_not_exists
+from everview.compute.functions.input import FALSE, TRUE
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+
+_SWITCHES = {"allow": "errors", "forward": "time"}  # by their words
 
 
 def parse_replacement(words: Words) -> Statement:
@@ -24,10 +27,27 @@ def replacing(words: Words, path: Path, columns: tuple[str, ...], *, unless: boo
     """After CREATE MATERIALIZED VIEW … REPLACING: the view that is replaced, and the new definition."""
     target = words.path()
     in_cluster(words)
-    options = with_options(words)
+    options = _options(words)
     words.expect("as")
     view = nodes.CreateView(path, columns, words.rest(), True, unless, options=options)
     return nodes.CreateReplacement(view, target)
+
+
+def _options(words: Words) -> dict[str, str]:
+    """The options of WITH, where a switch may have a value: `ALLOW ERRORS = true` is ALLOW ERRORS."""
+    options = with_options(words)
+    for name, value in _SWITCHES.items():
+        given = options.pop(f"{name} {value}", None)
+        if given is None:
+            continue
+        if given.lower() not in (*TRUE, *FALSE):
+            option = f"{name} {value}".upper()
+            raise SqlError("22023", f'invalid {option}: "{given}"', hint=f"{option} is true or false")
+        if name in options:
+            raise SqlError(SYNTAX_ERROR, f"option {name.upper()} {value.upper()} specified more than once")
+        if given.lower() in TRUE:
+            options[name] = value
+    return options
 
 
 def parse_alter_replacement(words: Words, path: Path) -> Statement | None:
@@ -54,7 +74,7 @@ def _apply(words: Words, path: Path) -> Statement:
             f"{len(targets)} materialized views and {len(replacements)} replacements are named",
             hint="name as many replacements as views, in the same order",
         )
-    options = with_options(words)
+    options = _options(words)
     first, *rest = (nodes.ApplyReplacement(*each, options) for each in zip(targets, replacements, strict=True))
     return replace(first, also=tuple(rest))
 
