@@ -24,6 +24,9 @@ from tests.adapter.test_subscribe import Subscriber
 ROOT = Path(__file__).parents[2]
 TYPES = {
     "bigint": ("mz_now()::bigint + {}", "ts + {ttl}"),
+    "numeric": ("mz_now()::numeric + {}", "ts + {ttl}"),
+    "numeric(20,1)": ("mz_now()::numeric + {} - 0.5", "ceil(ts) + {ttl}"),
+    "date": ("mz_now()::date + {} / 40", "ts + interval '{ttl} ms'"),
     "mz_timestamp": ("mz_now() + {}", "ts + {ttl}"),
     "timestamptz": ("mz_now()::timestamptz + interval '{} ms'", "ts + interval '{ttl} ms'"),
     "timestamptz(6)": (

@@ -11,6 +11,7 @@ Those that are due beyond a `horizon` are only in storage, where the next ones a
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,8 @@ from everview.timely.consolidate import DIFF, TIME, consolidate, int_column, wit
 from everview.timely.hashing import I64
 
 KEPT_ROWS_MAX = 200_000  # rows in memory for each table, and rows that one move of the clock retracts
-DUE_TYPES = (Kind.TIMESTAMPTZ, Kind.TIMESTAMP, Kind.DATE, Kind.INT8, Kind.MZ_TIMESTAMP)
+# Numbers are milliseconds since 1970, and those of our time are too long for an integer.
+DUE_TYPES = (Kind.TIMESTAMPTZ, Kind.TIMESTAMP, Kind.DATE, Kind.INT8, Kind.NUMERIC, Kind.MZ_TIMESTAMP)
 DAY_MS = 86_400_000
 _NONE: I64 = np.zeros(0, dtype=np.int64)
 
@@ -49,6 +51,9 @@ def due_times(column: pa.ChunkedArray, ttl_ms: int) -> I64:
     elif pa.types.is_date32(of):
         days = pc.fill_null(column.cast(pa.int32()).cast(pa.int64()), 0).to_numpy()
         starts = np.where(days == DAY_INFINITY, FOREVER, days * DAY_MS)
+    elif pa.types.is_decimal(of):
+        numbers = [0 if each is None else math.ceil(each) for each in column.to_pylist()]
+        starts = np.array([min(max(each, -FOREVER), FOREVER) for each in numbers], dtype=np.int64)
     else:
         starts = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
     dues = np.where(starts > FOREVER - ttl_ms, FOREVER, starts + np.minimum(ttl_ms, FOREVER - np.maximum(starts, 0)))

@@ -82,7 +82,7 @@ def ttl_of(columns: Sequence[ColumnInfo], text: str, column: str) -> tuple[int, 
     place = names.index(column)
     if columns[place].type.kind not in DUE_TYPES:
         detail = f'column "{column}" is of type {columns[place].type}'
-        hint = "use timestamptz, timestamp, date, bigint (milliseconds since 1970) or mz_timestamp"
+        hint = "use timestamptz, timestamp, date, bigint or numeric (milliseconds since 1970), or mz_timestamp"
         raise SqlError("42804", "a TTL needs a column that is a time", detail=detail, hint=hint)
     return place, ttl_ms
 
