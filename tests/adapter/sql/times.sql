@@ -12,8 +12,30 @@ t|last
 > SELECT '²'::mz_timestamp
 ! 22P02 invalid input syntax for type mz_timestamp: "²"
 
-> SELECT '-1'::mz_timestamp
-! 22P02 invalid input syntax for type mz_timestamp: "-1"
+> SELECT '--1'::mz_timestamp
+! 22P02 invalid input syntax for type mz_timestamp: "--1"
+
+> SELECT (-1)::mz_timestamp
+! 22003 mz_timestamp out of range
+
+> SELECT '-9223372036854775809'::mz_timestamp
+! 22003 value "-9223372036854775809" is out of range for type mz_timestamp
+
+> SELECT '-infinity'::timestamptz::mz_timestamp::text::mz_timestamp AS first, '1969-12-31 23:59:59Z'::timestamptz::mz_timestamp::text::mz_timestamp AS before
+first|before
+-9223372036854775808|-1000
+
+> SELECT mz_now() - 'infinity'::timestamptz < interval '1 day' AS never_leaves, mz_now() - '-infinity'::timestamptz < interval '1 day' AS gone
+never_leaves|gone
+t|f
+
+> SELECT mz_now() - interval '9000 years' AS back, mz_now() + interval '9000 years' AS on, mz_now() - interval '9000 years' < '0001-01-01' AS less
+back|on|less
+-infinity|infinity|t
+
+> SELECT pg_typeof(ARRAY[mz_now(), 5]) AS a, (ARRAY[mz_now(), 5])[2] AS e, mz_now() > ANY (ARRAY[mz_now() - 1, 5]) AS later, mz_now()::date > '2020-01-01' AS d
+a|e|later|d
+bigint[]|5|t|t
 
 > CREATE TABLE t (k int, at mz_timestamp, n bigint, s smallint, d numeric, z timestamptz, a bigint[])
 CREATE TABLE

@@ -200,7 +200,7 @@ def _from_text(value: str, target: SqlType) -> str:
     if kind in (Kind.DATE, *_STAMPS):
         return _stamp(value, target)
     if kind is Kind.MZ_TIMESTAMP:
-        return let("CASE WHEN x.a RLIKE '^[0-9]+$' THEN try_cast(x.a as bigint) END", trimmed, name="x")
+        return let("CASE WHEN x.a RLIKE '^-?[0-9]+$' THEN try_cast(x.a as bigint) END", trimmed, name="x")
     raise NotOnSpark(f"cast of text to {short_name(target)}")
 
 

@@ -22,6 +22,7 @@ from everview.compute.ir.types import Kind, SqlType
 SPACE = " \t\n\r\v\f"
 _INTEGER = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_TIME = re.compile(r"-?[0-9]+")
 _INFINITE = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
 _UUID = re.compile(r"\{?[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}\}?")
 TRUE = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
@@ -129,10 +130,10 @@ def limited(text: str, sql_type: SqlType, *, explicit: bool = True) -> str:
 
 def _mz_timestamp(text: str, sql_type: SqlType) -> int:
     stripped = text.strip(SPACE)
-    if not (stripped.isascii() and stripped.isdigit()):
+    if not _TIME.fullmatch(stripped):
         raise invalid(text, sql_type)
     value = integer_of(stripped)
-    if value >= 2**63:  # times are whole numbers of 64 bits, with a sign
+    if not -(2**63) <= value < 2**63:  # a date before 1970 has a time below zero, and its text is one
         raise Failure("22003", f'value "{text}" is out of range for type mz_timestamp')
     return value
 

@@ -272,6 +272,8 @@ def _array(binder: Expressions, tree: exp.Array) -> hir.HScalar:
         hint = "write an explicit cast: ARRAY[]::integer[]"
         raise SqlError("42P18", "cannot determine type of empty array", hint=hint, position=position_of(tree))
     items = [settled(item) for item in items] if all_open(items) else unified(items, "ARRAY", position_of(tree))
+    if items[0].type.kind is Kind.MZ_TIMESTAMP:  # of which there are no arrays: these are of milliseconds
+        items = [coerce(item, INT8, "explicit") for item in items]
     return call("array", items, position_of(tree))
 
 
