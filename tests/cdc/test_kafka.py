@@ -17,9 +17,13 @@ from everview.cdc.codec.registry import Registry, RegistryCodec
 from everview.cdc.contract import MISSING
 from everview.cdc.errors import CdcError, InvalidUse, TransportFailed
 from everview.cdc.kafka import KafkaInlet, KafkaOutlet, read_topic
+from everview.cdc.kafka_others import OtherMessages
+from everview.cdc.reader import Reader
+from everview.cdc.rows import table_of
 from everview.cdc.schema import StreamSchema, message_schema
 from everview.cdc.sink import Sink
 from everview.cdc.source import Source
+from everview.cdc.watch import Contradicted, Standing
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
 from tests.cdc.registry import schema_registry
@@ -146,6 +150,135 @@ def test_commands_look_into_topics_with_a_schema_registry(config: dict[str, Any]
         assert "row 0" in run(cli.app, ["cat", address]).output
         for wrong in (f"{address}&format=json", f"kafka://{config['bootstrap.servers']}/other?registry={registry}"):
             assert isinstance(run(cli.app, ["verify", wrong]).exception, InvalidUse)
+
+
+class Shared:
+    """An environment with its sink into a topic that others write too."""
+
+    def __init__(self, config: dict[str, Any], topic: str, place: Path, joined: int = 0) -> None:
+        self._config, self._topic, self._codec = config, topic, codec_for(".jsonl", SCHEMA)
+        self.writing = Writing(place)
+        self.writing.advance(joined)
+        told = {"joined": Antichain(joined)} if joined else {}
+        outlet = KafkaOutlet(config, topic, self._codec)
+        Sink.create(self.writing.environment, "out", self.writing.reader, outlet, **told)  # type: ignore[arg-type]
+        self.open()
+
+    def open(self) -> None:
+        """Begin a life of the sink."""
+        outlet = KafkaOutlet(self._config, self._topic, self._codec)
+
+        def others(standing: Standing) -> OtherMessages:
+            quick = {**self._config, "fetch.wait.max.ms": 10}  # the broker of the tests lets one wait as long as it may
+            return OtherMessages(quick, self._topic, self._codec, outlet.writer, standing)
+
+        self.sink = Sink.resume(self.writing.environment, "out", outlet, others=others)
+
+    def write(self, upper: int, *, differently: bool = False) -> None:
+        """Write up to a time, what all others do or something else."""
+        writing = self.writing
+        if differently:
+            more = [((time, "mine"), time, 1) for time in range(writing.writer.frontier.only, upper)]
+            writing.writer = writing.environment.append(writing.writer, table_of(more, COLUMNS), Antichain(upper))
+        else:
+            writing.advance(upper)
+        self.sink.step()
+
+    def told(self) -> int:
+        """How far the topic is closed; an error if anything in it contradicts itself."""
+        reader: Reader[Any] = Reader()
+        for _, item in read_topic(self._config, self._topic, self._codec):
+            reader.take(item)  # type: ignore[arg-type]
+        error = reader.contradiction()
+        if error is not None:
+            raise error
+        reader.settle()
+        return reader.frontier.only  # type: ignore[return-value]
+
+
+@pytest.fixture
+def shared(config: dict[str, Any], tmp_path: Path) -> Iterator[Any]:
+    topic, made = f"t-{uuid.uuid4()}", []
+
+    def make(joined: int = 0) -> Shared:
+        made.append(Shared(config, topic, tmp_path / f"writer{len(made)}", joined))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.writing.environment.close()
+
+
+def test_writers_of_a_topic_that_agree_go_on(shared: Any) -> None:
+    first = shared()
+    first.write(5)
+    assert not first.sink._shared
+    second = shared(5)
+    for upper in range(6, 20):
+        for writer in (first, second) if upper % 2 else (second, first):
+            if upper % 5 or writer is first:
+                writer.write(upper)
+        if upper in (9, 14):
+            first.open()
+            second.open()
+    assert first.told() == 19 and first.sink._shared and second.sink._shared
+
+
+def test_the_joiner_of_a_topic_is_stopped_before_it_contradicts(shared: Any) -> None:
+    first = shared()
+    first.write(5)
+    second = shared(5)
+    first.write(10)
+    with pytest.raises(Contradicted, match="says otherwise"):
+        second.write(10, differently=True)
+    second.open()  # a restart does not help
+    with pytest.raises(Contradicted):
+        second.sink.step()
+    first.write(15)
+    assert first.told() == 15, "nothing of it was written"
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_the_first_writer_of_a_topic_is_stopped_if_a_joiner_is_ahead(shared: Any, away: bool) -> None:
+    """It did not know that it would not be alone; and it may have been away meanwhile."""
+    first = shared()
+    first.write(5)
+    second = shared(5)
+    second.write(12, differently=True)
+    if away:
+        first.open()
+    for _ in range(2):
+        with pytest.raises(Contradicted, match="says otherwise"):
+            first.write(11)
+        first.open()
+    assert second.told() == 12, "nothing of it was written"
+
+
+def test_what_a_life_wrote_to_a_topic_and_died_is_not_anothers(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = shared()
+    first.write(5)
+
+    def dies(*_: Any) -> None:
+        raise OSError("it dies")
+
+    monkeypatch.setattr(first.sink, "_commit", dies)
+    with pytest.raises(OSError, match="it dies"):
+        first.write(9)
+    monkeypatch.undo()
+    first.open()
+    first.write(12)
+    assert not first.sink._shared and first.told() == 12
+
+
+def test_a_sink_looks_from_where_it_has_looked_before(shared: Any) -> None:
+    first = shared()
+    first.write(5)
+    second = shared(5)
+    for upper in range(6, 12):
+        second.write(upper)
+        first.write(upper)
+    first.open()
+    assert sum(1 for _ in first.sink._watch._others.look()) <= 2, "what is written is not read again"
 
 
 def test_a_topic_that_is_not_there(config: dict[str, Any]) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from everview.cdc import upkeep
+from everview.cdc import upkeep, watch
 from everview.cdc.codec.contract import codec_for
 from everview.cdc.compaction import merge
+from everview.cdc.contract import Updates
 from everview.cdc.errors import CdcError
 from everview.cdc.files import Folder, FolderOutlet, base_time
 from everview.cdc.inspect import Stream, examine
@@ -18,7 +20,8 @@ from everview.cdc.rows import table_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import Sink, covered_by
 from everview.cdc.upkeep import Upkeep
-from everview.cdc.watch import Contradicted, OtherFiles
+from everview.cdc.watch import Contradicted, OtherFiles, Standing
+from everview.storage.reading import Selection
 from everview.timely.antichain import Antichain
 from tests.cdc.shards import COLUMNS, Writing
 
@@ -38,11 +41,22 @@ class Writer:
         Sink.create(self.writing.environment, "out", self.writing.reader, self.outlet, **joined)  # type: ignore[arg-type]
         self.open()
 
-    def open(self) -> None:
-        def others(shared: bool) -> OtherFiles:
-            return OtherFiles(self.folder, SCHEMA, self.outlet.writer, from_the_start=shared)
+    def open(self, *, bulk: bool = False) -> None:
+        """Begin a life of the sink; with `bulk`, all is written as Spark writes: by another way than the outlet's."""
+        self.outlet = FolderOutlet(self.folder, codec_for(".jsonl", SCHEMA))
+        self.in_bulk = 0
 
-        self.sink = Sink.resume(self.writing.environment, "out", self.outlet, others=others)
+        def others(standing: Standing) -> OtherFiles:
+            return OtherFiles(Folder(self.folder.url, read_only=True), SCHEMA, self.outlet.writer, standing)
+
+        def write(selection: Selection, advance_to: int | None) -> dict[int, int]:
+            messages = list(self.sink._updates(selection, advance_to))
+            self.outlet.write(messages)
+            self.in_bulk += 1
+            return Counter(time for message in messages for _, time, _ in message.updates)  # type: ignore[misc]
+
+        environment, writer = self.writing.environment, write if bulk else None
+        self.sink = Sink.resume(environment, "out", self.outlet, bulk=writer, bulk_bytes=0, others=others)
 
     def write(self, upper: int) -> None:
         self.writing.advance(upper)
@@ -138,6 +152,77 @@ def test_both_at_the_same_instant_are_both_stopped(made: Any, monkeypatch: pytes
         first.sink.step()
 
 
+@pytest.mark.parametrize("kept", [0, 1_000_000])
+def test_what_is_written_in_bulk_is_compared_as_well(made: Any, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    monkeypatch.setattr(watch, "KEPT_UPDATES", kept)
+    first = made("one")
+    first.write(5)
+    second = made("two", joins=True, upper=5)
+    second.open(bulk=True)
+    second.write(8)
+    assert second.in_bulk, "what agrees is written"
+    first.write(12)
+    second.differ(12)
+    before = second.in_bulk
+    with pytest.raises(Contradicted, match="says otherwise"):
+        second.sink.step()
+    assert second.in_bulk == before and sound(first), "nothing of it was written"
+
+
+@pytest.mark.parametrize("kept", [0, 1_000_000])
+def test_what_others_say_while_one_writes_in_bulk_is_compared(
+    made: Any, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """Of so much, what was written is not kept: it is read again, where others have spoken meanwhile."""
+    monkeypatch.setattr(watch, "KEPT_UPDATES", kept)
+    first = made("one")
+    first.write(5)
+    second = made("two", joins=True, upper=5)
+    first.write(6)
+    second.write(6)
+    first.write(7)
+    second.open(bulk=True)
+    second.differ(9)
+    bulk = second.sink._bulk
+
+    def meanwhile(selection: Selection, advance_to: int | None) -> dict[int, int]:
+        first.outlet.write([Updates([((8, "mine"), 8, 5)])])
+        return bulk(selection, advance_to)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(second.sink, "_bulk", meanwhile)
+    with pytest.raises(Contradicted):
+        second.sink.step()
+
+
+def test_one_that_was_away_compares_with_what_is_there_then(made: Any) -> None:
+    """It was alone before, and knows its own files of earlier lives from those of others."""
+    first = made("one")
+    first.write(5)
+    joining = made("two", joins=True, upper=5)
+    joining.differ(12)
+    joining.sink.step()
+    first.open()
+    with pytest.raises(Contradicted):
+        first.write(11)
+    assert sound(first), "nothing of it was written"
+
+
+def test_what_a_life_wrote_that_died_is_not_anothers(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = made("one")
+    first.write(5)
+
+    def dies(*_: Any) -> None:
+        raise OSError("it dies")
+
+    monkeypatch.setattr(first.sink, "_commit", dies)
+    with pytest.raises(OSError, match="it dies"):
+        first.write(9)
+    monkeypatch.undo()
+    first.open()
+    first.write(12)
+    assert not first.sink._shared and sound(first) and first.sink.status.frontier == Antichain(12)
+
+
 def test_upkeep_merges_and_forgets(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "EVERY_FILES", 20)
     monkeypatch.setattr(upkeep, "FORGET_BYTES", 1)
@@ -149,10 +234,27 @@ def test_upkeep_merges_and_forgets(made: Any, monkeypatch: pytest.MonkeyPatch) -
         looking.after(writer.outlet.files_written, upper)
         if upper % 30 == 0:
             writer.open()
+            looking = Upkeep(writer.folder, SCHEMA, retain_ms=10)
     assert not writer.sink._shared, "its own merged files are nobody else's"
     files = writer.folder.files()
     bases = [time for info in files if (time := base_time(info.key)) is not None]
     assert len(files) < 45 and len(bases) == 1 and bases[0] > 60
+    assert sound(writer)
+
+
+def test_a_sink_that_never_lives_long_merges_nonetheless(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "EVERY_FILES", 80)
+    writer = made("one")
+    done = []
+    for upper in range(1, 120):
+        writer.write(upper)
+        if upper % 10 == 1:  # it writes a few files in each of its lives
+            writer.open()
+            looking = Upkeep(writer.folder, SCHEMA)
+        done.append(looking.after(writer.outlet.files_written, upper))
+    merged = [each for each in done if each is not None]
+    assert merged and merged[0].removed >= 64 and len(writer.folder.files()) < 120
+    assert len(merged) < 10, "not in each of them"
     assert sound(writer)
 
 

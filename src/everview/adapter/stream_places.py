@@ -21,7 +21,7 @@ from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import BulkWriter, OthersOf, Outlet
 from everview.cdc.tracker import Tracker
 from everview.cdc.upkeep import Upkeep
-from everview.cdc.watch import OtherFiles, OtherMessages, Others
+from everview.cdc.watch import OtherFiles, Others, Standing
 from everview.compute.ir.types import (
     BOOLEAN,
     BYTEA,
@@ -191,11 +191,13 @@ def begins_at(kind: str, arguments: Mapping[str, str]) -> int:
 def others_of(kind: str, arguments: Mapping[str, str], schema: StreamSchema, outlet: Outlet) -> OthersOf:
     """What tells a sink what others write to the same place."""
 
-    def others(shared: bool) -> Others | None:
-        if isinstance(outlet, FolderOutlet):
-            folder = _folder(arguments, read_only=True)
-            return OtherFiles(folder, schema, outlet.writer, from_the_start=shared)
-        return OtherMessages(inlet_of(kind, arguments, schema)) if shared else None
+    def others(standing: Standing) -> Others:
+        if kind == FILES:
+            return OtherFiles(_folder(arguments, read_only=True), schema, outlet.writer, standing)
+        from everview.cdc.kafka_others import OtherMessages
+
+        codec = _codec(arguments, schema)
+        return OtherMessages(_properties(arguments), arguments["topic"], codec, outlet.writer, standing)
 
     return others
 

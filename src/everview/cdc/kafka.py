@@ -8,6 +8,7 @@ needed; after a restart it goes on from there, whatever was read before.
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +35,7 @@ POLL_MESSAGES = 10_000
 OPEN_MESSAGES_MAX = 1_000_000
 ADMIN_S = 10.0
 SILENCE_S = 30.0  # of brokers that have messages to give
+WRITER = "everview-writer"  # the header of messages that says who wrote them
 
 
 def topic_exists(config: Mapping[str, Any], topic: str) -> bool:
@@ -110,15 +112,17 @@ class KafkaOutlet:
         self._producer = Producer({"acks": "all", "enable.idempotence": True, **config})
         self._topic, self._codec, self._flush_s = topic, codec, flush_s
         self._failed: KafkaError | None = None
+        self.writer = secrets.token_hex(4)  # nobody else's, and not that of an earlier life either
 
     def write(self, messages: Iterable[Message[Row]]) -> None:
         """Write the messages, durably."""
         self._failed = None
         deadline = time.monotonic() + self._flush_s
+        headers: dict[str, str | bytes | None] = {WRITER: self.writer.encode()}
         for data in self._encoded(messages):
             while True:
                 try:
-                    self._producer.produce(self._topic, data, on_delivery=self._delivered)
+                    self._producer.produce(self._topic, data, headers=headers, on_delivery=self._delivered)
                     break
                 except BufferError:
                     # Full: it empties as brokers answer. Nothing else will bring this message if it is let go.

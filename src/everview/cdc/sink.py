@@ -26,7 +26,7 @@ from everview.cdc.rows import Row, updates_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.times import bound_of
 from everview.cdc.tracker import Tracker
-from everview.cdc.watch import Others, Watch
+from everview.cdc.watch import Others, Standing, Watch
 from everview.cdc.writer import statements
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
@@ -37,16 +37,19 @@ from everview.timely.antichain import Antichain
 from everview.timely.consolidate import HASH
 
 BULK_BYTES = 128 << 20  # from here on Spark writes, where there is one
+WRITERS_KEPT = 100
 
 
 class Outlet(Protocol):
     """Where messages go; when `write` returns they are durable."""
 
+    writer: str  # is in all that it writes, and nobody else's, nor that of an earlier life
+
     def write(self, messages: Iterable[Message[Row]]) -> None: ...
 
 
-# What others write to the same stream; if the argument is true, also what they have written already.
-OthersOf = Callable[[bool], Others | None]
+# What others write to the same stream, and what they have written of it from where the sink stands.
+OthersOf = Callable[[Standing], Others | None]
 
 # Writes a large selection, its times advanced to the second argument if any; gives how many updates are at each time.
 BulkWriter = Callable[[Selection, int | None], dict[int, int]]
@@ -153,7 +156,7 @@ class Sink:
         (held,) = environment.commit(Clone(capability))
         places = list(range(len(environment.shard(held.id).spec.schema)) if columns is None else columns)
         state = {"id": held.id, "token": held.token, "next": first, "snapshot": not joins, "updates": 0}
-        state["columns"], state["shared"] = places, joins
+        state |= {"columns": places, "shared": joins, "writers": [], "place": {}}
         environment.commit(Downgrade(held, Antichain(hold)), Put(_key(name), json.dumps(state).encode()), *also)
         return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes)
 
@@ -184,7 +187,13 @@ class Sink:
         columns: int | list[int] = state.get("columns") or self._environment.shard(self.id).spec.created
         self._columns = columns if isinstance(columns, list) else list(range(columns))  # once it was how many
         self._shared: bool = state.get("shared", False)
-        others = None if self._others is None else self._others(self._shared)
+        self._writers: list[str] | None = state.get("writers")  # None, and no place, in earlier versions
+        self._place: dict[str, int] | None = state.get("place")
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        standing = Standing(self._next, self._shared, self._writers, self._place)
+        others = None if self._others is None else self._others(standing)
         self._watch = None if others is None else Watch(others, self._next)
         self._stale = False
 
@@ -214,6 +223,7 @@ class Sink:
         if upper <= self._next or self._next == FOREVER:
             return False
         self._stale = True  # until this step has ended well
+        self._sign()
         if self._watch is not None:
             self._watch.look()
             self._watch.forget(self._next)
@@ -225,8 +235,8 @@ class Sink:
         self._outlet.write(stated)
         if self._watch is not None:
             self._watch.look()
-        if not checked:
-            self._check(upper)
+            if not checked or self._watch.partial:
+                self._check(upper)
         self._commit(upper, sum(counts.values()))
         self._stale = False
         return True
@@ -243,11 +253,9 @@ class Sink:
         return statements(lower, to_frontier(upper), counts.items())  # type: ignore[arg-type]
 
     def _messages(self, upper: int) -> Iterator[Message[Row]]:
-        """What is to be written up to `upper`, but for what Spark writes."""
+        """What is to be written up to `upper`, whoever writes it."""
         counts: Counter[int] = Counter()
         for selection, advance_to in self._selections(upper):
-            if self._is_bulk(selection):
-                return
             for message in self._updates(selection, advance_to):
                 counts.update(time for _, time, _ in message.updates)  # type: ignore[misc]
                 yield message
@@ -288,13 +296,23 @@ class Sink:
             for at in range(0, len(updates), MESSAGE_UPDATES):
                 yield Updates(updates[at : at + MESSAGE_UPDATES])
 
+    def _sign(self) -> None:
+        """Note who writes from now on: what is in the stream under this name is never taken for another's."""
+        if self._writers is None or self._outlet.writer not in self._writers:
+            self._writers = [*(self._writers or ()), self._outlet.writer][-WRITERS_KEPT:]
+            self._environment.commit(self._put(self._next, self._snapshot, self._updates_total))
+
     def _commit(self, upper: int, updates: int) -> None:
         total = self._updates_total + updates
-        state = {"id": self.id, "token": self._token, "next": upper, "snapshot": False, "updates": total}
-        self._shared = self._shared or (self._watch is not None and self._watch.shared)
-        state["columns"], state["shared"] = self._columns, self._shared
+        if self._watch is not None:
+            self._shared = self._shared or self._watch.shared
+            self._place = self._watch.place(upper)
         held = self._environment.present(self.id, self._token)
-        done = Put(_key(self.name), json.dumps(state).encode())
         let_go: Command = Drop(held) if upper == FOREVER else Downgrade(held, Antichain(upper - 1))
-        self._environment.commit(let_go, done)
+        self._environment.commit(let_go, self._put(upper, False, total))
         self._next, self._snapshot, self._updates_total = upper, False, total
+
+    def _put(self, upper: int, snapshot: bool, updates: int) -> Put:
+        state = {"id": self.id, "token": self._token, "next": upper, "snapshot": snapshot, "updates": updates}
+        state |= {"columns": self._columns, "shared": self._shared, "writers": self._writers, "place": self._place}
+        return Put(_key(self.name), json.dumps(state).encode())

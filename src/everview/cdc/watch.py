@@ -7,22 +7,36 @@ same instant, they see one another right after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from everview.cdc.codec.contract import Codec, Item, codec_for
+from everview.cdc.compaction import is_ours
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import CdcError, SchemaDiffers
-from everview.cdc.files import MERGED, Folder, Inlet, base_time
+from everview.cdc.files import MERGED, Folder, base_time
 from everview.cdc.reader import Reader
 from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema
-from everview.cdc.times import bound_of
 from everview.timely.antichain import Antichain
+from everview.timely.lattice import Time
+
+KEPT_UPDATES = 1_000_000  # of one's own, to be held against what others say after them
 
 
 class Contradicted(CdcError):
     """Another writer of the stream says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a sink stands that begins to look at what others write."""
+
+    time: int  # what others say of earlier times does not matter any more
+    shared: bool = False  # whether others were seen before
+    writers: Sequence[str] | None = None  # the names of the sink in its earlier lives; None: not known
+    place: Mapping[str, int] | None = None  # up to where it has looked already; None: not known
 
 
 class Others(Protocol):
@@ -30,61 +44,78 @@ class Others(Protocol):
 
     seen: bool  # whether there are any others
 
-    def look(self, frontier: int | None) -> Iterator[Item]:
-        """What is new; times before `frontier` do not matter any more."""
+    def look(self) -> Iterator[Item]:
+        """What is new."""
+        ...
+
+    def place(self, frontier: int) -> dict[str, int]:
+        """From where to look after a restart, if times before `frontier` do not matter any more."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the stream."""
         ...
 
 
 class OtherFiles:
-    """Files of a folder that another has written; those that are there already only if asked for."""
+    """Files of a folder that another has written.
 
-    def __init__(self, folder: Folder, schema: StreamSchema, own: str, *, from_the_start: bool) -> None:
+    While nobody else was seen, files that are there already matter only if another life wrote them, and all of them is
+    about times that this sink has not written: the folder may hold much, and all of it may be the sink's own.
+    """
+
+    def __init__(self, folder: Folder, schema: StreamSchema, own: str, standing: Standing) -> None:
         self._folder, self._schema, self._own = folder, schema, f"-{own}-"
         self._codecs: dict[str, Codec] = {}
         self._listing = folder.listing()
-        self.seen = from_the_start
-        if not from_the_start:
-            self._listing.look()
+        self.seen = standing.shared
+        self._there: list[str] = []
+        if not standing.shared:
+            there = [info.key for info in self._listing.look().fresh]
+            self._there = [name for name in there if _is_ahead(name, standing)]
 
-    def look(self, frontier: int | None) -> Iterator[Item]:
-        for info in self._listing.look().fresh:
-            merged = f"-{MERGED}-" in info.key and not self.seen  # perhaps of nothing but our own files
-            if merged or self._own in info.key or base_time(info.key) is not None:
+    def look(self) -> Iterator[Item]:
+        names, self._there = [*self._there, *(info.key for info in self._listing.look().fresh)], []
+        for name in names:
+            merged = f"-{MERGED}-" in name and not self.seen  # perhaps of nothing but our own files
+            if merged or self._own in name or base_time(name) is not None:
                 continue
             self.seen = True
-            suffix = "." + info.key.rpartition(".")[2]
+            suffix = "." + name.rpartition(".")[2]
             if suffix not in self._codecs:
                 self._codecs[suffix] = codec_for(suffix, self._schema)
             try:
-                yield from self._folder.items(info.key, self._codecs[suffix])
+                yield from self._folder.items(name, self._codecs[suffix])
             except SchemaDiffers as error:
                 raise Contradicted("another writer of the stream has other columns", detail=str(error)) from error
 
+    def place(self, frontier: int) -> dict[str, int]:
+        return {}  # files are known by their names
 
-class OtherMessages:
-    """Messages of a topic; one's own are among them, and say nothing new."""
+    def close(self) -> None:
+        self._folder.close()
 
-    def __init__(self, inlet: Inlet) -> None:
-        self._inlet = inlet
-        inlet.restore({})
-        self.seen = True
 
-    def look(self, frontier: int | None) -> Iterator[Item]:
-        for piece in self._inlet.pieces():
-            for item in piece.items:
-                if isinstance(item, Progress):
-                    piece.needed_until = bound_of(item.upper)
-                yield item
-            self._inlet.finish(piece)
-        self._inlet.spend(frontier)
+def _is_ahead(name: str, standing: Standing) -> bool:
+    """Whether a file is of a sink that is none of one's own lives, and of no time that one has written."""
+    if standing.writers is None or not is_ours(name):
+        return False
+    time, writer, _ = name.split("-")
+    return int(time) >= standing.time and writer not in standing.writers
 
 
 class Watch:
-    """Watches others from a time on."""
+    """Watches others from a time on.
+
+    What was written here is kept to be compared with what others say next. Of more than `KEPT_UPDATES` only those are
+    kept that others speak of already: at other times there is nothing to compare, unless they speak of them meanwhile.
+    """
 
     def __init__(self, others: Others, start: int) -> None:
         self._others = others
         self._reader: Reader[Row] = Reader(Antichain(start))
+        self._told: set[Time] = set()  # the times of updates of others
+        self.partial = False  # whether not all that was checked is kept
 
     @property
     def shared(self) -> bool:
@@ -93,7 +124,9 @@ class Watch:
 
     def look(self) -> None:
         """See what others have written; raises Contradicted if it is not what was written here."""
-        for item in self._others.look(bound_of(self._reader.frontier)):
+        for item in self._others.look():
+            if isinstance(item, Updates):
+                self._told.update(time for _, time, _ in item.updates)
             if isinstance(item, Updates | Progress):
                 self._reader.take(item)
         self._judge()
@@ -101,8 +134,23 @@ class Watch:
     def check(self, messages: Iterable[Message[Row]]) -> None:
         """Raise Contradicted if messages that are to be written contradict what is there."""
         for message in messages:
-            self._reader.take(message)
+            self._reader.take(self._kept(message) if self._reader.open_updates >= KEPT_UPDATES else message)
         self._judge()
+
+    def _kept(self, message: Message[Row]) -> Message[Row]:
+        if isinstance(message, Progress):
+            return message
+        kept = [update for update in message.updates if update[1] in self._told]
+        self.partial = self.partial or len(kept) < len(message.updates)
+        return Updates(kept)
+
+    def place(self, frontier: int) -> dict[str, int]:
+        """From where to look after a restart, if all before a time is written here."""
+        return self._others.place(frontier)
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._others.close()
 
     def forget(self, frontier: int) -> None:
         """Forget all before a time; what comes at later times is still to be compared, complete or not."""
@@ -110,6 +158,8 @@ class Watch:
         self._reader = Reader(Antichain(frontier))
         for message in known:
             self._reader.take(message)
+        self._told = {time for time in self._told if time >= frontier}  # type: ignore[operator]
+        self.partial = False
 
     def _judge(self) -> None:
         found = self._reader.contradiction()
