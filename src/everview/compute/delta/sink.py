@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from everview.compute.delta.temporal import apart, bounded
+from everview.compute.delta.thresholds import speaks_of_now
 from everview.compute.delta.times import bounds_of, conjuncts
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, arity
@@ -149,7 +150,7 @@ class _Sink:
                     implied = _implied(each.predicate, columns)
                 else:
                     implied = _elsewhere(each.predicate, columns, join)
-                if implied is not None:
+                if implied is not None and speaks_of_now(implied):
                     mine[side].append(shift(implied, -columns.start))
             if owner is None and each.must:
                 stays.append(each.predicate)
@@ -237,9 +238,7 @@ def _relaxed(relation: Relation, predicates: Sequence[Scalar]) -> Relation:
     """The rows at the times at which the predicates hold; those for which a bound fails, always."""
     if not predicates:
         return relation
-    own, others = apart(dict.fromkeys(predicates))
-    assert own and not others, "only what speaks of now is passed down"
-    return bounded(relation, bounds_of(own).relaxed)
+    return bounded(relation, bounds_of(dict.fromkeys(predicates)).relaxed)
 
 
 def _looked_at(relation: Relation, predicates: Sequence[Scalar]) -> Relation:

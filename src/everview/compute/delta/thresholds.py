@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 from everview.compute.functions.bounds import bound, limited
 from everview.compute.functions.calls import call, cast
@@ -158,7 +159,7 @@ def _whole(left: Scalar, right: Scalar, *, strict: bool) -> Reached:
     return _scaled(inside, name, factor, right, strict=strict)
 
 
-def _factor(left: Call, by: Scalar, *, swapped: bool) -> int:
+def _factor(left: Call, by: Scalar, *, swapped: bool) -> Any:
     """The constant that is multiplied with, or divided by."""
     factor = by.value if isinstance(by, Literal) else None
     if not factor or (name_of(left) == "div" and swapped):
@@ -176,6 +177,10 @@ def _cast_to_whole(left: Call, right: Scalar, *, strict: bool) -> Reached:
         least = cast(right, numeric(_NOW_DIGITS, 0))
         rounded = number("round", least, _numeral(0), left, strict=strict)
         return _number(source, rounded, strict=False)
+    if source.type.kind in _MOMENTS and left.type.kind is Kind.MZ_TIMESTAMP:  # without what is less than a millisecond
+        least = bound("the time after", right) if strict else right
+        least = bound("the number", least) if least.type.kind is Kind.MZ_TIMESTAMP else least
+        return _moment(source, bound("the span of milliseconds", least), strict=False)
     if source.type.kind in _SMALL or (source.type.kind in _WHOLE and left.type.kind not in _SMALL):
         return _whole(source, right, strict=strict)
     raise refused(_TURN, left)

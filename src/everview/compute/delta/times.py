@@ -74,7 +74,7 @@ def _unless_it_fails(value: Scalar, instead: Scalar) -> Scalar:
 
 
 def bounds_of(predicates: Iterable[Scalar], *, saturating: bool = True) -> Bounds:
-    """The times at which all predicates, which speak of now, are true; raises SqlError where they cannot be told."""
+    """The times at which all predicates are true; raises SqlError where they cannot be told."""
     lowers: list[Scalar] = []
     uppers: list[Scalar] = []
     sets: list[Scalar] = []
@@ -162,6 +162,8 @@ class _Times:
         """The bounds that a comparison sets; None if it is none, or takes a set of times."""
         if not isinstance(predicate, Call) or not _compares(predicate) or name_of(predicate) == "ne":
             return None
+        if not speaks_of_now(predicate):
+            return None  # all times or none
         return self._bounds(predicate)
 
     def _bounds(self, comparison: Call) -> Bounds:
