@@ -26,6 +26,8 @@ INSERTS = 8  # in each burst
 WAIT_S_MAX = 120.0
 FULL = "53100"
 FILLED_MAX = 2_000  # inserts
+REMOUNTS_MAX = 20
+READ_ONLY = "read-only file system"  # as a server says that refuses to start
 
 
 def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
@@ -117,7 +119,7 @@ def _can_mount(folder: Path) -> bool:
 
 
 def _full(folder: Path, *, rounds: int) -> Iterator[Line]:
-    """A small file system that fills up, with room made again, and kills meanwhile; then one that is read-only."""
+    """A small file system that fills up, with room made again, and kills meanwhile; then a start on it read-only."""
     folder.mkdir(parents=True)
     disk = folder / "disk"
     disk.mkdir()
@@ -149,11 +151,53 @@ def _full(folder: Path, *, rounds: int) -> Iterator[Line]:
             Path(f"/proc/{inside}/root{disk}/ballast").unlink()
             anomalies += _goes_on(book, connection)
             anomalies += book.check(connection)
+        yield Line("inserts until a disk is full", book.attempts, anomalies, book.figures)
+        anomalies = []
+        yield _read_only(server, disk, book)
     except (psycopg.Error, AssertionError, OSError) as error:
         anomalies.append(f"{type(error).__name__}: {error}")
+        yield Line("a disk that is full, then read-only", book.attempts, anomalies, book.figures)
     finally:
         server.kill()
-    yield Line("inserts until a disk is full", book.attempts, anomalies, book.figures)
+
+
+def _read_only(server: TortureServer, disk: Path, book: Ledger) -> Line:
+    """A start on a disk that can only be read: refused, with the reason; once it can be written to, all is there.
+
+    While a server has files open, the system does not let its disk become read-only.
+    """
+    what = "starts on a disk that is read-only"
+    (inside,) = _inside(server)
+    lives, said = server.said().count("psql -h"), len(server.said())
+    os.kill(inside, signal.SIGKILL)
+    if not _remounted(server, disk, "ro"):
+        return Line(f"{what} (cannot be mounted so here: not tried)", 0)
+    late = time.monotonic() + WAIT_S_MAX
+    while READ_ONLY not in (refusals := server.said()[said:]):
+        assert time.monotonic() < late, f"no server says that the disk is read-only: {refusals[-2000:]}"
+        time.sleep(0.05)
+    anomalies = [] if server.said().count("psql -h") == lives else ["a server started on a read-only disk"]
+    assert _remounted(server, disk, "rw")
+    while server.said().count("psql -h") == lives:
+        assert time.monotonic() < late, f"no server starts on a disk that works again: {server.said()[-2000:]}"
+        time.sleep(0.05)
+    with connect(_latest_port(server)) as connection:
+        anomalies += _goes_on(book, connection)
+        anomalies += book.check(connection)
+    return Line(what, refusals.count(READ_ONLY), anomalies, f"{len(book.acknowledged):,} inserts are there")
+
+
+def _remounted(server: TortureServer, disk: Path, mode: str) -> bool:
+    """Mount the file system of the server again, to be written to or not."""
+    apart = () if os.getuid() == 0 else ("--user", "--preserve-credentials")
+    command = ["nsenter", *apart, "--mount", "--target", str(server.pid), "mount", "-o", f"remount,{mode}", str(disk)]
+    if shutil.which("nsenter") is None:
+        return False
+    for _ in range(REMOUNTS_MAX):  # the server that was killed may have files open for another moment
+        if subprocess.run(command, check=False, capture_output=True).returncode == 0:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def _inside(server: TortureServer) -> list[int]:

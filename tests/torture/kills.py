@@ -26,6 +26,8 @@ SINKS = {"totals": ("round",), "entries": ("round", "number")}
 DELIVERED_S_MAX = 240
 SPARK_KILLS_SHARE = 20  # one in so many is on Spark, whose start takes most of the time
 
+WITHOUT, ON = " without Spark", " on Spark"
+
 
 class Storm(Run):
     """A run with a bank, sinks and durable subscriptions beside the clients of the history."""
@@ -82,10 +84,13 @@ def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
     """The storm without Spark, whose servers start in a moment, and a part of it on Spark."""
     on_spark = size.kills // SPARK_KILLS_SHARE if size.spark else 0
     (folder / "local").mkdir(parents=True)
-    yield from _storm(Storm(WITHOUT_SPARK, folder / "local", rng), size.kills - on_spark, rng, "")
+    local = size.kills - on_spark
+    shares = f"of {size.kills} kills, {local} are without Spark and {on_spark} on Spark, whose start takes long"
+    yield Line(shares, 0)
+    yield from _storm(Storm(WITHOUT_SPARK, folder / "local", rng), local, rng, WITHOUT)
     if on_spark:
         (folder / "spark").mkdir()
-        yield from _storm(Storm(ON_SPARK, folder / "spark", rng), on_spark, rng, " on Spark")
+        yield from _storm(Storm(ON_SPARK, folder / "spark", rng), on_spark, rng, ON)
 
 
 def _storm(storm: Storm, kills: int, rng: Random, where: str) -> Iterator[Line]:
@@ -96,7 +101,7 @@ def _storm(storm: Storm, kills: int, rng: Random, where: str) -> Iterator[Line]:
         with storm:
             while storm.kills + storm.java_kills < kills:
                 operations = rng.randrange(10, 300)
-                if where and rng.random() < 0.4:
+                if where == ON and rng.random() < 0.4:
                     before = len(storm.stage.history)
                     wait_until(lambda n=before + operations: len(storm.stage.history) >= n, "operations")  # type: ignore[misc]
                     storm.kill_java()
@@ -115,7 +120,7 @@ def _storm(storm: Storm, kills: int, rng: Random, where: str) -> Iterator[Line]:
     history = storm.stage.history
     problems = [*failed, *storm.stage.problems, *(said[-2000:] for said in storm.defects)]
     seconds = time.monotonic() - began
-    java = f", {storm.java_kills} of Java alone" if where else ""
+    java = f", {storm.java_kills} of Java alone" if storm.java_kills else ""
     yield Line(f"SIGKILL of the server{where}", storm.kills + storm.java_kills, problems, f"{seconds:.0f} s{java}")
     done = Counter(each.outcome for each in history)
     anomalies = list(map(str, check(history, MEANINGS)))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,7 +37,39 @@ BESIDE_HEAP_MB = 1_024  # classes, code, threads and buffers of Java
 SMALL_HEAP = (*ON_SPARK[:-1], "--conf", f"spark.driver.memory={HEAP_MB}m", ON_SPARK[-1])
 SAMPLE_S = 1.0
 PACE_S = 0.02
-GROWTH_SHARE, GROWTH_MB = 0.15, 40.0  # what the second half may be above the first, as a share and in any case
+GROWTH_SHARE = 0.15  # by so much the last third may be above the middle one, and by what a measure allows in any case
+JAVA_FLAT_S = 900  # before, a Java that is not asked for much has not filled its heap even once
+DELIVERED_S_MAX = 240
+LASTING = 100  # rows that do not expire, so that there is something to compare in the end
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the server takes at one moment."""
+
+    memory_mb: float
+    descriptors: float
+    files: float
+    files_mb: float
+    java_mb: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One figure of samples, and by how much it may grow whatever its share is."""
+
+    what: str
+    figure: str
+    growth_max: float
+
+
+MEASURES = (
+    Measure("memory of the server, MB", "memory_mb", 40),
+    Measure("descriptors", "descriptors", 8),
+    Measure("files in the data folder", "files", 20),
+    Measure("bytes of these files, MB", "files_mb", 20),
+)
+JAVA = Measure("memory of Java, MB", "java_mb", 150)
 
 
 class Load:
@@ -87,6 +123,7 @@ class Load:
 def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
     """Writers, readers, a subscription, a durable one and a sink at once."""
     folder.mkdir(parents=True, exist_ok=True)
+    place = folder / "delivered.db"
     server = Server(SMALL_HEAP if size.spark else WITHOUT_SPARK, folder / "data")
     try:
         stage = Stage()
@@ -95,7 +132,6 @@ def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
         with connect(stage.port) as connection:
             for statement in SCHEMA:
                 connection.execute(statement)
-            place = folder / "delivered.db"
             connection.execute(f"CREATE SINK out FROM spent INTO SQLITE (PATH '{place}', TABLE 'spent') KEY (name)")
             watcher.create(connection)
             connection.execute("SELECT * FROM spent").fetchall()
@@ -103,49 +139,88 @@ def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
         for thread in threads:
             thread.start()
         with Sentinel(stage.port) as sentinel:
-            samples = _sampled(server, size.soak_s)
+            samples = _sampled(server, folder / "data", size.soak_s)
         stage.stopped.set()
         for thread in threads:
             thread.join(120)
         with connect(stage.port) as connection:
             watcher.check(connection)
+            sink = _compared(connection, place)
         defects = [server.said()[-2000:]] if "Traceback" in server.said() else []
         yield Line("writes", load.writes, [*load.anomalies, *defects], f"{size.soak_s:.0f} s")
         yield Line("views beside their queries", load.reads)
         told = f"{len(watcher.consumer.told):,} times"
         yield Line("conversations of a subscription", watcher.consumer.conversations, watcher.consumer.anomalies, told)
+        yield sink
         yield Line("SELECT 1 of another client", len(sentinel.waits_ms), sentinel.anomalies, sentinel.figures)
-        for index, what in enumerate(("memory of the server, MB", "descriptors")):
-            yield _flat(what, [sample[index] for sample in samples], long=size.long)
+        for measure in MEASURES:
+            yield flat(measure, samples, long=size.long)
         if size.spark:
-            yield _bounded("memory of Java, MB", [sample[-1] for sample in samples])
+            yield java_within_bounds(samples, flat_too=size.soak_s >= JAVA_FLAT_S)
     finally:
         server.kill()
 
 
-def _sampled(server: Server, seconds: float) -> list[tuple[float, float, float]]:
+def _compared(connection: psycopg.Connection[tuple[Any, ...]], place: Path) -> Line:
+    """Whether the sink delivers what the view holds, sooner or later, while rows go on to expire."""
+    values = f"SELECT -g, g % 50 + 1, g, now() + INTERVAL '1 h' FROM generate_series(1, {LASTING}) AS g"
+    connection.execute(f"INSERT INTO orders {values}")
+    late = time.monotonic() + DELIVERED_S_MAX
+    while True:
+        view = sorted((name, int(n), int(total)) for name, n, total in connection.execute("SELECT * FROM spent"))
+        there = delivered(place)
+        if there == view and view:
+            return Line("rows of the sink beside the view", len(there))
+        if time.monotonic() > late:
+            return Line("rows of the sink beside the view", len(there), [f"the sink has {there}, and the view {view}"])
+        time.sleep(0.05)
+
+
+def delivered(place: Path) -> list[tuple[str, int, int]]:
+    """What the sink has written."""
+    with closing(sqlite3.connect(place)) as database:
+        found = database.execute("SELECT name, n, total FROM spent").fetchall()
+    return sorted((name, int(n), int(total)) for name, n, total in found)
+
+
+def _sampled(server: Server, data: Path, seconds: float) -> list[Sample]:
     over = time.monotonic() + seconds
     samples = []
     while time.monotonic() < over and server.alive:
         java = sum(resident_mb(pid) for pid in children(server.pid))
-        samples.append((resident_mb(server.pid), float(descriptors(server.pid)), java))
+        files, size_bytes = _files(data)
+        memory, opened = resident_mb(server.pid), descriptors(server.pid)
+        samples.append(Sample(memory, opened, files, size_bytes / 2**20, java))
         time.sleep(SAMPLE_S)
     return samples
 
 
-def _flat(what: str, values: list[float], *, long: bool) -> Line:
+def _files(data: Path) -> tuple[int, int]:
+    """How many files there are below a folder, and their bytes."""
+    sizes = []
+    for folder, _, names in os.walk(data):
+        for name in names:
+            with suppress(OSError):  # removed meanwhile
+                sizes.append(os.stat(os.path.join(folder, name)).st_size)
+    return len(sizes), sum(sizes)
+
+
+def flat(measure: Measure, samples: Sequence[Sample], *, long: bool) -> Line:
     """Whether the last third is above the middle one; what a short run shows is its beginning, and says nothing."""
+    values = [getattr(sample, measure.figure) for sample in samples]
     middle, last, figures = _thirds(values)
     grown = last - middle
-    anomalies = [f"{what} grew: {figures}"] if long and grown > max(GROWTH_MB, GROWTH_SHARE * middle) else []
-    return Line(what, len(values), anomalies, figures)
+    grew = long and grown > max(measure.growth_max, GROWTH_SHARE * middle)
+    return Line(measure.what, len(values), [f"{measure.what} grew: {figures}"] if grew else [], figures)
 
 
-def _bounded(what: str, values: list[float]) -> Line:
-    """Java fills its heap before it looks what is garbage, so what counts is that it stays within its bounds."""
-    _, last, figures = _thirds(values)
-    anomalies = [f"{what}: {figures}"] if last > HEAP_MB + BESIDE_HEAP_MB else []
-    return Line(what, len(values), anomalies, f"{figures}; heap of {HEAP_MB}")
+def java_within_bounds(samples: Sequence[Sample], *, flat_too: bool) -> Line:
+    """Java fills its heap before it looks what is garbage: it stays within its bounds, and is flat in the end."""
+    line = flat(JAVA, samples, long=flat_too)
+    _, last, figures = _thirds([sample.java_mb for sample in samples])
+    beyond = [f"{JAVA.what}: {figures}"] if last > HEAP_MB + BESIDE_HEAP_MB else []
+    checked = "" if flat_too else f"; too short to tell whether it is flat: from {JAVA_FLAT_S} s on"
+    return Line(JAVA.what, len(samples), [*beyond, *line.anomalies], f"{figures}; heap of {HEAP_MB}{checked}")
 
 
 def _thirds(values: list[float]) -> tuple[float, float, str]:
