@@ -32,7 +32,7 @@ def connects(url: str) -> bool:
 def role_with_password(url: str, role: str) -> Iterator[Callable[[str], str]]:
     """A role that the server asks for its password; what is given sets one, and gives the URL that has it."""
     with psycopg.connect(url, autocommit=True) as db:
-        db.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'none'")  # type: ignore[arg-type]
+        db.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'none'")
         (place,) = db.execute("SHOW hba_file").fetchone() or ("",)
         rules = Path(place)
         before = rules.read_text()
@@ -43,7 +43,7 @@ def role_with_password(url: str, role: str) -> Iterator[Callable[[str], str]]:
         base = f"{url}{'&' if '?' in url else '?'}user={role}&password="
 
         def change(password: str) -> str:
-            db.execute(f"ALTER ROLE {role} PASSWORD '{password}'")  # type: ignore[arg-type]
+            db.execute(f"ALTER ROLE {role} PASSWORD '{password}'")
             return base + password
 
         try:

@@ -18,7 +18,7 @@ import sys
 from typing import Any, NoReturn
 
 CODEC = os.environ.get("FLOW_RUNTIME_CODEC") or "proto"
-JSON_TYPES = {
+JSON_TYPES: dict[type, str | None] = {
     **{type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string"},
     **{list: "array", dict: "object", bytes: None},
 }

@@ -66,8 +66,9 @@ class Layout:
         columns = {each.name: encoded(rows.column(each.name), each.type) for each in self.binding.fields}
         exists, delete = rows.column(EXISTS).to_pylist(), rows.column(DELETE).to_pylist()
         cut = [False] * size
-        for each in self.binding.value_fields if self.truncation is not None else ():
-            columns[each.name] = self.truncation.column(each.type.kind, *columns[each.name], cut)
+        if self.truncation is not None:
+            for each in self.binding.value_fields:
+                columns[each.name] = self.truncation.column(each.type.kind, *columns[each.name], cut)
         if TRUNCATED in self.values:
             columns[TRUNCATED] = _each(cut, _boolean)
         if ORDINAL in self.keys:
