@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+from everview.compute.cancel import check_wanted
+from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, too_complex
+from everview.compute.sql.parse import NESTED_MAX, NESTING
 from everview.compute.sql.strings import unescaped
 
 Kind = Literal["word", "quoted", "string", "number", "parameter", "symbol", "end"]
@@ -35,6 +37,7 @@ _NEXT = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PLAIN: dict[str, Kind] = {"symbol": "symbol", "number": "number"}  # these mean what they are
+_CHECK_EVERY = 4_096  # words
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
@@ -62,8 +65,10 @@ def tokens(text: str) -> list[Token]:
             "54000", f"the text has more than {TEXT_CHARACTERS_MAX} characters", hint="split it, or use COPY"
         )
     found: list[Token] = []
-    place, match = 0, _NEXT.match
+    place, depth, match = 0, 0, _NEXT.match
     while (each := match(text, place)) is not None:
+        if len(found) % _CHECK_EVERY == 0:
+            check_wanted()
         kind = each.lastgroup
         assert kind is not None
         start, place = each.span(kind)
@@ -76,6 +81,9 @@ def tokens(text: str) -> list[Token]:
             found.append(Token("string", text[start + mark : place - mark], start, place))
             continue
         if kind in _PLAIN:
+            depth += NESTING.get(each[kind], 0)
+            if depth > NESTED_MAX:
+                raise too_complex()
             found.append(Token(_PLAIN[kind], each[kind], start, place))
         else:
             found.append(Token(*_meaning(kind, each[kind], start), start, place))

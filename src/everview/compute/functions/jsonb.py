@@ -89,7 +89,7 @@ def _is_index(step: str) -> bool:
 
 
 _MISSING = object()
-_INDEX = re.compile("[+-]?[0-9]{1,9}")
+_INDEX = re.compile("[+-]?[0-9]{1,10}")
 
 
 def _json(find: Callable[..., Any]) -> Callable[..., str | None]:

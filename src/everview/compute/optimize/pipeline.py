@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from everview.compute.cancel import check_wanted
 from everview.compute.ir.relation import Relation
 from everview.compute.optimize.demand import demand
 from everview.compute.optimize.flatten_joins import flatten_joins
@@ -48,6 +49,7 @@ def optimize(plan: Relation) -> Relation:
     for _ in range(ROUNDS_MAX):
         before = plan
         for rewrite in PASSES:
+            check_wanted()
             plan = rewrite(plan)
         if plan == before:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import is_
 
+from everview.compute.cancel import check_wanted
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.lookup import can_fail
@@ -45,6 +46,7 @@ def is_literal(scalar: Scalar, value: bool | None) -> bool:
 
 
 def _call(call: Call) -> Scalar:
+    check_wanted()
     entry = lookup.function(call.function)
     if entry.volatile:
         return call

@@ -7,13 +7,15 @@ the first argument that is set and was not. What is read on purpose and changes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sqlglot import exp
 
+from everview.compute.cancel import check_wanted
 from everview.compute.sql.errors import unsupported
 
+_CHECK_EVERY = 4_096  # nodes
 _READ = "everview read"  # where a node keeps the names of its arguments that were read
 # Leaves without clauses, which whoever meets them reads as a whole: watching these would cost most and find nothing.
 _LEAVES = frozenset([exp.Literal, exp.Identifier, exp.Null, exp.Boolean, exp.Var, exp.Placeholder])
@@ -80,9 +82,17 @@ class _Watched(dict[str, Any]):
         return dict.pop(self, name, *default)
 
 
+def _nodes(tree: Any) -> Iterator[Any]:
+    """All nodes of a tree, as long as somebody wants the statement."""
+    for number, node in enumerate(tree.walk(), 1):
+        if number % _CHECK_EVERY == 0:
+            check_wanted()
+        yield node
+
+
 def watch(tree: Any) -> Any:
     """The tree, whose nodes remember from now on what is read of them. Copies have to be watched anew."""
-    for node in tree.walk():
+    for node in _nodes(tree):
         if type(node) in _LEAVES:
             continue
         args = _Watched(node.args)
@@ -105,7 +115,7 @@ def read_whole(tree: Any) -> None:
 
 def check_read(tree: Any, position_of: Callable[[Any], int | None]) -> None:
     """Raise for the first part of a tree that was not read, and so would have no effect."""
-    for node in tree.walk():
+    for node in _nodes(tree):
         args = node.args
         if type(args) is not _Watched:
             continue

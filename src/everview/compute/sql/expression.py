@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from everview.compute.cancel import check_wanted
 from everview.compute.functions.resolve import resolve_aggregate
 from everview.compute.ir.parts import change_aggregate
 from everview.compute.ir.relation import Aggregate, Filter, Map, Order, Project
@@ -53,6 +54,7 @@ class Expressions:
 
     def bind(self, tree: Tree) -> hir.HScalar:
         """The scalar that the tree means."""
+        check_wanted()
         handler = HANDLERS.get(type(tree))
         if handler is not None:
             bound = handler(self, tree)

@@ -6,15 +6,16 @@ paths. Here functions stay names with arguments, and operators stay operators: w
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any, ClassVar, TypeAlias
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import TokenizerCore, TokenType  # type: ignore[attr-defined]
 
+from everview.compute.cancel import check_wanted
 from everview.compute.sql.clauses import check_read, watch
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, too_complex
 from everview.compute.sql.strings import unescaped
@@ -35,10 +36,15 @@ _IN_TYPES = (
     TokenType.COMMA,
     TokenType.NUMBER,
 )
+_BRACKETS = (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.L_BRACKET, TokenType.R_BRACKET)
 _LITERALS = frozenset([TokenType.STRING, TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE])
 _BEHIND_ITEMS = (TokenType.COMMA, TokenType.R_PAREN)
 # How often the parser may read a statement's words again, on the average, before it is refused.
 _READ_AGAIN_TIMES, _READ_AGAIN_MIN = 64, 10_000
+# Brackets around brackets that are read at all. Fewer are too many for the parser, which says so when it is there.
+NESTED_MAX = 10_000
+NESTING = {"(": 1, "[": 1, ")": -1, "]": -1}
+_CHECK_EVERY = 4_096  # words
 _POSITION = "everview position"  # where a node keeps what `position_of` found
 _ARROWS = (TokenType.ARROW, TokenType.DARROW, TokenType.HASH_ARROW, TokenType.DHASH_ARROW)
 
@@ -135,6 +141,17 @@ def _plain_numbers(text: str) -> str:
     return _NUMBERS.sub(replaced, text) if _UNUSUAL.search(text) else text
 
 
+class _CheckedCore(TokenizerCore):  # type: ignore[misc]
+    """Finds words as long as somebody wants the statement."""
+
+    __slots__ = ()
+
+    def _add(self, token_type: Any, text: str | None = None) -> None:
+        super()._add(token_type, text)
+        if len(self.tokens) % _CHECK_EVERY == 0:
+            check_wanted()
+
+
 class EverviewSql(Postgres):
     """PostgreSQL's syntax, uninterpreted."""
 
@@ -149,6 +166,11 @@ class EverviewSql(Postgres):
             word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if kind is not TokenType.OBJECT_IDENTIFIER
         }
         SINGLE_TOKENS: ClassVar[dict[str, Any]] = {**Postgres.Tokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}
+
+        def _init_core(self) -> Any:
+            core = super()._init_core()
+            core.__class__ = _CheckedCore
+            return core
 
     class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]
         """The parser of the dialect."""
@@ -218,6 +240,14 @@ class EverviewSql(Postgres):
             self._retreat(start)
             return self._parse_column()
 
+        _steps = 0  # from word to word, forward or back
+
+        def _advance(self, times: int = 1) -> None:
+            self._steps += 1
+            if self._steps % _CHECK_EVERY == 0:
+                check_wanted()
+            super()._advance(times)
+
         _read_again = 0  # how many words were gone back over
 
         def _retreat(self, index: int) -> None:
@@ -267,11 +297,7 @@ EverviewSql.VALID_INTERVAL_UNITS = {field.upper() for field in _INTERVAL_FIELDS}
 def parse_query(text: str) -> Tree:
     """The syntax tree of a single query, which remembers what is read of it: see `check_all_read`."""
     try:
-        statements = [
-            tree
-            for tree in sqlglot.parse(_plain_numbers(_plain_strings(_without_comments(text))), read=EverviewSql)
-            if tree is not None
-        ]
+        statements = _parsed(_plain_numbers(_plain_strings(_without_comments(text))))
     except ParseError as error:
         found = error.errors[0] if error.errors else {}
         raise SqlError(
@@ -281,10 +307,22 @@ def parse_query(text: str) -> Tree:
             position=_offset(text, found.get("line"), found.get("col")),
         ) from error
     except TokenError as error:
+        check_wanted()  # an error of any kind comes as one of words
         raise SqlError(SYNTAX_ERROR, "the text cannot be split into words", detail=str(error)) from error
     if len(statements) != 1:
         raise SqlError(SYNTAX_ERROR, f"one query was expected, and there are {len(statements)}")
     return watch(statements[0])
+
+
+def _parsed(text: str) -> list[Tree]:
+    dialect = EverviewSql()
+    words = dialect.tokenize(text)
+    depth = 0
+    for word in words:
+        depth += NESTING.get(word.text, 0) if word.token_type in _BRACKETS else 0
+        if depth > NESTED_MAX:
+            raise too_complex()
+    return [tree for tree in dialect.parser().parse(words, text) if tree is not None]
 
 
 def tailed(tree: Tree) -> bool:
@@ -303,7 +341,11 @@ def position_of(tree: Tree) -> int | None:
     Every node remembers its answer, so asking for all nodes of a tree takes time linear in its size.
     """
     waiting = [tree]
-    while waiting:
+    for step in itertools.count(1):
+        if not waiting:
+            break
+        if step % _CHECK_EVERY == 0:
+            check_wanted()
         node = waiting[-1]
         meta = node.meta
         if _POSITION in meta:
