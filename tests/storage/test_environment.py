@@ -547,7 +547,12 @@ def test_what_executors_write_is_closed_to_others(
         monkeypatch.setattr(bulk, "can_write_runs", lambda *_: False)
     adopted: list[str] = []
     seal = LocalBlob.seal
-    monkeypatch.setattr(LocalBlob, "seal", lambda blob, key: (adopted.append(key), seal(blob, key))[1])
+
+    def noted(blob: LocalBlob, key: str) -> None:
+        adopted.append(key)
+        seal(blob, key)
+
+    monkeypatch.setattr(LocalBlob, "seal", noted)
     with everview.open(tmp_path / "data", spark=spark) as db:
         db.sql("CREATE TABLE t (k int, v text)")
         db.sql("INSERT INTO t SELECT g, 'value ' || g FROM generate_series(1, 30000) AS g")
