@@ -16,6 +16,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
 _INTERNAL = {
     "casts",
     "internal",
+    "moments",
     "assign",
     "cast",
     "all_ne",
