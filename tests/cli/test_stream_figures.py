@@ -6,13 +6,18 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from everview.adapter.coordinator import Coordinator
+from everview.cdc.source import Source
+from everview.errors import EverviewError
 from everview.serve.stream_figures import add_stream_figures
 from everview.server.metrics import Metrics
 from tests.adapter.conftest import Clock
 from tests.adapter.delivery import delivered, ok
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_cdc_sources import read_so_far
+from tests.waiting import eventually
 
 
 def test_what_sources_and_sinks_have_done_and_cannot_do(tmp_path: Path) -> None:
@@ -28,6 +33,8 @@ def test_what_sources_and_sinks_have_done_and_cannot_do(tmp_path: Path) -> None:
         shown = metrics.render().decode()
         assert 'everview_source_updates_total{source="public.c"} 2.0' in shown and "public.g" not in shown
         assert 'everview_source_failing{source="public.c"} 0.0' in shown
+        assert 'everview_source_failures_total{source="public.c"} 0.0' in shown
+        assert re.search(r'everview_source_frontier\{source="public.c"\} 1\.7', shown)
         assert 'everview_sink_rows_total{sink="public.s"} 2.0' in shown
         assert 'everview_sink_lag_seconds{sink="public.s"} 0.0' in shown
         assert re.search(r'everview_sink_transactions_total\{sink="public.s"\} [1-9]', shown)
@@ -36,3 +43,26 @@ def test_what_sources_and_sinks_have_done_and_cannot_do(tmp_path: Path) -> None:
         shown = metrics.render().decode()
         assert 'everview_source_failing{source="public.c"} 1.0' in shown
         assert 'everview_source_bad_records{source="public.c"} 1.0' in shown
+        assert ok(sql, "SELECT retry_at FROM mz_internal.mz_source_statuses WHERE name = 'c'")[1:] == ["NULL"]
+
+
+def test_a_source_that_cannot_be_read_says_when_it_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = tmp_path / "stream"
+    stream.mkdir()
+    (stream / "a.jsonl").write_bytes(b'{"updates": \0\xff}\n')
+    with Coordinator.open(tmp_path / "data", clock=Clock(), ticking=False) as coordinator:
+        sql, metrics = SessionClient(coordinator), Metrics()
+        add_stream_figures(metrics, coordinator)
+        ok(sql, f"CREATE SOURCE c (id int) FROM CDC FILES '{stream}'")
+        read_so_far(coordinator, "c")
+        assert ok(sql, "SELECT raw FROM mz_internal.mz_source_bad_records")[1:] == ['{"updates": \\x00\\xff}']
+
+        def fail(*_: object) -> bool:
+            raise EverviewError("the store cannot be reached")
+
+        monkeypatch.setattr(Source, "poll", fail)
+        status = "SELECT retry_at > '2020-01-01', error IS NOT NULL FROM mz_internal.mz_source_statuses"
+        eventually(lambda: ok(sql, status)[1:] == ["t|t"])
+        assert re.search(r'everview_source_failures_total\{source="public.c"\} [1-9]', metrics.render().decode())

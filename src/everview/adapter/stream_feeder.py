@@ -39,11 +39,13 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """A source at one instant: what it does, why it cannot, and how far it has read."""
+    """A source at one instant: what it does, why it cannot and when that is tried again, and how far it has read."""
 
     state: str
     error: str | None
     read: SourceStatus | None
+    retry_ms: int | None = None
+    failures: int = 0  # since it was opened
 
 
 class StreamFeeder:
@@ -67,7 +69,9 @@ class StreamFeeder:
         self._source: Source | None = None
         self._read: SourceStatus | None = None
         self._error: str | None = None
-        self._failures = 0
+        self._failures = 0  # one after the other
+        self._failures_total = 0
+        self._retry_ms: int | None = None  # when it is tried again, by the wall clock
         self._step_lock = threading.Lock()
         self._asked = threading.Event()
         self._closed = False
@@ -103,7 +107,7 @@ class StreamFeeder:
                 error = f"{read.bad_records} records cannot be decoded"
         running = ENDED if read is not None and read.frontier.empty else RUNNING
         state = STALLED if error is not None else STARTING if read is None else running
-        return StreamStatus(state, error, read)
+        return StreamStatus(state, error, read, self._retry_ms if self._failures else None, self._failures_total)
 
     def step(self) -> bool:
         """Poll once, and move on to the present; whether there may be more right now."""
@@ -119,7 +123,7 @@ class StreamFeeder:
             except (Canceled, Fenced, UnknownId):
                 raise
             except Exception as error:
-                self._failures += 1
+                self._count_failure()
                 if isinstance(error, TransportFailed):  # perhaps of Spark, and this process can do it as well
                     self._spark = lambda: None
                 text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
@@ -186,11 +190,16 @@ class StreamFeeder:
             except (Canceled, Fenced, UnknownId):
                 return  # closed, taken over by another process, or dropped
             except Exception as error:  # not even time can go on: storage fails, and is tried again
-                self._failures += 1
+                self._count_failure()
                 self._error = masked(str(error))
                 due_s = time.monotonic() + self._pause_s()
                 self._asked.clear()
             self._asked.wait(max(0.0, due_s - time.monotonic()))
+
+    def _count_failure(self) -> None:
+        self._failures += 1
+        self._failures_total += 1
+        self._retry_ms = int((time.time() + self._pause_s()) * 1000)
 
     def _pause_s(self) -> float:
         pause_s = self._poll_ms / 1000

@@ -9,6 +9,8 @@ from everview.adapter.coordinator import Coordinator
 from everview.adapter.durable import ACTIVE, LAPSED, PlaceStatus
 from everview.adapter.sinks.contract import DRIFTED, FENCED, STALLED, DeliveryStatus
 from everview.adapter.stream_feeder import StreamStatus
+from everview.cdc.source import SourceStatus
+from everview.cdc.times import bound_of
 from everview.server.metrics import Metrics
 
 Figures = Iterator[tuple[tuple[str, ...], float]]
@@ -18,6 +20,7 @@ _SOURCE_GAUGES: tuple[tuple[str, str, Callable[[StreamStatus], float | None]], .
     ("failing", "whether a source cannot go on", lambda found: float(found.state in _FAILING)),
     ("stalls", "times that stay open", lambda found: None if found.read is None else len(found.read.stalls)),
     ("bad_records", "undecodable records", lambda found: None if found.read is None else found.read.bad_records),
+    ("frontier", "the time up to which a source is complete, of its stream", lambda found: _frontier(found.read)),
     ("open_updates", "updates at open times", lambda found: None if found.read is None else found.read.open_updates),
 )
 _SINK_GAUGES: tuple[tuple[str, str, Callable[[DeliveryStatus], float | None]], ...] = (
@@ -35,6 +38,11 @@ _SUBSCRIPTION_GAUGES: tuple[tuple[str, str, Callable[[PlaceStatus], float]], ...
     ("lapsed", "whether a durable subscription has lapsed", lambda found: float(found.state == LAPSED)),
     ("read", "whether someone reads a durable subscription now", lambda found: float(found.state == ACTIVE)),
 )
+
+
+def _frontier(read: SourceStatus | None) -> float | None:
+    bound = None if read is None else bound_of(read.frontier)
+    return None if bound is None else float(bound)
 
 
 def add_stream_figures(metrics: Metrics, coordinator: Coordinator) -> None:
@@ -79,6 +87,8 @@ def add_stream_figures(metrics: Metrics, coordinator: Coordinator) -> None:
         metrics.gauge(f"everview_source_{name}", text, ("source",), of_sources(source_figure))
     updates = of_sources(lambda found: None if found.read is None else found.read.updates_total)
     metrics.counter("everview_source_updates", "updates that a source has taken in", ("source",), updates)
+    failures = of_sources(lambda found: found.failures)
+    metrics.counter("everview_source_failures", "failed tries to read a source", ("source",), failures)
     for name, text, sink_figure in _SINK_GAUGES:
         metrics.gauge(f"everview_sink_{name}", text, ("sink",), of_sinks(sink_figure))
     for name, text, sink_figure in _SINK_COUNTERS:

@@ -169,11 +169,9 @@ def test_texts_mean_nothing_to_spark(spark: SparkSession) -> None:
 
 # An argument that no rendering may look into: a call of a column, with a text in which each character is escaped.
 OPAQUE = quoted("\\'{0}{{}}%s`\\\\$c0@\n\"--")
-INTO = {"decode(text,text)"}  # doubles the backslashes of its argument, in encodings.py
 
 
-@pytest.mark.parametrize("into", [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason="see INTO"))])
-def test_renderings_leave_their_arguments_as_they_are(into: bool) -> None:
+def test_renderings_leave_their_arguments_as_they_are() -> None:
     """All arguments of each function are opaque, or one of them is, and the others are literals that it may look at."""
 
     def opaque(place: int) -> str:
@@ -182,7 +180,7 @@ def test_renderings_leave_their_arguments_as_they_are(into: bool) -> None:
     changed = {}
     for function in registry.FUNCTIONS.values():
         for case in samples.cases(function):
-            if (function.key in INTO) is not into or None in case.values:
+            if None in case.values:
                 continue
             known = [render_literal(value, each) for value, each in zip(case.values, case.types, strict=True)]
             for only in (None, *range(len(known))):

@@ -76,11 +76,11 @@ def _source_statuses(view: View) -> Iterable[Row]:
     for item in _items(view, "source"):
         found = view.live.source_status(item.id)
         if found is None:
-            yield (item.id, item.name, _type(item), "running", None, None, 0)
+            yield (item.id, item.name, _type(item), "running", None, None, 0, None)
         else:
             frontier = None if found.read is None else bound_of(found.read.frontier)
             stalls = 0 if found.read is None else len(found.read.stalls)
-            yield (item.id, item.name, _type(item), found.state, found.error, frontier, stalls)
+            yield (item.id, item.name, _type(item), found.state, found.error, frontier, stalls, _moment(found.retry_ms))
 
 
 def _source_statistics(view: View) -> Iterable[Row]:
@@ -106,7 +106,13 @@ def _source_bad_records(view: View) -> Iterable[Row]:
     for item in _items(view, "source"):
         found = view.live.source_status(item.id)
         for each in () if found is None or found.read is None else found.read.bad:
-            yield (item.id, each.piece, each.position, each.reason, each.raw.decode(errors="replace"))
+            yield (item.id, each.piece, each.position, _readable(each.reason), _readable(each.raw))
+
+
+def _readable(raw: bytes | str) -> str:
+    """Data as text that clients can read: bytes that are no text, and NUL, as `\\x` and two digits."""
+    text = raw if isinstance(raw, str) else raw.decode(errors="backslashreplace")
+    return text.replace("\0", "\\x00")
 
 
 def _bound(frontier: Frontier) -> int | None:
@@ -164,7 +170,7 @@ RELATIONS: tuple[SystemRelation, ...] = (
         "id text, position int4, collection_id, collection text, key text[], delta_updates bool, rows int8",
         _sink_collections,
     ),
-    _internal("mz_source_statuses", f"{_STATUS}, stalls int8", _source_statuses),
+    _internal("mz_source_statuses", f"{_STATUS}, stalls int8, retry_at timestamptz", _source_statuses),
     _internal(
         "mz_source_statistics",
         "id text, frontier, covered mz_timestamp, updates, open_times, open_updates, statements_waiting,"

@@ -12,6 +12,7 @@ from everview.cdc.schema import StreamSchema, message_schema
 from everview.cdc.spark.failures import register, spark_failures
 from everview.cdc.spark.files import UpdateFiles
 from everview.cdc.spark.types import name_of, spark_type
+from everview.compute.engine.spark.bulk import plain_paths
 from everview.storage.reading import Selection
 from everview.timely.consolidate import DIFF, HASH, TIME
 
@@ -85,7 +86,7 @@ class SparkWriter:
         names = [TIME, DIFF, *stored]
         frames = []
         if selection.parts:
-            frames.append(self._session.read.schema(declared).parquet(*selection.uris))
+            frames.append(self._session.read.schema(declared).parquet(*plain_paths(selection.uris)))
         if selection.inline or not frames:
             inline = selection.inline_updates().drop_columns([HASH]).select(names)
             frames.append(self._session.createDataFrame(inline, schema=_struct(declared)))  # type: ignore[call-overload]

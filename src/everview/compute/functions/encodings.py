@@ -73,13 +73,13 @@ def _unescaped(data: bytes) -> bytes:
 
 
 def _decode_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    blank = f"[{_BLANK}]".replace("\\", "\\\\")
+    bare = f"regexp_replace({args[0]}, '{blank}', '')"
     match (unquoted(args[1]) or "").lower():
         case "hex":
-            pairs = f"'^([{_BLANK}]*[0-9a-fA-F]{{2}})*[{_BLANK}]*$'".replace("\\", "\\\\")
-            bare = f"regexp_replace({args[0]}, '[{_BLANK}]', '')".replace("\\", "\\\\")
+            pairs = f"'^({blank}*[0-9a-fA-F]{{2}})*{blank}*$'"
             return f"CASE WHEN {args[0]} RLIKE {pairs} THEN unhex({bare}) END"
         case "base64":
-            bare = f"regexp_replace({args[0]}, '[{_BLANK}]', '')".replace("\\", "\\\\")
             return f"try_to_binary({bare}, 'base64')"
     raise NotOnSpark("decode of escapes, or by a style from a column")
 
