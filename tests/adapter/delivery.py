@@ -74,7 +74,7 @@ def in_postgres(url: str, table: str) -> tuple[int, list[str]]:
         like = f"{table}-%"
         query = "SELECT checkpoint FROM everview_checkpoints WHERE materialization LIKE %s"
         checkpoints = db.execute(query, [like]).fetchall()
-        found = db.execute(f"SELECT * FROM {table}").fetchall()  # type: ignore[arg-type]
+        found = db.execute(f"SELECT * FROM {table}").fetchall()
     return _frontier([each for (each,) in checkpoints]), sorted(map(_text, found))
 
 

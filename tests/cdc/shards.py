@@ -39,7 +39,7 @@ class Writing:
         self.writer: WriteCapability
         if "view" in self.environment.ids():
             held = self.environment.shard("view").held
-            first = {each.kind: token for token, each in reversed(held.items())}
+            first = {each.kind: token for token, each in reversed(list(held.items()))}
             reader, writer = (self.environment.present("view", first[kind]) for kind in (READ, WRITE))
             assert isinstance(reader, ReadCapability) and isinstance(writer, WriteCapability)
             self.reader, self.writer = reader, writer

@@ -141,7 +141,7 @@ def _plain_numbers(text: str) -> str:
     return _NUMBERS.sub(replaced, text) if _UNUSUAL.search(text) else text
 
 
-class _CheckedCore(TokenizerCore):  # type: ignore[misc]
+class _CheckedCore(TokenizerCore):
     """Finds words as long as somebody wants the statement."""
 
     __slots__ = ()
