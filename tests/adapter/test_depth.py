@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Callable
+
 import pytest
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
+from everview.adapter.interrupts import Interrupts
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.parse import EverviewSql, parse_query, position_of
 from tests.adapter.scripts import SessionClient
@@ -21,54 +26,135 @@ def nested(before: str, inside: str, behind: str, count: int) -> str:
     return before * count + inside + behind * count
 
 
-TEXTS = ",".join(f"'x{n}'" for n in range(2_000))
-ROWS = ",".join(f"({n}, 'x{n}')" for n in range(1_000))
+def listed(item: str, count: int, between: str = ",") -> str:
+    return between.join(item.format(n) for n in range(count))
 
-# Every one of these was an internal error, or took time quadratic or worse in its length.
-ANSWERED = {
-    "parentheses": (f"SELECT {nested('(', '1', ')', 1_500)}", "1"),
-    "+": (f"SELECT {'+'.join(['a'] * 3_000)} FROM t", "3000"),
-    "||": (f"SELECT length({'||'.join(['b'] * 2_000)}) FROM t", "4000"),
-    "AND": (f"SELECT count(*) FROM t WHERE {' AND '.join(f'a <> {-n}' for n in range(2_000))}", "1"),
-    "OR": (f"SELECT count(*) FROM t WHERE {' OR '.join(f'a = {n}' for n in range(2_000))}", "1"),
-    "IN": (f"SELECT count(*) FROM t WHERE a IN ({','.join(map(str, range(4_000)))})", "1"),
-    "NOT IN": (f"SELECT count(*) FROM t WHERE b NOT IN ({TEXTS})", "0"),
-    "IN of rows": (f"SELECT count(*) FROM t WHERE (a, b) IN ({ROWS})", "1"),
-    "ANY": (f"SELECT count(*) FROM t WHERE a = ANY (ARRAY[{','.join(map(str, range(2_000)))}])", "1"),
-    "UNION ALL": (f"SELECT count(*) FROM ({' UNION ALL '.join(['SELECT a FROM t'] * 1_000)}) u", "1000"),
-    "EXCEPT": (f"SELECT count(*) FROM ({' EXCEPT '.join(f'SELECT {n}' for n in range(200))}) u", "1"),
-    "VALUES": (f"SELECT count(*) FROM (VALUES {','.join(f'({n})' for n in range(3_000))}) v", "3000"),
-    "columns": (f"SELECT count(*) FROM (SELECT {','.join(f'a + {n}' for n in range(1_600))} FROM t) s", "1"),
-    "CASE": (f"SELECT CASE {' '.join(f'WHEN a = {n} THEN {n}' for n in range(1_000))} END FROM t", "1"),
-    "nested CASE": (f"SELECT {nested('CASE WHEN a = 0 THEN 0 ELSE ', 'a', ' END', 500)} FROM t", "1"),
-    "casts": (f"SELECT a{'::bigint::int' * 500} FROM t", "1"),
-    "functions": (f"SELECT {nested('abs(', 'a', ')', 1_000)} FROM t", "1"),
-    "NOT": (f"SELECT {'NOT ' * 1_000} (a = 1) FROM t", "t"),
-    "signs": (f"SELECT {'- ' * 1_000} a FROM t", "1"),
-    "selects": (nested("SELECT * FROM (", "SELECT a FROM t", ") s", 100), "1"),
-    "joins": (f"SELECT t0.a FROM t t0 {' '.join(f'JOIN t t{n} ON t{n}.a = t{n - 1}.a' for n in range(1, 41))}", "1"),
-    "WITH": (
-        f"WITH c0 AS (SELECT a FROM t){''.join(f', c{n} AS (SELECT a FROM c{n - 1})' for n in range(1, 150))} "
-        "SELECT * FROM c149",
-        "1",
+
+TEXT, ROW = "'x{}'", "({0}, 'x{0}')"
+Written = tuple[str, str]  # a statement and its answer
+
+# Every one of these was an internal error, or took time quadratic or worse in its length. The count is what is tried.
+ANSWERED: dict[str, tuple[int, Callable[[int], Written]]] = {
+    "parentheses": (1_500, lambda n: (f"SELECT {nested('(', '1', ')', n)}", "1")),
+    "+": (3_000, lambda n: (f"SELECT {'+'.join(['a'] * n)} FROM t", str(n))),
+    "||": (2_000, lambda n: (f"SELECT length({'||'.join(['b'] * n)}) FROM t", str(2 * n))),
+    "AND": (2_000, lambda n: (f"SELECT count(*) FROM t WHERE {listed('a <> -{}', n, ' AND ')}", "1")),
+    "OR": (5_000, lambda n: (f"SELECT count(*) FROM t WHERE {listed('a = {}', n, ' OR ')}", "1")),
+    "IN": (4_000, lambda n: (f"SELECT count(*) FROM t WHERE a IN ({listed('{}', n)})", "1")),
+    "NOT IN": (2_000, lambda n: (f"SELECT count(*) FROM t WHERE b NOT IN ({listed(TEXT, n)})", "0")),
+    "IN of rows": (1_000, lambda n: (f"SELECT count(*) FROM t WHERE (a, b) IN ({listed(ROW, n)})", "1")),
+    "ANY": (2_000, lambda n: (f"SELECT count(*) FROM t WHERE a = ANY (ARRAY[{listed('{}', n)}])", "1")),
+    "UNION ALL": (1_000, lambda n: (f"SELECT count(*) FROM ({' UNION ALL '.join(['SELECT a FROM t'] * n)}) u", str(n))),
+    "EXCEPT": (200, lambda n: (f"SELECT count(*) FROM ({listed('SELECT {}', n, ' EXCEPT ')}) u", "1")),
+    "VALUES": (3_000, lambda n: (f"SELECT count(*) FROM (VALUES {listed('({})', n)}) v", str(n))),
+    "columns": (1_600, lambda n: (f"SELECT count(*) FROM (SELECT {listed('a + {}', n)} FROM t) s", "1")),
+    "CASE": (1_000, lambda n: (f"SELECT CASE {listed('WHEN a = {0} THEN {0}', n, ' ')} END FROM t", "1")),
+    "nested CASE": (500, lambda n: (f"SELECT {nested('CASE WHEN a = 0 THEN 0 ELSE ', 'a', ' END', n)} FROM t", "1")),
+    "casts": (500, lambda n: (f"SELECT a{'::bigint::int' * n} FROM t", "1")),
+    "functions": (1_000, lambda n: (f"SELECT {nested('abs(', 'a', ')', n)} FROM t", "1")),
+    "NOT": (1_000, lambda n: (f"SELECT {'NOT ' * n} (a = 1) FROM t", "t")),
+    "signs": (1_000, lambda n: (f"SELECT {'- ' * n} a FROM t", "1")),
+    "selects": (500, lambda n: (nested("SELECT * FROM (", "SELECT a FROM t", ") s", n), "1")),
+    "joins": (
+        40,
+        lambda n: (
+            f"SELECT t0.a FROM t t0 {' '.join(f'JOIN t t{i} ON t{i}.a = t{i - 1}.a' for i in range(1, n + 1))}",
+            "1",
+        ),
     ),
-    "comments": (f"SELECT {nested('/* ', '$$', ' */', 1_000)} '/* no */' /* '' */", "/* no */"),
-    "jsonb": (f"SELECT length(('{nested('[', '', ']', 256)}'::jsonb)::text)", "512"),
-    "a long string": ("SELECT length('" + "x''" * 1_000_000 + "')", "2000000"),
-    "a long name": (f'SELECT "{"x" * 10_000}" FROM (SELECT a AS "{"x" * 10_000}" FROM t) s', "1"),
+    "WITH": (
+        150,
+        lambda n: (
+            f"WITH c0 AS (SELECT a FROM t){''.join(f', c{i} AS (SELECT a FROM c{i - 1})' for i in range(1, n))} "
+            f"SELECT * FROM c{n - 1}",
+            "1",
+        ),
+    ),
+    "comments": (1_000, lambda n: (f"SELECT {nested('/* ', '$$', ' */', n)} '/* no */' /* '' */", "/* no */")),
+    "jsonb": (256, lambda n: (f"SELECT length(('{nested('[', '', ']', n)}'::jsonb)::text)", str(2 * n))),
+    "a long string": (1_000_000, lambda n: ("SELECT length('" + "x''" * n + "')", str(2 * n))),
+    "a long name": (10_000, lambda n: (f'SELECT "{"x" * n}" FROM (SELECT a AS "{"x" * n}" FROM t) s', "1")),
 }
 
 
 @pytest.mark.parametrize("name", ANSWERED)
 def test_long_and_deep_statements_are_answered(filled: SessionClient, name: str) -> None:
-    text, expected = ANSWERED[name]
+    count, written = ANSWERED[name]
+    text, expected = written(count)
     assert filled(text)[1:] == [expected]
+
+
+def steps(sql: SessionClient, text: str) -> int:
+    """How many calls of Python functions a statement takes."""
+    calls = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    threading.setprofile(count)
+    sys.setprofile(count)
+    try:
+        sql(text)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return calls
+
+
+# Queries inside queries ask each other for their types, level by level: few enough are possible at all.
+@pytest.mark.parametrize("name", sorted(set(ANSWERED) - {"joins", "WITH", "EXCEPT", "selects"}))
+def test_steps_are_in_proportion_to_the_length(filled: SessionClient, name: str) -> None:
+    """Of twice the length there are twice the steps, and not four times."""
+    count, written = ANSWERED[name]
+    filled(written(count // 8)[0])  # what is done once is done
+    short, long = (steps(filled, written(each)[0]) for each in (count // 4, count // 2))
+    assert long < 2.6 * short + 20_000
+
+
+def test_a_wide_table_is_read(filled: SessionClient) -> None:
+    filled(f"CREATE TABLE wide ({listed('c{} int', 700)})")
+    filled(f"INSERT INTO wide VALUES ({listed('{}', 700)})")
+    assert filled("SELECT * FROM wide") == [listed("c{}", 700, "|"), listed("{}", 700, "|")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"VALUES {listed(ROW, 100_000)}",
+        f"INSERT INTO t VALUES {listed(ROW, 70_000)}",
+        f"SELECT count(*) FROM t WHERE a IN ({listed('{}', 50_000)})",
+        f"SELECT count(*) FROM t WHERE {listed('a = {}', 20_000, ' OR ')}",
+    ],
+    ids=lambda text: text[:12],
+)
+@pytest.mark.parametrize("looks", [1, 20, 200, 5_000])
+def test_a_statement_can_be_canceled_while_it_is_planned(
+    filled: SessionClient, text: str, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks often whether it is to go on: in the lexer, the parser, the binder and the optimizer."""
+    asked = 0
+    due = Interrupts.due.fget  # type: ignore[attr-defined]
+
+    def counted(self: Interrupts) -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == looks:
+            self.cancel()
+        return bool(due(self))
+
+    monkeypatch.setattr(Interrupts, "due", property(counted))
+    assert filled(text) == ["! 57014 canceling statement due to user request"]
+    assert asked <= looks + 10
+    monkeypatch.undo()
+    assert filled("SELECT count(*) FROM t") == ["count", "1"]
 
 
 @pytest.mark.parametrize(
     "text",
     [
         f"SELECT {nested('(', '1', ')', 100_000)}",
+        f"SELECT {nested('(', '1', ')', 1_000_000)}",
         f"SELECT {nested('abs(', '1', ')', 50_000)}",
         f"SELECT {'NOT ' * 100_000} true",
         f"SELECT {nested('CASE WHEN true THEN ', '1', ' END', 20_000)}",
