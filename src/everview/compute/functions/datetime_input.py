@@ -50,10 +50,12 @@ _UNITS = {
     "centurie": (1200, 0, 0),
     "millennium": (12000, 0, 0),
 }
-_AMOUNT = re.compile(r"\s*(?:([+-])\s*)?(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]+)")
-_YEARS = re.compile(r"\s*([+-]?)(\d+)-(\d{1,2})(?=\s|$)")  # years and months, as the standard writes them
-_DAYS = re.compile(r"\s*([+-]?\d+)(?=\s+[+-]?\d+:)")  # a number before a time is days
-_CLOCK = re.compile(r"\s*([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?")
+# Possessive repetitions never try a shorter match, so the time is linear.
+_BLANKS = re.compile(r"\s*+")
+_AMOUNT = re.compile(r"(?:([+-])\s*+)?(\d++(?:\.\d*+)?|\.\d++)\s*+([a-zA-Z]++)")
+_YEARS = re.compile(r"([+-]?)(\d++)-(\d{1,2})(?=\s|$)")  # years and months, as the standard writes them
+_DAYS = re.compile(r"([+-]?\d++)(?=\s++[+-]?\d++:)")  # a number before a time is days
+_CLOCK = re.compile(r"([+-]?)(\d++):(\d{1,2})(?::(\d{1,2}(?:\.\d*+)?))?")
 _ISO = re.compile(
     r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?"
     r"(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d*)?)S)?)?",
@@ -167,6 +169,9 @@ def _amounts(text: str, stripped: str) -> tuple[Decimal, Decimal, Decimal]:
         raise _invalid(text, "interval")
     while position < len(rest):
         check_wanted()
+        blanks = _BLANKS.match(rest, position)
+        assert blanks is not None
+        position = blanks.end()
         if clock := _CLOCK.match(rest, position):
             amount = integer_of(clock[2]) * HOUR + int(clock[3]) * MINUTE + Decimal(clock[4] or 0) * SECOND
             micros += -amount if clock[1] == "-" else amount
@@ -186,8 +191,6 @@ def _amounts(text: str, stripped: str) -> tuple[Decimal, Decimal, Decimal]:
             number = Decimal((match[1] or "") + match[2])
             months, days, micros = (have + number * of for have, of in zip((months, days, micros), unit, strict=True))
             position = match.end()
-        elif not rest[position:].strip():
-            break
         else:
             raise _invalid(text, "interval")
     return months, days, micros
