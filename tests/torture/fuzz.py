@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,9 @@ from tests.torture.server import TortureServer, torture_server
 THREADS = 4
 HTTP_SHARE = 20  # one request for so many messages
 GROWTH_MB_MAX = 300.0
+AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"
+PG_FIRST_S, HTTP_FIRST_S, QUIET_S = 2.0, 0.05, 0.03
+LOGGED_IN_SHARE = 0.5  # of sessions, most of which begin as a driver's do
 _EVIL = (b"", b"\0", b"\xff" * 8, b"${env:HOME}", b"'; DROP TABLE fuzz; --", b"%s%s%n", b"\x80\x81", b"A" * 5_000)
 _PAGES = (b"/healthz", b"/readyz", b"/metrics", b"/", b"/nothing")
 
@@ -88,19 +92,30 @@ def request(rng: Random) -> bytes:
     return data
 
 
-def send(port: int, data: bytes) -> str | None:
-    """Say it all, end, and read until the server ends too; tells if it does not."""
+def send(port: int, data: bytes, first_s: float) -> tuple[bytes, str | None]:
+    """Say it all, hear the answer, end, and read until the server ends too; gives the answer, and what is wrong.
+
+    A server does nothing more for a client that has ended its side, so that comes last: when no answer has come for
+    `first_s`, or nothing more for a moment.
+    """
+    answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S_MAX) as client:
         try:
             client.sendall(data)
+            client.settimeout(first_s)
+            with suppress(TimeoutError):  # it waits for more
+                while some := client.recv(65536):
+                    answer = answer or some
+                    client.settimeout(QUIET_S)
+            client.settimeout(ANSWER_S_MAX)
             client.shutdown(socket.SHUT_WR)
             while client.recv(65536):
                 pass
         except TimeoutError:
-            return f"no answer and no end in {ANSWER_S_MAX:.0f} s to {data[:200]!r}… ({len(data)} bytes)"
+            return answer, f"no answer and no end in {ANSWER_S_MAX:.0f} s to {data[:200]!r}… ({len(data)} bytes)"
         except OSError:  # the server has ended it, whatever was still on its way
-            return None
-    return None
+            pass
+    return answer, None
 
 
 class Fuzz:
@@ -110,7 +125,7 @@ class Fuzz:
         self._pg, self._http = server.port(), server.http_port()
         self._conversations, self._wanted = conversations, messages
         self._lock = threading.Lock()
-        self.messages = self.sessions = self.requests = 0
+        self.messages = self.sessions = self.logged_in = self.requests = 0
         self.anomalies: list[str] = []
 
     def run(self, rng: Random) -> None:
@@ -128,18 +143,19 @@ class Fuzz:
         while self.messages < self._wanted and len(self.anomalies) < 20:
             try:
                 said = mutated(rng, self._conversations)
-                found = send(self._pg, b"".join(said))
+                answer, found = send(self._pg, b"".join(said), PG_FIRST_S)
                 own += len(said)
                 while own >= next_request:
-                    found = found or send(self._http, request(rng))
+                    found = found or send(self._http, request(rng), HTTP_FIRST_S)[1]
                     next_request = next(due)
                     with self._lock:
                         self.requests += 1
             except OSError as error:
-                found = f"cannot connect: {error}"
+                answer, found = b"", f"cannot connect: {error}"
             with self._lock:
                 self.messages += len(said)
                 self.sessions += 1
+                self.logged_in += answer.startswith(AUTHENTICATION_OK)
                 if found is not None:
                     self.anomalies.append(found)
 
@@ -157,7 +173,10 @@ def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
             anomalies.append(f"the server died: {server.said()[-2000:]}")
         else:
             anomalies += _afterwards(server, before_mb, before_files)
-        yield Line("mutated messages", fuzz.messages, anomalies, f"{fuzz.sessions:,} sessions")
+        if fuzz.logged_in < LOGGED_IN_SHARE * fuzz.sessions:  # then nothing behind the login was tried
+            anomalies.append(f"of {fuzz.sessions:,} sessions only {fuzz.logged_in:,} came in")
+        figures = f"{fuzz.sessions:,} sessions, {fuzz.logged_in:,} of them logged in"
+        yield Line("mutated messages", fuzz.messages, anomalies, figures)
         yield Line("mutated HTTP requests", fuzz.requests, [])
         yield Line("SELECT 1 of another client", len(sentinel.waits_ms), sentinel.anomalies, sentinel.figures)
         figures = f"{before_mb:.0f} to {resident_mb(server.pid):.0f} MB" if server.alive else ""
