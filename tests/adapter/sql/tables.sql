@@ -74,6 +74,9 @@ a|b|c
 > UPDATE t SET a = 1, a = 2
 ! 42601 multiple assignments to same column "a"
 
+> DELETE t
+! 42601 the name of a table was expected
+
 > UPDATE t SET b = (SELECT max(b) FROM t AS o WHERE o.a < t.a) WHERE a = 3 RETURNING b
 b
 one!

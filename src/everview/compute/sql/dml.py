@@ -319,9 +319,11 @@ class _Returned:
         return list(self._catalog.names())
 
 
-def _path(table: Tree) -> list[str]:
+def _path(table: Tree | None) -> list[str]:
+    """The name of the table that is changed. A DELETE without FROM has none: the parser has its tables elsewhere."""
     if not isinstance(table, exp.Table) or isinstance(table.this, exp.Func):
-        raise SqlError(SYNTAX_ERROR, "the name of a table was expected", position=position_of(table))
+        position = position_of(table) if isinstance(table, exp.Expression) else None
+        raise SqlError(SYNTAX_ERROR, "the name of a table was expected", position=position)
     return [identifier(part) for part in table.parts]
 
 
