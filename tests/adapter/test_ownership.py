@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.execute.context import Context
+from everview.adapter.execute.definitions import comment_on
+from everview.adapter.statements.nodes import CommentOn
 from everview.compute.sql.errors import SqlError
 from tests.adapter.scripts import SessionClient
 
@@ -121,3 +124,14 @@ def test_a_role_is_told_whether_it_is_a_superuser(ann: SessionClient, coordinato
         assert client("SET is_superuser = on")[0].startswith("! 55P02")
     with pytest.raises(SqlError, match='parameter "is_superuser" cannot be changed'):
         coordinator.connect("ann", "everview", {"is_superuser": "on"})
+
+
+def test_a_comment_on_what_is_dropped_meanwhile(coordinator: Coordinator) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE gone (a int)")
+    session = coordinator.connect("everview", "everview", {})
+    late = Context(session, coordinator, session.surroundings())
+    assert sql("DROP TABLE gone") == ["DROP TABLE"]
+    with pytest.raises(SqlError, match='relation "gone" does not exist') as refused:
+        comment_on(late, CommentOn("table", ("gone",), "too late"))
+    assert refused.value.sqlstate == "42P01"

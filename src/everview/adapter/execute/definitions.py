@@ -351,6 +351,8 @@ def comment_on(context: Context, statement: nodes.CommentOn) -> Result:
             if not relation:
                 raise SqlError("42601", "the name of a column needs the name of its relation")
             item = context.around.relation(relation)
+            if item.id not in state.items:  # dropped by someone else since the statement began
+                raise state.missing("table", relation, ())
             check_owner(context, item)
             place = 0
             if kind == "column":
@@ -359,7 +361,7 @@ def comment_on(context: Context, statement: nodes.CommentOn) -> Result:
                 place = item.names.index(path[-1]) + 1
             elif item.kind != kind:
                 raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
-            change.comment(kind, state.items[item.id].id, place, statement.text)
+            change.comment(kind, item.id, place, statement.text)
         catalog.commit(change)
     return Done("COMMENT")
 
