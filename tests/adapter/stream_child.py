@@ -8,9 +8,12 @@ from __future__ import annotations
 import sys
 import time
 
+import structlog
+
 from everview.adapter.coordinator import Coordinator
 
 if __name__ == "__main__":
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # the test reads what is told below
     with Coordinator.open(sys.argv[1]) as opened:
         while True:
             for id, item in opened.catalog.state.items.items():

@@ -165,6 +165,7 @@ def run_on(child: subprocess.Popen[str], times: int) -> int:
         while times:
             before, line = line, child.stdout.readline()
             assert line, f"the process ended; it was at {before!r}"
+            assert line.split()[0].isdigit(), line
             told = int(line.split()[0])
             times -= told > frontier
             frontier = max(frontier, told)

@@ -216,7 +216,7 @@ def test_the_clock_jumps_further_than_is_allowed(server: Serve, place: Path) -> 
     assert [server.figure(name) for name in names] == [0, 0, 0]
     turn(clock, DAY_MS)
     assert eventually(lambda: server.figure(names[1]) == 1)
-    assert DAY_MS / 1000 - 600 < server.figure(names[0]) < DAY_MS / 1000
+    assert abs(server.figure(names[0]) - DAY_MS / 1000) < 600
     assert began < now_ms() < began + 60 * MINUTE_MS
     assert "clock" in server.page("/readyz")
     turn(clock, 5 * MINUTE_MS)
