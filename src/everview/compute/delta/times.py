@@ -16,7 +16,6 @@ from everview.compute.delta.choices import is_missing, spread
 from everview.compute.delta.thresholds import Reached, is_now, name_of, reached, refused, speaks_of_now
 from everview.compute.functions.calls import call
 from everview.compute.functions.lookup import can_fail
-from everview.compute.functions.moments import times_of
 from everview.compute.functions.temporal import TIME_MAX
 from everview.compute.functions.time_sets import ALWAYS, NEVER, TIMES, times
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Failed, Literal, Or, Scalar
@@ -268,7 +267,7 @@ class _Times:
         quantifier, _, operator = name.partition("_")
         if not truth:
             quantifier, operator = "all" if quantifier == "any" else "any", _OPPOSITE[operator]
-        return _or_never(times(f"{quantifier} {operator}", times_of(array)))
+        return _or_never(times(f"{quantifier} {operator}", array))
 
     def _all(self, args: Sequence[Scalar], truth: bool | None) -> Scalar:
         """Of a conjunction. Where what only the row decides ends it, the rest is not looked at."""

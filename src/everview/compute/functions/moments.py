@@ -300,11 +300,11 @@ def _as_times(values: list[Any]) -> list[int | None]:
     return [None if each is None else to_time(each) for each in values]
 
 
-def _any(compare: Callable[[Any, Any], bool], *, every: bool) -> Callable[[int, list[Any]], bool | None]:
+def _any(compare: Callable[[Any, Any], bool], *, every: bool) -> Callable[[int, list[int | None]], bool | None]:
     """Whether a time compares so with any element, or with every one of them."""
 
-    def evaluate(time: int, values: list[Any]) -> bool | None:
-        known = [None if each is None else compare(time, each) for each in _as_times(values)]
+    def evaluate(time: int, times: list[int | None]) -> bool | None:
+        known = [None if each is None else compare(time, each) for each in times]
         if (not every) in known:
             return not every
         return None if None in known else every
@@ -320,19 +320,19 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
 }
-for _type in (INT2, INT4, INT8, NUMERIC, DATE, TIMESTAMP, TIMESTAMPTZ):
+_ELEMENTS = (INT2, INT4, INT8, NUMERIC, DATE, TIMESTAMP, TIMESTAMPTZ)
+for _type in _ELEMENTS:
     FUNCTIONS.add("the times of", (array_of(_type),), TIMES, _as_times, not_on_spark("the times of"), fails=True)
-    for _name, _compare in _OPERATORS.items():
-        for _word, _every in (("any", False), ("all", True)):
-            _title = f"{_word}_{_name}"
-            FUNCTIONS.add(
-                _title,
-                (MZ_TIMESTAMP, array_of(_type)),
-                BOOLEAN,
-                _any(_compare, every=_every),
-                not_on_spark(_title),
-                fails=True,
-            )
+for _name, _compare in _OPERATORS.items():
+    for _word, _every in (("any", False), ("all", True)):
+        _title = f"{_word}_{_name}"
+        _evaluate = _any(_compare, every=_every)
+        FUNCTIONS.add(_title, (MZ_TIMESTAMP, TIMES), BOOLEAN, _evaluate, not_on_spark(_title))
+
+
+def can_be_times(array: SqlType) -> bool:
+    """Whether the elements of an array of this type can be compared with times."""
+    return array.element is not None and array.element.kind in {each.kind for each in _ELEMENTS}
 
 
 def moments(name: str, *args: Scalar) -> Scalar:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from everview.compute.functions.moments import can_be_times, times_of
 from everview.compute.functions.resolve import resolve_table
 from everview.compute.functions.temporal import MZ_NOW
 from everview.compute.ir import relation as ir
@@ -105,9 +106,10 @@ def quantified(binder: Expressions, left: Tree, operator: str, right: Tree, *, e
     name = {("=", False): "any_eq", ("<>", True): "all_ne"}.get((operator, every))
     if name is not None and value.type.kind is not Kind.MZ_TIMESTAMP:
         return call(name, [value, array], position_of(left))
-    if isinstance(value, Call) and value.function == MZ_NOW and operator in _WORDS:
-        # In a maintained view it bounds times, as no subquery does.
-        return call(f"{'all' if every else 'any'}_{_WORDS[operator]}", [value, array], position_of(left))
+    if isinstance(value, Call) and value.function == MZ_NOW and operator in _WORDS and can_be_times(array.type):
+        # In a maintained view it bounds times, as no subquery does. That elements are no times is a failure by itself:
+        # the comparison is NULL where some are, and must not look as if it had failed.
+        return call(f"{'all' if every else 'any'}_{_WORDS[operator]}", [value, times_of(array)], position_of(left))
     with resolving(position_of(inside)):
         unnest, _, types = resolve_table("unnest", [array.type])
     elements = ir.FlatMap(ir.Constant((((), 1),), ()), unnest.key, (hir.deepened(array),), types)
