@@ -21,7 +21,7 @@ from everview.flow.recovery_log import RecoveryLog
 from everview.flow.source import Source
 from everview.flow.spark import Rounds
 from tests.flow.ledger import Ledger
-from tests.flow.test_together import QUICK, bindings, changes, expected, found, settings
+from tests.flow.test_together import QUICK, STAGED, bindings, changes, expected, found, settings
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_bindings_get_their_own_updates_in_any_order(endpoint: Callable[[str], E
 @pytest.mark.parametrize("codec", ["json", "proto"])
 def test_what_all_tasks_staged_is_applied_by_the_first(tmp_path: Path, codec: str, rng: random.Random) -> None:
     ledger = Ledger(tmp_path, ("id", t.INT8), ("k", t.INT8), ("n", t.INT8))
-    config = settings(tmp_path, codec)
+    config = settings(tmp_path, codec, STAGED)
     made = Materialization.create(ledger.environment, "m", "command", config, bindings(ledger), options=QUICK)
     log = RecoveryLog(ledger.environment, "m", shared=True)
     rows: dict[int, tuple[int, int, int]] = {}
