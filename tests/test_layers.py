@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 # From the bottom. A layer imports itself and what is on lines before its own, not its neighbours on the same line.
 LAYERS = (
-    {"timely", "reach"},
+    {"timely", "reach", "background"},
     {"storage"},
     {"compute"},
     {"cdc", "sources", "flow"},

@@ -7,6 +7,11 @@ PostgreSQL's manner: lower case, no full stop. The server maps kinds to SQLSTATE
 from __future__ import annotations
 
 
+def text_of(error: Exception) -> str:
+    """An error as people read it; one that nobody foresaw with its type."""
+    return str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
+
+
 class EverviewError(Exception):
     """A failure with a message, and optionally a detail and a hint, fit to show to a person."""
 

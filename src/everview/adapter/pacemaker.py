@@ -8,7 +8,6 @@ reads meanwhile moves the timeline itself.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -17,12 +16,14 @@ import structlog
 
 from everview.adapter.expiry import Expiring
 from everview.adapter.timeline import Timeline
+from everview.background import Backoff, Loop
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import StorageError
 
 SECOND_S = 1.0  # how often the timeline moves for those who watch it while nobody writes
 WATCHED_PACE_S = 0.005  # changes that are due closer together than this share a tick
+CLOSE_S = 5.0
 
 _log = structlog.get_logger()
 
@@ -89,15 +90,17 @@ class Pacemaker:
     ) -> None:
         self._environment, self._timeline, self._dues = environment, timeline, dues
         self._watched, self._ask, self._each_second = watched, ask, each_second
-        self._closed = threading.Event()
         self._looking = False
         self._asked_for: int | None = None
         self._moved_at = self._second_at = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name="everview-timeline", daemon=True)
+        backoff = Backoff(SECOND_S, SECOND_S)
+        self._loop = Loop(
+            "everview-timeline", self._step, backoff=backoff, on_failure=_tell_defect, on_stop=environment.wake
+        )
 
     def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        """Begin to move the timeline."""
+        self._loop.start()
 
     def look(self) -> None:
         """The wall clock has been moved, or someone begins to watch: look at it now."""
@@ -105,27 +108,17 @@ class Pacemaker:
         self._environment.wake()
 
     def close(self) -> None:
-        """Stop."""
-        self._closed.set()
-        self._environment.wake()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5)
+        """Leave the timeline alone."""
+        self._loop.stop(CLOSE_S)
 
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            changes = self._dues.changes
-            self._looking = False
-            try:
-                pause_s = self._beat()
-                self._environment.wait(lambda seen=changes: self._called(seen), pause_s)  # type: ignore[misc]
-            except StorageError:
-                self._closed.wait(SECOND_S)  # it may be closed already, or be able to write again later
-            except Exception:  # a defect of ours must not stop the time
-                _log.exception("the timeline could not be moved")
-                self._closed.wait(SECOND_S)
+    def _step(self) -> float:
+        changes, self._looking = self._dues.changes, False
+        pause_s = self._beat()
+        self._environment.wait(lambda: self._called(changes), pause_s)
+        return 0.0
 
     def _called(self, seen: int) -> bool:
-        return self._closed.is_set() or self._looking or self._dues.changes != seen
+        return self._loop.stopping or self._looking or self._dues.changes != seen
 
     def _beat(self) -> float:
         """Do what is to be done now; gives for how long nothing is, if nothing changes."""
@@ -154,3 +147,9 @@ class Pacemaker:
         self._moved_at = time.monotonic()
         self._timeline.advance(self._timeline.now_ms)
         return 0.0
+
+
+def _tell_defect(error: Exception, pause_s: float) -> None:
+    """Storage that fails may be closed already, or be able to write again later: only other errors are defects."""
+    if not isinstance(error, StorageError):
+        _log.error("the timeline could not be moved", exc_info=error)

@@ -19,6 +19,7 @@ from everview.adapter.guards import Guards
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.system.relation import StagedChange, StagedStatus
 from everview.adapter.versions import check_columns
+from everview.background import Backoff, Loop
 from everview.compute.difference import Difference, counts
 from everview.compute.held import errors_id, is_awake
 from everview.compute.rows.arrow import rows_from_arrow
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 # What a replacement would change is told without being asked to wait up to this many updates in both collections.
 TOLD_UPDATES_MAX = 2_000_000
 RETRY_S = 5.0  # after an attempt to apply one by itself has failed
+CLOSE_S = 5.0
 
 _log = structlog.get_logger()
 
@@ -44,7 +46,7 @@ class Replacements:
         self._coordinator = coordinator
         self._differences: dict[GlobalId, Difference] = {}
         self._lock = threading.Lock()
-        self._waiting: dict[GlobalId, tuple[threading.Thread, Interrupts]] = {}
+        self._waiting: dict[GlobalId, Loop] = {}  # those that are applied by themselves
         self._refused: dict[GlobalId, SqlError] = {}  # why one is not applied by itself
 
     def difference(self, item: Item) -> Difference:
@@ -84,6 +86,7 @@ class Replacements:
         with self._lock:
             self._differences.pop(id, None)
             self._refused.pop(id, None)
+            self._waiting.pop(id, None)
 
     def failure(self, id: GlobalId) -> tuple[str, str] | None:
         """SQLSTATE and message of an error that reading the view gives at the latest time that is known, if it does."""
@@ -125,42 +128,41 @@ class Replacements:
     def apply_when_hydrated(self, item: Item) -> None:
         """Apply a replacement by itself, in the background, once that is possible."""
         interrupts = Interrupts(self._coordinator.environment)
-        thread = threading.Thread(
-            target=self._apply_alone, args=(item, interrupts), name=f"replacement-{item.id}", daemon=True
+        loop = Loop(
+            f"replacement-{item.id}",
+            lambda: self._apply_alone(item, interrupts),
+            backoff=Backoff(RETRY_S, RETRY_S),
+            ends=(SqlError, StorageError),  # everything closes
+            on_failure=lambda error, _: _log.error("replacement not applied", replacement=item.name, exc_info=error),
+            on_stop=interrupts.close,
         )
         with self._lock:
-            self._waiting[item.id] = thread, interrupts
-        thread.start()
+            self._waiting[item.id] = loop
+        loop.start()
 
     def close(self) -> None:
         """Wait for nothing any more."""
         with self._lock:
             waiting = list(self._waiting.values())
-        for thread, interrupts in waiting:
-            interrupts.close()
-            thread.join(timeout=5)
+        for loop in waiting:
+            loop.stop(CLOSE_S)
 
-    def _apply_alone(self, item: Item, interrupts: Interrupts) -> None:
+    def _apply_alone(self, item: Item, interrupts: Interrupts) -> float | None:
+        """Try to apply a replacement; if it is refused, wait until trying again makes sense."""
+        items = self._coordinator.catalog.state.items
+        target = items.get(item.replaces or "")
+        if item.id not in items or target is None:
+            return None
         try:
-            while True:
-                items = self._coordinator.catalog.state.items
-                target = items.get(item.replaces or "")
-                if item.id not in items or target is None:
-                    return
-                try:
-                    pair = Pair(target, items[item.id], Guards.of(item.guards))
-                    self.apply([pair], interrupts, pair.item.owner)
-                    return
-                except SqlError as error:
-                    if interrupts.due or item.id not in self._coordinator.catalog.state.items:
-                        return
-                    self._note_refusal(item, error)
-                    self._wait_for_a_change(item, interrupts)
-        except (SqlError, StorageError):
-            return  # everything closes
-        finally:
-            with self._lock:
-                self._waiting.pop(item.id, None)
+            pair = Pair(target, items[item.id], Guards.of(item.guards))
+            self.apply([pair], interrupts, pair.item.owner)
+            return None
+        except SqlError as error:
+            if interrupts.due or item.id not in self._coordinator.catalog.state.items:
+                return None
+            self._note_refusal(item, error)
+            self._wait_for_a_change(item, interrupts)
+            return 0.0
 
     def _note_refusal(self, item: Item, error: SqlError) -> None:
         before = self._refused.get(item.id)

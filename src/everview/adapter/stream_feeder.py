@@ -12,7 +12,6 @@ be reached, local time goes on over it: who reads does not wait, and nothing is 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -22,16 +21,17 @@ from everview.adapter.catalog.items import Item
 from everview.adapter.secrets import masked
 from everview.adapter.sinks.contract import ENDED, RUNNING, STALLED, STARTING
 from everview.adapter.stream_places import SparkWhenThere, inlet_of, is_confined, schema_to_read
+from everview.background import Backoff, Loop
 from everview.cdc.errors import TransportFailed
 from everview.cdc.source import BULK_BYTES, Source, SourceStatus
-from everview.errors import EverviewError
+from everview.errors import text_of
 from everview.storage.contract import UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Fenced, UnknownId
 from everview.timely.antichain import Antichain
 
 POLL_MS = 500
-BACKOFF_S, BACKOFF_S_MAX = 0.5, 30.0
+BACKOFF = Backoff(0.5, 30.0)
 CLOSE_S = 30.0
 
 log = structlog.get_logger()
@@ -68,36 +68,36 @@ class StreamFeeder:
         self._spark, self._bulk_bytes = (lambda: None) if is_confined(arguments) else spark, bulk_bytes
         self._source: Source | None = None
         self._read: SourceStatus | None = None
-        self._error: str | None = None
-        self._failures = 0  # one after the other
-        self._failures_total = 0
-        self._retry_ms: int | None = None  # when it is tried again, by the wall clock
         self._step_lock = threading.Lock()
-        self._asked = threading.Event()
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name=f"everview-stream-{item.id}", daemon=True)
+        poll_s = poll_ms / 1000
+        self._loop = Loop(
+            f"everview-stream-{item.id}",
+            self._step,
+            backoff=Backoff(max(poll_s, BACKOFF.first_s), max(poll_s, BACKOFF.longest_s)),
+            ends=(Canceled, Fenced, UnknownId),  # closed, taken over by another process, or dropped
+            on_failure=lambda error, _: log.warning("source failed", source=item.name, error=masked(text_of(error))),
+            on_wake=self.move_on,
+        )
 
     def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        """Begin to feed."""
+        self._loop.start()
 
     def ask(self) -> None:
         """Someone waits for the present: let local time go on now; the stream is looked at when its time comes."""
-        self._asked.set()
+        self._loop.wake()
 
     def close(self) -> None:
-        """Stop."""
-        self._closed = True
-        self._asked.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=CLOSE_S)
+        """Feed no longer, and let go of the stream."""
+        self._loop.stop(CLOSE_S)
         source, self._source = self._source, None
         if source is not None:
             source.close()
 
     def status(self) -> StreamStatus:
         """Where it stands."""
-        read, error = self._read, self._error
+        read, loop = self._read, self._loop.status
+        error = None if loop.error is None else masked(text_of(loop.error))
         if error is None and read is not None:
             lasting = next((each for each in read.stalls if not each.curable), None)
             if lasting is not None:
@@ -107,10 +107,13 @@ class StreamFeeder:
                 error = f"{read.bad_records} records cannot be decoded"
         running = ENDED if read is not None and read.frontier.empty else RUNNING
         state = STALLED if error is not None else STARTING if read is None else running
-        return StreamStatus(state, error, read, self._retry_ms if self._failures else None, self._failures_total)
+        return StreamStatus(state, error, read, loop.retry_ms, loop.failures)
 
     def step(self) -> bool:
         """Poll once, and move on to the present; whether there may be more right now."""
+        return self._loop.attempt() == 0.0
+
+    def _step(self) -> float:
         with self._step_lock:
             at = None if self._now_ms is None else max(self._now_ms(), self._upper())
             try:
@@ -118,19 +121,15 @@ class StreamFeeder:
                     self._source = self._opened()
                 self._source.use(self._spark())
                 more = self._source.poll(at)
-                self._read, self._error, self._failures = self._source.status, None, 0
-                return more
+                self._read = self._source.status
+                return 0.0 if more else self._poll_ms / 1000
             except (Canceled, Fenced, UnknownId):
                 raise
             except Exception as error:
-                self._count_failure()
                 if isinstance(error, TransportFailed):  # perhaps of Spark, and this process can do it as well
                     self._spark = lambda: None
-                text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
-                self._error = masked(text)
-                log.warning("source failed", source=self._item.name, error=self._error)
                 self._pass_over(at)
-                return False
+                raise
 
     def reset(self) -> None:
         """Read the stream from its beginning; what it says then becomes visible at once."""
@@ -159,7 +158,7 @@ class StreamFeeder:
             at = self._now_ms()
             if at < self._upper():
                 return
-            if self._source is None or self._failures:
+            if self._source is None or self._loop.status.failures_in_a_row:
                 self._pass_over(at)
             else:
                 self._source.advance(at)
@@ -176,33 +175,3 @@ class StreamFeeder:
             writer = self._environment.present(self._item.id, self._item.writer or "")
             assert isinstance(writer, WriteCapability)
             self._environment.commit(UpdateAndDowngrade(writer, None, Antichain(at + 1)))
-
-    def _run(self) -> None:
-        due_s = time.monotonic()
-        while not self._closed:
-            self._asked.clear()
-            try:
-                if time.monotonic() >= due_s:
-                    more = self.step()
-                    due_s = time.monotonic() + (0.0 if more else self._pause_s())
-                else:
-                    self.move_on()
-            except (Canceled, Fenced, UnknownId):
-                return  # closed, taken over by another process, or dropped
-            except Exception as error:  # not even time can go on: storage fails, and is tried again
-                self._count_failure()
-                self._error = masked(str(error))
-                due_s = time.monotonic() + self._pause_s()
-                self._asked.clear()
-            self._asked.wait(max(0.0, due_s - time.monotonic()))
-
-    def _count_failure(self) -> None:
-        self._failures += 1
-        self._failures_total += 1
-        self._retry_ms = int((time.time() + self._pause_s()) * 1000)
-
-    def _pause_s(self) -> float:
-        pause_s = self._poll_ms / 1000
-        if self._failures:
-            pause_s = max(pause_s, min(BACKOFF_S_MAX, BACKOFF_S * 2 ** min(self._failures - 1, 20)))
-        return pause_s

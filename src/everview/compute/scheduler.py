@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from everview.background import Backoff, Loop
 from everview.compute.cancel import Cancellation, cancelable, check_wanted, in_background
 from everview.compute.dataflow import Dataflow
 from everview.compute.engine.progress import Hydration, Progress, reporting
@@ -30,7 +31,7 @@ from everview.storage.contract import Command, GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Fenced, StorageError
 
-PAUSE_S_FIRST, PAUSE_S_MAX = 0.2, 30.0
+BACKOFF = Backoff(0.2, 30.0)
 HYDRATIONS_MAX = 8  # at once
 END_AGAIN_S = 0.2  # a tick that is to end is asked again, for what it runs may only be about to begin
 CLOSE_S_MAX = 10.0  # that ticks are waited for which were asked to end
@@ -80,10 +81,17 @@ class Scheduler:
         self._changed = threading.Condition(self._lock)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tick")
         self._hydrations = ThreadPoolExecutor(HYDRATIONS_MAX, thread_name_prefix="hydration")
-        self._stopping = self._failed = False
+        self._failed = False
         self.changes = 0  # grows with every tick that ends, and whenever a dataflow comes or goes
-        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
-        self._thread.start()
+        self._loop = Loop(
+            "scheduler",
+            self._step,
+            backoff=Backoff(BACKOFF.first_s, _SLEEP_S),
+            ends=(Canceled, Fenced),  # the environment is closed, or another process has it
+            on_failure=lambda error, _: _log.error("the scheduler failed", exc_info=error),
+            on_stop=environment.wake,
+        )
+        self._loop.start()
 
     def add(self, dataflow: Dataflow, done: Callable[[], None] | None = None) -> None:
         """Keep this dataflow ticking; one that was removed a moment ago goes on once its tick has ended."""
@@ -179,26 +187,19 @@ class Scheduler:
 
     def close(self) -> None:
         """Stop; ticks that run are ended. They have left nothing half done, and whoever opens next does them again."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
-        self._environment.wake()
-        self._thread.join()
+        self._loop.stop()
         with self._lock:
             running = [*self._entries.values(), *self._leaving]
         self._end(running, CLOSE_S_MAX)
         for pool in (self._pool, self._hydrations):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self) -> None:
-        while not self._stopping:
-            self._start(self._due())
-            try:
-                # A failure that is recorded while we go to sleep may want an earlier end of it.
-                self._failed = False
-                self._environment.wait(lambda: self._stopping or self._failed or bool(self._due()), self._sleep_s())
-            except (Canceled, Fenced):
-                return  # the environment is closed, or another process has it
+    def _step(self) -> float:
+        self._start(self._due())
+        # A failure that is recorded while we go to sleep may want an earlier end of it.
+        self._failed = False
+        self._environment.wait(lambda: self._loop.stopping or self._failed or bool(self._due()), self._sleep_s())
+        return 0.0
 
     def _start(self, due: list[_Entry]) -> None:
         """Let those tick of which an input has changed, and advance the others all at once."""
@@ -278,7 +279,7 @@ class Scheduler:
             error = failure
         except BaseException as failure:  # a defect of ours in one view must not end the others
             error, defect = EverviewError(f"internal error: {type(failure).__name__}: {failure}"), failure
-        if entry.wish.asked or entry.removed or self._stopping:
+        if entry.wish.asked or entry.removed or self._loop.stopping:
             error = None  # whatever it says, it is over because it was to end
         self._note(entry, time.monotonic() - began, ticked, error)
         self._environment.wake()
@@ -327,8 +328,7 @@ class Scheduler:
             else:
                 self._failed = True
                 status.failures += 1
-                pause = min(PAUSE_S_MAX, PAUSE_S_FIRST * 2 ** (status.failures - 1))
-                status.retry_at = time.monotonic() + pause
+                status.retry_at = time.monotonic() + BACKOFF.pause_s(status.failures)
             self._changed.notify_all()
 
 

@@ -8,11 +8,12 @@ Rows that others have changed, as many as before, are not seen here, but when th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import structlog
 
+from everview.background import Backoff, Loop
+from everview.errors import text_of
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Binding, Spec
 from everview.flow.drivers.contract import Driver
@@ -26,6 +27,10 @@ FIRST_S = 0.5  # between tries until one was conclusive
 log = structlog.get_logger()
 
 
+class _Inconclusive(Exception):
+    """The endpoint moved on meanwhile, or nothing is known to be there yet."""
+
+
 class DriftWatch:
     """Looks at an endpoint once its ranges stand, and then every so often."""
 
@@ -34,53 +39,51 @@ class DriftWatch:
         self._every_s = every_s
         self.drift: str | None = None  # what differs, as it is told
         self.looks = 0  # how often it could be compared
-        self._stopping = threading.Event()
-        threading.Thread(target=self._run, name=f"drift {spec.name}", daemon=True).start()
+        first_s = min(FIRST_S, every_s)
+        backoff = Backoff(first_s, every_s)
+        ends = (Canceled,)  # the environment was closed
+        self._loop = Loop(f"drift {spec.name}", self._step, backoff=backoff, ends=ends, on_failure=self._tell_failure)
+        self._loop.start(delay_s=first_s)
 
     def stop(self) -> None:
         """Look no more."""
-        self._stopping.set()
+        self._loop.ask_to_stop()
 
-    def _run(self) -> None:
-        wait_s = min(FIRST_S, self._every_s)
-        while not self._stopping.wait(wait_s):
-            try:
-                conclusive = self._look()
-            except Canceled:
-                return  # the environment was closed
-            except Exception as error:  # who delivers has the same trouble, and tells of it
-                shown = self._driver.hide(f"{type(error).__name__}: {error}")
-                log.info("rows were not counted", name=self._spec.name, error=shown)
-                conclusive = False
-            self.looks += conclusive
-            wait_s = self._every_s if conclusive else min(wait_s * 2, self._every_s)
+    def _step(self) -> float:
+        self._look()
+        self.looks += 1
+        return self._every_s
 
-    def _look(self) -> bool:
-        """Compare; false if the endpoint moved on meanwhile, or nothing is known to be there yet."""
+    def _tell_failure(self, error: Exception, pause_s: float) -> None:
+        """Whoever delivers has the same trouble, and tells of it."""
+        if not isinstance(error, _Inconclusive):
+            log.info("rows were not counted", name=self._spec.name, error=self._driver.hide(text_of(error)))
+
+    def _look(self) -> None:
+        """Compare the endpoint with the collections."""
         before = [runner.standing() for runner in self._runners]
         known = [each for each in before if each is not None]
         if len(known) < len(before):
-            return False
+            raise _Inconclusive
         end = min(each.position for each in known)
         committed = Checkpoint.merged([each.committed for each in known])
         if committed.lowest == START or committed.highest > end:
-            return False
+            raise _Inconclusive
         try:
             found = self._driver.census(self._spec)
         except Drifted as error:
             self._tell([error.message])
-            return True
+            return
         after = [runner.standing() for runner in self._runners]
         moved = [None if each is None else each.committed for each in after] != [each.committed for each in known]
         if found is None or moved or found.checkpoint != committed:
-            return False
+            raise _Inconclusive
         wrong = [
             text
             for binding, rows in zip(self._spec.bindings, found.rows, strict=True)
             if (text := self._difference(binding, rows, end)) is not None
         ]
         self._tell(wrong)
-        return True
 
     def _tell(self, wrong: list[str]) -> None:
         if wrong and self.drift is None:

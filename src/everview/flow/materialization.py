@@ -266,7 +266,7 @@ class Materialization:
             if not self._runners:
                 self._runners = self._made()
                 for runner in self._runners:
-                    runner.start()
+                    runner.loop.start()
                 if self._options.check_s and type(self._driver).census is not Driver.census:
                     runners, spec = list(self._runners), self._spec
                     self._watch = DriftWatch(self._driver, spec, self._source, runners, self._options.check_s)
@@ -456,11 +456,11 @@ class Materialization:
         if watch is not None:
             watch.stop()
         for runner in runners:
-            runner.stop()
+            runner.loop.ask_to_stop()
         self._environment.wake()
         deadline = time.monotonic() + wait_s
         for runner in runners:
-            runner.join(max(0.0, deadline - time.monotonic()))
+            runner.loop.join(max(0.0, deadline - time.monotonic()))
         self._reached = max(self._reached, self._frontier([each for one in runners for each in one.statuses()]))
 
     def _frontier(self, splits: Sequence[WorkerStatus]) -> int:

@@ -53,24 +53,8 @@ class SparkWorker(Runner):
         self._stored_by = dict.fromkeys(ranges, (0,) * len(spec.bindings))
 
     def statuses(self) -> tuple[WorkerStatus, ...]:
-        return tuple(
-            WorkerStatus(
-                range,
-                self._frontier,
-                self._rounds,
-                stored_by,
-                self._error,
-                self._failures,
-                self._fenced,
-                self._drifted and self._error is not None,
-                self._retry_ms if self._error is not None else None,
-            )
-            for range, stored_by in list(self._stored_by.items())
-        )
-
-    @property
-    def _done(self) -> int:
-        return self._rounds
+        stored = list(self._stored_by.items())
+        return tuple(self._status(range, self._frontier, self._rounds, stored_by) for range, stored_by in stored)
 
     def _converse(self) -> None:
         rounds = Rounds(
@@ -86,13 +70,13 @@ class SparkWorker(Runner):
         position = rounds.open()
         self._frontier = position.lowest
         done_s = time.monotonic() - self._limits.interval_s
-        while not self._stopping.is_set():
+        while not self.loop.stopping:
             end = self._source.interval_end(position)
             due_s = done_s + self._limits.interval_s - time.monotonic()
             if end <= position.lowest:
                 self._source.wait(lambda at=position.lowest: self._moved(at), WAIT_S)  # type: ignore[misc]
             elif due_s > 0:
-                self._stopping.wait(min(due_s, WAIT_S))
+                self.loop.pause(min(due_s, WAIT_S))
             elif self._source.changed(position, end) or time.monotonic() - done_s >= self._limits.heartbeat_s:
                 self._round(rounds, end)
                 done_s = time.monotonic()
@@ -108,10 +92,12 @@ class SparkWorker(Runner):
         for range, stored_by in done.stored_by.items():
             self._stored_by[range] = tuple(map(add, self._stored_by[range], stored_by))
         self._rounds += 1
+        self.loop.progressed()
 
     def _at(self, end: int) -> Checkpoint:
-        self._frontier, self._error = end, None
+        self._frontier = end
+        self.loop.recovered()
         return Checkpoint.merged([Checkpoint.at(range, end) for range in self._ranges])
 
     def _moved(self, position: int) -> bool:
-        return self._stopping.is_set() or self._source.upper > position
+        return self.loop.stopping or self._source.upper > position

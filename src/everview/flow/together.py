@@ -56,23 +56,8 @@ class TogetherWorker(Runner):
 
     def statuses(self) -> tuple[WorkerStatus, ...]:
         return tuple(
-            WorkerStatus(
-                range,
-                self._frontiers[range],
-                self._rounds,
-                self._stored_by[range],
-                self._error,
-                self._failures,
-                self._fenced,
-                self._drifted and self._error is not None,
-                self._retry_ms if self._error is not None else None,
-            )
-            for range in self._ranges
+            self._status(range, self._frontiers[range], self._rounds, self._stored_by[range]) for range in self._ranges
         )
-
-    @property
-    def _done(self) -> int:
-        return self._rounds
 
     def _converse(self) -> None:
         tasks = [self._task(range) for range in self._ranges]
@@ -80,7 +65,7 @@ class TogetherWorker(Runner):
         try:
             for task in tasks:
                 task.open()
-            while not self._stopping.is_set():
+            while not self.loop.stopping:
                 if self._ready(tasks):
                     self._round(tasks)
                     self._noted(tasks)
@@ -122,7 +107,7 @@ class TogetherWorker(Runner):
         """Note where the ranges are, if all are acknowledged; whether they are."""
         if not all(task.acknowledged for task in tasks):
             return False
-        self._error = None
+        self.loop.recovered()
         for task in tasks:
             self._frontiers[task.range] = task.position
         return True
@@ -134,10 +119,10 @@ class TogetherWorker(Runner):
         if (self._source.upper <= lowest or due_s > 0) and not self._acknowledged(tasks, POLL_S):
             return False
         if self._source.upper <= lowest:
-            self._source.wait(lambda: self._stopping.is_set() or self._source.upper > lowest, WAIT_S)
+            self._source.wait(lambda: self.loop.stopping or self._source.upper > lowest, WAIT_S)
             return False
         if due_s > 0:
-            self._stopping.wait(min(due_s, WAIT_S))
+            self.loop.pause(min(due_s, WAIT_S))
             return False
         return True
 
@@ -179,6 +164,7 @@ class TogetherWorker(Runner):
         for task, row, end in zip(tasks, rows, ends, strict=True):
             task.end_transaction(row, end, patches)
         self._rounds += 1
+        self.loop.progressed()
         self._source.halves = True
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,7 +10,8 @@ from operator import add
 
 import structlog
 
-from everview.errors import EverviewError
+from everview.background import Backoff, Loop
+from everview.errors import text_of
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Spec
 from everview.flow.drivers.contract import Driver, Guarantee
@@ -71,26 +71,14 @@ class Runner(ABC):
         before: Callable[[], None] = lambda: None,
     ) -> None:
         """`before` is what has to be done before anything is delivered; it is tried again, too."""
-        self._driver, self._name, self._label, self._backoff_s = driver, name, label, backoff_s
-        self._before = before
-        self._stopping = threading.Event()
-        self._failures = 0
-        self._error: str | None = None
-        self._fenced = self._drifted = False
-        self._retry_ms: int | None = None
-        self._thread = threading.Thread(target=self._run, name=f"flow {name} {label}", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ask it to stop; `join` waits."""
-        self._stopping.set()
-
-    def join(self, timeout_s: float = STOP_S) -> None:
-        """Wait until it has stopped."""
-        self._thread.join(timeout_s)
+        self._driver, self._name, self._label, self._before = driver, name, label, before
+        self.loop = Loop(
+            f"flow {name} {label}",
+            self._step,
+            backoff=Backoff(*backoff_s),
+            ends=(FencedOff, Fenced, Canceled),  # the last if the environment was closed
+            on_failure=self._tell,
+        )
 
     @abstractmethod
     def statuses(self) -> tuple[WorkerStatus, ...]:
@@ -100,41 +88,37 @@ class Runner(ABC):
         """Where its ranges are if nothing is under way; None where that cannot be said."""
         return None
 
-    @property
-    @abstractmethod
-    def _done(self) -> int:
-        """How many transactions were made: it gets on, as long as that grows."""
-
     @abstractmethod
     def _converse(self) -> None:
         """Deliver, until it fails or is to stop."""
 
-    def _run(self) -> None:
-        in_a_row = 0
-        while not self._stopping.is_set():
-            before = self._done
-            try:
-                self._before()
-                self._converse()
-                return
-            except (FencedOff, Fenced) as error:
-                self._error, self._fenced = self._shown(error), True
-                return
-            except Canceled:
-                return  # the environment was closed
-            except Exception as error:
-                self._error, self._drifted = self._shown(error), isinstance(error, Drifted)
-                self._failures += 1
-            in_a_row = 1 if self._done > before else in_a_row + 1
-            log.warning("materialization failed", name=self._name, range=self._label, error=self._error)
-            first_s, most_s = self._backoff_s
-            wait_s = min(most_s, first_s * 2 ** min(in_a_row - 1, 20))
-            self._retry_ms = int((time.time() + wait_s) * 1000)
-            self._stopping.wait(wait_s)
+    def _step(self) -> None:
+        self._before()
+        self._converse()
 
-    def _shown(self, error: Exception) -> str:
-        text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
-        return self._driver.hide(text)
+    def _tell(self, error: Exception, pause_s: float) -> None:
+        shown = self._driver.hide(text_of(error))
+        log.warning("materialization failed", name=self._name, range=self._label, error=shown)
+
+    def _status(
+        self,
+        range: KeyRange,
+        frontier: int,
+        transactions: int,
+        stored_by: tuple[int, ...],
+        *,
+        trouble: str | None = None,
+        drift: str | None = None,
+    ) -> WorkerStatus:
+        """`trouble` and `drift` are what a driver tells without a failure."""
+        loop = self.loop.status
+        fenced = isinstance(loop.ended_by, FencedOff | Fenced)
+        failure = loop.ended_by if fenced else loop.error
+        drifted = drift is not None if failure is None else isinstance(failure, Drifted)
+        told = trouble or drift if failure is None else text_of(failure)
+        error = None if told is None else self._driver.hide(told)
+        retry_ms = loop.retry_ms
+        return WorkerStatus(range, frontier, transactions, stored_by, error, loop.failures, fenced, drifted, retry_ms)
 
 
 class Worker(Runner):
@@ -163,37 +147,17 @@ class Worker(Runner):
         self._task: Task | None = None
         self._drift: str | None = None  # what a driver has found changed by others, since the worker began
 
-    @property
-    def _trouble(self) -> str | None:
-        """What the driver tries again by itself, without having failed yet."""
-        task = self._task
-        trouble = None if task is None else task.trouble
-        return None if trouble is None else self._driver.hide(trouble)
-
     def statuses(self) -> tuple[WorkerStatus, ...]:
-        return (
-            WorkerStatus(
-                self._range,
-                self._frontier,
-                self._transactions,
-                self._stored_by,
-                self._error or self._trouble or self._drift,
-                self._failures,
-                self._fenced,
-                self._drifted if self._error is not None else self._drift is not None,
-                self._retry_ms if self._error is not None else None,
-            ),
-        )
+        task = self._task
+        trouble = None if task is None else task.trouble  # what the driver tries again by itself
+        found = self._frontier, self._transactions, self._stored_by
+        return (self._status(self._range, *found, trouble=trouble, drift=self._drift),)
 
     def standing(self) -> Standing | None:
         task = self._task
-        if task is None or self._error is not None or not task.acknowledged or not task.counters.opened:
+        if task is None or self.loop.status.error is not None or not task.acknowledged or not task.counters.opened:
             return None
         return Standing(task.committed, task.position)
-
-    @property
-    def _done(self) -> int:
-        return self._transactions
 
     def _converse(self) -> None:
         """One conversation, until it fails or the worker is to stop."""
@@ -214,17 +178,18 @@ class Worker(Runner):
         self._task = task
         try:
             task.open()
-            while not self._stopping.is_set():
+            while not self.loop.stopping:
                 done = task.counters.transactions
-                task.step(WAIT_S, self._stopping.is_set)
+                task.step(WAIT_S, lambda: self.loop.stopping)
                 self._transactions += task.counters.transactions - done
                 self._stored_by = tuple(map(add, before, task.counters.stored_by))
                 if task.counters.transactions > done:
                     self._source.halves = True
+                    self.loop.progressed()
                 if task.acknowledged:
                     self._note_drift(task)
                     self._frontier = task.position  # also past times at which nothing changed
-                    self._error = None
+                    self.loop.recovered()
             deadline = time.monotonic() + self._limits.stall_s
             while not task.acknowledged and time.monotonic() < deadline:
                 task.step_acknowledged(WAIT_S)

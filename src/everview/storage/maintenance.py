@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from everview.background import Backoff, Loop
 from everview.storage import compaction, gc
 from everview.storage.applier import Applier
 from everview.storage.blob.contract import Blob
@@ -22,7 +23,7 @@ from everview.storage.stage import Stager
 from everview.storage.transitions import Expire, Substitute
 
 PAUSE_S = 1.0
-BACK_OFF_S_MAX = 60.0
+BACKOFF = Backoff(2 * PAUSE_S, 60.0)
 COMPACTIONS_MAX = 100  # of one shard before others have their turn
 BATCHES_MAX = 1000  # of one shard; beyond it writers wait for compaction
 
@@ -53,27 +54,21 @@ class Maintenance:
         self._swept = False
         self.behind = False
         self._working = threading.Lock()
-        self._wake = threading.Event()
-        self._stop = False
-        self._thread: threading.Thread | None = None
+        self._loop = Loop("everview-maintenance", self._step, backoff=BACKOFF, ends=(Fenced,), on_failure=self._tell)
 
     def start(self) -> None:
         """Work in the background from now on."""
-        self._thread = threading.Thread(target=self._loop, name="everview-maintenance", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
     def stop(self) -> None:
         """Finish the piece of work at hand and stop."""
-        self._stop = True
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._loop.stop()
 
     def consider(self, shard: Shard) -> None:
         """The batches of this shard have changed. Commits pass here, so whether to do anything is decided later."""
         self._dirty.add(shard.id)
         if len(shard.batches) >= compaction.SMALLEST_FAN_IN:
-            self._wake.set()
+            self._loop.wake()
             self.behind = self.behind or len(shard.batches) >= BATCHES_MAX
 
     def note_leases(self, shards: Iterable[Shard]) -> None:
@@ -105,7 +100,7 @@ class Maintenance:
                 for _ in range(COMPACTIONS_MAX):
                     shard = self._applier.shard(id)
                     work = None if shard is None else compaction.plan(shard, self._applier.clocks)
-                    if work is None or self._stop or not self._compact(work):
+                    if work is None or self._loop.stopping or not self._compact(work):
                         break
             self._collect()
 
@@ -166,17 +161,13 @@ class Maintenance:
         self._reader.forget(key)
         self._hot.forget(key)
 
-    def _loop(self) -> None:
-        pause = PAUSE_S
-        while not self._stop:
-            try:
-                self.run()
-                pause = PAUSE_S
-            except Fenced as error:
-                log.warning("fenced", detail=error.detail)
-                return
-            except Exception as error:  # background work must survive anything; it is retried, and it is said
-                pause = min(BACK_OFF_S_MAX, pause * 2)
-                log.error("background work failed", error=str(error), retry_in_s=pause)
-            self._wake.wait(pause)
-            self._wake.clear()
+    def _step(self) -> float:
+        try:
+            self.run()
+        except Fenced as error:
+            log.warning("fenced", detail=error.detail)
+            raise
+        return PAUSE_S
+
+    def _tell(self, error: Exception, pause_s: float) -> None:
+        log.error("background work failed", error=str(error), retry_in_s=pause_s)

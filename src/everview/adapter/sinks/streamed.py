@@ -37,6 +37,7 @@ from everview.adapter.stream_places import (
     schema_of,
     upkeep_of,
 )
+from everview.background import Backoff, Loop, LoopStatus
 from everview.cdc.errors import InvalidUse, TransportFailed
 from everview.cdc.files import FolderOutlet
 from everview.cdc.reader import START
@@ -44,7 +45,7 @@ from everview.cdc.sink import BULK_BYTES, Sink, let_go
 from everview.cdc.times import bound_of
 from everview.cdc.upkeep import Upkeep
 from everview.compute.sql.errors import SqlError
-from everview.errors import EverviewError
+from everview.errors import EverviewError, text_of
 from everview.flow.source import Readable
 from everview.storage.contract import Command
 from everview.storage.environment import Environment
@@ -54,7 +55,7 @@ from everview.storage.shard import FOREVER, from_frontier
 RETAIN = "retain history"
 WAIT_S = 0.5
 HALT_S = 10.0
-BACKOFF_S, BACKOFF_S_MAX = 0.5, 60.0
+BACKOFF = Backoff(0.5, 60.0)
 
 log = structlog.get_logger()
 
@@ -115,44 +116,48 @@ class StreamedDelivery:
         self._arguments: dict[str, str] = json.loads(item.source["arguments"])
         self._options = StreamOptions.parse(item.source["kind"], json.loads(item.source["options"]))
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._loop: Loop | None = None  # None while it is halted
         self._position = self._written = 0
         self._rows = self._steps = self._failures = 0
-        self._error: str | None = None
-        self._retry_ms: int | None = None
-        self._fenced = False
+        self._unreadable: SqlError | None = None  # why the collection has no contents now
 
     def start(self) -> None:
         with self._lock:
-            if self._thread is not None and self._thread.is_alive() and not self._stopping.is_set():
+            if self._loop is not None and self._loop.running:
                 return
-            self._stopping = threading.Event()
-            name = f"everview-stream-{self._item.id}"
-            self._thread = threading.Thread(target=self._run, args=(self._stopping,), name=name, daemon=True)
-            self._thread.start()
+            self._loop = loop = Loop(
+                f"everview-stream-{self._item.id}",
+                lambda: self._deliver(loop),
+                backoff=BACKOFF,
+                ends=(Canceled, UnknownId, Fenced),  # the environment was closed, the collection dropped, or taken over
+                on_failure=self._note_failure,
+                on_stop=self._environment.wake,
+            )
+            loop.start()
 
     def halt(self) -> None:
         with self._lock:
-            thread, self._thread = self._thread, None
-            self._stopping.set()
-        self._environment.wake()
-        if thread is not None and thread.is_alive():
-            thread.join(HALT_S)
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.stop(HALT_S)
 
     def status(self) -> DeliveryStatus:
         upper = from_frontier(self._environment.frontiers(self._collection.id).upper)
-        if self._thread is None:
+        loop = self._loop
+        going = LoopStatus() if loop is None else loop.status
+        fenced = isinstance(going.ended_by, Fenced)
+        failure = going.ended_by if fenced else going.error or self._unreadable
+        error = None if failure is None else self._shown(failure)
+        if loop is None:
             state = PAUSED
-        elif self._error is not None:
-            state = FENCED if self._fenced else STALLED
+        elif error is not None:
+            state = FENCED if fenced else STALLED
         else:
             state = ENDED if self._written == FOREVER else RUNNING if self._written else STARTING
         frontier = self._written if 0 < self._written < FOREVER else None
         late = max(0, upper - self._position) if self._position else None
-        retry_ms = self._retry_ms if self._error is not None else None
-        split = SplitStatus("", frontier, late, self._steps, self._rows, self._failures, self._error, retry_ms)
-        return DeliveryStatus(state, frontier, late, self._error, (split,), (split.rows,))
+        split = SplitStatus("", frontier, late, self._steps, self._rows, self._failures, error, going.retry_ms)
+        return DeliveryStatus(state, frontier, late, error, (split,), (split.rows,))
 
     def let_go(self) -> list[Command]:
         return let_go(self._environment, self._item.id)
@@ -162,30 +167,13 @@ class StreamedDelivery:
 
     # The thread
 
-    def _run(self, stopping: threading.Event) -> None:
-        in_a_row = 0
-        while not stopping.is_set():
-            before = self._steps
-            try:
-                self._deliver(stopping)
-                return
-            except (Canceled, UnknownId):
-                return  # the environment was closed, or the collection dropped
-            except Fenced as error:
-                self._error, self._fenced = str(error), True
-                return
-            except Exception as error:
-                self._error = self._shown(error)
-                self._failures += 1
-                if isinstance(error, TransportFailed):  # perhaps of Spark, and this process can do it as well
-                    self._spark = lambda: None
-            in_a_row = 1 if self._steps > before else in_a_row + 1
-            log.warning("change stream failed", sink=self._item.name, error=self._error)
-            pause_s = min(BACKOFF_S_MAX, BACKOFF_S * 2 ** min(in_a_row - 1, 20))
-            self._retry_ms = int((time.time() + pause_s) * 1000)
-            stopping.wait(pause_s)
+    def _note_failure(self, error: Exception, pause_s: float) -> None:
+        self._failures += 1
+        if isinstance(error, TransportFailed):  # perhaps of Spark, and this process can do it as well
+            self._spark = lambda: None
+        log.warning("change stream failed", sink=self._item.name, error=self._shown(error))
 
-    def _deliver(self, stopping: threading.Event) -> None:
+    def _deliver(self, loop: Loop) -> None:
         """Write until it is time to stop, or something fails."""
         id = self._collection.id
         schema = schema_of(self._collection.columns)
@@ -199,23 +187,26 @@ class StreamedDelivery:
         self._note(sink)
         wrote_s = time.monotonic() - self._options.interval_ms / 1000
         seen = 0
-        while not stopping.is_set():
-            self._environment.wait(lambda: stopping.is_set() or self._upper(id) > seen, WAIT_S)  # noqa: B023
-            stopping.wait(max(0.0, wrote_s + self._options.interval_ms / 1000 - time.monotonic()))
-            if stopping.is_set():
+        while not loop.stopping:
+            self._environment.wait(lambda: loop.stopping or self._upper(id) > seen, WAIT_S)  # noqa: B023
+            loop.pause(wrote_s + self._options.interval_ms / 1000 - time.monotonic())
+            if loop.stopping:
                 return
             seen = self._upper(id)
             if seen > 0 and not self._can_be_read(id, seen - 1):
                 continue
             if not sink.due() and time.monotonic() - wrote_s < self._options.heartbeat_s:
                 if self._written:
-                    self._position, self._error = seen, None
+                    self._position, self._unreadable = seen, None
+                    loop.recovered()
                 continue
             if sink.step(seen):
                 self._steps += 1
                 wrote_s = time.monotonic()
+                loop.progressed()
             self._note(sink)
-            self._error = None
+            self._unreadable = None
+            loop.recovered()
             if upkeep is not None and isinstance(outlet, FolderOutlet):
                 self._look_after(upkeep, outlet)
 
@@ -224,7 +215,7 @@ class StreamedDelivery:
         try:
             self._readable(id, at)
         except SqlError as error:
-            self._error, self._retry_ms = self._shown(error), None
+            self._unreadable = error
             return False
         return True
 
@@ -251,5 +242,4 @@ class StreamedDelivery:
         self._position, self._rows = self._written, found.updates_total
 
     def _shown(self, error: Exception) -> str:
-        text = str(error) if isinstance(error, EverviewError) else f"{type(error).__name__}: {error}"
-        return masked(named(text, [self._collection]))
+        return masked(named(text_of(error), [self._collection]))

@@ -8,7 +8,6 @@ A generator may have started before its collections: then they begin with what a
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,17 +15,20 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
+from everview.background import Backoff, Loop, LoopStatus
 from everview.compute.rows.arrow import rows_to_arrow
 from everview.compute.rows.collection import rows_of
 from everview.sources.generator.contract import Generator, Row, Table
 from everview.storage.contract import Command, GlobalId, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
-from everview.storage.errors import Canceled, Fenced, StorageError, UnknownId
+from everview.storage.errors import Canceled, Fenced, UnknownId
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import TIME, with_column
 
 TICKS_AT_ONCE_MAX = 1_000  # of one commit, while it catches up
 IDLE_S = 1.0  # how often frontiers move on while nothing happens and nobody asks
+BACKOFF = Backoff(0.1, IDLE_S)
+CLOSE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +58,25 @@ class Feeder:
         self._start_ms, self._interval_ms, self._now_ms = start_ms, interval_ms, now_ms
         self._from_ms = start_ms if from_ms is None else from_ms
         self._tables: dict[str, Table] = {table.name: table for table in generator.tables}
-        self._asked = threading.Event()
-        self._closed = False
-        self.error: StorageError | None = None
-        self._thread = threading.Thread(target=self._run, name="everview-generator", daemon=True)
+        ends = (Canceled, Fenced, UnknownId)  # closed, taken over by another process, or dropped
+        self._loop = Loop("everview-generator", self._step, backoff=BACKOFF, ends=ends)
 
     def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        """Begin to feed."""
+        self._loop.start()
 
     def ask(self) -> None:
         """Someone waits for the present: move on now."""
-        self._asked.set()
+        self._loop.wake()
 
     def close(self) -> None:
-        """Stop."""
-        self._closed = True
-        self._asked.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=10)
+        """Feed no longer."""
+        self._loop.stop(CLOSE_S)
+
+    @property
+    def status(self) -> LoopStatus:
+        """Whether feeding fails, and when it is tried again."""
+        return self._loop.status
 
     @property
     def upper(self) -> int:
@@ -125,16 +127,8 @@ class Feeder:
                     parts[name].append(with_column(table, TIME, times))
         return {name: pa.concat_tables(tables) if tables else None for name, tables in parts.items()}
 
-    def _run(self) -> None:
-        while not self._closed:
-            try:
-                self.step()
-            except (Canceled, Fenced, UnknownId):
-                return  # closed, taken over by another process, or dropped
-            except StorageError as error:
-                self.error = error
-            now = self._now_ms()
-            following = max(0, (now - self._start_ms) // self._interval_ms + 1)
-            wait_s = min(IDLE_S, max(0.001, (self._time(following) + 1 - now) / 1000))
-            self._asked.wait(wait_s)
-            self._asked.clear()
+    def _step(self) -> float:
+        self.step()
+        now = self._now_ms()
+        following = max(0, (now - self._start_ms) // self._interval_ms + 1)
+        return min(IDLE_S, max(0.001, (self._time(following) + 1 - now) / 1000))
