@@ -255,6 +255,29 @@ def test_the_command(tmp_path: Path) -> None:
     assert plainly(Folder(str(streaming.path))) == (expected(29), Antichain(30))
 
 
+def test_the_command_forgets_before_a_time(streaming: Streaming) -> None:
+    streaming.write(30)
+    run, path = CliRunner().invoke, str(streaming.path)
+    assert "begins with its contents at 19" in run(cli.app, ["compact", path, "--before", "20"]).output
+    assert [base_time(info.key) for info in streaming.folder.files() if base_time(info.key) is not None] == [19]
+    assert run(cli.app, ["verify", path]).exit_code == 0
+    assert "first time\t19\n" in run(cli.app, ["stats", path]).output
+    assert plainly(streaming.folder) == (expected(29), Antichain(30))
+    for before in ("20", "7", "1"):
+        again = run(cli.app, ["compact", path, "--before", before])
+        assert again.exit_code == 0 and "begins" not in again.output, "it is forgotten already"
+    streaming.write(40)
+    assert "at 39" in run(cli.app, ["compact", path, "--before", "40"]).output, "all that is closed"
+    assert plainly(streaming.folder) == (expected(39), Antichain(40))
+    files = {info.key for info in streaming.folder.files()}
+    refused = run(cli.app, ["compact", path, "--before", "42"]).exception
+    assert isinstance(refused, InvalidUse) and "not complete up to 41" in str(refused)
+    both = run(cli.app, ["compact", path, "--before", "40", "--keep", "1s"]).exception
+    assert isinstance(both, InvalidUse) and "both say what to forget" in str(both)
+    assert run(cli.app, ["compact", path, "--before", "0"]).exit_code == 2
+    assert {info.key for info in streaming.folder.files()} == files
+
+
 def test_verify_while_others_compact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that go while they are read are not missed: all of it is read again."""
     streaming = Streaming(tmp_path)

@@ -136,6 +136,29 @@ def test_commands_look_into_topics(config: dict[str, Any], writing: Writing, tmp
         assert isinstance(run(cli.app, wrong).exception, InvalidUse)
 
 
+@pytest.mark.parametrize("files", ["jsonl", "avro"])
+def test_a_mangled_copy_of_a_topic(config: dict[str, Any], writing: Writing, tmp_path: Path, files: str) -> None:
+    topic = f"t-{uuid.uuid4()}"
+    with schema_registry("name:word") as place:
+        registry = place.replace("http://", "http://name:word@")
+        codec = RegistryCodec(Registry(registry), topic, SCHEMA)
+        sink = Sink.create(writing.environment, "out", writing.reader, KafkaOutlet(config, topic, codec))
+        for upper in (5, 12):
+            writing.advance(upper)
+            sink.step()
+        address = f"kafka://{config['bootstrap.servers']}/{topic}?registry={registry}"
+        run, history = CliRunner().invoke, ["--format", "json", "--limit", "0"]
+        original = run(cli.app, ["cat", address, *history]).stdout.splitlines()
+        assert original
+        for seed in ("1", "2"):
+            target = str(tmp_path / f"mangled {seed}")
+            done = run(cli.app, ["mangle", address, target, "--seed", seed, "--files", files])
+            assert done.exit_code == 0 and "wrote" in done.output, done.exception
+            checked = run(cli.app, ["verify", target])
+            assert checked.exit_code == 0 and "up to 12" in checked.output, checked.exception
+            assert sorted(run(cli.app, ["cat", target, *history]).stdout.splitlines()) == sorted(original)
+
+
 def test_commands_look_into_topics_with_a_schema_registry(config: dict[str, Any], writing: Writing) -> None:
     topic = f"t-{uuid.uuid4()}"
     with schema_registry() as registry:

@@ -63,3 +63,20 @@ def test_a_registry_that_does_not_answer(address: str) -> None:
         RegistryCodec(Registry("http://127.0.0.1:1"), "t", OURS).encode(MESSAGES[0])
     with pytest.raises(TransportFailed, match="refused"):
         RegistryCodec(Registry(address), "t", OURS).decode(b"\x00\x00\x00\x99\x00..")
+
+
+def test_basic_authentication() -> None:
+    """The name and password of the address, percent-encoded there, and nobody without them or with others."""
+    with schema_registry("jo@work:p:ss/wörd") as found:
+        host = found.removeprefix("http://")
+        right = f"http://jo%40work:p%3Ass%2Fw%C3%B6rd@{host}"
+        data = RegistryCodec(Registry(right), "t", OURS).encode(MESSAGES[0])
+        assert RegistryCodec(Registry(right + "/"), "t", OURS).decode(data) == MESSAGES[0]
+        assert Registry(right).latest("t") == OURS and Registry(right).latest("nobody") is None
+        for wrong in (found, f"http://jo%40work@{host}", f"http://jo%40work:topsecret@{host}"):
+            with pytest.raises(TransportFailed, match="refused") as raised:
+                RegistryCodec(Registry(wrong), "t", OURS).decode(data)
+            assert "cannot access" in (raised.value.detail or "") and "topsecret" not in str(raised.value)
+    with pytest.raises(TransportFailed, match="does not answer") as raised:
+        Registry(right).latest("t")
+    assert "p%3Ass" not in str(raised.value) and "p:ss" not in str(raised.value)
