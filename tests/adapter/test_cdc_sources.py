@@ -15,13 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.execute import streams
 from everview.adapter.sinks.streamed import StreamedDelivery
 from everview.adapter.stream_feeder import StreamFeeder
+from everview.cdc.codec.contract import codec_for
 from everview.cdc.files import Folder
 from everview.cdc.inspect import Stream, mangle_copy
+from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import covered_by
 from everview.cdc.times import bound_of
 from tests.adapter.conftest import Clock
@@ -324,7 +328,7 @@ REFUSED = [
     ("FROM CDC FILES '{new}'", "! 42P16 the columns of the source are not known"),
     ("FROM CDC KAFKA (BROKERS 'b:1', TOPIC 't')", "! 42P16 the columns of the source are not known"),
     ("(id int) FROM CDC FILES '{full}'", "! 42804 the stream has other columns"),
-    ("(id text, name text) FROM CDC FILES '{full}'", "! 42804 the stream has column id as int32, and should as string"),
+    ("(id text, name text) FROM CDC FILES '{full}'", "! 42804 the stream has column id of type integer; wanted text"),
     ("(id int, id int) FROM CDC FILES '{full}'", '! 42701 column "id" specified more than once'),
     ("(id int DEFAULT 1) FROM CDC FILES '{new}'", "! 42P16 columns of a source have no defaults"),
     (
@@ -340,8 +344,26 @@ REFUSED = [
 ]
 
 
+def test_the_columns_of_a_stream_that_begins_meanwhile(
+    sql: SessionClient, coordinator: Coordinator, tmp_path: Path
+) -> None:
+    """A sink and a source of its stream, pasted one after the other: the source waits for the first file."""
+    stream = tmp_path / "stream"
+    stream.mkdir()
+    header = codec_for(".jsonl", StreamSchema(pa.schema([("id", pa.int32())]))).encode_file([])
+    writer = threading.Timer(0.4, lambda: (stream / "a.jsonl").write_bytes(header))
+    writer.start()
+    assert ok(sql, f"CREATE SOURCE s FROM CDC FILES '{stream}'", "SELECT * FROM s") == ["id"]
+    writer.join()
+    ok(sql, "CREATE TABLE t (id int)", f"CREATE SINK k FROM t INTO CDC FILES '{tmp_path / 'other'}'")
+    assert ok(sql, f"CREATE SOURCE o FROM CDC FILES '{tmp_path / 'other'}'", "SELECT * FROM o") == ["id"]
+
+
 @pytest.mark.parametrize(("text", "answer"), REFUSED)
-def test_sources_that_cannot_be(coordinator: Coordinator, tmp_path: Path, text: str, answer: str) -> None:
+def test_sources_that_cannot_be(
+    coordinator: Coordinator, tmp_path: Path, text: str, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "SCHEMA_WAIT_S", 0.3)
     sql = SessionClient(coordinator)
     full, new = tmp_path / "full", tmp_path / "new"
     ok(sql, "CREATE TABLE t (id int, name text)", f"CREATE SINK s FROM t INTO CDC FILES '{full}'")

@@ -30,8 +30,7 @@ PAGES = sorted(str(path.relative_to(ROOT)) for path in [*DOCS.glob("*.md"), ROOT
 # What a page takes for granted: tables of the reader's own.
 TPCH = "CREATE SOURCE tpch FROM LOAD GENERATOR TPCH (SCALE FACTOR 0.0001, TICK INTERVAL '1h');"
 SHOP = """
-CREATE SCHEMA mine;
-SET search_path = mine;
+SET search_path = public, bench;
 CREATE TABLE accounts (account int NOT NULL, amount int);
 CREATE MATERIALIZED VIEW account_totals AS SELECT account, sum(amount) AS total FROM accounts GROUP BY account;
 CREATE TABLE orders (id int NOT NULL, name text);
@@ -43,7 +42,6 @@ INSERT INTO accounts VALUES (1, 10), (1, 20), (2, 5);
 INSERT INTO orders VALUES (1, 'ann'), (2, 'bob');
 INSERT INTO order_lines VALUES (1, 1, 'kite'), (2, 1, 'atlas');
 INSERT INTO audit VALUES ('opened');
-SET search_path = public, mine, bench;
 """
 BEFORE = {
     "docs/cdc.md": "CREATE TABLE bids (id bigint, auction bigint, amount int);",
@@ -97,8 +95,7 @@ def test_the_sinks_of_the_guide_deliver(
 ) -> None:
     paste(sql, BEFORE["docs/sinks.md"] + places("\n".join(fenced("docs/sinks.md", "sql"))))
     paste(sql, "ALTER SINK lines SET (SPARK false, SPLITS 1);")  # there is no Spark here
-    paste(sql, "ALTER SINK orders RENAME TO by_connector;")  # tables are called so too
-    for sink in ("totals", "shop", "by_connector", "lines"):
+    for sink in ("totals", "shop", "orders_copy", "lines"):
         delivered(coordinator, sink)
     with psycopg.connect(urlsplit(postgres_url)._replace(path="/guides").geturl()) as connection:
         found = {

@@ -17,30 +17,12 @@ from everview.cdc.contract import Frontier, Progress
 from everview.cdc.errors import InvalidUse
 from everview.cdc.files import Folder, FolderInlet, FolderOutlet, Inlet, base_time
 from everview.cdc.reader import START
-from everview.cdc.schema import StreamSchema
+from everview.cdc.schema import StreamSchema, sql_type_for
 from everview.cdc.sink import BulkWriter, OthersOf, Outlet
 from everview.cdc.tracker import Tracker
 from everview.cdc.upkeep import Upkeep
 from everview.cdc.watch import OtherFiles, Others, Standing
-from everview.compute.ir.types import (
-    BOOLEAN,
-    BYTEA,
-    DATE,
-    FLOAT4,
-    FLOAT8,
-    INT2,
-    INT4,
-    INT8,
-    INTERVAL,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    SqlType,
-    array_of,
-    declared_type,
-    numeric,
-    outside_type,
-)
+from everview.compute.ir.types import SqlType, declared_type, outside_type
 from everview.reach.addresses import check_kafka, check_url
 
 if TYPE_CHECKING:
@@ -56,7 +38,6 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     KAFKA: ("brokers", "topic", "registry", "properties", "create_topics", "format"),
 }
 POLL_S = 0.02  # how long a poll waits for a topic's next message; more are fetched meanwhile, whoever waits
-_PLAIN = (BOOLEAN, INT2, INT4, INT8, FLOAT4, FLOAT8, TEXT, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL)
 _REQUIRED = {FILES: ("path",), KAFKA: ("brokers", "topic")}
 _SUFFIX = {"json": ".jsonl", "avro": ".avro"}
 
@@ -127,17 +108,6 @@ def _with_digits(dtype: pa.DataType, sql_type: SqlType) -> pa.DataType:
     return dtype
 
 
-def sql_type_for(dtype: pa.DataType) -> SqlType | None:
-    """The SQL type of values of a type of Arrow."""
-    if pa.types.is_list(dtype):
-        element = sql_type_for(dtype.value_type)
-        return None if element is None else array_of(element)
-    if pa.types.is_decimal128(dtype):
-        unconstrained = numeric()
-        return unconstrained if dtype.scale == unconstrained.scale else numeric(dtype.precision, dtype.scale)
-    return next((each for each in _PLAIN if declared_type(each).equals(dtype)), None)
-
-
 def suffix_of(arguments: Mapping[str, str]) -> str:
     """How files in the stream's format end."""
     return _SUFFIX[arguments.get("format", "json")]
@@ -162,6 +132,11 @@ def _codec(arguments: Mapping[str, str], schema: StreamSchema) -> Codec:
     return RegistryCodec(Registry(arguments["registry"]), arguments["topic"], schema)
 
 
+def says_schema(kind: str, arguments: Mapping[str, str]) -> bool:
+    """Whether a stream of this kind says its schema once anything is written to it."""
+    return kind == FILES or "registry" in arguments
+
+
 def schema_in(kind: str, arguments: Mapping[str, str]) -> StreamSchema | None:
     """The schema that a stream says it has; None if it says none."""
     if kind == FILES:
@@ -170,7 +145,7 @@ def schema_in(kind: str, arguments: Mapping[str, str]) -> StreamSchema | None:
             return folder.schema()
         finally:
             folder.close()
-    if "registry" not in arguments:
+    if not says_schema(kind, arguments):
         return None
     from everview.cdc.codec.registry import Registry
 

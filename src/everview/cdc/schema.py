@@ -15,9 +15,28 @@ import pyarrow as pa
 
 from everview.cdc.errors import SchemaDiffers
 from everview.cdc.times import Wire
+from everview.compute.ir.types import (
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    SqlType,
+    array_of,
+    declared_type,
+    numeric,
+)
 from everview.timely.lattice import Time
 
 SQL = b"sql"  # the attribute with the SQL type of a column, in Arrow as in Avro
+_SQL_TYPES = (BOOLEAN, INT2, INT4, INT8, FLOAT4, FLOAT8, TEXT, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _PLAIN: list[tuple[pa.DataType, Any]] = [
@@ -57,7 +76,8 @@ class StreamSchema:
             raise SchemaDiffers(f"{where} has other columns", detail=detail)
         for name, column in ours.items():
             if not _alike(column.type, theirs[name].type):
-                raise SchemaDiffers(f"{where} has column {name} as {theirs[name].type}, and should as {column.type}")
+                is_type, wanted = _type_name(theirs[name]), _type_name(column)
+                raise SchemaDiffers(f"{where} has column {name} of type {is_type}; wanted {wanted}")
 
 
 def _alike(one: pa.DataType, other: pa.DataType) -> bool:
@@ -66,6 +86,23 @@ def _alike(one: pa.DataType, other: pa.DataType) -> bool:
     if pa.types.is_list(one) and pa.types.is_list(other):
         return _alike(one.value_type, other.value_type)
     return bool(one.equals(other))
+
+
+def sql_type_for(dtype: pa.DataType) -> SqlType | None:
+    """The SQL type of values of a type of Arrow."""
+    if pa.types.is_list(dtype):
+        element = sql_type_for(dtype.value_type)
+        return None if element is None else array_of(element)
+    if pa.types.is_decimal128(dtype):
+        unconstrained = numeric()
+        return unconstrained if dtype.scale == unconstrained.scale else numeric(dtype.precision, dtype.scale)
+    return next((each for each in _SQL_TYPES if declared_type(each).equals(dtype)), None)
+
+
+def _type_name(column: pa.Field) -> str:
+    """The SQL type of a column in words; the Arrow type if SQL has no such type."""
+    attribute = (column.metadata or {}).get(SQL)
+    return attribute.decode() if attribute is not None else str(sql_type_for(column.type) or column.type)
 
 
 def message_schema(stream: StreamSchema) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from everview.adapter.stream_places import (
     check_arguments,
     columns_in,
     is_stream,
+    says_schema,
     schema_in,
     schema_to_read,
 )
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 _DONE = Done("CREATE SOURCE")
 _POLL_MS_MAX = 86_400_000
+SCHEMA_WAIT_S, SCHEMA_POLL_S = 3.0, 0.1
 
 
 def create_stream_source(context: Context, statement: nodes.CreateSource) -> Result:
@@ -60,7 +63,7 @@ def create_stream_source(context: Context, statement: nodes.CreateSource) -> Res
         statement = replace(statement, arguments={**statement.arguments, CONFINED: "true"})
     if any(each.default is not None for each in statement.columns):
         raise SqlError("42P16", "columns of a source have no defaults", detail="all values come from the stream")
-    columns = columns_of(context, statement.columns) if statement.columns else _columns_of_stream(statement)
+    columns = columns_of(context, statement.columns) if statement.columns else _columns_of_stream(context, statement)
     for each in columns:
         if is_rounded(each.type if each.type.element is None else each.type.element):
             detail = "values come from the stream as they are, and are not rounded"
@@ -136,16 +139,18 @@ def reset_source(context: Context, statement: nodes.ResetSource) -> Result:
     return done
 
 
-def _columns_of_stream(statement: nodes.CreateSource) -> tuple[ColumnInfo, ...]:
-    """The columns that the stream says it has."""
+def _columns_of_stream(context: Context, statement: nodes.CreateSource) -> tuple[ColumnInfo, ...]:
+    """The columns that the stream says it has; a sink that was just made may not have written anything yet."""
     arguments = absolute(statement.arguments)
     with as_sql_errors(), without_secrets():
         check_arguments(statement.kind, arguments)
-        found = schema_in(statement.kind, arguments)
-        if found is None:
-            detail = "the stream is empty, or does not say its schema"
-            hint = "CREATE SOURCE name (column type, …) FROM CDC …"
-            raise SqlError("42P16", "the columns of the source are not known", detail=detail, hint=hint)
+        over = time.monotonic() + SCHEMA_WAIT_S
+        while (found := schema_in(statement.kind, arguments)) is None:
+            if not says_schema(statement.kind, arguments) or time.monotonic() >= over:
+                detail = "the stream is empty, or does not say its schema"
+                hint = "CREATE SOURCE name (column type, …) FROM CDC …"
+                raise SqlError("42P16", "the columns of the source are not known", detail=detail, hint=hint)
+            context.session.interrupts.wait(lambda: False, SCHEMA_POLL_S)
         return columns_in(found)
 
 
