@@ -229,8 +229,8 @@ def test_through_a_topic(tmp_path: Path, clock: Clock, brokers: str, form: str) 
 
 
 def test_through_a_topic_with_a_schema_registry(tmp_path: Path, clock: Clock, brokers: str) -> None:
-    with schema_registry() as registry, open_at(tmp_path / "data", clock) as coordinator:
-        sql = SessionClient(coordinator)
+    with schema_registry("jo:topsecret") as address, open_at(tmp_path / "data", clock) as coordinator:
+        sql, registry = SessionClient(coordinator), address.replace("://", "://jo:topsecret@")
         place = f"CDC KAFKA (BROKERS '{brokers}', TOPIC 'r-{uuid.uuid4()}', REGISTRY '{registry}', CREATE_TOPICS false)"
         refused = sql(f"CREATE SOURCE c (id int) FROM {place} FORMAT JSON")
         assert refused == ["! 22023 a schema registry is for FORMAT AVRO"]
@@ -239,9 +239,13 @@ def test_through_a_topic_with_a_schema_registry(tmp_path: Path, clock: Clock, br
             "CREATE TABLE t (id int, u uuid)",
             "INSERT INTO t VALUES (1, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'), (2, NULL)",
         )
+        denied = sql(f"CREATE SINK s FROM t INTO {place.replace('topsecret', 'wrong')} FORMAT AVRO")
+        assert denied == ["! 08006 the schema registry refused"], "who has no access hears of it at once"
         ok(sql, f"CREATE SINK s FROM t INTO {place} FORMAT AVRO")
+        assert "topsecret" not in "\n".join(ok(sql, "SHOW CREATE SINK s"))
+        ok(sql, f"CREATE SOURCE c FROM {place} FORMAT AVRO")  # the schema is in the registry already
+        ok(sql, "INSERT INTO t VALUES (3, NULL)")
         frontier, deadline = delivered(coordinator, "s"), time.monotonic() + WAIT_S
-        ok(sql, f"CREATE SOURCE c FROM {place} FORMAT AVRO")
         while read_so_far(coordinator, "c") < frontier:
             assert time.monotonic() < deadline
         assert rows(ok(sql, "SELECT * FROM c")) == rows(ok(sql, "SELECT * FROM t"))

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import structlog
+
 from everview.flow.check.workload import ACCOUNTS, EVENTS, Workload, bindings
 from everview.flow.materialization import Materialization, Options
 from everview.storage.contract import WriteCapability
@@ -57,6 +59,7 @@ def opened(environment: Environment, settings: dict[str, Any]) -> Materializatio
 
 
 def main(folder: Path, settings: dict[str, Any]) -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # the test reads the numbers below
     rng = random.Random(time.time_ns())
     with Environment.open(folder) as environment:
         workload = ResumedWorkload(environment, rng.random())

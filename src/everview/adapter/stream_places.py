@@ -203,13 +203,17 @@ def bulk_writer_of(
     return SparkWriter(session, schema, folder, suffix_of(arguments), outlet.writer, places=places).write
 
 
-def make_place(kind: str, arguments: Mapping[str, str]) -> None:
-    """Make the folder or the topic that a sink writes to, where it is not there."""
+def make_place(kind: str, arguments: Mapping[str, str], schema: StreamSchema) -> None:
+    """Make the folder or the topic that a sink writes to, where it is not there; tell a schema registry its schema."""
     if kind == FILES:
         _folder(arguments).close()
         return
     from everview.cdc.kafka import make_topic
 
+    if "registry" in arguments:
+        from everview.cdc.codec.registry import Registry
+
+        Registry(arguments["registry"]).register(arguments["topic"], schema)
     if arguments.get("create_topics", "true").lower() not in ("false", "off"):
         make_topic(_properties(arguments), arguments["topic"])
 

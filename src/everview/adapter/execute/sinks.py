@@ -295,7 +295,7 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collections: S
             "there is a change stream already",
             hint="name an empty place, or WITH (JOIN) go on with it, if it tells of the same collection",
         )
-    make_place(kind, arguments)
+    make_place(kind, arguments, schema)
     outlet = outlet_of(kind, arguments, schema)
     with coordinator.catalog.lock:
         item = _item(context, statement, collections)
