@@ -368,16 +368,18 @@ def test_drift_is_seen_and_told(ledger: Ledger, tmp_path: Path, name: str) -> No
 
 
 def test_a_webhook_that_fails_is_not_running(ledger: Ledger) -> None:
-    answers = [500]
+    answers, before_ms = [500], int(time.time() * 1000)
     receiver = Receiver(lambda number: answers[0])
     bound = ledger.binding(["id"], delta_updates=True)
     sink = Materialization.create(ledger.environment, "m", "webhook", {"url": receiver.url}, [bound], options=QUICK)
     ledger.write((1, (1, "a", 10)))
     sink.start()
     eventually(lambda: sink.status().state is State.STALLED)
-    assert "is tried again: status 500" in (sink.status().error or "")
+    status = sink.status()
+    assert "is tried again: status 500" in (status.error or "") and (status.splits[0].retry_ms or 0) > before_ms
     answers[0] = 200
     assert sink.wait(ledger.upper, 20)
-    assert sink.status().state is State.RUNNING and sink.status().error is None
+    status = sink.status()
+    assert status.state is State.RUNNING and status.error is None and status.splits[0].retry_ms is None
     sink.close()
     receiver.close()

@@ -34,7 +34,7 @@ from everview.flow.protocol import (
 )
 
 if TYPE_CHECKING:
-    from everview.flow.drivers.contract import Transactor
+    from everview.flow.drivers.contract import Transactor, Trouble
 
 REQUESTS_MAX = 64  # batches of documents under way
 CLOSE_S = 10.0
@@ -77,7 +77,7 @@ class Serving:
         self._thread.start()
 
     @property
-    def trouble(self) -> str | None:
+    def trouble(self) -> Trouble | None:
         """What the transactor tries again at the moment."""
         return None if self._transactor is None else self._transactor.trouble
 

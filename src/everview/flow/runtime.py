@@ -22,7 +22,7 @@ from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.combine import Combiner, combine, holds_rows
 from everview.flow.contract import Binding, Spec
 from everview.flow.conversation import Conversation
-from everview.flow.drivers.contract import Keys
+from everview.flow.drivers.contract import Keys, Trouble
 from everview.flow.errors import Drifted, DriverStalled, DuplicateKey, NullKey
 from everview.flow.fencing import Row
 from everview.flow.keyrange import KeyRange
@@ -126,7 +126,7 @@ class Task:
         return self._conversation.acknowledged
 
     @property
-    def trouble(self) -> str | None:
+    def trouble(self) -> Trouble | None:
         """What the driver has failed at and tries again, as it says."""
         return getattr(self._channel, "trouble", None)
 

@@ -14,7 +14,7 @@ from everview.background import Backoff, Loop
 from everview.errors import text_of
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Spec
-from everview.flow.drivers.contract import Driver, Guarantee
+from everview.flow.drivers.contract import Driver, Guarantee, Trouble
 from everview.flow.errors import Drifted, DuplicateKey, FencedOff, NullKey
 from everview.flow.keyrange import KeyRange
 from everview.flow.recovery_log import RecoveryLog
@@ -107,7 +107,7 @@ class Runner(ABC):
         transactions: int,
         stored_by: tuple[int, ...],
         *,
-        trouble: str | None = None,
+        trouble: Trouble | None = None,
         drift: str | None = None,
     ) -> WorkerStatus:
         """`trouble` and `drift` are what a driver tells without a failure."""
@@ -115,9 +115,9 @@ class Runner(ABC):
         fenced = isinstance(loop.ended_by, FencedOff | Fenced)
         failure = loop.ended_by if fenced else loop.error
         drifted = drift is not None if failure is None else isinstance(failure, Drifted)
-        told = trouble or drift if failure is None else text_of(failure)
+        told = text_of(failure) if failure is not None else trouble.message if trouble is not None else drift
         error = None if told is None else self._driver.hide(told)
-        retry_ms = loop.retry_ms
+        retry_ms = trouble.retry_ms if failure is None and trouble is not None else loop.retry_ms
         return WorkerStatus(range, frontier, transactions, stored_by, error, loop.failures, fenced, drifted, retry_ms)
 
 

@@ -113,11 +113,19 @@ class Census:
     rows: tuple[int | None, ...]
 
 
+@dataclass(frozen=True)
+class Trouble:
+    """What has failed and is tried again, without the conversation having failed."""
+
+    message: str
+    retry_ms: int  # when it is tried again, in milliseconds since 1970
+
+
 class Transactor(ABC):
     """One conversation about one range of keys."""
 
     checkpoint: str | None = None  # of the endpoint, where it is authoritative
-    trouble: str | None = None  # what has failed and is being tried again, without the conversation having failed
+    trouble: Trouble | None = None
     drift: str | None = None  # what the endpoint did not hold as it should, and which kept nothing from being committed
 
     def __init__(self) -> None:

@@ -30,6 +30,7 @@ from everview.flow.drivers.contract import (
     Pattern,
     Started,
     Transactor,
+    Trouble,
     Validated,
     plain_constraints,
 )
@@ -136,9 +137,11 @@ class WebhookTransactor(Transactor):
             if wait_s is None:
                 raise DriverFailed("the webhook refused a post", detail=failure)
             if attempt + 1 < tries:
-                self.trouble = f"the webhook failed {attempt + 1} of {tries} times, and is tried again: {failure}"
                 back_off_s = min(BACKOFF_S_MAX, BACKOFF_S * 2**attempt) * random.uniform(0.5, 1.0)
-                self._sleep(max(back_off_s, min(wait_s, BACKOFF_S_MAX)))
+                pause_s = max(back_off_s, min(wait_s, BACKOFF_S_MAX))
+                said = f"the webhook failed {attempt + 1} of {tries} times, and is tried again: {failure}"
+                self.trouble = Trouble(said, int((time.time() + pause_s) * 1000))
+                self._sleep(pause_s)
         raise DriverFailed(f"the webhook failed {tries} times", detail=failure)
 
     def _try(self, body: bytes, headers: Mapping[str, str]) -> tuple[str | None, float | None]:
