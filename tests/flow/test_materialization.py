@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +14,18 @@ from typing import Any
 import pytest
 
 from everview.compute.ir.types import FLOAT8, INT8, JSONB, TEXT, array_of
+from everview.flow import materialization
+from everview.flow.channel import Channel
 from everview.flow.check.receiver import Receiver
+from everview.flow.drivers.command import CommandDriver
+from everview.flow.drivers.contract import Driver
+from everview.flow.drivers.sqlite import SqliteDriver
 from everview.flow.errors import DriverFailed, DuplicateKey, FlowError, InvalidMaterialization
 from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.materialization import Materialization, Options, State
+from everview.flow.protocol import Open
 from everview.flow.recovery_log import RecoveryLog
+from tests.flow.conftest import STRICT
 from tests.flow.ledger import Ledger
 from tests.waiting import eventually
 
@@ -364,6 +374,44 @@ def test_drift_is_seen_and_told(ledger: Ledger, tmp_path: Path, name: str) -> No
         db.executemany("INSERT INTO sink VALUES (?, ?, ?)", before)
     assert sink.wait(ledger.upper, 10)
     assert sink.status().state is State.RUNNING and sink.status().splits[0].retry_ms is None
+    sink.close()
+
+
+@pytest.mark.parametrize("driver", ["sqlite", "command"])
+def test_workers_that_are_left_behind_while_they_open_take_nothing_back(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver: str
+) -> None:
+    """Splits change while an endpoint is slow to open: those who are to stop never fence those who come after them."""
+    began, released = threading.Event(), threading.Event()
+    kind: type[Driver] = SqliteDriver if driver == "sqlite" else CommandDriver
+    connect, connected = kind.connect, 0
+
+    def slow(self: Any, request: Open) -> Channel:
+        nonlocal connected
+        connected += 1
+        if connected == 2:
+            began.set()
+            released.wait(30)
+        return connect(self, request)
+
+    monkeypatch.setattr(kind, "connect", slow)
+    monkeypatch.setattr(materialization, "HALT_S", 0.05)
+    config: dict[str, Any] = {"path": str(tmp_path / "sink.db")}
+    if driver == "command":
+        config = {"command": f"{sys.executable} -S {STRICT}", "config": {**config, "hardDelete": True}}
+    bound = ledger.binding(["id"], resource={"table": "sink"})
+    options = dataclasses.replace(QUICK, splits=3)
+    sink = Materialization.create(ledger.environment, "m", driver, config, [bound], options=options)
+    ledger.write(*((1, (id, "a", 10)) for id in range(50)))
+    sink.start()
+    assert began.wait(30)
+    sink.split(2)
+    sink.wait(ledger.upper, 2)  # who comes may wait for who is left behind, or not
+    released.set()
+    assert sink.wait(ledger.upper, 30)
+    upper = ledger.write(*((1, (id, "b", 20)) for id in range(50, 99)))
+    assert sink.wait(upper, 30) and sink.status().state is State.RUNNING, sink.status()
+    assert len(rows(tmp_path, "sink" if driver == "sqlite" else "main__sink")) == 99
     sink.close()
 
 

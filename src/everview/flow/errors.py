@@ -8,6 +8,7 @@
 * `TakenOver`: another copy of the environment has delivered there, so what is there is not of our collections.
 * `Drifted`: the endpoint does not hold what was delivered: somebody else has changed it.
 * `DriverFailed`, `DriverStalled`: the endpoint's fault; the conversation starts anew from the last commit.
+* `Stopped`: a worker was told to stop before it had begun; nobody is told.
 * `MissingLibrary`: an optional library is not installed.
 """
 
@@ -78,6 +79,10 @@ class DriverFailed(FlowError):
 
 class DriverStalled(DriverFailed):
     """No answer within the time that the conversation allows."""
+
+
+class Stopped(FlowError):
+    """The worker is to stop, and has not opened its ranges yet."""
 
 
 class MissingLibrary(FlowError):

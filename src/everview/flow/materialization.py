@@ -438,6 +438,7 @@ class Materialization:
             "acknowledged": self._note_acknowledged,
             "also": self._downgrades,
             "before": self._prepare_again,
+            "group": object(),
         }
         if options.spark:
             return [SparkWorker(self._driver, self._spec, self.ranges, self._spark, **common)]

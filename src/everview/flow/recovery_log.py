@@ -18,13 +18,14 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from everview.flow.checkpoint import START, Checkpoint
-from everview.flow.errors import FencedOff, FlowError, TakenOver
+from everview.flow.errors import FencedOff, FlowError, Stopped, TakenOver
 from everview.flow.fencing import Row, carve, merge_patch
 from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.protocol import State, StateUpdate
@@ -33,6 +34,35 @@ from everview.storage.environment import Environment
 from everview.storage.shard import from_frontier
 
 STATE_BYTES_MAX = 1 << 20
+OPENINGS_POLL_S = 0.1
+
+
+class Openings:
+    """Who opens ranges of a materialization now.
+
+    A group of workers that are started together open their ranges at the same time. Those that are started later wait
+    until the ones before them, which are to stop, are through with it: whoever opens last owns the keys.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._under_way: list[object] = []
+
+    @contextmanager
+    def opening(self, group: object, stopping: Callable[[], bool]) -> Iterator[None]:
+        """Within the block, a worker of this group opens its ranges; raises Stopped if it is to stop before that."""
+        with self._changed:
+            while any(other is not group for other in self._under_way) and not stopping():
+                self._changed.wait(OPENINGS_POLL_S)
+            if stopping():
+                raise Stopped("the worker is to stop")
+            self._under_way.append(group)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._under_way.remove(group)
+                self._changed.notify_all()
 
 
 @dataclass
@@ -43,6 +73,7 @@ class _Process:
     lineage: str = field(default_factory=lambda: secrets.token_hex(6))
     lock: threading.RLock = field(default_factory=threading.RLock)
     opening: dict[str, threading.RLock] = field(default_factory=dict)  # by materialization
+    openings: dict[str, Openings] = field(default_factory=dict)  # by materialization
 
 
 _processes: WeakKeyDictionary[Environment, _Process] = WeakKeyDictionary()
@@ -71,6 +102,7 @@ class RecoveryLog:
         self.lineage = self._process.lineage
         # Held while ranges are opened: other owners of their keys may have to be heard first, which takes a while.
         self.opening = self._process.opening.setdefault(name, threading.RLock())
+        self.openings = self._process.openings.setdefault(name, Openings())
 
     def rows(self) -> list[Row]:
         """All rows, in order of their ranges."""

@@ -43,9 +43,10 @@ class SparkWorker(Runner):
         acknowledged: Callable[[KeyRange, Checkpoint], None],
         also: Callable[[], Sequence[Command]],
         before: Callable[[], None] = lambda: None,
+        group: object = None,
     ) -> None:
         super().__init__(driver, spec.name, f"{len(ranges)} splits on Spark", backoff_s, before)
-        self.spec, self._ranges, self._spark = spec, list(ranges), spark
+        self.spec, self._ranges, self._spark, self._group = spec, list(ranges), spark, group
         self._source, self._log, self._limits = source, log, limits
         self._on_acknowledged, self._also = acknowledged, also
         self._frontier = START
@@ -67,7 +68,8 @@ class SparkWorker(Runner):
             acknowledged=self._on_acknowledged,
             also=self._also,
         )
-        position = rounds.open()
+        with self._log.openings.opening(self._group, lambda: self.loop.stopping):
+            position = rounds.open()
         self._frontier = position.lowest
         done_s = time.monotonic() - self._limits.interval_s
         while not self.loop.stopping:

@@ -45,9 +45,10 @@ class TogetherWorker(Runner):
         acknowledged: Callable[[KeyRange, Checkpoint], None],
         also: Callable[[], Sequence[Command]],
         before: Callable[[], None] = lambda: None,
+        group: object = None,
     ) -> None:
         super().__init__(driver, spec.name, f"{len(ranges)} splits", backoff_s, before)
-        self.spec, self._ranges = spec, list(ranges)
+        self.spec, self._ranges, self._group = spec, list(ranges), group
         self._source, self._log, self._limits = source, log, limits
         self._on_acknowledged, self._also = acknowledged, also
         self._rounds = 0
@@ -64,7 +65,8 @@ class TogetherWorker(Runner):
         before, orderly = dict(self._stored_by), False
         try:
             for task in tasks:
-                task.open()
+                with self._log.openings.opening(self._group, lambda: self.loop.stopping):
+                    task.open()
             while not self.loop.stopping:
                 if self._ready(tasks):
                     self._round(tasks)

@@ -15,7 +15,7 @@ from everview.errors import text_of
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Spec
 from everview.flow.drivers.contract import Driver, Guarantee, Trouble
-from everview.flow.errors import Drifted, DuplicateKey, FencedOff, NullKey
+from everview.flow.errors import Drifted, DuplicateKey, FencedOff, NullKey, Stopped
 from everview.flow.keyrange import KeyRange
 from everview.flow.recovery_log import RecoveryLog
 from everview.flow.runtime import Limits, Task
@@ -76,7 +76,7 @@ class Runner(ABC):
             f"flow {name} {label}",
             self._step,
             backoff=Backoff(*backoff_s),
-            ends=(FencedOff, Fenced, Canceled),  # the last if the environment was closed
+            ends=(FencedOff, Fenced, Canceled, Stopped),  # Canceled if the environment was closed
             on_failure=self._tell,
         )
 
@@ -137,8 +137,10 @@ class Worker(Runner):
         acknowledged: Callable[[KeyRange, Checkpoint], None],
         also: Callable[[], Sequence[Command]],
         before: Callable[[], None] = lambda: None,
+        group: object = None,
     ) -> None:
         super().__init__(driver, spec.name, str(range), backoff_s, before)
+        self._group = group
         self.spec, self._range = spec, range
         self._source, self._log, self._limits = source, log, limits
         self._on_acknowledged, self._also = acknowledged, also
@@ -177,7 +179,8 @@ class Worker(Runner):
         orderly, before = False, self._stored_by
         self._task = task
         try:
-            task.open()
+            with self._log.openings.opening(self._group, lambda: self.loop.stopping):
+                task.open()
             while not self.loop.stopping:
                 done = task.counters.transactions
                 task.step(WAIT_S, lambda: self.loop.stopping)
