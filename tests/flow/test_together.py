@@ -256,7 +256,7 @@ def test_the_next_loads_are_sent_while_the_last_transactions_are_committed(ledge
         acknowledged=lambda range, checkpoint: None,
         also=lambda: (),
     )
-    worker.start()
+    worker.loop.start()
     rows = [(id, id, id) for id in range(20)]
     upper = ledger.write(*((1, row) for row in rows))
     eventually(lambda: min(each.frontier for each in worker.statuses()) >= upper)
@@ -271,5 +271,4 @@ def test_the_next_loads_are_sent_while_the_last_transactions_are_committed(ledge
     assert sorted((each["id"], each["k"], each["n"]) for each in driver.rows.values()) == [
         (id, k, n + 2) for id, k, n in rows
     ]
-    worker.stop()
-    worker.join()
+    worker.loop.stop()
