@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +34,22 @@ def test_splitting(text: str, pieces: list[str]) -> None:
     assert [piece.strip() for piece in found] == pieces
     for piece in found:  # each stands where it stood
         assert text[len(piece) - len(piece.lstrip()) :].startswith(piece.lstrip())
+
+
+def test_splitting_takes_no_more_than_the_text() -> None:
+    """Each statement with blanks for all before it would be as long as these together, and take gigabytes."""
+    text = "SELECT 1;" * 20_000
+    tracemalloc.start()
+    try:
+        pieces = split(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * len(text)
+    assert len(pieces) == 20_000 and pieces[-1] == " " * (len(text) - 9) + "SELECT 1"
+    assert [piece.strip() for piece in pieces[1:3]] == ["SELECT 1"] * 2
+    with pytest.raises(IndexError):
+        pieces[20_000]
 
 
 @given(st.text(alphabet="abc '\";$-/*\n1.E\\(", max_size=40))

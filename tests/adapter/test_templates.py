@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -90,3 +92,25 @@ def test_texts_that_come_once_push_nothing_out() -> None:
     assert all(templates.get(key)[0] for key in range(IN_USE_MAX))
     known = [templates.get(("once", key))[0] for key in range(10 * IN_USE_MAX)]
     assert sum(known) == LATEST_MAX and all(known[-LATEST_MAX:])
+
+
+def test_a_short_text_that_means_a_long_value_is_not_kept(coordinator: Coordinator, sql: SessionClient) -> None:
+    """Hundreds of kept plans of megabytes each would take the memory of everyone."""
+    tracemalloc.start()
+    try:
+        for number in range(40):
+            assert sql(f"SELECT length(repeat('x', 5000000)) + {number}")[1:] == [str(5_000_000 + number)]
+            assert sql(f"SELECT repeat('x', 5000000) || {number} = ''")[1:] == ["f"]
+            assert len(sql(f"SELECT repeat('x', 2000000) || {number}")[1]) > 2_000_000
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 60_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_prepared_statements_of_a_session_take_a_bounded_amount_of_memory(sql: SessionClient) -> None:
+    told = [sql(f"PREPARE p{number} AS SELECT repeat('{number}', 5000000)")[0] for number in range(1, 16)]
+    assert told[:5] == ["PREPARE"] * 5
+    assert told[-1].startswith("! 53200"), told
+    assert sql("PREPARE small AS SELECT 1") == ["PREPARE"]
+    assert sql("DEALLOCATE p1") == ["DEALLOCATE"]

@@ -2,8 +2,9 @@
 
 python -m tests.torture.bombs PORT [BOMB ...]
 
-asks a server on this machine. Each bomb has a timeout and is canceled later; a process of its own asks `SELECT 1` all
-the while, so that what it measures is the server and not this script.
+asks a server on this machine. Each bomb has a timeout and is canceled later, and one that ends at once is sent again
+and again, so that there is enough to measure; a process of its own asks `SELECT 1` all the while, so that what it
+measures is the server and not this script.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ TIMEOUT_S = 5.0
 CANCEL_S = 8.0  # if the timeout has not ended it
 GIVE_UP_S = 30.0
 QUIET_S = 3.0
+LONG_S, SHORT_S = 4.0, 0.3  # for so long a bomb that ends is sent again, in the long form and in the short one
 PAUSE_S = 0.005
 P99_MS_AIM = 20.0
 LATE_FACTOR = 5.0  # machines differ: with a bomb, others may wait so many times what they wait without one
@@ -65,6 +67,8 @@ BOMBS = {
     "window": f"SELECT max(r) FROM (SELECT sum(i) OVER (ORDER BY i) AS r FROM {_SERIES.format(100_000)}) AS w",
     "splitting": "SELECT count(*) FROM regexp_split_to_table(repeat('x', 16000000), '') AS s",
     "recursion": "WITH RECURSIVE r(x) AS (SELECT 'x' UNION ALL SELECT x || x FROM r) SELECT max(length(x)) FROM r",
+    "rows": f"SELECT i, i + 1 AS j FROM {_SERIES.format(200_000)} ORDER BY j DESC",
+    "statements": "SELECT 1;" * 20_000,
     "result": f"SELECT i, repeat('x', 1000) FROM {_SERIES.format(1_000_000)}",
 }
 
@@ -75,13 +79,15 @@ class Outcome:
 
     name: str
     ended: str  # a row, an SQLSTATE with its message, or that it did not end
+    times: int
     seconds: float
     waits_ms: list[float]
 
     @property
     def figures(self) -> str:
         """In words."""
-        return f"{self.ended}, {self.seconds:.1f} s; SELECT 1 {shown(self.waits_ms)}"
+        each_s = self.seconds / max(1, self.times)
+        return f"{self.ended}, {self.times} x {each_s:.2f} s; SELECT 1 {shown(self.waits_ms)}"
 
 
 def shown(waits_ms: list[float]) -> str:
@@ -146,45 +152,49 @@ class Asked:
             self._process.kill()
 
 
-def explode(port: int, name: str) -> Outcome:
-    """Run one bomb, with a timeout and a cancel."""
+def explode(port: int, name: str, window_s: float) -> Outcome:
+    """Run one bomb, with a timeout and a cancel, and again until the time is over."""
     ended: list[str] = []
     connection = connect(port, f"SET statement_timeout = '{TIMEOUT_S:.0f}s'")
 
     def run() -> None:
         try:
             cursor = connection.cursor()
-            cursor.execute(BOMBS[name])
+            cursor.execute(f"{BOMBS[name]} -- {times}")  # not one that is known already
             first = cursor.fetchone()
             ended.append(f"ok, {str(first)[:30]}")
         except psycopg.Error as error:
             ended.append(f"{error.sqlstate} {str(error).splitlines()[0][:60]}")
 
+    times = 0
     with Asked(port) as asked:
         began = time.monotonic()
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        thread.join(CANCEL_S)
-        if thread.is_alive():
-            connection.cancel()
-            thread.join(GIVE_UP_S - CANCEL_S)
+        over = began + window_s
+        while times == len(ended) and (not times or time.monotonic() < over):
+            times += 1
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            thread.join(CANCEL_S)
+            if thread.is_alive():
+                connection.cancel()
+                thread.join(GIVE_UP_S - CANCEL_S)
         seconds = time.monotonic() - began
-        time.sleep(max(0.0, 0.3 - seconds))
     if not thread.is_alive():
         connection.close()
-    return Outcome(name, ended[0] if ended else "DID NOT END", seconds, asked.waits_ms)
+    outcome = "DID NOT END" if len(ended) < times else ended[-1]
+    return Outcome(name, outcome, times, seconds, asked.waits_ms)
 
 
-def outcomes(port: int, names: list[str]) -> Iterator[Outcome]:
+def outcomes(port: int, names: list[str], window_s: float = LONG_S) -> Iterator[Outcome]:
     """What others wait without a bomb, then with each."""
     with connect(port) as connection:
         for statement in _TABLE.split("; "):
             connection.execute(statement)
     with Asked(port) as asked:
         time.sleep(QUIET_S)
-    yield Outcome("nothing", "ok", QUIET_S, asked.waits_ms)
+    yield Outcome("nothing", "ok", 1, QUIET_S, asked.waits_ms)
     for name in names:
-        yield explode(port, name)
+        yield explode(port, name, window_s)
 
 
 def late_ms(quiet: Outcome) -> float:
@@ -217,12 +227,12 @@ def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
     names = rng.sample(sorted(BOMBS), len(BOMBS) if size.long else SHORT_BOMBS)
     p99_ms_max: float | None = None
     with torture_server(folder) as server:
-        for outcome in outcomes(server.port(), names):
+        for outcome in outcomes(server.port(), names, LONG_S if size.long else SHORT_S):
             found = anomalies(outcome, p99_ms_max)
             if p99_ms_max is None and size.long:  # this was what others wait without a bomb
                 p99_ms_max = late_ms(outcome)
             limit = "" if p99_ms_max is None else f"; p99 at most {p99_ms_max:.1f} ms"
-            yield Line(outcome.name, 1, found, outcome.figures + limit)
+            yield Line(outcome.name, outcome.times, found, outcome.figures + limit)
 
 
 def main(arguments: list[str]) -> int:

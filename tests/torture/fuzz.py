@@ -16,7 +16,7 @@ from tests.torture.report import Line, Size
 from tests.torture.sentinel import ANSWER_S_MAX, Sentinel, connect, descriptors, resident_mb
 from tests.torture.server import TortureServer, torture_server
 
-THREADS = 4
+THREADS = 8
 HTTP_SHARE = 20  # one request for so many messages
 GROWTH_MB_MAX = 300.0
 AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture.bombs import explode
+from tests.torture.bombs import SHORT_S, explode
 from tests.torture.server import torture_server
 
 
@@ -24,6 +24,6 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 )
 def test_another_client_is_answered(port: int, name: str) -> None:
     """Each of these kept everyone waiting until it was done, and neither timeout nor cancel ended it."""
-    outcome = explode(port, name)
+    outcome = explode(port, name, SHORT_S)
     assert outcome.ended.startswith(("ok", "57014", "22007", "54001")), outcome
     assert len(outcome.waits_ms) > 3, outcome

@@ -23,7 +23,7 @@ def test_no_anomaly(name: str, tmp_path: Path, rng: random.Random) -> None:
 
 
 def waited(*waits_ms: float) -> Outcome:
-    return Outcome("a bomb", "57014 canceled", 5.0, list(waits_ms))
+    return Outcome("a bomb", "57014 canceled", 1, 5.0, list(waits_ms))
 
 
 def test_what_others_wait_while_a_bomb_runs_counts() -> None:

@@ -18,6 +18,7 @@ from typing import Literal, Protocol, TypeAlias
 import pyarrow as pa
 
 from everview.compute.ir.types import SqlType
+from everview.compute.sql.errors import SqlError
 
 Value: TypeAlias = object
 Row: TypeAlias = tuple[Value, ...]
@@ -46,6 +47,21 @@ class Prepared:
     columns: tuple[Column, ...] | None
     statement: object = field(repr=False)  # the adapter's own
     cursor: str | None = None
+    weight: int = 0  # about how many bytes it takes
+
+
+HEAVY, ALL_HEAVY_MAX = 10_000, 64 << 20
+
+
+def check_weight(prepared: Prepared, others: Iterable[Prepared]) -> None:
+    """Raise if a session may not have one more statement by a name, for those that it has take much memory."""
+    if prepared.weight > HEAVY and sum(each.weight for each in others) + prepared.weight > ALL_HEAVY_MAX:
+        raise SqlError(
+            "53200",
+            "out of memory",
+            detail=f"the prepared statements of a session may take {ALL_HEAVY_MAX >> 20} MB",
+            hint="deallocate some, or give long values as parameters",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +189,7 @@ class Session(Protocol):
         """For how long the client may stay silent as the session stands now; None is for ever."""
         ...
 
-    def split(self, text: str) -> list[str]:
+    def split(self, text: str) -> Sequence[str]:
         """The statements of a text, in order, without those that are empty; each keeps its place in the text by
         blanks in front, so that positions in errors count from the start of `text`."""
         ...

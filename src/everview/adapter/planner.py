@@ -19,7 +19,7 @@ from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.functions import looking_into, system_oid
 from everview.adapter.system.relation import SystemRelation
 from everview.adapter.system.relations import BY_ID, RELATIONS
-from everview.adapter.templates import TEXT_CHARACTERS_MAX, Template, TemplateHost, Templates
+from everview.adapter.templates import TEXT_CHARACTERS_MAX, Template, TemplateHost, Templates, weight_of
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Literal, Scalar, columns_of, substitute
@@ -171,7 +171,8 @@ class Planner:
         with looking_into(around):
             relation = optimize(bound.plan.relation)
         bound = replace(bound, plan=replace(bound.plan, relation=relation), optimized=True)
-        return Template(key, bound, None if changed is None else replace(changed, relation=relation))
+        change_of = None if changed is None else replace(changed, relation=relation)
+        return Template(key, bound, change_of, weight_of(relation))
 
     def change(self, text: str, around: Surroundings, host: SessionHost | None = None) -> tuple[Change, Bound]:
         """An INSERT, UPDATE or DELETE: what it changes, and what it reads."""

@@ -32,7 +32,7 @@ from everview.adapter.statements.lexer import split
 from everview.adapter.statements.parse import parse
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relation import SessionInfo
-from everview.adapter.templates import Template
+from everview.adapter.templates import WEIGHT_MAX, Template
 from everview.adapter.transaction import Transaction
 from everview.compute.allowance import Allowance, allowing
 from everview.compute.cancel import Cancellation, Ended, cancelable
@@ -121,9 +121,10 @@ class CoordinatorSession:
         message = "terminating connection due to idle-in-transaction timeout"
         return IdleLimit(limit, "25P03", message) if limit else None
 
-    def split(self, text: str) -> list[str]:
+    def split(self, text: str) -> Sequence[str]:
         """The statements of a text."""
-        pieces = split(text)
+        with as_sql_errors(), self._timed(), self._supervised():
+            pieces = split(text)
         self._batch = max(1, len(pieces))
         return pieces
 
@@ -140,8 +141,10 @@ class CoordinatorSession:
             found = described(self._coordinator, self, node, around, types)
             cursor = node.cursor if isinstance(node, nodes.Fetch) else None
             parsed = Parsed(node, found.parameters, found.template)
-            prepared = Prepared(text, found.parameters, found.columns, parsed, cursor)
-            if isinstance(node, nodes.Query | nodes.Modify):  # others depend on more than the catalog and the settings
+            weight = len(text) + (found.template.weight if found.template is not None else 0)
+            prepared = Prepared(text, found.parameters, found.columns, parsed, cursor, weight)
+            # Others depend on more than the catalog and the settings.
+            if isinstance(node, nodes.Query | nodes.Modify) and weight <= WEIGHT_MAX:
                 self._kept.put(text, types, prepared, around.catalog, around.settings)
             return prepared
 

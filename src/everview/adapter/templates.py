@@ -16,10 +16,12 @@ from typing import Any
 from everview.adapter.bound import Bound
 from everview.adapter.host import SessionHost
 from everview.adapter.surroundings import Surroundings
+from everview.compute.allowance import ROW_BYTES
 from everview.compute.functions.internal import PARAMETER
-from everview.compute.ir.parts import map_scalars
-from everview.compute.ir.relation import Relation
+from everview.compute.ir.parts import all_scalars, map_scalars
+from everview.compute.ir.relation import Constant, Relation, walk
 from everview.compute.ir.scalar import Call, Literal, Scalar, transform
+from everview.compute.ir.scalar import walk as walk_scalar
 from everview.compute.ir.types import INT4, SqlType
 from everview.compute.optimize.simplify import simplify
 from everview.compute.sql.dml import Change
@@ -27,6 +29,24 @@ from everview.compute.sql.errors import SqlError
 
 LATEST_MAX, IN_USE_MAX = 100, 1_000
 TEXT_CHARACTERS_MAX = 10_000  # longer statements are not kept
+WEIGHT_MAX = 100_000
+
+
+def weight_of(relation: Relation) -> int:
+    """About how many bytes the values in a plan take."""
+    total = 0
+    for part in walk(relation):
+        if isinstance(part, Constant):
+            total += len(part.rows) * ROW_BYTES + sum(_length(value) for row, _ in part.rows for value in row)
+    for scalar in all_scalars(relation):
+        total += sum(_length(each.value) for each in walk_scalar(scalar) if isinstance(each, Literal))
+    return total
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, list | tuple):
+        return sum(50 + _length(each) for each in value)
+    return len(value) if isinstance(value, str | bytes) else 0
 
 
 def place_of(scalar: Scalar) -> int | None:
@@ -58,12 +78,14 @@ def filled(relation: Relation, values: Sequence[Literal]) -> Relation:
 class Template:
     """A bound and optimized statement: what it reads, and, if it writes, what it changes.
 
-    `key` is all that it depends on: a statement with the same key means the same.
+    `key` is all that it depends on: a statement with the same key means the same. `weight` is about how many bytes the
+    values in it take: a short text can mean very long ones.
     """
 
     key: Hashable
     bound: Bound
     change: Change | None = None
+    weight: int = 0
 
     def filled(self, values: Sequence[Literal]) -> Template:
         """The statement with the values of its parameters."""
@@ -72,11 +94,11 @@ class Template:
         relation = filled(self.bound.plan.relation, values)
         bound = replace(self.bound, plan=replace(self.bound.plan, relation=relation))
         if self.change is None:
-            return Template(self.key, bound)
+            return Template(self.key, bound, weight=self.weight)
         returning = self.change.returning
         if returning is not None:
             returning = replace(returning, relation=filled(returning.relation, values))
-        return Template(self.key, bound, replace(self.change, relation=relation, returning=returning))
+        return Template(self.key, bound, replace(self.change, relation=relation, returning=returning), self.weight)
 
 
 class TemplateHost(SessionHost):
@@ -124,7 +146,9 @@ class Templates:
             return True, self._in_use[key]
 
     def put(self, key: Hashable, template: Template | None) -> None:
-        """Keep what was made of a statement."""
+        """Keep what was made of a statement, unless it takes much memory."""
+        if template is not None and template.weight > WEIGHT_MAX:
+            return
         with self._lock:
             self._latest[key] = template
             while len(self._latest) > LATEST_MAX:

@@ -14,7 +14,10 @@ from typing import Any
 
 from everview.errors import EverviewError
 
-ROW_BYTES = 200  # of one row in one operator, about
+# Of one row in one operator, about: a tuple, its values, and its place in a table that is up to two thirds empty. With
+# what a statement may take by default, a table grows, which is done in one go, only while it is small.
+ROW_BYTES = 400
+VALUE_SHARE = 16  # one value takes at most this part of the memory: to copy it holds the interpreter's lock until done
 LONG = 1_024  # values that are shorter are counted with their rows
 
 
@@ -61,14 +64,15 @@ class Allowance:
             self._rows -= rows
         self.live_bytes += rows * ROW_BYTES
 
-    def take(self, size: int) -> None:
-        """A value of so many bytes has been made, or is about to be; one takes an eighth at most.
+    def look_at_value(self, size: int) -> None:
+        """Raise if a value of so many bytes is too long, however little else there is."""
+        if self._bytes is not None and size > self._allowed_bytes // VALUE_SHARE:
+            raise OutOfMemory(self._allowed_bytes, by_value=True)
 
-        To copy a value holds the interpreter's lock until it is done.
-        """
+    def take(self, size: int) -> None:
+        """A value of so many bytes has been made, or is about to be."""
+        self.look_at_value(size)
         if self._bytes is not None:
-            if size > self._allowed_bytes // 8:
-                raise OutOfMemory(self._allowed_bytes, by_value=True)
             if size > self._bytes - self.live_bytes:
                 raise OutOfMemory(self._allowed_bytes)
             self._bytes -= size
@@ -80,6 +84,12 @@ _in_force: ContextVar[Allowance | None] = ContextVar("everview_allowance", defau
 def allowance() -> Allowance | None:
     """The one in force."""
     return _in_force.get()
+
+
+def look_at_value(size: int) -> None:
+    """Raise if a value of so many bytes, which is about to be made, is longer than is allowed."""
+    if size > LONG and (allowed := _in_force.get()) is not None:
+        allowed.look_at_value(size)
 
 
 def take(size: int) -> None:

@@ -30,9 +30,6 @@ WATCH_S = 0.2
 FILES_WANTED = 4_096  # 1,000 sessions, those who connect, and what storage and Spark open
 # As `server.pgwire.authentication` names them, which would take long to load for its names alone.
 Auth = Literal["owner", "trust", "password"]
-# New objects until young ones are looked at for garbage, and how often that is until older ones are. With Python's own
-# figures a statement of many rows has all objects looked at again and again, which holds up everyone for 0.1 s.
-GARBAGE_THRESHOLDS = (10_000, 10, 50)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -263,7 +260,6 @@ def kept_objects() -> Iterator[None]:
         yield
         gc.freeze()
     finally:
-        gc.set_threshold(*GARBAGE_THRESHOLDS)
         gc.enable()
 
 

@@ -15,6 +15,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ from everview.adapter.contract import Adapter
 from everview.errors import EverviewError
 from everview.server.addresses import Address, CannotListen, Place, bind, bound, is_private, resolve
 from everview.server.http.server import HttpServer
+from everview.server.memory import MemoryKeeper
 from everview.server.metrics import Metrics
 from everview.server.pgwire.authentication import Auth, Policy
 from everview.server.pgwire.binding import end_point
@@ -112,6 +114,7 @@ class Running:
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._main, name="everview-server", daemon=True)
+        self._memory = MemoryKeeper()
 
     def _bind_unix(self) -> list[UnixSocket]:
         made: list[UnixSocket] = []
@@ -127,9 +130,11 @@ class Running:
 
     def _start(self) -> Running:
         sys.setswitchinterval(SWITCH_S)
+        self._memory.start()
         self._thread.start()
         self._started.wait()
         if self._failure is not None:
+            self._memory.stop()
             raise self._failure
         return self
 
@@ -145,12 +150,11 @@ class Running:
     def close(self) -> None:
         """Tell clients that the server stops, and stop it; safe more than once."""
         if not self._ended.is_set():
-            try:
+            with suppress(RuntimeError):  # it ended on its own meanwhile
                 self._loop.call_soon_threadsafe(self._stop.set)
-            except RuntimeError:
-                return  # it ended on its own meanwhile
             self._ended.wait()
         self._thread.join()
+        self._memory.stop()
 
     def __enter__(self) -> Running:
         return self

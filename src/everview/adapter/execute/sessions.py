@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from everview.adapter.contract import Column, Done, Prepared, Result, Row
+from everview.adapter.contract import Column, Done, Prepared, Result, Row, check_weight
 from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor, SubscriptionCursor
 from everview.adapter.durations import duration_ms
 from everview.adapter.errors import (
@@ -227,7 +227,9 @@ def prepare(context: Context, statement: nodes.PrepareStatement) -> Result:
         raise SqlError(DUPLICATE_STATEMENT, f'prepared statement "{statement.name}" already exists')
     if len(session.statements) >= PREPARED_MAX:
         raise SqlError(PROGRAM_LIMIT, f"a session can have at most {PREPARED_MAX} prepared statements")
-    session.statements[statement.name] = session.prepare(statement.text, [named_type(each) for each in statement.types])
+    prepared = session.prepare(statement.text, [named_type(each) for each in statement.types])
+    check_weight(prepared, session.statements.values())
+    session.statements[statement.name] = prepared
     return Done("PREPARE")
 
 

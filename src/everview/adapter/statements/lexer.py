@@ -7,7 +7,9 @@ over its letters.
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, overload
 
 from everview.compute.cancel import check_wanted
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, too_complex
@@ -60,14 +62,19 @@ class Token(NamedTuple):
 
 def tokens(text: str) -> list[Token]:
     """The words of a text; the last is the end."""
+    return list(scan(text))
+
+
+def scan(text: str) -> Iterator[Token]:
+    """The words of a text, one by one: of a long text nobody needs all of them at once."""
     if len(text) > TEXT_CHARACTERS_MAX:
         raise SqlError(
             "54000", f"the text has more than {TEXT_CHARACTERS_MAX} characters", hint="split it, or use COPY"
         )
-    found: list[Token] = []
-    place, depth, match = 0, 0, _NEXT.match
+    place, depth, count, match = 0, 0, 0, _NEXT.match
     while (each := match(text, place)) is not None:
-        if len(found) % _CHECK_EVERY == 0:
+        count += 1
+        if count % _CHECK_EVERY == 0:
             check_wanted()
         kind = each.lastgroup
         assert kind is not None
@@ -78,17 +85,16 @@ def tokens(text: str) -> list[Token]:
         if kind == "dollar":
             place = _past_dollar_quote(text, start, each[kind])
             mark = len(each[kind])
-            found.append(Token("string", text[start + mark : place - mark], start, place))
+            yield Token("string", text[start + mark : place - mark], start, place)
             continue
         if kind in _PLAIN:
             depth += NESTING.get(each[kind], 0)
             if depth > NESTED_MAX:
                 raise too_complex()
-            found.append(Token(_PLAIN[kind], each[kind], start, place))
+            yield Token(_PLAIN[kind], each[kind], start, place)
         else:
-            found.append(Token(*_meaning(kind, each[kind], start), start, place))
-    found.append(Token("end", "", len(text), len(text)))
-    return found
+            yield Token(*_meaning(kind, each[kind], start), start, place)
+    yield Token("end", "", len(text), len(text))
 
 
 def _meaning(kind: str, text: str, start: int) -> tuple[Kind, str]:
@@ -111,18 +117,45 @@ def _meaning(kind: str, text: str, start: int) -> tuple[Kind, str]:
             raise SqlError(SYNTAX_ERROR, f"unterminated {what}", position=start + 1)
 
 
-def split(text: str) -> list[str]:
-    """The statements of a text, each with blanks in front in place of what comes before it."""
-    pieces: list[str] = []
-    first: int | None = None
-    for token in tokens(text):
-        if token.kind == "end" or token.is_symbol(";"):
-            if first is not None:
-                pieces.append(blanked(text, first, token.start))
-            first = None
-        elif first is None:
-            first = token.start
-    return pieces
+class Pieces(Sequence[str]):
+    """The statements of a text, each with blanks in front in place of what comes before it.
+
+    Only where they begin and end is kept: with its blanks, each is as long as all before it together.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._places = array("q")  # where each begins and ends
+        first: int | None = None
+        for token in scan(text):
+            if token.kind == "end" or token.is_symbol(";"):
+                if first is not None:
+                    self._places.extend((first, token.start))
+                first = None
+            elif first is None:
+                first = token.start
+
+    def __len__(self) -> int:
+        return len(self._places) // 2
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        place = 2 * (index % len(self))
+        return blanked(self._text, self._places[place], self._places[place + 1])
+
+
+def split(text: str) -> Pieces:
+    """The statements of a text, without those that are empty."""
+    return Pieces(text)
 
 
 def blanked(text: str, start: int, end: int) -> str:

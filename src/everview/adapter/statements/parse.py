@@ -222,7 +222,7 @@ def _explain(words: Words) -> Statement:
     form = _explain_form(words)
     if form == "json" and stage != "timestamp":
         hint = "EXPLAIN TIMESTAMP … AS JSON exists; plans are text"
-        raise unsupported("EXPLAIN of a plan AS JSON", words.tokens[words.place - 1].start + 1, hint=hint)
+        raise unsupported("EXPLAIN of a plan AS JSON", words.last.start + 1, hint=hint)
     words.accept("for")
     if words.sees("view") or words.sees("materialized", "view"):  # one that exists, whose query is meant
         kind = object_kind(words)
@@ -383,7 +383,7 @@ def _deallocate(words: Words) -> Statement:
 
 def _refused(what: str, hint: str | None = None) -> Callable[[Words], Statement]:
     def parser(words: Words) -> Statement:
-        raise unsupported(what, words.tokens[0].start + 1, hint=hint)
+        raise unsupported(what, words.first.start + 1, hint=hint)
 
     return parser
 

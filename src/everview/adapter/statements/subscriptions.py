@@ -95,7 +95,7 @@ def _subscribed(words: Words) -> nodes.Subscribe:
         return nodes.Subscribe(query)
     start = words.next.start
     path = words.path()
-    name = words.text[start : words.tokens[words.place - 1].end]
+    name = words.text[start : words.last.end]
     # TABLE name, in place of a name: one character before it is needed, and there is the word before it.
     return nodes.Subscribe(" " * max(0, start - 6) + "TABLE " + name, name=path)
 

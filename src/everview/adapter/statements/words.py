@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
-from everview.adapter.statements.lexer import Token, blanked, tokens
+from everview.adapter.statements.lexer import Token, blanked, scan
 from everview.compute.functions.numbers import integer_of
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+from everview.compute.sql.parse import NESTING
 
 Path = tuple[str, ...]
 
@@ -72,17 +74,20 @@ class Words:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = tokens(text)
-        self.place = 0
+        self._source = scan(text)
+        self._ahead: deque[Token] = deque([next(self._source)])
+        self.first = self.last = self._ahead[0]  # of all, and the one taken last, once there is one
 
     @property
     def next(self) -> Token:
         """The next word."""
-        return self.tokens[self.place]
+        return self._ahead[0]
 
     def ahead(self, count: int) -> Token:
         """The word `count` places further."""
-        return self.tokens[min(self.place + count, len(self.tokens) - 1)]
+        while len(self._ahead) <= count and self._ahead[-1].kind != "end":
+            self._ahead.append(next(self._source))
+        return self._ahead[min(count, len(self._ahead) - 1)]
 
     @property
     def done(self) -> bool:
@@ -92,7 +97,10 @@ class Words:
     def take(self) -> Token:
         """The next word, taken."""
         token = self.next
-        self.place = min(self.place + 1, len(self.tokens) - 1)
+        if token.kind != "end":
+            self.ahead(1)
+            self._ahead.popleft()
+            self.last = token
         return token
 
     def sees(self, *words: str) -> bool:
@@ -187,17 +195,14 @@ class Words:
     def until(self, stop: Callable[[], bool]) -> str:
         """The text up to where `stop` holds outside of parentheses, or to the end, in its place."""
         start, depth = self.next.start, 0
+        end = start
         while not self.done and (depth or not stop()):
-            token = self.take()
-            if token.is_symbol("(") or token.is_symbol("["):
-                depth += 1
-            elif token.is_symbol(")") or token.is_symbol("]"):
-                if depth == 0:
-                    self.place -= 1
+            if self.next.kind == "symbol":
+                depth += NESTING.get(self.next.value, 0)
+                if depth < 0:
                     break
-                depth -= 1
-        end = self.tokens[self.place - 1].end if self.place else start
-        return blanked(self.text, start, max(start, end))
+            end = self.take().end
+        return blanked(self.text, start, end)
 
     def rest(self) -> str:
         """The text from here to the end, in its place."""

@@ -37,10 +37,11 @@ def _check_depth(text: str) -> None:
             raise Failure("54001", f"jsonb value nested too deeply, more than {DEPTH_MAX} levels")
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> Any:
     """The Python value of JSON text: numbers are Decimals. Not to be changed, for it is shared."""
-    return _read(text)
+    if len(text) <= _SHORT:
+        return _remembered(text)
+    return _remembered_long(text) if len(text) <= _LONG else _read(text)
 
 
 def _read(text: str) -> Any:
@@ -57,6 +58,11 @@ def _read(text: str) -> Any:
             if any("\ud800" <= letter <= "\udfff" for letter in each):  # half of a pair has no form in UTF-8
                 raise Failure("22P02", "invalid input syntax for type json")
     return value
+
+
+# Several functions are asked about the same value. How much is remembered is bounded by the lengths of texts, too.
+_SHORT, _LONG = 1_000, 100_000
+_remembered, _remembered_long = lru_cache(4_096)(_read), lru_cache(16)(_read)
 
 
 def _number(text: str) -> Decimal:

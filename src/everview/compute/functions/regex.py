@@ -188,11 +188,19 @@ def _checked(flags: str) -> None:
         raise Failure("22023", f'invalid regular expression option: "{min(unknown)}"')
 
 
-@lru_cache(maxsize=1024)
 def compiled(pattern: str, flags: str = "") -> Expression:
     """The expression to be searched for."""
+    return (_remembered if len(pattern) <= _SHORT else _remembered_long)(pattern, flags)
+
+
+def _compiled(pattern: str, flags: str) -> Expression:
     _checked(flags)
     return Expression(parse(pattern, flags))
+
+
+_SHORT = 1_000
+# Each may come to hold megabytes, for it learns as it matches.
+_remembered, _remembered_long = lru_cache(maxsize=128)(_compiled), lru_cache(maxsize=8)(_compiled)
 
 
 def java(pattern: str, flags: str = "") -> str | None:

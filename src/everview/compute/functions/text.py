@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from everview.compute.allowance import take
+from everview.compute.allowance import look_at_value
 from everview.compute.functions.cast_spark import cast_sql
 from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
@@ -200,13 +200,12 @@ def _replace(text: str, old: str, new: str) -> str:
     if not old:
         return text
     if len(new) > len(old):
-        take(len(text) + text.count(old) * (len(new) - len(old)))  # few characters may become very many
+        look_at_value(len(text) + text.count(old) * (len(new) - len(old)))  # few characters may become very many
     return text.replace(old, new)
 
 
 def _concatenated(one: Any, other: Any) -> Any:
-    if len(one) + len(other) > LENGTH_MAX:
-        take(len(one) + len(other))
+    look_at_value(len(one) + len(other))
     return one + other
 
 

@@ -54,6 +54,8 @@ from everview.compute.rows.collection import (
 )
 from everview.errors import EverviewError
 
+NOTHING_MORE: Mapping[str, Result] = {}
+
 
 class UnknownCollection(EverviewError):
     """A plan reads a collection that it was not given."""
@@ -65,58 +67,69 @@ class UnknownCollection(EverviewError):
 def evaluate(plan: Relation, inputs: Mapping[str, Rows | Result]) -> Result:
     """The rows and errors that the plan means over the inputs, whose rows are canonical."""
     scope = {name: each if isinstance(each, Result) else Result(each) for name, each in inputs.items()}
-    return _evaluate(plan, scope)
+    made = pace.Made()
+    try:
+        return _evaluate(plan, scope, made)
+    except EverviewError:
+        made.end()
+        raise
 
 
-def _evaluate(plan: Relation, scope: Mapping[str, Result]) -> Result:
+def _evaluate(plan: Relation, scope: Mapping[str, Result], made: pace.Made) -> Result:
     allowed = allowance()
     before = allowed.live_bytes if allowed is not None else 0
-    result = _operator(plan, scope)
+    result = _operator(plan, scope, made)
+    made.tidy()
+    if not isinstance(plan, Get | Let):  # what these give is an input, or made by another operator
+        made.add(result.rows)
     if allowed is not None:
         allowed.live_bytes = before  # what it was computed from is let go of
     pace.count(len(result.rows))
     return result
 
 
-def _operator(plan: Relation, scope: Mapping[str, Result]) -> Result:
+def _operator(plan: Relation, scope: Mapping[str, Result], made: pace.Made) -> Result:
+    def below(part: Relation, more: Mapping[str, Result] = NOTHING_MORE) -> Result:
+        return _evaluate(part, {**scope, **more} if more else scope, made)
+
     match plan:
         case Constant(rows, schema):
             return Result(rows_of(rows, schema))
         case Get(id):
             return _get(id, scope)
         case Let(id, value, body):
-            return _evaluate(body, {**scope, id: _evaluate(value, scope)})
+            return below(body, {id: below(value)})
         case Recursive():
-            return evaluate_recursive(plan, lambda part, more: _evaluate(part, {**scope, **more}))
+            return evaluate_recursive(plan, below)
         case Join(inputs):
-            return evaluate_join(plan, [_evaluate(each, scope) for each in inputs])
+            return evaluate_join(plan, list(map(below, inputs)))
         case Union(inputs):
-            return _union([_evaluate(each, scope) for each in inputs])
+            return _union(list(map(below, inputs)))
         case Project(input):
-            return _project(plan, _evaluate(input, scope))
+            return _project(plan, below(input))
         case Map(input):
-            return _map(plan, _evaluate(input, scope))
+            return _map(plan, below(input))
         case Filter(input):
-            return _filter(plan, _evaluate(input, scope))
+            return _filter(plan, below(input))
         case FlatMap(input):
-            return _flat_map(plan, _evaluate(input, scope))
+            return _flat_map(plan, below(input))
         case Reduce(input):
-            return evaluate_reduce(plan, _evaluate(input, scope))
+            return evaluate_reduce(plan, below(input))
         case TopK(input):
-            return evaluate_topk(plan, _evaluate(input, scope))
+            return evaluate_topk(plan, below(input))
         case Window(input):
-            return evaluate_window(plan, _evaluate(input, scope))
+            return evaluate_window(plan, below(input))
         case Threshold(input):
-            return _threshold(_evaluate(input, scope))
+            return _threshold(below(input))
         case Negate(input):
-            return _negate(_evaluate(input, scope))
+            return _negate(below(input))
         case Temporal():
             raise AssertionError("only a tick program knows times: see delta.temporal")
         case Occurring(input):
-            below = _evaluate(input, scope)
-            return Result(dict.fromkeys(below.rows, 1), below.errors)
+            found = below(input)
+            return Result(dict.fromkeys(found.rows, 1), found.errors)
         case Accumulate(input):
-            return evaluate_accumulate(plan, _evaluate(input, scope))
+            return evaluate_accumulate(plan, below(input))
 
 
 def _get(name: str, scope: Mapping[str, Result]) -> Result:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from everview.compute.functions.contract import Failure
 from everview.compute.interpreter import pace
 from everview.compute.interpreter.scalars import compile_row
 from everview.compute.ir.relation import Join, arity
 from everview.compute.ir.scalar import Scalar, columns_of, shift
-from everview.compute.rows.collection import Errors, Result, Row, Rows, add, add_all, add_failure
+from everview.compute.rows.collection import Errors, Result, Row, Rows, add_all, add_failure
+
+_Keyed: TypeAlias = tuple[Row, Row, int]  # a row, the values of its equivalences, and how often it occurs
 
 
 @dataclass(slots=True)
@@ -33,16 +36,18 @@ def evaluate_join(join: Join, inputs: Sequence[Result]) -> Result:
     errors: Errors = {}
     for each in inputs:
         add_all(errors, each.errors)
-    # Rows joined so far, each with the value of every equivalence in `known`, in that order.
+    # Rows joined so far, each with the value of every equivalence in `known`, in that order. None occurs twice: none
+    # does in any input.
     known: list[int] = []
-    joined: dict[tuple[Row, Row], int] = {((), ()): 1}
+    joined: list[_Keyed] = [((), (), 1)]
     for side, each in zip(sides, inputs, strict=True):
-        keyed = _keyed(side, each.rows, errors)
-        joined = _product(joined, keyed, known, list(side.members))
+        with pace.emptied(joined), pace.emptied(keyed := _keyed(side, each.rows, errors)):
+            joined = _product(joined, keyed, known, list(side.members))
         known += [index for index in side.members if index not in known]
     rows: Rows = {}
-    for (row, _), multiplicity in pace.paced(joined.items()):
-        add(rows, row, multiplicity)
+    with pace.emptied(joined), pace.emptied_if_ended(rows):
+        for row, _, multiplicity in pace.paced(joined):
+            rows[row] = multiplicity
     return Result(rows, errors)
 
 
@@ -67,7 +72,7 @@ def _owner(columns: Iterable[int], ends: list[int]) -> int:
     return next((index for index, end in enumerate(ends) if first < end), 0)
 
 
-def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[tuple[Row, Row, int]]:
+def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[_Keyed]:
     """The rows with the values of their equivalences, without those in which members differ or are NULL."""
     groups = [compile_row(members) for members in side.members.values()]
     safe = [index in side.nullsafe for index in side.members]
@@ -85,24 +90,22 @@ def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[tuple[Row, Row, int]
     return result
 
 
-def _product(
-    left: dict[tuple[Row, Row], int], right: list[tuple[Row, Row, int]], known: list[int], members: list[int]
-) -> dict[tuple[Row, Row], int]:
+def _product(left: list[_Keyed], right: list[_Keyed], known: list[int], members: list[int]) -> list[_Keyed]:
     """The rows of both sides that agree in the equivalences that both have values of."""
     shared = [index for index in known if index in members]
     left_places = [known.index(index) for index in shared]
     right_places = [members.index(index) for index in shared]
     added_places = [place for place, index in enumerate(members) if index not in known]
-    table: dict[Row, list[tuple[Row, Row, int]]] = {}
+    table: dict[Row, list[_Keyed]] = {}
     for row, values, multiplicity in right:
         key = tuple([values[place] for place in right_places])
         table.setdefault(key, []).append((row, tuple([values[place] for place in added_places]), multiplicity))
-    result: dict[tuple[Row, Row], int] = {}
+    result: list[_Keyed] = []
     next_look = pace.LOOK_ROWS
     with pace.emptied_if_ended(result):
-        for (row, values), multiplicity in left.items():
+        for row, values, multiplicity in left:
             for other, more, times in table.get(tuple([values[place] for place in left_places]), ()):
-                result[row + other, values + more] = multiplicity * times
+                result.append((row + other, values + more, multiplicity * times))
             if len(result) >= next_look:
                 pace.look(len(result))
                 next_look = len(result) + pace.LOOK_ROWS

@@ -6,6 +6,7 @@ operator looks now and then whether to go on, and who evaluates says how many ro
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from heapq import merge
@@ -15,8 +16,10 @@ from everview.compute.allowance import Allowance, TooManyRows, allowance, allowi
 from everview.compute.cancel import check_wanted
 from everview.errors import EverviewError
 
-__all__ = ["LOOK_ROWS", "TooManyRows", "at_most", "count", "emptied_if_ended", "look", "paced", "sort"]
+__all__ = ["LOOK_ROWS", "TooManyRows", "at_most", "count", "emptied", "emptied_if_ended", "look", "paced", "sort"]
 LOOK_ROWS = 4_096  # after so many rows of one operator it is looked whether to go on
+LET_GO_ROWS = 512
+MANY_ROWS = 10_000  # to let go of so many at once holds up others
 Item = TypeVar("Item")
 
 
@@ -49,18 +52,69 @@ def paced(items: Iterable[Item]) -> Iterator[Item]:
         yield item
 
 
+def empty(rows: dict[Any, Any] | list[Any]) -> None:
+    """Let go of what nobody needs any more, piece by piece.
+
+    Python would let go of all at once, and hold everyone up until hundreds of thousands of rows are gone.
+    """
+    if isinstance(rows, list):
+        while rows:
+            del rows[-LET_GO_ROWS:]
+    else:
+        while rows:
+            rows.popitem()
+
+
+@contextmanager
+def emptied(rows: dict[Any, Any] | list[Any]) -> Iterator[None]:
+    """While inside, rows are used; afterwards nobody needs them."""
+    try:
+        yield
+    finally:
+        empty(rows)
+
+
+class Made:
+    """Large results that operators have made, and others have read or still read, in one evaluation.
+
+    Once nobody else has one any more it is let go of, piece by piece. If the evaluation ends, all are.
+    """
+
+    def __init__(self) -> None:
+        self._results: list[dict[Any, Any]] = []
+
+    def add(self, rows: dict[Any, Any]) -> None:
+        """One more, which is no input of the evaluation."""
+        if len(rows) >= MANY_ROWS:
+            self._results.append(rows)
+
+    def tidy(self) -> None:
+        """Let go of those that nobody else has."""
+        kept = []
+        while self._results:
+            rows = self._results.pop()
+            if sys.getrefcount(rows) == _ONLY_HERE:
+                empty(rows)
+            else:
+                kept.append(rows)
+        self._results = kept
+
+    def end(self) -> None:
+        """Let go of all."""
+        for rows in self._results:
+            empty(rows)
+
+
+_ONLY_HERE = 2  # references: a name, and the argument of the function that counts
+
+
 @contextmanager
 def emptied_if_ended(rows: dict[Any, Any] | list[Any]) -> Iterator[None]:
-    """While inside, rows are collected. If the evaluation ends they are let go of one by one.
-
-    Python would let go of all at once, and hold everyone up until a million rows are gone.
-    """
+    """While inside, rows are collected, which nobody needs if the evaluation ends."""
     try:
         yield
     except EverviewError:
-        drop = rows.popitem if isinstance(rows, dict) else rows.pop
-        while rows:
-            drop()
+        empty(rows)
         raise
 
 
@@ -77,4 +131,4 @@ def sort(items: list[Item], key: Callable[[Item], Any], *, reverse: bool = False
     for start in range(0, len(items), LOOK_ROWS):
         check_wanted()
         pieces.append(sorted(items[start : start + LOOK_ROWS], key=key, reverse=reverse))
-    items[:] = paced(merge(*pieces, key=key, reverse=reverse))
+    items[:] = paced(merge(*pieces, key=key, reverse=reverse))  # nothing is let go of: these are the same items

@@ -41,19 +41,26 @@ def evaluate_reduce(reduce: Reduce, below: Result) -> Result:
     takers = [compile_taker(each.args, each.filter, each.order) for each in reduce.aggregates]
     errors = dict(below.errors)
     groups: dict[Row, list[list[tuple[Taken, int]]]] = {}
-    for row, multiplicity in pace.paced(below.rows.items()):
-        if multiplicity < 0:
-            raise NegativeMultiplicity("Reduce", row, multiplicity)
-        try:
-            key = key_of(row)
-            taken = [take(row) for take in takers]
-        except Failure as failure:
-            add_failure(errors, failure, multiplicity)
-            continue
-        group = groups.setdefault(key, [[] for _ in takers])
-        for values, each in zip(group, taken, strict=True):
-            values.append((each, multiplicity))
-    return Result(_aggregated(reduce.aggregates, groups, errors), errors)
+    try:
+        for row, multiplicity in pace.paced(below.rows.items()):
+            if multiplicity < 0:
+                raise NegativeMultiplicity("Reduce", row, multiplicity)
+            try:
+                key = key_of(row)
+                taken = [take(row) for take in takers]
+            except Failure as failure:
+                add_failure(errors, failure, multiplicity)
+                continue
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = [[] for _ in takers]
+            for values, each in zip(group, taken, strict=True):
+                values.append((each, multiplicity))
+        return Result(_aggregated(reduce.aggregates, groups, errors), errors)
+    finally:
+        while groups:
+            for values in groups.popitem()[1]:
+                pace.empty(values)
 
 
 def _aggregated(
@@ -106,7 +113,7 @@ def compile_finisher(
     def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
         items = [each for each in taken if each[0] is not None and (entry.takes_nulls or None not in each[0][1])]
         if distinct:
-            items = list({each[0][1]: (each[0], 1) for each in items if each[0] is not None}.values())
+            items = _distinct(items)
         if entry.algebra == COUNT:  # rows may occur more often than could be told one by one
             return _counted(items)
         if ordered:
@@ -122,6 +129,13 @@ def compile_finisher(
         return settle(value) if settle else value
 
     return finish
+
+
+def _distinct(items: list[tuple[Taken, int]]) -> list[tuple[Taken, int]]:
+    """One of those that have the same arguments: the last."""
+    found = {_arguments(item): (item[0], 1) for item in items}
+    with pace.emptied(found):
+        return list(found.values())
 
 
 def _counted(items: Sequence[tuple[Taken, int]]) -> int:

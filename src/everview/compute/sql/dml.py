@@ -35,7 +35,7 @@ from everview.compute.sql.forms import identifier
 from everview.compute.sql.from_clause import UNIT, From
 from everview.compute.sql.hosting import Parameter
 from everview.compute.sql.lower import lower
-from everview.compute.sql.parse import Tree, check_all_read, parse_query, position_of
+from everview.compute.sql.parse import Tree, check_all_read, parse_query, position_of, query_tree
 from everview.compute.sql.query import Plan, Queries, mapped, open_column
 from everview.compute.sql.scope import Catalog, Collection, Scope
 
@@ -67,19 +67,17 @@ FindTarget = Callable[[Sequence[str], int | None], Target]
 
 def bind_change(text: str, catalog: Catalog, find: FindTarget) -> Change:
     """The meaning of an INSERT, UPDATE or DELETE."""
-    tree = parse_query(text)
     binder = _Binder(catalog, find)
-    match tree:
-        case exp.Insert():
-            change = binder.insert(tree)
-        case exp.Update():
-            change = binder.update(tree)
-        case exp.Delete():
-            change = binder.delete(tree)
-        case _:
-            raise SqlError(SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected", position=position_of(tree))
-    check_all_read(tree)
-    return change
+    with query_tree(text) as tree:
+        match tree:
+            case exp.Insert():
+                return binder.insert(tree)
+            case exp.Update():
+                return binder.update(tree)
+            case exp.Delete():
+                return binder.delete(tree)
+            case _:
+                raise SqlError(SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected", position=position_of(tree))
 
 
 def bind_scalar(text: str, to: SqlType, column: str, catalog: Catalog) -> hir.HScalar:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeAlias
 
 from sqlglot import exp
@@ -45,6 +47,8 @@ _READ_AGAIN_TIMES, _READ_AGAIN_MIN = 64, 10_000
 NESTED_MAX = 10_000
 NESTING = {"(": 1, "[": 1, ")": -1, "]": -1}
 _CHECK_EVERY = 4_096  # words
+_LET_GO = 512  # words or nodes
+_LONG = 20_000  # characters of a statement
 _POSITION = "everview position"  # where a node keeps what `position_of` found
 _ARROWS = (TokenType.ARROW, TokenType.DARROW, TokenType.HASH_ARROW, TokenType.DHASH_ARROW)
 
@@ -314,6 +318,33 @@ def parse_query(text: str) -> Tree:
     return watch(statements[0])
 
 
+@contextmanager
+def query_tree(text: str) -> Iterator[Tree]:
+    """While inside, the syntax tree of a single query, all of which is to be read. Nobody has it afterwards.
+
+    Nodes know what they are part of, so a tree goes only when Python looks for garbage, and then all at once, which
+    takes long if it is large. So a large one is taken apart.
+    """
+    tree = parse_query(text)
+    try:
+        yield tree
+        check_all_read(tree)
+    finally:
+        if len(text) > _LONG:
+            _take_apart(tree)
+
+
+def _take_apart(tree: Tree) -> None:
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
+        for value in dict.values(node.args):
+            for part in value if isinstance(value, list) else (value,):
+                if isinstance(part, exp.Expression):
+                    nodes.append(part)
+        node.args, node.parent = {}, None
+
+
 def _parsed(text: str) -> list[Tree]:
     dialect = EverviewSql()
     words = dialect.tokenize(text)
@@ -322,7 +353,13 @@ def _parsed(text: str) -> list[Tree]:
         depth += NESTING.get(word.text, 0) if word.token_type in _BRACKETS else 0
         if depth > NESTED_MAX:
             raise too_complex()
-    return [tree for tree in dialect.parser().parse(words, text) if tree is not None]
+    parser = dialect.parser()
+    try:
+        return [tree for tree in parser.parse(words, text) if tree is not None]
+    finally:
+        parser.reset()
+        while words:  # to let go of all at once would hold up everyone
+            del words[-_LET_GO:]
 
 
 def tailed(tree: Tree) -> bool:

@@ -31,7 +31,7 @@ from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.lower import lower
 from everview.compute.sql.outputs import output_index
-from everview.compute.sql.parse import Tree, check_all_read, parse_query, position_of, tailed
+from everview.compute.sql.parse import Tree, position_of, query_tree, tailed
 from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
 from everview.compute.sql.scope import Catalog, Cte, Scope
 from everview.compute.sql.select import Select
@@ -51,10 +51,8 @@ class Plan:
 
 def plan(text: str, catalog: Catalog) -> Plan:
     """The plan of a query in text, with sort keys as further columns behind those that have names."""
-    tree = parse_query(text)
-    found = Queries(catalog).plan(tree)
-    check_all_read(tree)
-    return found
+    with query_tree(text) as tree:
+        return Queries(catalog).plan(tree)
 
 
 @dataclass(frozen=True, slots=True)

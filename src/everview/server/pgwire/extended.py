@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from everview.adapter.contract import Done, Prepared, Session
+from everview.adapter.contract import Done, Prepared, Session, check_weight
 from everview.adapter.errors import OBJECT_NOT_READY, PROGRAM_LIMIT
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
 from everview.server.errors import ProtocolViolation
@@ -79,6 +79,7 @@ class Extended:
             raise SqlError(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
         self.statements.pop(message.name, None)
         prepared = self._session.prepare(message.text, [type_of(oid) for oid in message.types])
+        check_weight(prepared, (each.prepared for each in self.statements.values()))
         self.statements[message.name] = statement_of(prepared, message)
         self._wire.send(backend.PARSE_COMPLETE)
 

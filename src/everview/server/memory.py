@@ -1,0 +1,80 @@
+"""When memory is looked through and given back, so that neither holds up those who wait for an answer.
+
+Most objects are let go of by counting who uses them. Those that use one another in a circle are found by looking at
+all objects of an age, which holds the interpreter's lock until it is done: tenths of a second where a statement holds
+a million rows, again and again while it makes them. So young objects are looked at often and in small numbers, what
+was there before anyone was served is never looked at, and all the rest is when the process has little to do.
+
+What is free goes back to the system once a minute. Arrow takes its memory where everyone else does: its own allocator
+keeps some for each thread, and sessions come with threads, so it would grow without end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import threading
+import time
+
+import pyarrow as pa
+
+YOUNG_OBJECTS = 5_000  # new ones, until these are looked at: about a millisecond
+YOUNG_TIMES = 8  # that often, until those that have stayed are looked at once more
+NEVER = 1 << 30
+CHECK_S = 1.0
+QUIET_SHARE = 0.1  # of a core: a process that computes less than this is quiet
+# So many times objects have grown old since all were looked at: worth a look when it is quiet, and in any case.
+GROWN_OLD_QUIET, GROWN_OLD_MAX = 5, 500
+QUIET_S_MAX = 300.0  # after so long without a quiet moment, what is worth a look is looked at
+GIVE_BACK_S = 60.0
+
+
+class MemoryKeeper:
+    """Sees to the memory of this process from `start` until `stop`."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="everview-memory", daemon=True)
+        self._thresholds, self._pool = gc.get_threshold(), pa.default_memory_pool()
+
+    def start(self) -> None:
+        """From now on."""
+        gc.freeze()
+        gc.set_threshold(YOUNG_OBJECTS, YOUNG_TIMES, NEVER)
+        pa.set_memory_pool(pa.system_memory_pool())
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave it to Python and Arrow again."""
+        self._stopped.set()
+        self._thread.join()
+        gc.set_threshold(*self._thresholds)
+        gc.unfreeze()
+        pa.set_memory_pool(self._pool)
+
+    def _run(self) -> None:
+        looked = given_back = time.monotonic()
+        computed_s = time.process_time()
+        while not self._stopped.wait(CHECK_S):
+            before_s, computed_s = computed_s, time.process_time()
+            now = time.monotonic()
+            if is_due(gc.get_count()[2], (computed_s - before_s) / CHECK_S, now - looked):
+                gc.collect()
+                looked = time.monotonic()
+            if now - given_back >= GIVE_BACK_S:
+                give_back()
+                given_back = now
+
+
+def is_due(grown_old: int, share: float, waited_s: float) -> bool:
+    """Whether to look at all objects, by how often some grew old, what the process computes, and the last look."""
+    if grown_old < GROWN_OLD_QUIET:
+        return False
+    return share < QUIET_SHARE or grown_old >= GROWN_OLD_MAX or waited_s >= QUIET_S_MAX
+
+
+def give_back() -> None:
+    """Give memory that is free to the system, where its library can do that; others go on meanwhile."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
