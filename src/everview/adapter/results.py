@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections.abc import Iterator, Sequence
 
 from everview.adapter.contract import Column, Row
+from everview.compute.allowance import EVERYONE, ROW_BYTES
+from everview.compute.interpreter import pace
 from everview.compute.ir.types import TEXT, SqlType
 
 BATCH_ROWS = 1_000
@@ -28,6 +32,10 @@ class RowList:
         self.rows = rows
         self._verb = verb
         self._closed = False
+        if len(rows) >= pace.MANY_ROWS:  # a client may leave many results unread
+            size = len(rows) * ROW_BYTES // 2  # without the table that operators have
+            EVERYONE.take(size)
+            weakref.finalize(self, EVERYONE.give_back, size)
 
     def batches(self) -> Iterator[Sequence[Row]]:
         """The rows, in batches."""
@@ -43,3 +51,5 @@ class RowList:
     def close(self) -> None:
         """Take no more."""
         self._closed = True
+        if isinstance(self.rows, list) and len(self.rows) >= pace.MANY_ROWS and sys.getrefcount(self.rows) == 2:
+            pace.empty(self.rows)

@@ -207,6 +207,8 @@ class CoordinatorSession:
             if isinstance(error, Ended) or isinstance(error.__cause__, Ended):
                 self.interrupts.check()
             raise
+        finally:
+            allowed.close()
 
     def carry_out(
         self, node: nodes.Statement, values: tuple[Literal, ...] = (), template: Template | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from everview.adapter.errors import INVALID_PARAMETER_VALUE
 from everview.adapter.host import SERVER_VERSION
 from everview.adapter.statements.options import check_cluster
 from everview.adapter.statements.words import Words
+from everview.compute.allowance import memory_share
 from everview.compute.functions.input import FALSE, TRUE
 from everview.compute.sql.errors import UNDEFINED_OBJECT, SqlError, did_you_mean
 
@@ -90,7 +90,7 @@ def _off(text: str) -> str:
 
 def local_memory_max() -> int:
     """The most that one statement may be allowed: a quarter of the machine's memory."""
-    return max(LOCAL_MEMORY_DEFAULT, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+    return max(LOCAL_MEMORY_DEFAULT, memory_share())
 
 
 def _memory(text: str) -> str:

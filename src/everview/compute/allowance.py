@@ -2,11 +2,13 @@
 
 Memory is estimated, by the number of rows that operators hold and the lengths of all long values that were made, even
 if nobody holds them any more. So a small statement that turns out large ends early instead of taking the memory of
-everyone.
+everyone. All statements together, and the results that clients have yet to read, share one budget.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,19 +45,69 @@ class OutOfMemory(EverviewError):
         )
 
 
+class Exhausted(OutOfMemory):
+    """All that runs, and the results that are kept for clients, would take more memory than all may together."""
+
+    def __init__(self, total_bytes: int) -> None:
+        super().__init__(total_bytes)
+        self.detail = f"all sessions together may take {total_bytes >> 20} MB of the server, and have it now"
+        self.hint = "try again, close cursors, or SET everview_peek_engine = spark"
+
+
+class Budget:
+    """Bytes that evaluations and results of this process share."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self._total, self._left = total_bytes, total_bytes
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> None:
+        """Raise `Exhausted` if that many are not left."""
+        with self._lock:
+            if size > self._left:
+                raise Exhausted(self._total)
+            self._left -= size
+
+    def give_back(self, size: int) -> None:
+        """So many are free again."""
+        with self._lock:
+            self._left += size
+
+
+def memory_share() -> int:
+    """A quarter of the machine's memory, in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+
+
+EVERYONE = Budget(max(1 << 30, memory_share()))
+PORTION = 16 << 20  # an evaluation takes its memory from the budget by so many bytes; what is less is free
+
+
 class Allowance:
     """How many rows may still come up, and how many bytes may still be taken."""
 
     def __init__(self, rows: int | None = None, memory_bytes: int | None = None) -> None:
         self._rows, self._bytes, self._allowed_bytes = rows, memory_bytes, memory_bytes or 0
+        self._portions = 0
         self.live_bytes = 0  # of the rows of operators whose results are still needed
 
     def look(self, rows: int) -> None:
         """Raise if so many more rows are too many."""
         if self._rows is not None and rows > self._rows:
             raise TooManyRows
-        if self._bytes is not None and self.live_bytes + rows * ROW_BYTES > self._bytes:
-            raise OutOfMemory(self._allowed_bytes)
+        if self._bytes is not None:
+            held = self.live_bytes + rows * ROW_BYTES
+            if held > self._bytes:
+                raise OutOfMemory(self._allowed_bytes)
+            portions = (held + self._allowed_bytes - self._bytes) // PORTION
+            if portions > self._portions:
+                EVERYONE.take((portions - self._portions) * PORTION)
+                self._portions = portions
+
+    def close(self) -> None:
+        """The evaluation is over, and what it took is free."""
+        EVERYONE.give_back(self._portions * PORTION)
+        self._portions = 0
 
     def count(self, rows: int) -> None:
         """So many more rows have come up."""
@@ -76,6 +128,8 @@ class Allowance:
             if size > self._bytes - self.live_bytes:
                 raise OutOfMemory(self._allowed_bytes)
             self._bytes -= size
+            if size > PORTION // 16:
+                self.look(0)
 
 
 _in_force: ContextVar[Allowance | None] = ContextVar("everview_allowance", default=None)

@@ -110,6 +110,8 @@ def serve(
     * `everview serve --data /srv/everview --spark spark://host:7077 --conf spark.executor.memory=8g`
     """
     began = time.monotonic()
+    # Arrow's own allocator keeps some memory for each thread, and sessions come with threads: it would only grow.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     # Late, so that the other commands need not load all this.
     with kept_objects():
         from everview.instance import Folder, Instance, check_java

@@ -5,19 +5,19 @@ all objects of an age, which holds the interpreter's lock until it is done: tent
 a million rows, again and again while it makes them. So young objects are looked at often and in small numbers, what
 was there before anyone was served is never looked at, and all the rest is when the process has little to do.
 
-What is free goes back to the system once a minute. Arrow takes its memory where everyone else does: its own allocator
-keeps some for each thread, and sessions come with threads, so it would grow without end.
+What is free goes back to the system once a minute. There are few pools of memory: by default threads get more of
+them over time, each of which keeps what it once had.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 import threading
 import time
-
-import pyarrow as pa
+from typing import Any
 
 YOUNG_OBJECTS = 5_000  # new ones, until these are looked at: about a millisecond
 YOUNG_TIMES = 8  # that often, until those that have stayed are looked at once more
@@ -28,6 +28,7 @@ QUIET_SHARE = 0.1  # of a core: a process that computes less than this is quiet
 GROWN_OLD_QUIET, GROWN_OLD_MAX = 5, 500
 QUIET_S_MAX = 300.0  # after so long without a quiet moment, what is worth a look is looked at
 GIVE_BACK_S = 60.0
+_M_ARENA_MAX = -8  # as malloc.h has it
 
 
 class MemoryKeeper:
@@ -36,22 +37,21 @@ class MemoryKeeper:
     def __init__(self) -> None:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="everview-memory", daemon=True)
-        self._thresholds, self._pool = gc.get_threshold(), pa.default_memory_pool()
+        self._thresholds = gc.get_threshold()
 
     def start(self) -> None:
         """From now on."""
         gc.freeze()
         gc.set_threshold(YOUNG_OBJECTS, YOUNG_TIMES, NEVER)
-        pa.set_memory_pool(pa.system_memory_pool())
+        _limit_pools()
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave it to Python and Arrow again."""
+        """Leave it to Python again."""
         self._stopped.set()
         self._thread.join()
         gc.set_threshold(*self._thresholds)
         gc.unfreeze()
-        pa.set_memory_pool(self._pool)
 
     def _run(self) -> None:
         looked = given_back = time.monotonic()
@@ -76,5 +76,15 @@ def is_due(grown_old: int, share: float, waited_s: float) -> bool:
 
 def give_back() -> None:
     """Give memory that is free to the system, where its library can do that; others go on meanwhile."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+    if (trim := _library("malloc_trim")) is not None:
         trim(0)
+
+
+def _limit_pools() -> None:
+    if (option := _library("mallopt")) is not None:
+        option(_M_ARENA_MAX, max(2, os.cpu_count() or 2))
+
+
+def _library(name: str) -> Any:
+    """A function of the system's library, if it has it."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

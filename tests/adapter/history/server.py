@@ -50,7 +50,8 @@ class Server:
                 stdout=said,
                 stderr=said,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                # The second as `everview serve` has it.
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
                 start_new_session=True,  # so that its Java can be ended with it
             )
 
