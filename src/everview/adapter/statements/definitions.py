@@ -238,8 +238,7 @@ def _role(words: Words) -> Statement:
             hint = "superusers create databases and roles"
             raise unsupported(f"the attribute {word.value.upper()}", word.start + 1, hint=hint)
         elif not word.is_word("inherit", "encrypted", "nocreatedb", "nocreaterole"):  # what holds of every role
-            words.place -= 1
-            raise words.error("expected an attribute of a role")
+            raise words.error("expected an attribute of a role", word)
     return nodes.CreateRole(name, login, superuser, password)
 
 

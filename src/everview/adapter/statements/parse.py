@@ -256,8 +256,7 @@ def _explain_form(words: Words) -> str:
     if words.accept("as"):
         form = words.name()
     if form not in ("text", "json"):
-        words.place -= 1
-        raise words.error("expected TEXT or JSON")
+        raise words.error("expected TEXT or JSON", words.last)
     return form
 
 

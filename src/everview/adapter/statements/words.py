@@ -210,9 +210,9 @@ class Words:
         self.expect_end()
         return text
 
-    def error(self, detail: str | None) -> SqlError:
-        """The next word is not what may stand here."""
-        token = self.next
+    def error(self, detail: str | None, at: Token | None = None) -> SqlError:
+        """The next word, or another, is not what may stand here."""
+        token = at or self.next
         where = "at end of input" if token.kind == "end" else f'at or near "{self.text[token.start : token.end]}"'
         return SqlError(SYNTAX_ERROR, f"syntax error {where}", detail=detail, position=token.start + 1)
 
