@@ -160,7 +160,8 @@ def explode(port: int, name: str, window_s: float) -> Outcome:
     def run() -> None:
         try:
             cursor = connection.cursor()
-            cursor.execute(f"{BOMBS[name]} -- {times}")  # not one that is known already
+            cursor.execute(f"SET search_path = public, bomb_{times}")  # so that it is not one that is known already
+            cursor.execute(BOMBS[name])
             first = cursor.fetchone()
             ended.append(f"ok, {str(first)[:30]}")
         except psycopg.Error as error:
