@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -15,10 +15,11 @@ from tests.torture.recording import Conversation, record
 from tests.torture.report import Line, Size
 from tests.torture.sentinel import ANSWER_S_MAX, Sentinel, connect, descriptors, resident_mb
 from tests.torture.server import TortureServer, torture_server
+from tests.torture.soak import MEASURES, SAMPLE_S, Sample, flat
 
 THREADS = 8
 HTTP_SHARE = 20  # one request for so many messages
-GROWTH_MB_MAX = 300.0
+GROWTH_MB_MAX = 200.0
 AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"
 PG_FIRST_S, HTTP_FIRST_S, QUIET_S = 2.0, 0.05, 0.03
 LOGGED_IN_SHARE = 0.5  # of sessions, most of which begin as a driver's do
@@ -166,7 +167,8 @@ def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
         conversations = record(server.port())
         fuzz = Fuzz(server, conversations, size.messages)
         before_mb, before_files = resident_mb(server.pid), descriptors(server.pid)
-        with Sentinel(server.port()) as sentinel:
+        samples: list[Sample] = []
+        with Sentinel(server.port()) as sentinel, _sampled(server, samples):
             fuzz.run(rng)
         anomalies = list(fuzz.anomalies)
         if not server.alive:
@@ -179,8 +181,28 @@ def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
         yield Line("mutated messages", fuzz.messages, anomalies, figures)
         yield Line("mutated HTTP requests", fuzz.requests, [])
         yield Line("SELECT 1 of another client", len(sentinel.waits_ms), sentinel.anomalies, sentinel.figures)
+        yield flat(MEASURES[0], samples, long=size.long)
         figures = f"{before_mb:.0f} to {resident_mb(server.pid):.0f} MB" if server.alive else ""
         yield Line("memory and descriptors afterwards", 1, [], figures)
+
+
+@contextmanager
+def _sampled(server: TortureServer, samples: list[Sample]) -> Iterator[None]:
+    """While inside, the server's memory is looked at again and again."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(SAMPLE_S) and server.alive:
+            samples.append(Sample(resident_mb(server.pid), 0, 0, 0, 0))
+
+    samples.append(Sample(resident_mb(server.pid), 0, 0, 0, 0))
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _afterwards(server: TortureServer, before_mb: float, before_files: int) -> list[str]:

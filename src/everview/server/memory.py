@@ -15,9 +15,10 @@ import ctypes
 import gc
 import os
 import sys
-import threading
 import time
 from typing import Any
+
+from everview.background import Backoff, Loop
 
 YOUNG_OBJECTS = 5_000  # new ones, until these are looked at: about a millisecond
 YOUNG_TIMES = 8  # that often, until those that have stayed are looked at once more
@@ -35,36 +36,34 @@ class MemoryKeeper:
     """Sees to the memory of this process from `start` until `stop`."""
 
     def __init__(self) -> None:
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="everview-memory", daemon=True)
+        self._loop = Loop("everview-memory", self._check, backoff=Backoff(CHECK_S, GIVE_BACK_S))
         self._thresholds = gc.get_threshold()
+        self._looked = self._given_back = time.monotonic()
+        self._computed_s = 0.0
 
     def start(self) -> None:
         """From now on."""
         gc.freeze()
         gc.set_threshold(YOUNG_OBJECTS, YOUNG_TIMES, NEVER)
         _limit_pools()
-        self._thread.start()
+        self._loop.start(CHECK_S)
 
     def stop(self) -> None:
         """Leave it to Python again."""
-        self._stopped.set()
-        self._thread.join()
+        self._loop.stop()
         gc.set_threshold(*self._thresholds)
         gc.unfreeze()
 
-    def _run(self) -> None:
-        looked = given_back = time.monotonic()
-        computed_s = time.process_time()
-        while not self._stopped.wait(CHECK_S):
-            before_s, computed_s = computed_s, time.process_time()
-            now = time.monotonic()
-            if is_due(gc.get_count()[2], (computed_s - before_s) / CHECK_S, now - looked):
-                gc.collect()
-                looked = time.monotonic()
-            if now - given_back >= GIVE_BACK_S:
-                give_back()
-                given_back = now
+    def _check(self) -> float:
+        before_s, self._computed_s = self._computed_s, time.process_time()
+        now = time.monotonic()
+        if is_due(gc.get_count()[2], (self._computed_s - before_s) / CHECK_S, now - self._looked):
+            gc.collect()
+            self._looked = time.monotonic()
+        if now - self._given_back >= GIVE_BACK_S:
+            give_back()
+            self._given_back = now
+        return CHECK_S
 
 
 def is_due(grown_old: int, share: float, waited_s: float) -> bool:
