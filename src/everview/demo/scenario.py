@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from everview.quoting import literal
+
 HISTORY = "10m"  # so that the proof can look at times that are long over
 
 
@@ -29,10 +31,9 @@ class View:
 
     def sink_statement(self, file: Path) -> str:
         """What delivers it into a SQLite file."""
-        path = str(file).replace("'", "''")
         return (
             f"CREATE SINK {self.sink} FROM {self.name} "
-            f"INTO SQLITE (PATH '{path}', TABLE '{self.name}') KEY ({self.key})"
+            f"INTO SQLITE (PATH {literal(str(file))}, TABLE '{self.name}') KEY ({self.key})"
         )
 
 

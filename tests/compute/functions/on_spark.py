@@ -16,9 +16,10 @@ from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.scalar import render_call
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.mathematics import ROUGH
-from everview.compute.functions.spark_sql import NotOnSpark, quoted, spark_type
+from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.ir.infinite import Infinite, as_numbers, to_python
 from everview.compute.ir.types import INT4, TIMESTAMP, Interval, Kind, SqlType, array_of, arrow_type
+from everview.quoting import spark_literal
 from tests.compute.functions.samples import LITERAL, Case, cases
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Samples:
             names = self.names(case.types)
             texts = [text if at in literal else None for at, text in enumerate(case.texts)]
             args = [
-                name if text is None else text if each is INT4 else quoted(text)
+                name if text is None else text if each is INT4 else spark_literal(text)
                 for name, text, each in zip(names, texts, case.types, strict=True)
             ]
             try:

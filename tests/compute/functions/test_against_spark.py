@@ -13,9 +13,10 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.internal import PARAMETER
 from everview.compute.functions.naming import short_name
 from everview.compute.functions.registry import AGGREGATES, FUNCTIONS, TABLES
-from everview.compute.functions.spark_sql import quoted, render, spark_type
+from everview.compute.functions.spark_sql import render, spark_type
 from everview.compute.ir.infinite import as_numbers, to_python
 from everview.compute.ir.types import INT4, TEXT, Kind, SqlType, arrow_type
+from everview.quoting import spark_literal
 from tests.compute.functions.on_spark import EXPRESSIONS_MAX, Samples, plain, representation, same, value_of
 from tests.compute.functions.sets import groups, table_calls
 
@@ -95,7 +96,7 @@ def test_table_functions(session: SparkSession) -> None:
             place = len(columns)
             names = [f"t{place}_{at}" for at in range(len(made.types))]
             args = [
-                quoted(text) if at in literal and text else name
+                spark_literal(text) if at in literal and text else name
                 for at, (text, name) in enumerate(zip(made.texts, names, strict=True))
             ]
             columns.append((made, render_table(function, args, made.types, made.columns)))

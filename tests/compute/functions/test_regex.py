@@ -12,7 +12,8 @@ from everview.compute.cancel import Cancellation, Ended, cancelable
 from everview.compute.functions import patterns, regex, regex_steps
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.regex_syntax import parse
-from everview.compute.functions.spark_sql import NotOnSpark, quoted
+from everview.compute.functions.spark_sql import NotOnSpark
+from everview.quoting import spark_literal
 
 
 def found(pattern: str, text: str, flags: str = "") -> list[list[str | None]]:
@@ -137,12 +138,12 @@ def test_both_matchers_find_what_python_does() -> None:
 )
 def test_java_is_not_given_what_it_could_take_long_over(pattern: str) -> None:
     with pytest.raises(NotOnSpark):
-        patterns.java_pattern(quoted(pattern))
+        patterns.java_pattern(spark_literal(pattern))
 
 
 @pytest.mark.parametrize("pattern", ["^a+b?$", "a.*b", r"^\w+ \d+$", "(foo|bar)", "a{3}", r"\mfoo"])
 def test_java_gets_the_others(pattern: str) -> None:
-    assert patterns.java_pattern(quoted(pattern))
+    assert patterns.java_pattern(spark_literal(pattern))
 
 
 def test_replacements() -> None:

@@ -13,7 +13,7 @@ from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.session import profiles
 from everview.compute.functions import registry
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.spark_sql import NotOnSpark, quoted, render
+from everview.compute.functions.spark_sql import NotOnSpark, render
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import types
 from everview.compute.ir.types import TEXT
@@ -23,6 +23,7 @@ from everview.compute.sql.errors import SqlError
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
 from everview.parameters import parameter
+from everview.quoting import spark_literal
 from tests.compute.functions import samples
 from tests.compute.sql.tables import Tables
 
@@ -168,7 +169,7 @@ def test_texts_mean_nothing_to_spark(spark: SparkSession) -> None:
 
 
 # An argument that no rendering may look into: a call of a column, with a text in which each character is escaped.
-OPAQUE = quoted("\\'{0}{{}}%s`\\\\$c0@\n\"--")
+OPAQUE = spark_literal("\\'{0}{{}}%s`\\\\$c0@\n\"--")
 
 
 def test_renderings_leave_their_arguments_as_they_are() -> None:

@@ -12,6 +12,7 @@ from everview.adapter.statements.words import Path
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.definitions import create
 from everview.compute.sql.errors import SqlError
+from everview.quoting import literal
 
 SHOWN_CREATE = text_columns("name", "create_sql")
 _KINDS = {
@@ -54,7 +55,7 @@ def objects_query(statement: nodes.ShowObjects, around: Surroundings) -> str:
     shown = "name, nullable, type, comment" if statement.what == "columns" else "*"
     conditions = []
     if statement.like is not None:
-        conditions.append(f"name LIKE {_literal(statement.like)}")
+        conditions.append(f"name LIKE {literal(statement.like)}")
     if statement.where is not None:
         conditions.append(f"({statement.where.strip()})")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -62,12 +63,12 @@ def objects_query(statement: nodes.ShowObjects, around: Surroundings) -> str:
 
 
 def _objects(statement: nodes.ShowObjects, around: Surroundings) -> str:
-    kinds = ", ".join(map(_literal, _KINDS[statement.what]))
+    kinds = ", ".join(map(literal, _KINDS[statement.what]))
     kind = ", o.type" if statement.what == "objects" else ""
     return (
         f"SELECT o.name{kind}, coalesce(c.comment, '') AS comment FROM mz_catalog.mz_objects AS o"
         " LEFT JOIN mz_internal.mz_comments AS c ON c.id = o.id AND c.object_sub_id IS NULL"
-        f" WHERE o.type IN ({kinds}) AND o.schema_id = {_literal(_schema_id(statement.place, around))}"
+        f" WHERE o.type IN ({kinds}) AND o.schema_id = {literal(_schema_id(statement.place, around))}"
     )
 
 
@@ -80,16 +81,16 @@ def _columns(statement: nodes.ShowObjects, around: Surroundings) -> str:
     return (
         "SELECT k.name, k.position, k.nullable, k.type, coalesce(c.comment, '') AS comment"
         " FROM mz_catalog.mz_columns AS k LEFT JOIN mz_internal.mz_comments AS c"
-        f" ON c.id = k.id AND c.object_sub_id = k.position WHERE k.id = {_literal(item.id)}"
+        f" ON c.id = k.id AND c.object_sub_id = k.position WHERE k.id = {literal(item.id)}"
     )
 
 
 def _indexes(statement: nodes.ShowObjects, around: Surroundings) -> str:
     where = ""
     if statement.on:
-        where = f" WHERE i.on_id = {_literal(around.relation(statement.on).id)}"
+        where = f" WHERE i.on_id = {literal(around.relation(statement.on).id)}"
     elif statement.place:
-        where = f" WHERE o.schema_id = {_literal(_schema_id(statement.place, around))}"
+        where = f" WHERE o.schema_id = {literal(_schema_id(statement.place, around))}"
     return (
         'SELECT i.name, o.name AS "on", i.key FROM mz_catalog.mz_indexes AS i'
         f" JOIN mz_catalog.mz_relations AS o ON o.id = i.on_id{where}"
@@ -102,7 +103,7 @@ def _schemas(statement: nodes.ShowObjects, around: Surroundings) -> str:
     if found is None:
         known = [each.name for each in around.catalog.databases.values()]
         raise around.catalog.missing("database", [database], known)
-    return f"SELECT name FROM mz_catalog.mz_schemas WHERE database_id = {_literal(found.id)} OR database_id IS NULL"
+    return f"SELECT name FROM mz_catalog.mz_schemas WHERE database_id = {literal(found.id)} OR database_id IS NULL"
 
 
 def _schema_id(place: Path, around: Surroundings) -> str:
@@ -113,10 +114,6 @@ def _schema_id(place: Path, around: Surroundings) -> str:
         known = [each.name for each in around.catalog.schemas_of(database)]
         raise around.catalog.missing("schema", [name], known)
     return schema.id
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def show_create(context: Context, statement: nodes.ShowCreate) -> Result:

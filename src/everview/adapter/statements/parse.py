@@ -22,6 +22,7 @@ from everview.adapter.statements.replacements import parse_difference
 from everview.adapter.statements.subscriptions import parse_subscribe
 from everview.adapter.statements.words import Path, Words
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+from everview.quoting import identifier
 
 _QUERIES = ("select", "values", "with", "table")
 _SHOWN = (
@@ -150,8 +151,7 @@ def _set(words: Words) -> Statement:
 
 def _setting_value(words: Words, *, listed: bool) -> str:
     if listed and words.next.kind in ("quoted", "string"):  # a list of names is read once more
-        escaped = words.take().value.replace('"', '""')
-        return f'"{escaped}"' if escaped else '""'
+        return identifier(words.take().value)
     parts = [option_value(words)]
     while words.next.kind == "word":  # STRICT SERIALIZABLE without quotes
         parts.append(words.take().value)

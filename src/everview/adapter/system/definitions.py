@@ -7,8 +7,9 @@ from everview.adapter.catalog.state import Catalog
 from everview.adapter.durable import SNAPSHOT, shown_hold
 from everview.adapter.guards import shown_guards
 from everview.adapter.retention import shown_retention
-from everview.adapter.system.places import create_sink, literal, shown_place
+from everview.adapter.system.places import create_sink, shown_place
 from everview.compute.sql.references import narrowed, quoted
+from everview.quoting import literal
 
 
 def create(catalog: Catalog, item: Item) -> str:
@@ -92,8 +93,7 @@ def _source(item: Item) -> str:
         return shown_place(item)
     if item.source.get("kind") == "subsource":
         return f"SOURCE {item.source['of']} (TABLE {quoted(item.source['table'])})"
-    arguments = ", ".join(
-        f"{name.upper()} '{value}'" for name, value in item.source.items() if name not in ("kind", "argument", "start")
-    )
+    told = {name: value for name, value in item.source.items() if name not in ("kind", "argument", "start")}
+    arguments = ", ".join(f"{name.upper()} {literal(value)}" for name, value in told.items())
     shown = f"{item.source.get('kind', '').upper()} {item.source.get('argument', '').upper()}".strip()
     return f"{shown} ({arguments})" if arguments else shown

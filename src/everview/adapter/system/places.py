@@ -10,6 +10,7 @@ from everview.adapter.catalog.items import Item
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.sinks.definition import Delivered, delivered_by
 from everview.compute.sql.references import quoted
+from everview.quoting import literal
 
 _LEADING = {
     "cdc files": "path",
@@ -69,8 +70,3 @@ def shown_place(item: Item) -> str:
 def _reduction(column: str, given: Mapping[str, Any]) -> str:
     more = {name: value for name, value in given.items() if name != "strategy"}
     return f"{quoted(column)} BY {given['strategy']}{f' {literal(json.dumps(more))}' if more else ''}"
-
-
-def literal(text: str) -> str:
-    """A text as it is written in a statement."""
-    return "'" + text.replace("'", "''") + "'"

@@ -20,9 +20,10 @@ from everview.cdc.schema import StreamSchema
 from everview.cdc.spark.failures import spark_failures
 from everview.cdc.spark.other import STATEMENT, marks_of, undecodable
 from everview.cdc.spark.pieces import decoded
-from everview.cdc.spark.types import beyond, name_of
+from everview.cdc.spark.types import beyond
 from everview.cdc.times import from_wire
 from everview.cdc.tracker import Tracker
+from everview.quoting import spark_identifier
 from everview.timely.lattice import Time
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Pile:
     def updates(self) -> DataFrame:
         """The updates at closed times: `_time`, `_diff` and the data columns."""
         names = self._schema.data.names
-        data = (f"c{place} AS {name_of(name)}" for place, name in enumerate(names))
+        data = (f"c{place} AS {spark_identifier(name)}" for place, name in enumerate(names))
         closed = self._deduplicated.where(f"other IS NULL AND NOT {beyond('time', self.frontier)}")
         return closed.selectExpr("time AS _time", "low AS _diff", *data)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from everview.cdc.schema import StreamSchema
 from everview.cdc.scratch import stage_all
 from everview.cdc.spark.reader import Pile
-from everview.cdc.spark.types import name_of
+from everview.quoting import spark_identifier
 from everview.storage.batch import update_schema
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
@@ -63,7 +63,7 @@ def _slices(updates: DataFrame, rows: int, schema: StreamSchema) -> Iterator[pa.
     if number <= 1:
         yield _as(updates.toArrow(), wanted)
         return
-    hashed = f"xxhash64({', '.join(map(name_of, schema.data.names))})"
+    hashed = f"xxhash64({', '.join(map(spark_identifier, schema.data.names))})"
     for place in range(number):
         yield _as(updates.where(f"pmod({hashed}, {number}L) = {place}L").toArrow(), wanted)
 

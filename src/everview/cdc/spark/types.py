@@ -7,6 +7,7 @@ import pyarrow as pa
 from everview.cdc.contract import Frontier
 from everview.cdc.errors import SchemaDiffers
 from everview.cdc.times import flatten
+from everview.quoting import spark_identifier
 from everview.timely.lattice import Time
 
 _PLAIN = [
@@ -36,13 +37,8 @@ def spark_type(dtype: pa.DataType) -> str:
         return f"array<{spark_type(dtype.value_type)}>"
     if pa.types.is_struct(dtype):
         fields = (dtype.field(i) for i in range(dtype.num_fields))
-        return f"struct<{', '.join(f'{name_of(field.name)}: {spark_type(field.type)}' for field in fields)}>"
+        return f"struct<{', '.join(f'{spark_identifier(field.name)}: {spark_type(field.type)}' for field in fields)}>"
     raise SchemaDiffers(f"data of type {dtype} cannot be read by spark", hint="cast the column")
-
-
-def name_of(name: str) -> str:
-    """An identifier."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def time_type(shape: Time) -> str:

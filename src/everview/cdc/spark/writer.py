@@ -11,8 +11,9 @@ from everview.cdc.files import FILE_UPDATES, Folder
 from everview.cdc.schema import StreamSchema, message_schema
 from everview.cdc.spark.failures import register, spark_failures
 from everview.cdc.spark.files import UpdateFiles
-from everview.cdc.spark.types import name_of, spark_type
+from everview.cdc.spark.types import spark_type
 from everview.compute.engine.spark.bulk import plain_paths
+from everview.quoting import spark_identifier
 from everview.storage.reading import Selection
 from everview.timely.consolidate import DIFF, HASH, TIME
 
@@ -48,7 +49,7 @@ class SparkWriter:
 
     def _write(self, selection: Selection, advance_to: int | None) -> str | None:
         """Let executors write the files; gives the name of the file with the counts, if there is anything to count."""
-        names = [name_of(name) for name in self._schema.data.names]
+        names = [spark_identifier(name) for name in self._schema.data.names]
         updates = self._updates(selection)
         low, high = selection.time_range
         time = TIME if advance_to is None else f"greatest({TIME}, {advance_to}L)"
@@ -81,7 +82,7 @@ class SparkWriter:
     def _updates(self, selection: Selection) -> DataFrame:
         # The collection's columns may have other names than the stream's, and there may be more of them.
         stored = [selection.spec.schema.names[place] for place in self._places]
-        columns = [f"{name_of(name)} {spark_type(selection.spec.schema.field(name).type)}" for name in stored]
+        columns = [f"{spark_identifier(name)} {spark_type(selection.spec.schema.field(name).type)}" for name in stored]
         declared = ", ".join([f"{TIME} bigint", f"{DIFF} bigint", *columns])
         names = [TIME, DIFF, *stored]
         frames = []
@@ -92,7 +93,7 @@ class SparkWriter:
             frames.append(self._session.createDataFrame(inline, schema=_struct(declared)))  # type: ignore[call-overload]
         found = frames[0].unionAll(frames[1]) if len(frames) > 1 else frames[0]
         casts = [
-            f"cast({name_of(name)} as {spark_type(field.type)}) AS {name_of(field.name)}"
+            f"cast({spark_identifier(name)} as {spark_type(field.type)}) AS {spark_identifier(field.name)}"
             for name, field in zip(stored, self._schema.data, strict=True)
         ]
         return found.selectExpr(TIME, DIFF, *casts)

@@ -18,12 +18,12 @@ from everview.compute.functions.spark_sql import (
     let,
     micros_of,
     once,
-    quoted,
     spark_type,
     timestamp_of,
 )
 from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, Infinite
 from everview.compute.ir.types import MZ_TIMESTAMP, NUMERIC_SCALE, Kind, SqlType
+from everview.quoting import spark_literal
 
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
 _STAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
@@ -182,7 +182,7 @@ def _from_text(value: str, target: SqlType) -> str:
     if kind in FLOATS:
         return _float_from_text(trimmed, target)
     if kind is Kind.BOOLEAN:
-        true, false = (", ".join(map(quoted, words)) for words in (TRUE, FALSE))
+        true, false = (", ".join(map(spark_literal, words)) for words in (TRUE, FALSE))
         return let(
             f"CASE WHEN x.a IN ({true}) THEN true WHEN x.a IN ({false}) THEN false END", f"lower({trimmed})", name="x"
         )

@@ -17,9 +17,10 @@ from everview.compute.cancel import check_wanted
 from everview.compute.functions.civil import HOUR, MINUTE, SECOND
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.family import Family
-from everview.compute.functions.spark_sql import NotOnSpark, is_infinite, let, not_on_spark, quoted, unquoted
+from everview.compute.functions.spark_sql import NotOnSpark, is_infinite, let, not_on_spark, unquoted
 from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import INTERVAL, TEXT, TIMESTAMP, TIMESTAMPTZ, Interval, Kind, SqlType
+from everview.quoting import spark_literal
 
 FUNCTIONS = Family()
 
@@ -32,7 +33,7 @@ _ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XI
 
 
 def _named(names: Sequence[str], place: str) -> str:
-    return f"element_at(array({', '.join(map(quoted, names))}), {place})"
+    return f"element_at(array({', '.join(map(spark_literal, names))}), {place})"
 
 
 _MONTH_SQL = _named(MONTHS, "month(x.a)")
@@ -203,7 +204,7 @@ def _ending(number: int) -> str:
 
 
 def _ending_sql(number: str) -> str:
-    tenth = f"element_at(array({', '.join(map(quoted, _ENDINGS))}), cast(({number}) % 10 as int) + 1)"
+    tenth = f"element_at(array({', '.join(map(spark_literal, _ENDINGS))}), cast(({number}) % 10 as int) + 1)"
     return f"CASE WHEN ({number}) div 10 % 10 = 1 THEN 'th' ELSE {tenth} END"
 
 
@@ -239,12 +240,12 @@ def _to_char_sql(args: Sequence[str], types: Sequence[SqlType], _result: Any) ->
     zone = "'UTC'" if types[0].kind is Kind.TIMESTAMPTZ else "''"
     pieces = [piece for word in words(pattern) for piece in _word_sql(word, zone)]
     finite = f"NOT ({is_infinite('x.a', types[0])})"
-    return let(f"CASE WHEN {finite} THEN concat('', {', '.join(pieces) or quoted('')}) END", args[0], name="x")
+    return let(f"CASE WHEN {finite} THEN concat('', {', '.join(pieces) or spark_literal('')}) END", args[0], name="x")
 
 
 def _word_sql(word: Word, zone: str) -> Iterator[str]:
     if word.is_text:
-        yield quoted(word.written)
+        yield spark_literal(word.written)
         return
     number = _NUMBERS.get(word.name)
     if number is not None:

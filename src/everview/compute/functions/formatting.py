@@ -16,8 +16,9 @@ from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, civil, d
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.date_patterns import DAYS, MONTHS
 from everview.compute.functions.family import Family
-from everview.compute.functions.spark_sql import NotOnSpark, let, quoted, timestamp_of, unquoted
+from everview.compute.functions.spark_sql import NotOnSpark, let, timestamp_of, unquoted
 from everview.compute.ir.types import DATE, TEXT, TIMESTAMPTZ, Kind, SqlType
+from everview.quoting import spark_literal
 
 FUNCTIONS = Family()
 
@@ -194,8 +195,8 @@ def _read_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -
         place = next((fields.index(name) + 1 for name in names if name in fields), None)
         if place is None:
             return default
-        digits = f"regexp_extract(x.a, {quoted(expression)}, {place})"
-        return f"cast({f'rpad({digits}, {width}, {quoted(chr(48))})' if width else digits} as bigint)"
+        digits = f"regexp_extract(x.a, {spark_literal(expression)}, {place})"
+        return f"cast({f'rpad({digits}, {width}, {spark_literal(chr(48))})' if width else digits} as bigint)"
 
     fraction = f"{part('MS', width=3)} * 1000 + {part('US', width=6)}"
     names = (
@@ -215,7 +216,7 @@ def _read_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -
         built = timestamp_of(f"{days} * 86400000000L + ((y.d * 60 + y.e) * 60 + y.f) * 1000000L + y.g", result)
     checked = f"CASE WHEN {inside} THEN CASE WHEN y.c BETWEEN 1 AND {length} THEN {built} END END"
     read = let(checked, *names, part("SS"), fraction, name="y")
-    return let(f"CASE WHEN x.a RLIKE {quoted(expression)} THEN {read} END", args[0], name="x")
+    return let(f"CASE WHEN x.a RLIKE {spark_literal(expression)} THEN {read} END", args[0], name="x")
 
 
 FUNCTIONS.add(

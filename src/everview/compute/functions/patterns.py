@@ -18,8 +18,9 @@ from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.family import Family
 from everview.compute.functions.like import Pattern, java, like
 from everview.compute.functions.naming import TEXT_ARRAY
-from everview.compute.functions.spark_sql import NotOnSpark, Renderer, let, quoted, unquoted
+from everview.compute.functions.spark_sql import NotOnSpark, Renderer, let, unquoted
 from everview.compute.ir.types import BOOLEAN, INT4, TEXT
+from everview.quoting import spark_literal
 
 FUNCTIONS = Family()
 _add = FUNCTIONS.add
@@ -47,16 +48,16 @@ def _like_literal(value: str, pattern: Pattern) -> str:
     texts = [segment.literal for segment in pattern.segments]
     match texts:
         case [str(whole)]:
-            return f"({value} = {quoted(whole)})"
+            return f"({value} = {spark_literal(whole)})"
         case [str(start), ""]:
-            return f"startswith({value}, {quoted(start)})"
+            return f"startswith({value}, {spark_literal(start)})"
         case ["", str(end)]:
-            return f"endswith({value}, {quoted(end)})"
+            return f"endswith({value}, {spark_literal(end)})"
         case ["", str(inside), ""]:
-            return f"contains({value}, {quoted(inside)})"
+            return f"contains({value}, {spark_literal(inside)})"
     if sum(segment.length for segment in pattern.segments) > _JAVA_MAX or len(texts) > _JAVA_MAX:
         raise NotOnSpark("LIKE with a pattern that Java could take too long over")
-    return f"({value} RLIKE {quoted(java(pattern))})"
+    return f"({value} RLIKE {spark_literal(java(pattern))})"
 
 
 def _is_pattern(given: Arguments) -> bool:
@@ -100,7 +101,7 @@ def java_pattern(rendered: str, flags: str = "") -> str:
         raise NotOnSpark(failure.message) from None
     if translated is None:
         raise NotOnSpark("a regular expression that Java could take too long over")
-    return quoted(translated)
+    return spark_literal(translated)
 
 
 def flags_of(args: Sequence[str], place: int) -> str:
@@ -221,7 +222,7 @@ def _replace_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     pattern = java_pattern(args[1], flags.replace("g", ""))
     if new is None:
         raise NotOnSpark("regexp_replace with a replacement from a column")
-    by = quoted(regex.java_replacement(new, regex.groups(unquoted(args[1]) or "", flags)))
+    by = spark_literal(regex.java_replacement(new, regex.groups(unquoted(args[1]) or "", flags)))
     if "g" in flags:
         return f"regexp_replace({args[0]}, {pattern}, {by})"
     # Spark replaces all: here only inside the first match.

@@ -97,11 +97,6 @@ def let(body: str, *values: str, name: str = "v") -> str:
     return f"transform(array(named_struct({fields})), {name} -> {body})[0]"
 
 
-def quoted(text: str) -> str:
-    """A Spark string literal. No `$` is left in it, so a Spark that substitutes variables all the same finds none."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
-
-
 def interval(months: str, days: str, micros: str) -> str:
     """An interval of three rendered parts; NULL where one is."""
     # Each field is nullable, for Arrow takes no NULL struct whose fields are not.
@@ -196,7 +191,7 @@ _QUOTED_BODY = re.compile(r"(?:[^'\\]|\\.)*", re.DOTALL)
 
 
 def unquoted(rendered: str) -> str | None:
-    """The text of a string literal as `quoted` writes them; None of anything else."""
+    """The text of a string literal as `spark_literal` writes them; None of anything else."""
     if len(rendered) < 2 or rendered[0] != "'" or rendered[-1] != "'":
         return None
     body = rendered[1:-1]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from everview import quoting
 from everview.compute.allowance import look_at_value
 from everview.compute.functions.cast_spark import cast_sql
 from everview.compute.functions.contract import Arguments, Failure
@@ -19,6 +20,7 @@ from everview.compute.functions.numbers import integer_of, whole
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.spark_sql import let, not_on_spark
 from everview.compute.ir.types import BOOLEAN, BYTEA, INT4, INT8, TEXT, Kind, SqlType
+from everview.quoting import escape_literal
 
 FUNCTIONS = Family()
 _add = FUNCTIONS.add
@@ -318,7 +320,7 @@ def _codes() -> None:
 
 
 def _quoted(value: Any, of: SqlType) -> str:
-    return "NULL" if value is None else quote_literal(_shown(value, of))
+    return "NULL" if value is None else escape_literal(_shown(value, of))
 
 
 def _quoted_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
@@ -334,13 +336,7 @@ def _quoted_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType)
 def quote_identifier(name: str) -> str:
     """In quotes, unless it reads as the same without them."""
     plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.ASCII) and name not in KEYWORDS
-    return name if plain else '"' + name.replace('"', '""') + '"'
-
-
-def quote_literal(text: str) -> str:
-    """As a literal of PostgreSQL's."""
-    escaped = text.replace("'", "''").replace("\\", "\\\\")
-    return f"{'E' if chr(92) in text else ''}'{escaped}'"
+    return name if plain else quoting.identifier(name)
 
 
 def _format(pattern: str | None, *args: str | None) -> str | None:
@@ -361,7 +357,7 @@ def _format(pattern: str | None, *args: str | None) -> str | None:
         if match[2] == "s":
             return value or ""
         if match[2] == "L":
-            return "NULL" if value is None else quote_literal(value)
+            return "NULL" if value is None else escape_literal(value)
         if value is None:
             raise Failure("22004", "null values cannot be formatted as an SQL identifier")
         return quote_identifier(value)

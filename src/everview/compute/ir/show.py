@@ -48,6 +48,7 @@ from everview.compute.ir.scalar import (
     Scalar,
 )
 from everview.compute.ir.types import Interval
+from everview.quoting import literal
 
 INDENT = "  "
 CONSTANT_ROWS_MAX = 10
@@ -216,7 +217,7 @@ def _value(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return literal(value)
         case bytes():
             return f"'\\x{value.hex()}'"
         case Interval(months, days, micros):

@@ -21,6 +21,7 @@ from everview.compute.cancel import check_wanted
 from everview.compute.sql.clauses import check_read, watch
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, too_complex
 from everview.compute.sql.strings import unescaped
+from everview.quoting import literal
 
 Tree: TypeAlias = Any  # a node of sqlglot's, whose classes are many and loosely typed
 
@@ -80,7 +81,7 @@ def _plain_strings(text: str) -> str:
             body = match["body"]
         else:
             return match[0]
-        return ("'" + body.replace("'", "''") + "'").ljust(len(match[0]))
+        return literal(body).ljust(len(match[0]))
 
     return _STRINGS.sub(replaced, text) if _UNUSUAL_STRING.search(text) else text
 

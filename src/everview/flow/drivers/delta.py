@@ -39,6 +39,7 @@ from everview.flow.errors import Drifted, DriverFailed, InvalidMaterialization, 
 from everview.flow.keyrange import KeyRange
 from everview.flow.libraries import library
 from everview.flow.protocol import State, StateUpdate
+from everview.quoting import identifier, literal
 from everview.reach.addresses import check_endpoints
 
 STAGED = "_everview"  # readers of a table pass over folders that start so
@@ -128,7 +129,7 @@ class _Table:
         """The rows that satisfy a condition."""
         from deltalake import QueryBuilder
 
-        columns = ", ".join(map(_name, self.binding.names))
+        columns = ", ".join(map(identifier, self.binding.names))
         query = QueryBuilder().register("t", self.open()).execute(f"SELECT {columns} FROM t WHERE {condition}")
         return pa.table(query.read_all()).cast(self.binding.schema)
 
@@ -321,8 +322,8 @@ def _commit(delta: Any, table: _Table, files: Mapping[str, Any], properties: Any
     if "add" in files:
         added = pq.read_table(files["add"][0], filesystem=table.files())
         source = pa.concat_tables([source, added.append_column(DELETE, pa.array([False] * added.num_rows))])
-    values = {_name(name): f"s.{_name(name)}" for name in names}
-    match = " AND ".join(f"t.{_name(name)} = s.{_name(name)}" for name in table.binding.key)
+    values = {identifier(name): f"s.{identifier(name)}" for name in names}
+    match = " AND ".join(f"t.{identifier(name)} = s.{identifier(name)}" for name in table.binding.key)
     merge = delta.merge(source, match, source_alias="s", target_alias="t", commit_properties=properties)
     merge = merge.when_matched_delete(f"s.{DELETE}").when_matched_update(values)
     done = merge.when_not_matched_insert(values, predicate=f"NOT s.{DELETE}").execute()
@@ -334,7 +335,7 @@ def _found(table: _Table, keys: pa.Table) -> pa.Table:
     names = table.binding.key
     wanted = list(zip(*(keys.column(name).to_pylist() for name in names), strict=True))
     conditions = [
-        f"{_name(name)} IN ({', '.join(sorted({_literal(key[at]) for key in wanted}))})"
+        f"{identifier(name)} IN ({', '.join(sorted({_literal(key[at]) for key in wanted}))})"
         for at, name in enumerate(names)
     ]
     found, keep = table.rows(" AND ".join(conditions)), set(wanted)
@@ -353,11 +354,7 @@ def _literal(value: Any) -> str:
         return f"DATE '{value.isoformat()}'"
     if isinstance(value, Decimal | float):
         return f"'{value}'"
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return literal(str(value))
 
 
 def _delete(files: pa.fs.FileSystem, path: str) -> None:

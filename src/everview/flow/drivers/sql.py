@@ -17,6 +17,7 @@ from everview.flow.drivers.contract import Constraint, FieldConstraint
 from everview.flow.errors import Drifted, DuplicateKey, InvalidMaterialization, Retracted
 from everview.flow.fencing import Row
 from everview.flow.keyrange import KeyRange
+from everview.quoting import identifier
 
 CHECKPOINTS = "everview_checkpoints"
 BUFFER_BYTES_MAX = 32 << 20  # documents kept back until the commit, so that a stalled one holds no locks
@@ -28,7 +29,7 @@ def quoted(name: str) -> str:
     """A name as an SQL identifier; dots separate nothing."""
     if not name or "\0" in name:
         raise InvalidMaterialization(f"not a name: {name!r}")
-    return '"' + name.replace('"', '""') + '"'
+    return identifier(name)
 
 
 def table_name(resource: Any) -> str:

@@ -54,6 +54,7 @@ from everview.flow.errors import Drifted, DriverFailed, FencedOff
 from everview.flow.fencing import Row, carve
 from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.protocol import State
+from everview.quoting import literal
 from everview.reach.files import check_inside
 
 BUSY_S = 60.0
@@ -108,7 +109,7 @@ class SqliteDriver(Driver):
 
     def _check_existing(self, db: sqlite3.Connection, binding: Binding) -> None:
         table = str(binding.resource["table"])
-        found = db.execute(f"SELECT name, type, pk FROM pragma_table_info({_literal(table)})").fetchall()
+        found = db.execute(f"SELECT name, type, pk FROM pragma_table_info({literal(table)})").fetchall()
         if found:
             key = [] if binding.delta_updates else list(binding.key)
             found_key = [name for name, _, place in sorted(found, key=lambda each: each[2]) if place]
@@ -313,10 +314,6 @@ def _type(sql_type: SqlType) -> str:
 
 def _can_be_key(sql_type: SqlType) -> bool:
     return sql_type.kind not in (Kind.FLOAT4, Kind.FLOAT8, Kind.ARRAY, Kind.INTERVAL, Kind.JSONB)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _encoded(table: pa.Table, fields: tuple[Field, ...]) -> Rows:

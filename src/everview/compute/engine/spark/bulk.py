@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from everview.compute.engine.contract import PlanRefused, RunFailed
 from everview.compute.engine.spark.runs import RUN_ROWS, can_write_runs, write_runs
+from everview.quoting import spark_identifier
 from everview.storage.adopt import Landing
 from everview.storage.errors import StorageError
 from everview.storage.parts import ROW_GROUP_ROWS
@@ -126,7 +127,7 @@ def _arranged(frame: DataFrame, spec: Spec, parts: int, *, distinct: bool) -> Da
     """
     from pyspark.sql import functions as f
 
-    data = [_quoted(name) for name in spec.schema.names]
+    data = [spark_identifier(name) for name in spec.schema.names]
     hashed = frame.withColumn(HASH, _hash(spec.key))
     order = [HASH, TIME]
     dividing = HASH
@@ -189,7 +190,7 @@ def _hash(names: Sequence[str]) -> Column:
     from pyspark.sql import functions as f
 
     # Of no columns at all, the hash is what it starts from.
-    return f.xxhash64(*map(_quoted, names)) if names else f.lit(SPARK_SEED).cast("bigint")
+    return f.xxhash64(*map(spark_identifier, names)) if names else f.lit(SPARK_SEED).cast("bigint")
 
 
 def spark_type_of(dtype: pa.DataType) -> str:
@@ -199,7 +200,7 @@ def spark_type_of(dtype: pa.DataType) -> str:
     if pa.types.is_list(dtype):
         return f"array<{spark_type_of(dtype.value_type)}>"
     if pa.types.is_struct(dtype):
-        return f"struct<{','.join(f'{_quoted(field.name)}:{spark_type_of(field.type)}' for field in dtype)}>"
+        return f"struct<{','.join(f'{spark_identifier(field.name)}:{spark_type_of(field.type)}' for field in dtype)}>"
     return _SPARK_TYPES[dtype]
 
 
@@ -225,7 +226,7 @@ def _stored(session: SparkSession, selection: Selection, names: Sequence[str]) -
         wanted = _local(session, pa.table({HASH: selection.hashes}), [HASH])
         small = len(selection.hashes) <= BROADCAST_HASHES_MAX
         frame = frame.join(f.broadcast(wanted) if small else wanted, HASH, "left_semi")
-    return frame.select(*map(_quoted, names))
+    return frame.select(*map(spark_identifier, names))
 
 
 def _typed(frame: DataFrame, landing: Landing) -> DataFrame:
@@ -248,7 +249,7 @@ def _typed(frame: DataFrame, landing: Landing) -> DataFrame:
                 f"internal error: updates of {landing.id} do not have its types",
                 detail=f"column {field.name} is {theirs.simpleString()}, and should be {ours.simpleString()}",
             )
-        items.append(f.col(_quoted(field.name)).cast(ours).alias(field.name))
+        items.append(f.col(spark_identifier(field.name)).cast(ours).alias(field.name))
     return frame.select(*items)
 
 
@@ -271,13 +272,11 @@ def _widens(given: DataType, wanted: DataType) -> bool:
 def _schema(schema: pa.Schema) -> StructType:
     from pyspark.sql.types import StructType
 
-    parsed = StructType.fromDDL(", ".join(f"{_quoted(each.name)} {spark_type_of(each.type)}" for each in schema))
+    parsed = StructType.fromDDL(
+        ", ".join(f"{spark_identifier(each.name)} {spark_type_of(each.type)}" for each in schema)
+    )
     assert isinstance(parsed, StructType)
     return parsed
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 @contextmanager

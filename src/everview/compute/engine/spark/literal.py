@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from everview.compute.functions.spark_sql import infinity, quoted, spark_type
+from everview.compute.functions.spark_sql import infinity, spark_type
 from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import Kind, SqlType
+from everview.quoting import spark_literal
 
 _SUFFIX = {Kind.INT2: "S", Kind.INT4: "", Kind.INT8: "L", Kind.TIME: "L", Kind.MZ_TIMESTAMP: "L"}
 
@@ -44,7 +45,7 @@ def render_literal(value: Any, sql_type: SqlType) -> str:
             items = ", ".join(render_literal(each, sql_type.element) for each in value)
             return f"cast(array({items}) as {spark_type(sql_type)})"
         case _:
-            return quoted(value)
+            return spark_literal(value)
 
 
 def _float(value: float) -> str:
