@@ -257,7 +257,7 @@ def test_claims_meet_where_one_writes_what_the_other_uses() -> None:
 def test_a_write_does_not_lead_while_its_table_is_claimed() -> None:
     turns = Turns()
     with turns.claimed(["a"]):
-        blocked, free = Entry(frozenset("a")), Entry(frozenset("b"))
+        blocked, free = Entry(writes=frozenset("a")), Entry(writes=frozenset("b"))
         turns.enter(blocked)
         turns.enter(free)
         assert not blocked.leads and free.leads

@@ -24,12 +24,13 @@ import pyarrow as pa
 from everview.adapter.errors import PROGRAM_LIMIT, UNDEFINED_OBJECT, sql_error
 from everview.adapter.expiry import Expiring
 from everview.adapter.history import History
-from everview.adapter.turns import Entry, Interrupt, Turns
+from everview.adapter.turns import Entry, Turns
 from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import AdvanceClock, Command, GlobalId, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.storage.errors import Corruption, InvalidUsage
+from everview.storage.group_commit import Interrupt
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import TIME, with_column
 from everview.timely.lattice import TIME_MAX
@@ -41,7 +42,7 @@ Rows = Mapping[GlobalId, pa.Table]  # for each table its changes: data columns a
 RowsAt = Callable[[int], Rows]  # what is written if that is the time of the write
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _Write(Entry):
     """A write: its changes, or what makes them once its time is known, and the tokens of those who may write."""
 
@@ -54,7 +55,7 @@ class _Write(Entry):
 
 def _write(rows: Rows | RowsAt, writers: Mapping[GlobalId, str]) -> _Write:
     size = 1 if callable(rows) else sum(table.num_rows for table in rows.values())
-    return _Write(frozenset(writers), size=size, rows=rows, writers=writers)
+    return _Write(writes=frozenset(writers), size=size, rows=rows, writers=writers)
 
 
 class Timeline(History):
@@ -123,14 +124,7 @@ class Timeline(History):
         regardless.
         """
         entry = _write(rows, writers)
-        self.turns.enter(entry)
-        try:
-            self.turns.wait(entry, interrupt)
-            while not entry.done:
-                with self.turns.group(GROUP_ROWS_MAX) as group:
-                    self._commit_group([each for each in group if isinstance(each, _Write)])
-        finally:
-            self.turns.leave(entry)
+        self.turns.commit(entry, GROUP_ROWS_MAX, self._commit_writes, interrupt)
         return _time_of(entry)
 
     def exclusive(
@@ -162,6 +156,9 @@ class Timeline(History):
 
     # Inside
 
+    def _commit_writes(self, group: list[Entry]) -> None:
+        self._commit_group([each for each in group if isinstance(each, _Write)])
+
     def _commit_group(self, group: list[_Write], at: int | None = None) -> None:
         """Make the writes of a group durable; one that is invalid fails alone."""
         with self._commit_lock:
@@ -188,8 +185,6 @@ class Timeline(History):
                 for entry in group:
                     if entry.time is None and entry.error is None:  # a crash on purpose passes through here
                         entry.error = SqlError("XX000", "internal error: the write was interrupted")
-                    entry.done = True
-                    entry.call()
 
     def _commands(self, group: list[_Write], time: int) -> list[Command]:
         """What writes all of a group at a time, which is closed with that."""

@@ -1,15 +1,14 @@
 """The applier: the one place where drafts become durable.
 
 It holds what is stored in memory (this process is the only writer, by its epoch), runs commands against drafts, and
-commits. Commits that come while another is under way share the next durable write: one of those who wait leads and
-takes along all that are queued, each drafted on top of the ones before, each failing alone if its commands are invalid.
+commits. Commits that come while another is under way share the next durable write, each drafted on top of the ones
+before, each failing alone if its commands are invalid.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from everview.storage.consensus.contract import Conflict, Consensus, Entry
 from everview.storage.contract import GlobalId
 from everview.storage.errors import Canceled, Corruption, Determinate, Fenced, Indeterminate, StorageError
 from everview.storage.faults import failpoint
+from everview.storage.group_commit import Queue, Waiting
 from everview.storage.lease import Lease
 from everview.storage.opening import Taken
 from everview.storage.shard import FOREVER, Shard, Spec
@@ -47,22 +47,17 @@ ABSENT_MAX = 100_000  # ids that are known not to be in use
 Published = Callable[[list[tuple[Shard | None, Shard]]], None]
 
 
-@dataclass
-class _Request:
-    """A commit that is queued. Its owner sleeps on `asleep`, and is woken when it is done or has to lead."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Request(Waiting):
+    """A commit that is queued."""
 
     commands: tuple[AnyCommand, ...]
-    asleep: threading.Lock = field(default_factory=threading.Lock)
     results: list[Result] = field(default_factory=list)
     error: BaseException | None = None
-    done: bool = False
 
-    def __post_init__(self) -> None:
-        self.asleep.acquire()
 
-    def wake(self) -> None:
-        """Happens once to every request that did not lead from the start."""
-        self.asleep.release()
+def _full() -> Determinate:
+    return Determinate(f"{QUEUE_MAX} commits are waiting already", hint="slow down and retry")
 
 
 class Applier:
@@ -87,9 +82,7 @@ class Applier:
         self._shards: dict[GlobalId, tuple[Shard, int]] = {}
         self.damaged: dict[GlobalId, Corruption] = {}  # shards that could not be read
         self._absent: set[GlobalId] = set()  # ids that are not in use; only this process could begin to use them
-        self._queue: deque[_Request] = deque()
-        self._queue_lock = threading.Lock()
-        self._led = False
+        self._queue: Queue[_Request, _Request] = Queue(QUEUE_MAX, _full)
         self._commit_lock = threading.RLock()
         self.changed = Signal()
         self.commits = 0
@@ -173,34 +166,13 @@ class Applier:
 
     def commit(self, commands: tuple[AnyCommand, ...]) -> list[Result]:
         """Make the commands durable, all or none, and give back what each of them gives."""
-        request = _Request(commands)
-        with self._queue_lock:
-            if len(self._queue) >= QUEUE_MAX:
-                raise Determinate(f"{QUEUE_MAX} commits are waiting already", hint="slow down and retry")
-            self._queue.append(request)
-            leads, self._led = not self._led, True
-        if not leads:
-            request.asleep.acquire()
-        if not request.done:
-            try:
-                self._commit_next_group(request)
-            finally:
-                self._hand_over()
+        request = _Request(commands=commands)
+        self._queue.commit(request, GROUP_MAX, self._commit_requests)
         if request.error is not None:
             raise request.error
         return request.results
 
-    def _hand_over(self) -> None:
-        """Let the first of those who wait lead, if anyone waits."""
-        with self._queue_lock:
-            self._led = bool(self._queue)
-            if self._led:
-                self._queue[0].wake()
-
-    def _commit_next_group(self, leader: _Request) -> None:
-        with self._queue_lock:
-            group = [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
-        assert group[0] is leader
+    def _commit_requests(self, group: list[_Request]) -> None:
         try:
             with self._commit_lock:
                 self._commit_group(group)
@@ -209,11 +181,6 @@ class Applier:
                 request.error = error if request.error is None or isinstance(error, Fenced) else request.error
             if not isinstance(error, EverviewError):
                 raise
-        finally:
-            for request in group:
-                request.done = True
-                if request is not leader:
-                    request.wake()
 
     def _commit_group(self, group: list[_Request]) -> None:
         if self.lease.fenced is not None:
