@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from pathlib import Path
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.sinks.contract import DeliveryStatus
 from everview.flow.checkpoint import Checkpoint
 from tests.adapter.scripts import SessionClient
+from tests.waiting import eventually
 
 WAIT_S = 30.0
 
@@ -36,23 +37,31 @@ def delivered(coordinator: Coordinator, name: str, wait_s: float = WAIT_S) -> in
     """Wait until a sink has delivered all that there is; the time before which it is exact."""
     id = id_of(coordinator, name)
     upper = coordinator.timeline.upper
-    deadline = time.monotonic() + wait_s
-    while True:
+
+    def frontier() -> int | None:
         status = coordinator.sinks.status(id)
         assert status is not None
-        if status.frontier is not None and status.frontier >= upper and status.lag_ms == 0:
-            return status.frontier
-        assert time.monotonic() < deadline, f"{name} is at {status}, and should be at {upper}"
-        time.sleep(0.005)
+        there = status.frontier is not None and status.frontier >= upper and status.lag_ms == 0
+        return status.frontier if there else None
+
+    shown = lambda: f"for {name} to be at {upper}: {coordinator.sinks.status(id)}"  # noqa: E731
+    found = eventually(frontier, wait_s, shown=shown)
+    assert found is not None
+    return found
 
 
 def until_state(coordinator: Coordinator, name: str, state: str) -> str | None:
     """Wait until a sink is in a state; gives its error."""
-    deadline = time.monotonic() + WAIT_S
-    while (status := coordinator.sinks.status(id_of(coordinator, name))) is None or status.state != state:
-        assert time.monotonic() < deadline, f"{name} is {status}, and should be {state}"
-        time.sleep(0.005)
-    return status.error
+
+    def status() -> DeliveryStatus | None:
+        return coordinator.sinks.status(id_of(coordinator, name))
+
+    def reached() -> DeliveryStatus | None:
+        now = status()
+        return now if now is not None and now.state == state else None
+
+    now = eventually(reached, WAIT_S, shown=lambda: f"for {name} to be {state}: {status()}")
+    return None if now is None else now.error
 
 
 def in_sqlite(path: Path, table: str) -> tuple[int, list[str]]:

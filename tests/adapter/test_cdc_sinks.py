@@ -23,6 +23,7 @@ from tests.adapter.delivery import WAIT_S, delivered, ok, rows, until_state
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_cdc_sources import kill, read_so_far, run_on, start
 from tests.adapter.test_restart import open_at
+from tests.waiting import eventually
 
 
 def sound(stream: Path) -> bool:
@@ -54,10 +55,7 @@ def test_a_stream_that_has_ended_shows(sql: SessionClient, coordinator: Coordina
     update = {"updates": [{"data": {"id": 1}, "time": 5, "diff": 1}]}
     (stream / "a.jsonl").write_text(f"{json.dumps(end)}\n{json.dumps(update)}\n")
     ok(sql, f"CREATE SOURCE s (id int) FROM CDC FILES '{stream}' WITH (POLL_MS 20)")
-    deadline = time.monotonic() + WAIT_S
-    while rows(ok(sql, "SELECT status FROM mz_internal.mz_source_statuses")) != ["ended"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    eventually(lambda: rows(ok(sql, "SELECT status FROM mz_internal.mz_source_statuses")) == ["ended"], WAIT_S)
     assert rows(ok(sql, "SELECT * FROM s")) == ["1"]
 
 

@@ -33,6 +33,7 @@ from tests.adapter.delivery import WAIT_S, delivered, id_of, ok, rows
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_restart import abandon, open_at
 from tests.cdc.registry import schema_registry
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,11 +86,8 @@ def test_views_are_equal_at_the_same_times(tmp_path: Path, rng: random.Random, f
             for each in set(writer._feeders.values()):
                 each.ask()
             time.sleep(0.01)
-        deadline = time.monotonic() + WAIT_S
         end = writer.environment.frontiers(id_of(writer, "bids")).upper.only
-        while (writer.sinks.status(id_of(writer, "bids_out")).frontier or 0) < end:  # type: ignore[union-attr]
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: (writer.sinks.status(id_of(writer, "bids_out")).frontier or 0) >= end)  # type: ignore[union-attr]
         suffix = ".jsonl" if form == "JSON" else ".avro"
         mangle_copy(Stream(str(written)), mangled, rng.randrange(10**6), suffix)
         arriving.mkdir()
@@ -185,14 +183,13 @@ def kill(child: subprocess.Popen[str]) -> None:
 
 def wait_until(reader: Coordinator, frontier: int) -> int:
     """Until a source has read the stream that far; how far that is."""
-    deadline = time.monotonic() + WAIT_S
-    while True:
+
+    def now() -> int:
         read = feeder(reader, "bids").status().read
-        now = 0 if read is None else bound_of(read.frontier) or 0
-        if now >= frontier:
-            return now
-        assert time.monotonic() < deadline, f"at {now}, and should be at {frontier}"
-        time.sleep(0.05)
+        return 0 if read is None else bound_of(read.frontier) or 0
+
+    eventually(lambda: now() >= frontier, WAIT_S, shown=lambda: f"at {now()}, and should be at {frontier}")
+    return now()
 
 
 @pytest.fixture(scope="module")

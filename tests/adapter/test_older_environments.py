@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 import tarfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -19,6 +18,7 @@ import pytest
 
 import everview
 from everview.api import Database
+from tests.waiting import eventually
 
 ARCHIVES = sorted(Path(__file__).with_name("environments").glob("*.tar.gz"))
 VIEWS = {
@@ -88,10 +88,8 @@ def test_views_and_sinks_go_on(database: Database, tmp_path: Path) -> None:
     database.sql("DELETE FROM shop.orders WHERE id = 70")
     check(database)
     wanted = {(name, n) for name, n in rows(database, "SELECT name, n FROM shop.spent")}
-    ends = time.monotonic() + DELIVERY_S_MAX
-    while (delivered := _delivered(tmp_path / "delivered.db")) != wanted and time.monotonic() < ends:
-        time.sleep(0.05)
-    assert delivered == wanted
+    file = tmp_path / "delivered.db"
+    eventually(lambda: _delivered(file) == wanted, DELIVERY_S_MAX, shown=lambda: _delivered(file))
 
 
 def test_replacements_go_on(database: Database) -> None:

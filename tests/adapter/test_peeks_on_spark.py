@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -16,6 +15,7 @@ from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark, profiles
 from tests.adapter.scripts import SessionClient
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +50,7 @@ def test_a_read_that_is_not_wanted_any_more_ends_its_jobs(coordinator: Coordinat
     jobs = spark.sparkContext.statusTracker()
 
     def cancel() -> None:
-        while not jobs.getActiveJobsIds():
-            time.sleep(0.05)
+        eventually(jobs.getActiveJobsIds)
         sql.session.cancel()
 
     canceling = threading.Thread(target=cancel)
@@ -60,8 +59,7 @@ def test_a_read_that_is_not_wanted_any_more_ends_its_jobs(coordinator: Coordinat
     canceling.join()
     sql("SET statement_timeout = '3s'")
     assert sql(endless) == ["! 57014 canceling statement due to statement timeout"]
-    while jobs.getActiveJobsIds():  # what is being canceled takes a moment to be gone
-        time.sleep(0.05)
+    eventually(lambda: not jobs.getActiveJobsIds())  # what is being canceled takes a moment to be gone
     sql("SET statement_timeout = 0")
     assert sql("SELECT sum(a) FROM t") == ["sum", "4501500"]
 

@@ -21,6 +21,7 @@ from tests.adapter.delivery import WAIT_S, id_of, in_sqlite, ok, rows, until_sta
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_cdc_sources import feeder
 from tests.adapter.test_restart import abandon, open_at
+from tests.waiting import eventually
 
 Update = tuple[tuple[int, int], int, int]  # row, time, diff
 
@@ -281,10 +282,7 @@ def test_a_stream_that_ends(sql: SessionClient, coordinator: Coordinator, one: W
     assert rows(ok(sql, "SELECT *, mz_now() FROM v")) == ["1|2|8"]
     assert rows(ok(sql, "SELECT k, n FROM v AS OF 7")) == ["1|1"]
     upper = "SELECT write_frontier FROM mz_internal.mz_frontiers f JOIN mz_objects o ON o.id = f.object_id"
-    deadline = time.monotonic() + WAIT_S
-    while rows(ok(sql, f"{upper} WHERE name = 'v'")) != ["NULL"]:  # the view has ended, too
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: rows(ok(sql, f"{upper} WHERE name = 'v'")) == ["NULL"], WAIT_S)  # the view has ended, too
     assert ok(sql, "SUBSCRIBE v AS OF 2")[1:] == ["2|1|1|1", "8|-1|1|1", "8|1|1|2"]
     ok(sql, f"CREATE SINK out FROM v INTO CDC FILES '{one.path}-out' WITH (INTERVAL_MS 0)")
     until_state(coordinator, "out", "ended")
@@ -384,10 +382,8 @@ def test_sinks_carry_the_times_of_the_stream(
     )
     one.step([((2, 1), 9, 1)], 12)
     poll(coordinator, "s")
-    deadline = time.monotonic() + WAIT_S
-    while any((coordinator.sinks.status(id_of(coordinator, each)).frontier or 0) < 12 for each in ("out", "lite")):  # type: ignore[union-attr]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    ids = [id_of(coordinator, each) for each in ("out", "lite")]
+    eventually(lambda: all((coordinator.sinks.status(id).frontier or 0) >= 12 for id in ids), WAIT_S)  # type: ignore[union-attr]
     stats = examine(Stream(str(tmp_path / "out")), thoroughly=True)
     assert stats.sound
     text = "".join(path.read_text() for path in (tmp_path / "out").glob("*.jsonl"))

@@ -16,6 +16,7 @@ from everview.compute.view import View
 from tests.adapter.conftest import Clock
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_subscribe import Subscriber
+from tests.waiting import eventually
 
 START = 1_700_000_000_000
 VALID = "SELECT k, until FROM e WHERE mz_now() >= since AND mz_now() < until"
@@ -111,10 +112,8 @@ def test_a_read_is_never_behind_what_was_due(coordinator: Coordinator, events: S
     stands = coordinator.timeline.upper
     clock.now_ms += 400
     views = [item.id for item in coordinator.catalog.state.items.values() if item.kind == "materialized view"]
-    for _ in range(500):  # the last tick is committed, and about to end
-        if all(coordinator.maintenance.settled(id, clock.now_ms) for id in views):
-            break
-        time.sleep(0.01)
+    # The last tick is committed, and about to end.
+    eventually(lambda: all(coordinator.maintenance.settled(id, clock.now_ms) for id in views))
     assert events("SELECT n FROM above") == ["n", "2"]
     assert coordinator.timeline.upper == stands, "nothing came or went, so there was no need to move"
     clock.now_ms += 150

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -23,6 +22,7 @@ from everview.flow.recovery_log import RecoveryLog
 from everview.flow.source import Source
 from everview.flow.spark import Rounds, deliver
 from tests.flow.ledger import Ledger
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,10 +125,7 @@ def test_a_materialization_with_its_splits_on_spark(spark: SparkSession, tmp_pat
 
     write(*range(1, 30))
     sink.start()
-    deadline = time.monotonic() + 60
-    while sink.status().state is not State.STALLED:  # Spark has not started yet
-        assert time.monotonic() < deadline, sink.status()
-        time.sleep(0.01)
+    eventually(lambda: sink.status().state is State.STALLED, shown=sink.status)  # Spark has not started yet
     assert "Spark is not there" in (sink.status().error or "")
     there.append(spark)
     check()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from everview.adapter.coordinator import Coordinator
 from everview.server.run import Running, start
 from tests.server.conftest import LOCAL
+from tests.waiting import eventually
 
 START = 1_613_084_609_000
 SHOW = "SELECT *, mz_logical_timestamp() FROM valid ORDER BY insert_ts;"
@@ -97,9 +97,7 @@ def test_three_rows_of_five_seconds(
         )
         for view in ("valid", "valid_events")
     ]
-    deadline = time.monotonic() + 30
-    while len(coordinator.subscriptions()) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually(lambda: len(coordinator.subscriptions()) == 2)
 
     def at(ms: int) -> None:
         clock.now_ms = START + ms

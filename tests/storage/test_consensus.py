@@ -8,7 +8,6 @@ import random
 import socket
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -33,6 +32,7 @@ from everview.storage.errors import (
 )
 from everview.storage.faults import Crash, Fault, FaultyConsensus, armed, random_faults
 from everview.storage.retrying import Patience, RetryingConsensus
+from tests.waiting import eventually
 
 from .conformance_consensus import ConsensusSuite
 from .conftest import Child
@@ -359,10 +359,7 @@ class TestPostgres:
         proxy.cut_at_commit(reached)
         with pytest.raises(Indeterminate):
             consensus.commit({"a": 1}, {"a": b"2"}, 2)
-        for _ in range(500):  # the server finishes what it was sent
-            if not reached or direct.get(["a"])["a"].version == 2:
-                break
-            time.sleep(0.01)
+        eventually(lambda: not reached or direct.get(["a"])["a"].version == 2)  # the server finishes what it was sent
         assert direct.get(["a"])["a"].version == (2 if reached else 1)
 
         proxy.cut_at_commit(reached)

@@ -5,24 +5,16 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 from tests.adapter.history.clients import Client, Stage, begin_round, prepare
 from tests.adapter.history.server import Server
+from tests.waiting import eventually
 
 CLIENTS, READERS_OF_VIEWS = 6, 4
 WAIT_S_MAX = 240  # for something to happen at all
 JITTER_S = 0.3
-
-
-def wait_until(ready: Callable[[], bool], what: str) -> None:
-    """Wait for something that has to happen sooner or later."""
-    late = time.monotonic() + WAIT_S_MAX
-    while not ready():
-        assert time.monotonic() < late, f"waited for {what} in vain"
-        time.sleep(0.02)
 
 
 def views_read_in(stage: Stage, since: int) -> bool:
@@ -73,9 +65,11 @@ class Run:
     def live(self, operations: int, *, until_views: bool) -> None:
         """Let clients do so many things, and kill the server at whatever they are."""
         before = len(self.stage.history)
-        wait_until(lambda: len(self.stage.history) >= before + operations, "operations to end")
+        eventually(
+            lambda: len(self.stage.history) >= before + operations, WAIT_S_MAX, shown=lambda: "for operations to end"
+        )
         if until_views:
-            wait_until(lambda: views_read_in(self.stage, before), "views to be read")
+            eventually(lambda: views_read_in(self.stage, before), WAIT_S_MAX)
         time.sleep(self._rng.random() * JITTER_S)
         self._kill()
 
@@ -97,8 +91,12 @@ class Run:
     def settle(self) -> None:
         """Let clients end, and look at everything once more."""
         before = len(self.stage.history)
-        wait_until(lambda: views_read_in(self.stage, before), "views to be read")
-        wait_until(lambda: any(each.as_of for each in self.stage.history[before:]), "the past to be read")
+        eventually(lambda: views_read_in(self.stage, before), WAIT_S_MAX)
+        eventually(
+            lambda: any(each.as_of for each in self.stage.history[before:]),
+            WAIT_S_MAX,
+            shown=lambda: "for the past to be read",
+        )
         self.stage.stopped.set()
         for thread in self._threads:
             thread.join(WAIT_S_MAX)

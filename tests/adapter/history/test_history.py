@@ -12,8 +12,9 @@ import pytest
 
 from tests.adapter.history.checker import check
 from tests.adapter.history.clients import MEANINGS
-from tests.adapter.history.run import Run, wait_until
+from tests.adapter.history.run import WAIT_S_MAX, Run
 from tests.adapter.history.server import ON_SPARK, WITHOUT_SPARK
+from tests.waiting import eventually
 
 KILLS = 2  # of the short form; of the long one, as many as there is time for
 LONG_S = float(os.environ.get("EVERVIEW_HISTORY_S", "600"))
@@ -75,6 +76,6 @@ def test_a_server_that_errs_is_found_out(tmp_path: Path, rng: random.Random, def
         return sum(len(each.adds) == tables for each in done)
 
     with Run((*WITHOUT_SPARK, defect), tmp_path / "data", rng) as run:
-        wait_until(lambda: written(run, 1) >= 40 and written(run, 2) >= 1, "writes of each kind")
+        eventually(lambda: written(run, 1) >= 40 and written(run, 2) >= 1, WAIT_S_MAX)
         run.finish()
     assert kind in {each.kind for each in check(run.stage.history, MEANINGS)}

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ from everview.compute.ir.types import INT4, TEXT
 from everview.compute.rows.arrow import rows_to_arrow
 from everview.compute.sql.query import plan
 from tests.compute.test_errors import Names
+from tests.waiting import eventually
 
 PROGRAM = """
     import os, shutil, signal, tempfile
@@ -168,8 +168,7 @@ def test_small_steps_do_not_wait_behind_hydrations(
 ) -> None:
     spark, go_on = starting
     go_on.set()
-    while not spark.ready:
-        time.sleep(0.01)
+    eventually(lambda: spark.ready)
     steps = steps_of("SELECT b, sum(a) FROM t GROUP BY b")
     spark.run_steps(steps, ["result"], rows(14))
     assert fake.runs == 1
