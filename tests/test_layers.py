@@ -128,7 +128,7 @@ def test_no_layer_imports_upward() -> None:
         ("everview.storage.shard", "def f():\n    import everview.adapter"),
         ("everview.storage.shard", "if TYPE_CHECKING:\n    from everview.flow.protocol import Driver"),
         ("everview.cdc.reader", "from everview.sources.files import read"),
-        ("everview.flow.runtime", "import everview.cdc.writer"),
+        ("everview.flow.runtime", "import everview.cdc.sink"),
         ("everview.compute.contract", "import os, everview.cli"),
         ("everview.errors", "from everview.timely import antichain"),
         ("everview", "from everview.cli import main"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.cdc import upkeep
+from everview.cdc import compaction
 from everview.cdc.files import Folder, base_time
 from everview.cdc.inspect import Stream, examine
 from everview.cdc.reader import Reader
@@ -92,8 +92,8 @@ def test_environments_that_differ_do_not_ruin_a_joined_stream(tmp_path: Path, cl
 def test_history_is_retained_as_long_as_asked(
     sql: SessionClient, coordinator: Coordinator, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "EVERY_FILES", 20)
-    monkeypatch.setattr(upkeep, "FORGET_BYTES", 1)
+    monkeypatch.setattr(compaction, "EVERY_FILES", 20)
+    monkeypatch.setattr(compaction, "FORGET_BYTES", 1)
     stream = tmp_path / "stream"
     into = f"INTO CDC FILES '{stream}' WITH (INTERVAL_MS 0, RETAIN HISTORY FOR '10s')"
     ok(sql, "CREATE TABLE t (id int)", f"CREATE SINK s FROM t {into}")

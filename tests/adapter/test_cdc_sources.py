@@ -26,12 +26,12 @@ from everview.cdc.codec.contract import codec_for
 from everview.cdc.files import Folder
 from everview.cdc.inspect import Stream, mangle_copy
 from everview.cdc.schema import StreamSchema
-from everview.cdc.sink import covered_by
 from everview.cdc.times import bound_of
 from tests.adapter.conftest import Clock
 from tests.adapter.delivery import WAIT_S, delivered, id_of, ok, rows
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_restart import abandon, open_at
+from tests.cdc.readers import covered_by
 from tests.cdc.registry import schema_registry
 from tests.waiting import eventually
 

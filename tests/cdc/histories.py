@@ -12,9 +12,9 @@ from itertools import product
 from typing import Any
 
 from everview.cdc.contract import Frontier, Message, Update, Updates
-from everview.cdc.writer import Writer
 from everview.timely.antichain import Antichain
 from everview.timely.lattice import Time, join
+from tests.cdc.writing import Writer
 
 SHAPES: tuple[Time, ...] = (0, 0, (0, 0), (0, (0, 0)))
 SIDE = 4

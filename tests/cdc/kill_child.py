@@ -18,7 +18,7 @@ def main(folder: Path, stream: str) -> None:
     if writing.environment.get("cdc/sink/out") is None:
         sink = Sink.create(writing.environment, "out", writing.reader, outlet)
     else:
-        sink = Sink.resume(writing.environment, "out", outlet)
+        sink = Sink(writing.environment, "out", outlet)
     while True:
         writing.advance(writing.writer.frontier.only + 1)
         sink.step()

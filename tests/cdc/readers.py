@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from everview.cdc.codec.contract import codec_for
-from everview.cdc.contract import Frontier, Message, Stall
+from everview.cdc.contract import Frontier, Message, Progress, Stall
 from everview.cdc.errors import Contradiction
 from everview.cdc.files import Folder
 from everview.cdc.reader import START, Reader
 from everview.cdc.schema import StreamSchema
 from everview.cdc.times import shape_of
+from everview.cdc.tracker import Tracker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,3 +87,13 @@ def on_spark(session: SparkSession, folder: Path, suffix: str, partitions: int =
         return outcome
 
     return run
+
+
+def covered_by(folder: Folder, schema: StreamSchema) -> Frontier:
+    """How far the progress statements in a folder reach: where a writer that joins the stream goes on."""
+    tracker = Tracker(START)
+    for info in folder.files():
+        for item in folder.items(info.key, schema):
+            if isinstance(item, Progress):
+                tracker.hear(item)
+    return tracker.covered

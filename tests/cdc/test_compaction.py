@@ -86,7 +86,7 @@ def plainly(folder: Folder) -> tuple[Counter[Any], Any]:
     reader: Reader[Any] = Reader()
     totals: Counter[Any] = Counter()
     for info in folder.files():
-        for item in folder.items(info.key, codec_for("." + info.key.rpartition(".")[2], SCHEMA)):
+        for item in folder.items(info.key, SCHEMA):
             assert isinstance(item, Updates | Progress)
             reader.take(item)
     closed = reader.settle()

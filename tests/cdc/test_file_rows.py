@@ -18,8 +18,8 @@ from everview.cdc.files import Folder
 from everview.cdc.rows import rows_of
 from everview.cdc.schema import StreamSchema, message_schema, stream_schema
 from everview.cdc.spark import other, pieces
-from everview.cdc.spark.pieces import FileRows
 from everview.cdc.spark.quick_json import QuickJson
+from everview.cdc.spark.stream_files import FileRows
 from everview.cdc.times import from_wire
 from everview.timely.antichain import Antichain
 from tests.cdc import values
@@ -120,7 +120,7 @@ ODD = [
 
 
 def by_iterator(folder: Folder, name: str, schema: StreamSchema) -> list[Item]:
-    return list(folder.items(name, codec_for("." + name.rpartition(".")[2], schema)))
+    return list(folder.items(name, schema))
 
 
 def rows_in(folder: Folder, name: str, schema: StreamSchema) -> tuple[Counter[Any], list[str]]:

@@ -25,11 +25,11 @@ from everview.cdc.multiplicity import offences_among
 from everview.cdc.reader import Reader
 from everview.cdc.schema import StreamSchema
 from everview.cdc.source import Source, SourceStatus
-from everview.cdc.writer import Writer
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
 from tests.cdc.histories import before, universe
 from tests.cdc.shards import COLUMNS, contents
+from tests.cdc.writing import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ def test_what_was_read_before_a_restart_counts(environment: Environment, tmp_pat
     write(folder, "1.jsonl", Updates([(ROWS[0], 1, 2)]), progress(0, 5, t1=1))
     read(environment, folder)
     write(folder, "2.jsonl", Updates([(ROWS[0], 6, -2)]), progress(5, 7, t6=1))
-    source = Source.resume(environment, "in", FolderInlet(Folder(str(folder)), SCHEMA), SCHEMA)
+    source = Source(environment, "in", FolderInlet(Folder(str(folder)), SCHEMA), SCHEMA)
     while source.poll():
         pass
     assert source.status.frontier == Antichain(7) and not source.status.stalls

@@ -16,8 +16,7 @@ from everview.cdc.codec.contract import codec_for
 from everview.cdc.codec.registry import Registry, RegistryCodec
 from everview.cdc.contract import MISSING
 from everview.cdc.errors import CdcError, InvalidUse, TransportFailed
-from everview.cdc.kafka import KafkaInlet, KafkaOutlet, read_topic
-from everview.cdc.kafka_others import OtherMessages
+from everview.cdc.kafka import KafkaInlet, KafkaOutlet, OtherMessages, read_topic
 from everview.cdc.reader import Reader
 from everview.cdc.rows import table_of
 from everview.cdc.schema import StreamSchema, message_schema
@@ -77,7 +76,7 @@ def test_through_a_topic_with_restarts_and_two_writers(
             drain(source, upper)
             inlet.close()
             inlet = KafkaInlet(config, topic, codec)
-            source = Source.resume(reading, "in", inlet, SCHEMA)
+            source = Source(reading, "in", inlet, SCHEMA)
         for as_of in range(20):
             assert contents(reading, "copy", as_of) == expected(as_of)
         saved = reading.scan("cdc/spent/in/")
@@ -195,7 +194,7 @@ class Shared:
             quick = {**self._config, "fetch.wait.max.ms": 10}  # the broker of the tests lets one wait as long as it may
             return OtherMessages(quick, self._topic, self._codec, outlet.writer, standing)
 
-        self.sink = Sink.resume(self.writing.environment, "out", outlet, others=others)
+        self.sink = Sink(self.writing.environment, "out", outlet, others=others)
 
     def write(self, upper: int, *, differently: bool = False) -> None:
         """Write up to a time, what all others do or something else."""

@@ -50,7 +50,7 @@ def test_writers_that_are_killed(tmp_path: Path, rng: random.Random, long_forms:
                 written = max(written, kill(child, rng.uniform(0, 0.3)))
                 source.poll()
             if rng.random() < 0.5:
-                source = Source.resume(reading, "in", FolderInlet(Folder(str(stream)), SCHEMA), SCHEMA)
+                source = Source(reading, "in", FolderInlet(Folder(str(stream)), SCHEMA), SCHEMA)
                 source.poll()
             assert source.status.stalls == () and source.status.bad == ()
             upper = source.status.frontier.only

@@ -18,9 +18,10 @@ from everview.cdc.errors import (
     TooMuchOpen,
 )
 from everview.cdc.reader import Reader
+from everview.cdc.sink import STATEMENT_COUNTS, statements
 from everview.cdc.times import Line, Product, from_wire, to_wire
-from everview.cdc.writer import STATEMENT_COUNTS, Writer, statements
 from everview.timely.antichain import Antichain
+from tests.cdc.writing import Writer
 
 A, B = "a", "b"
 

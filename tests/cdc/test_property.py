@@ -15,7 +15,7 @@ import pytest
 from everview.cdc.codec.avro import AvroCodec
 from everview.cdc.codec.contract import Codec
 from everview.cdc.codec.json import JsonCodec
-from everview.cdc.contract import Checkpoint, Message, Progress, Updates
+from everview.cdc.contract import Message, Progress, ReaderCheckpoint, Updates
 from everview.cdc.errors import ConflictingDiffs
 from everview.cdc.mangle import mangle
 from everview.cdc.reader import Reader
@@ -58,7 +58,7 @@ def restarted(reader: Reader[Any], codec: Codec, rng: random.Random) -> Reader[A
     """The reader, written down and read back, at another parallelism."""
     saved = reader.checkpoint()
     messages = tuple(through(codec, list(saved.messages)))
-    restored = type(reader).restore(Checkpoint(saved.frontier, messages), parallelism=rng.randint(1, 8))
+    restored = type(reader).restore(ReaderCheckpoint(saved.frontier, messages), parallelism=rng.randint(1, 8))
     assert restored.frontier == reader.frontier and restored.covered == reader.covered
     assert (restored.open_updates, restored.open_times) == (reader.open_updates, reader.open_times)
     return restored
@@ -136,7 +136,7 @@ class ForgetsInCheckpoints(Reader[Any]):
 
     def checkpoint(self) -> Any:
         saved = super().checkpoint()
-        return Checkpoint(saved.frontier, saved.messages[:-1])
+        return ReaderCheckpoint(saved.frontier, saved.messages[:-1])
 
 
 @pytest.mark.parametrize("broken", [CountsTwiceInABatch, ForgetsLate, IgnoresGaps, ForgetsInCheckpoints])

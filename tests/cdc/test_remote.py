@@ -45,7 +45,7 @@ def test_through_an_object_store(url: str, tmp_path: Path) -> None:
             if upper == 5:
                 sink = Sink.create(writing.environment, "out", writing.reader, outlet)
             else:
-                sink = Sink.resume(writing.environment, "out", outlet)
+                sink = Sink(writing.environment, "out", outlet)
             writing.advance(upper)
             sink.step()
             source.poll()

@@ -170,7 +170,7 @@ def test_a_reset_goes_on_after_a_restart_and_in_parts(
     for _ in range(3):
         assert local.poll(environment.frontiers("local").upper.only)
     inlet = FolderInlet(Folder(str(folder), read_only=True), SCHEMA)
-    again = Source.resume(environment, "local", inlet, SCHEMA)
+    again = Source(environment, "local", inlet, SCHEMA)
     found = contents(environment, "local", at_local(environment, again))
     assert found == {A: 1, **{(n, "x"): 1 for n in range(20) if n != 4}}
     assert again.status.frontier == Antichain(20)

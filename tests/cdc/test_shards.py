@@ -18,11 +18,12 @@ from everview.cdc.files import Folder, FolderInlet, FolderOutlet
 from everview.cdc.mangle import mangle
 from everview.cdc.rows import table_of
 from everview.cdc.schema import StreamSchema
-from everview.cdc.sink import Sink, covered_by
+from everview.cdc.sink import Sink
 from everview.cdc.source import Source
 from everview.storage.contract import Extend, UpdateAndDowngrade
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
+from tests.cdc.readers import covered_by
 from tests.cdc.shards import COLUMNS, Writing, contents, expected
 
 SCHEMA = StreamSchema(COLUMNS)
@@ -109,7 +110,7 @@ def test_a_stream_keeps_the_columns_that_it_began_with(
         extended, UpdateAndDowngrade(writing.writer, table_of(more, wider), Antichain(11))
     )
     before = sink.status.updates_total
-    sink = Sink.resume(writing.environment, "out", outlet(tmp_path / "stream"))
+    sink = Sink(writing.environment, "out", outlet(tmp_path / "stream"))
     sink.step()
     if not snapshot:
         assert sink.status.updates_total == before + 1
@@ -147,7 +148,7 @@ def test_at_local_times_all_that_closed_becomes_visible_at_once(
     assert reading.frontiers("copy").upper == Antichain(1008), "it goes along with local time"
     writing.advance(20)
     sink.step()
-    source = Source.resume(reading, "in", inlet(tmp_path / "stream"), SCHEMA)
+    source = Source(reading, "in", inlet(tmp_path / "stream"), SCHEMA)
     source.poll(at=1010)
     assert contents(reading, "copy", 1009) == expected(9)
     assert contents(reading, "copy", 1010) == expected(19)
@@ -165,7 +166,7 @@ def test_a_writer_that_dies_before_it_commits_says_the_same_again(
         with pytest.raises(OSError, match="gone"):
             sink.step()
     writing.advance(12)
-    sink = Sink.resume(writing.environment, "out", outlet(tmp_path / "stream"))
+    sink = Sink(writing.environment, "out", outlet(tmp_path / "stream"))
     sink.step()
     source, _ = Source.create(reading, "in", "copy", inlet(tmp_path / "stream"), SCHEMA)
     drain(source)
@@ -193,7 +194,7 @@ def test_a_source_that_dies_anywhere_goes_on_exactly(
             with pytest.raises(OSError, match="gone"):
                 source.poll()
         if rng.random() < 0.5:
-            source = Source.resume(reading, "in", inlet(tmp_path / "stream"), SCHEMA)
+            source = Source(reading, "in", inlet(tmp_path / "stream"), SCHEMA)
         drain(source)
         check_copy(reading, upper)
     spent = reading.scan("cdc/spent/in/")
@@ -207,8 +208,8 @@ def test_a_mangled_folder(
     for upper in (3, 11, 12, 40):
         writing.advance(upper)
         sink.step()
-    folder, codec = Folder(str(tmp_path / "stream")), codec_for(suffix, SCHEMA)
-    messages = [item for info in folder.files() for item in folder.items(info.key, codec)]
+    folder = Folder(str(tmp_path / "stream"))
+    messages = [item for info in folder.files() for item in folder.items(info.key, SCHEMA)]
     mangled = mangle([m for m in messages if isinstance(m, Updates | Progress)], rng)
     source, _ = Source.create(reading, "in", "copy", inlet(tmp_path / "mangled"), SCHEMA)
     last = 0
@@ -219,7 +220,7 @@ def test_a_mangled_folder(
         if rng.random() < 0.3:
             source.poll()
         if rng.random() < 0.1:
-            source = Source.resume(reading, "in", inlet(tmp_path / "mangled"), SCHEMA)
+            source = Source(reading, "in", inlet(tmp_path / "mangled"), SCHEMA)
         upper = reading.frontiers("copy").upper.only
         assert upper >= last
         last = upper
@@ -282,7 +283,7 @@ def test_what_cannot_be_decoded_is_kept_and_reported(writing: Writing, reading: 
         assert source.status.bad_records == 1 and source.status.bad[0].piece == updates.name
         assert source.status.bad[0].raw.startswith(b'{"upsets"')
         assert source.status.stalls[0].reason == MISSING
-        source = Source.resume(reading, "in", inlet(tmp_path / "stream"), SCHEMA)
+        source = Source(reading, "in", inlet(tmp_path / "stream"), SCHEMA)
     (tmp_path / "stream" / "mended.jsonl").write_bytes(whole)
     drain(source)
     check_copy(reading, 6)

@@ -11,18 +11,18 @@ import pytest
 
 from everview.cdc import upkeep, watch
 from everview.cdc.codec.contract import codec_for
-from everview.cdc.compaction import merge
+from everview.cdc.compaction import Upkeep, merge
 from everview.cdc.contract import Updates
 from everview.cdc.errors import CdcError
 from everview.cdc.files import Folder, FolderOutlet, base_time
 from everview.cdc.inspect import Stream, examine
 from everview.cdc.rows import table_of
 from everview.cdc.schema import StreamSchema
-from everview.cdc.sink import Sink, covered_by
-from everview.cdc.upkeep import Upkeep
+from everview.cdc.sink import Sink
 from everview.cdc.watch import Contradicted, OtherFiles, Standing
 from everview.storage.reading import Selection
 from everview.timely.antichain import Antichain
+from tests.cdc.readers import covered_by
 from tests.cdc.shards import COLUMNS, Writing
 
 SCHEMA = StreamSchema(COLUMNS)
@@ -56,7 +56,7 @@ class Writer:
             return Counter(time for message in messages for _, time, _ in message.updates)  # type: ignore[misc]
 
         environment, writer = self.writing.environment, write if bulk else None
-        self.sink = Sink.resume(environment, "out", self.outlet, bulk=writer, bulk_bytes=0, others=others)
+        self.sink = Sink(environment, "out", self.outlet, bulk=writer, bulk_bytes=0, others=others)
 
     def write(self, upper: int) -> None:
         self.writing.advance(upper)

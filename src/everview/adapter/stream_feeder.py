@@ -143,7 +143,7 @@ class StreamFeeder:
         inlet = inlet_of(self._item.source["kind"], self._arguments, schema)
         try:
             every_time = self._now_ms is None
-            return Source.resume(
+            return Source(
                 self._environment, self._item.id, inlet, schema, bulk_bytes=self._bulk_bytes, every_time=every_time
             )
         except BaseException:

@@ -13,6 +13,7 @@ from everview.adapter.catalog.items import ColumnInfo
 from everview.adapter.statements.options import boolean
 from everview.cdc.codec.contract import SUFFIXES, Codec, Item, codec_for
 from everview.cdc.codec.sql_values import declared, with_sql_type
+from everview.cdc.compaction import Upkeep
 from everview.cdc.contract import Frontier, Progress
 from everview.cdc.errors import InvalidUse
 from everview.cdc.files import Folder, FolderInlet, FolderOutlet, Inlet, base_time
@@ -20,7 +21,6 @@ from everview.cdc.reader import START
 from everview.cdc.schema import StreamSchema, sql_type_for
 from everview.cdc.sink import BulkWriter, OthersOf, Outlet
 from everview.cdc.tracker import Tracker
-from everview.cdc.upkeep import Upkeep
 from everview.cdc.watch import OtherFiles, Others, Standing
 from everview.compute.ir.types import SqlType, declared_type, outside_type
 from everview.reach.addresses import check_kafka, check_url
@@ -169,7 +169,7 @@ def others_of(kind: str, arguments: Mapping[str, str], schema: StreamSchema, out
     def others(standing: Standing) -> Others:
         if kind == FILES:
             return OtherFiles(_folder(arguments, read_only=True), schema, outlet.writer, standing)
-        from everview.cdc.kafka_others import OtherMessages
+        from everview.cdc.kafka import OtherMessages
 
         codec = _codec(arguments, schema)
         return OtherMessages(_properties(arguments), arguments["topic"], codec, outlet.writer, standing)
@@ -261,7 +261,7 @@ def _items(kind: str, arguments: Mapping[str, str], schema: StreamSchema) -> Ite
     if kind == FILES:
         folder = _folder(arguments, read_only=True)
         for info in folder.files():
-            yield from folder.items(info.key, codec_for("." + info.key.rpartition(".")[2], schema))
+            yield from folder.items(info.key, schema)
         return
     from everview.cdc.kafka import read_topic, topic_exists
 

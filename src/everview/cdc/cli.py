@@ -294,7 +294,7 @@ def compact(
 
 
 def _covered(stream: Stream) -> int:
-    """The time up to which a stream is closed."""
+    """The time before which a stream is closed."""
     reader: Reader[Row] = Reader(stream.start)
     last = 0
     for closed in stream.closed(reader):
@@ -352,5 +352,5 @@ def _frontier_cell(frontier: Frontier) -> Cell:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists, which have a text form."""
+    """Lists instead of tuples, for lists have a text form."""
     return [_plain(each) for each in value] if isinstance(value, tuple) else value

@@ -8,6 +8,10 @@ times up to it. From the moment at which the base is there, readers of ours take
 does not matter how much of the past has been removed yet. Files that also tell of later times are written again without
 the past first, so that in the end the folder holds a plain stream that begins with the contents.
 
+To a reader that starts with it, a base is an ordinary part of the stream: updates, and one progress statement. A reader
+that is beyond its time has no use for it. One that is not, and whose missing history may be gone, takes the contents
+over and goes on behind them.
+
 Only files that were named here are touched, for nobody appends to them. A process that dies leaves files that say what
 others say as well; the next one removes them. Any number of processes may compact a stream while others write it.
 """
@@ -15,14 +19,14 @@ others say as well; the next one removes them. Any number of processes may compa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from everview.cdc.base import base_contents, base_messages, message_from
-from everview.cdc.codec.contract import Bad, Codec, Partial, codec_for
-from everview.cdc.contract import Message, Progress, Updates
-from everview.cdc.errors import InvalidUse, SchemaDiffers
-from everview.cdc.files import FILE_BYTES, MERGED, MESSAGE_UPDATES, Folder, FolderOutlet, base_name, base_time
+from everview.cdc.codec.contract import Bad, Item, Partial, suffix_of
+from everview.cdc.contract import MESSAGE_UPDATES, Message, Progress, Update, Updates, in_messages
+from everview.cdc.errors import CdcError, InvalidUse, SchemaDiffers
+from everview.cdc.files import FILE_BYTES, MERGED, Folder, FolderOutlet, base_name, base_time
 from everview.cdc.listing import FileInfo
 from everview.cdc.multiplicity import COUNT_MAX
 from everview.cdc.reader import Reader
@@ -56,18 +60,17 @@ def merge(folder: Folder, schema: StreamSchema, *, at_least: int = MERGE_FILES) 
     """Write many small files as few larger ones; the stream says the same at every moment."""
     done = Compacted()
     files = [info for info in folder.files() if is_ours(info.key) and base_time(info.key) is None]
-    for suffix in sorted({_suffix(info.key) for info in files}):
-        codec = codec_for(suffix, schema)
+    for suffix in sorted({suffix_of(info.key) for info in files}):
         for low, high in zip((0, *TIERS_BYTES), TIERS_BYTES, strict=False):
-            alike = [info for info in files if _suffix(info.key) == suffix and low <= info.size_bytes < high]
+            alike = [info for info in files if suffix_of(info.key) == suffix and low <= info.size_bytes < high]
             for group in _groups(alike):
                 if len(group) >= at_least:
-                    _merge_files(folder, codec, [info.key for info in group], done)
+                    _merge_files(folder, schema, [info.key for info in group], done)
     return done
 
 
 def _groups(files: Iterable[FileInfo]) -> Iterator[list[FileInfo]]:
-    """Files by name in groups of about the size that a file should have."""
+    """Files by name, in groups that make a file of the usual size."""
     group: list[FileInfo] = []
     size = 0
     for info in files:
@@ -80,12 +83,12 @@ def _groups(files: Iterable[FileInfo]) -> Iterator[list[FileInfo]]:
         yield group
 
 
-def _merge_files(folder: Folder, codec: Codec, names: list[str], done: Compacted) -> None:
+def _merge_files(folder: Folder, schema: StreamSchema, names: list[str], done: Compacted) -> None:
     said = _Said()
-    whole = [name for name in names if said.take(_messages(folder, codec, name))]
+    whole = [name for name in names if said.take(_messages(folder, schema, name))]
     if len(whole) < 2:
         return
-    outlet = FolderOutlet(folder, codec, MERGED)
+    outlet = FolderOutlet(folder, folder.codec(names[0], schema), MERGED)
     outlet.write(said.messages())
     done.written += outlet.files_written
     for name in whole:
@@ -94,14 +97,14 @@ def _merge_files(folder: Folder, codec: Codec, names: list[str], done: Compacted
 
 
 class _Said:
-    """Statements, each of them once."""
+    """What files say, each statement once."""
 
     def __init__(self) -> None:
         self._updates: dict[tuple[Row, int, int], None] = {}
         self._statements: dict[Progress, None] = {}
 
     def take(self, messages: list[Message[Row]] | None) -> bool:
-        """Take what a file says; false if it cannot be said in other words."""
+        """Take the messages of a file. False if the file cannot be read."""
         if messages is None:
             return False
         for message in messages:
@@ -112,14 +115,15 @@ class _Said:
         return True
 
     def messages(self) -> Iterator[Message[Row]]:
-        """All of it, in the order of time, statements glued where one goes on where another ends."""
-        updates = sorted(self._updates, key=lambda update: update[1])
-        for at in range(0, len(updates), MESSAGE_UPDATES):
-            yield Updates(updates[at : at + MESSAGE_UPDATES])
+        """All of it in the order of time, with adjacent statements joined."""
+        yield from in_messages(sorted(self._updates, key=lambda update: update[1]))
         if not all(isinstance(time, int) for each in self._statements for time in (*each.lower, *each.upper)):
             yield from self._statements  # where one goes on is no matter of numbers
             return
-        statements = sorted(self._statements, key=lambda each: (bound_of(each.lower) or 0, _end(each)))
+        bounds = {
+            each: (bound_of(each.lower) or 0, each.upper.empty, bound_of(each.upper)) for each in self._statements
+        }
+        statements = sorted(self._statements, key=bounds.__getitem__)
         glued: Progress | None = None
         for each in statements:
             if glued is None:
@@ -133,16 +137,11 @@ class _Said:
             yield glued
 
 
-def _end(progress: Progress) -> float:
-    end = bound_of(progress.upper)
-    return float("inf") if end is None else end
-
-
-def _messages(folder: Folder, codec: Codec, name: str) -> list[Message[Row]] | None:
-    """What a file says; None if any of it cannot be read."""
+def _messages(folder: Folder, schema: StreamSchema, name: str) -> list[Message[Row]] | None:
+    """The messages of a file; None if any of it cannot be read."""
     found: list[Message[Row]] = []
     try:
-        for item in folder.items(name, codec):
+        for item in folder.items(name, schema):
             if isinstance(item, Bad | Partial):
                 return None
             found.append(item)
@@ -160,24 +159,23 @@ def forget(folder: Folder, schema: StreamSchema, before: int, *, contents_max: i
         raise InvalidUse("a stream of partially ordered times has no contents before a time")
     time, done = before - 1, Compacted()
     files = folder.files()
-    codecs = {suffix: codec_for(suffix, schema) for suffix in {_suffix(info.key) for info in files}}
     bases = {info.key: found for info in files if (found := base_time(info.key)) is not None}
     if time < 0 or any(found >= time for found in bases.values()):
         return done
-    contents, start = _begin(folder, codecs, bases)
+    contents, start = _begin(folder, schema, bases)
     history = _History(contents, start, time, contents_max)
     for info in files:
         if info.key not in bases and not (is_ours(info.key) and int(info.key[:19]) > time):
-            history.take(info.key, folder, codecs[_suffix(info.key)])
+            history.take(info.key, folder, schema)
     history.check()
-    suffix = max(codecs, key=lambda each: sum(_suffix(info.key) == each for info in files))
+    ((suffix, _),) = Counter(suffix_of(info.key) for info in files).most_common(1)
     name = base_name(time, suffix)
-    folder.put(name, codecs[suffix].encode_file(base_messages(history.contents, time)))
+    folder.put(name, folder.codec(name, schema).encode_file(base_messages(history.contents, time)))
     done.written, done.base = 1, time
     past = [*bases, *(name for name in history.past if is_ours(name))]
     for name in history.both:
         if is_ours(name):
-            done.written += _write_rest(folder, codecs[_suffix(name)], name, before)
+            done.written += _write_rest(folder, schema, name, before)
             past.append(name)
     for name in past:
         folder.remove(name)
@@ -185,19 +183,19 @@ def forget(folder: Folder, schema: StreamSchema, before: int, *, contents_max: i
     return done
 
 
-def _begin(folder: Folder, codecs: dict[str, Codec], bases: dict[str, int]) -> tuple[dict[Row, int], int]:
+def _begin(folder: Folder, schema: StreamSchema, bases: dict[str, int]) -> tuple[dict[Row, int], int]:
     """The contents that the stream begins with, and the time from which on it has a history."""
     if not bases:
         return {}, 0
     name, time = max(bases.items(), key=lambda each: each[::-1])
-    contents = base_contents(folder.items(name, codecs[_suffix(name)]), time, name)
+    contents = base_contents(folder.items(name, schema), time, name)
     if contents is None:
         raise InvalidUse(f"{name} was removed meanwhile", hint="another process compacts the stream; try again")
     return contents, time + 1
 
 
 class _History:
-    """A stream up to a time, as contents; and which files tell of that past only, or of both past and future."""
+    """The contents of a stream at a time, and which files are about the past only, or about past and future."""
 
     def __init__(self, contents: dict[Row, int], start: int, time: int, contents_max: int) -> None:
         self.contents, self._time, self._contents_max = contents, time, contents_max
@@ -205,9 +203,8 @@ class _History:
         self.past: list[str] = []
         self.both: list[str] = []
 
-    def take(self, name: str, folder: Folder, codec: Codec) -> None:
-        """Read a file."""
-        messages = _messages(folder, codec, name)
+    def take(self, name: str, folder: Folder, schema: StreamSchema) -> None:
+        messages = _messages(folder, schema, name)
         if messages is None:
             return
         early = late = False
@@ -253,14 +250,105 @@ class _History:
             raise InvalidUse(f"the stream is not complete up to {self._time}", detail=detail, hint=hint)
 
 
-def _write_rest(folder: Folder, codec: Codec, name: str, before: int) -> int:
-    """Write what a file says about times from `before` on; gives the number of files."""
-    messages = _messages(folder, codec, name) or ()
+def _write_rest(folder: Folder, schema: StreamSchema, name: str, before: int) -> int:
+    """Write the messages of a file about times from `before` on. Gives the number of files."""
+    messages = _messages(folder, schema, name) or ()
     rest = [left for message in messages if (left := message_from(message, before)) is not None]
-    outlet = FolderOutlet(folder, codec, MERGED)
+    outlet = FolderOutlet(folder, folder.codec(name, schema), MERGED)
     outlet.write(rest)
     return outlet.files_written
 
 
-def _suffix(name: str) -> str:
-    return "." + name.rpartition(".")[2]
+EVERY_FILES = 128  # written since the last time, in this life or an earlier one
+FORGET_BYTES = 1 << 20
+
+
+class Upkeep:
+    """Maintains the folder of a sink: merges small files, and forgets history that need not be kept."""
+
+    def __init__(self, folder: Folder, schema: StreamSchema, retain_ms: int | None = None) -> None:
+        self._folder, self._schema, self._retain_ms = folder, schema, retain_ms
+        self._written: int | None = None  # when it did what was due; None: perhaps in an earlier life
+
+    def after(self, files_written: int, frontier: int) -> Compacted | None:
+        """Do what is due after so many files were written, all up to `frontier`."""
+        if self._written is None:
+            files = (info for info in self._folder.files() if is_ours(info.key) and base_time(info.key) is None)
+            left = sum(f"-{MERGED}-" not in info.key and info.size_bytes < FILE_BYTES for info in files)
+            self._written = files_written - left  # what nobody has merged, though it is small enough
+        if files_written - self._written < EVERY_FILES:
+            return None
+        self._written = files_written
+        done = Compacted()
+        failure: CdcError | None = None
+        if self._retain_ms is not None and self._worth_it(frontier - self._retain_ms):
+            try:
+                done = forget(self._folder, self._schema, frontier - self._retain_ms)
+            except CdcError as error:  # it stays longer then, and files are merged nonetheless
+                failure = error
+        merged = merge(self._folder, self._schema)
+        if failure is not None:
+            raise failure
+        return Compacted(done.written + merged.written, done.removed + merged.removed, done.base)
+
+    def _worth_it(self, before: int) -> bool:
+        """Whether forgetting removes at least as many bytes as the contents take to write."""
+        past = base = 0
+        for info in self._folder.files():
+            if base_time(info.key) is not None:
+                base = max(base, info.size_bytes)
+            elif is_ours(info.key) and int(info.key[:19]) < before:
+                past += info.size_bytes
+        return past >= max(base, FORGET_BYTES)
+
+
+def base_messages(contents: Mapping[Row, int], time: int) -> Iterator[Message[Row]]:
+    """The messages of a stream that begins with these contents."""
+    updates = [(row, time, count) for row, count in contents.items()]
+    yield from in_messages(updates)
+    counts = ((time, len(updates)),) if updates else ()
+    yield Progress(Antichain(0), Antichain(time + 1), counts)
+
+
+def base_contents(items: Iterable[Item], time: int, name: str) -> dict[Row, int] | None:
+    """The contents in a base file; None if the file is gone."""
+    rows: dict[Row, int] = {}
+    there = read_base(items, time, name, lambda updates: rows.update({row: diff for row, _, diff in updates}))
+    return rows if there else None
+
+
+def read_base(items: Iterable[Item], time: int, name: str, take: Callable[[Sequence[Update[Row]]], None]) -> bool:
+    """Hand over the contents of a base file, piece by piece. False if the file is gone."""
+    stated: Progress | None = None
+    number = 0
+    damaged = CdcError(f"the contents at time {time} cannot be read", detail=f"{name} is damaged")
+    for item in items:
+        match item:
+            case Bad() | Partial():
+                raise damaged
+            case Updates():
+                if any(at != time or diff <= 0 for _, at, diff in item.updates):
+                    raise damaged
+                take(item.updates)
+                number += len(item.updates)
+            case Progress():
+                stated = item
+    if stated is None and not number:
+        return False
+    counts = ((time, number),) if number else ()
+    if stated != Progress(Antichain(0), Antichain(time + 1), counts):
+        raise damaged
+    return True
+
+
+def message_from(message: Message[Row], start: int) -> Message[Row] | None:
+    """The part of a message about times from `start` on; None if there is nothing left."""
+    if isinstance(message, Updates):
+        updates = [update for update in message.updates if update[1] >= start]  # type: ignore[operator]
+        return Updates(updates) if updates else None
+    end = bound_of(message.upper)
+    if end is not None and end <= start:
+        return None
+    lower = bound_of(message.lower)
+    counts = tuple(pair for pair in message.counts if pair[0] >= start)  # type: ignore[operator]
+    return Progress(message.lower if lower is None or lower > start else Antichain(start), message.upper, counts)

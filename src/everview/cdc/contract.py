@@ -15,7 +15,7 @@ reported and never guessed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -47,6 +47,14 @@ class Progress:
 Message: TypeAlias = Updates[D] | Progress
 
 
+MESSAGE_UPDATES = 1000
+
+
+def in_messages(updates: Sequence[Update[D]], size: int = MESSAGE_UPDATES) -> Iterator[Updates[D]]:
+    """Updates in messages of a modest size."""
+    return (Updates(updates[at : at + size]) for at in range(0, len(updates), size))
+
+
 @dataclass(frozen=True, slots=True)
 class Closed(Generic[D]):
     """All updates at times that were open and are not beyond `frontier` any more, by time."""
@@ -56,7 +64,7 @@ class Closed(Generic[D]):
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint(Generic[D]):
+class ReaderCheckpoint(Generic[D]):
     """What a reader knows: it has reported all before `frontier`, and of what is open it knows these messages.
 
     So whoever reads `messages` from `frontier` on knows the same, at whatever parallelism and in whatever codec.

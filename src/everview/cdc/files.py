@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from everview.cdc.codec import json
-from everview.cdc.codec.contract import SUFFIXES, Bad, Codec, Item, codec_for
+from everview.cdc.codec.contract import SUFFIXES, Bad, Codec, Item, codec_for, suffix_of
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import SchemaDiffers
 from everview.cdc.listing import FileInfo, Listing, LocalListing, RemoteListing
@@ -33,7 +33,6 @@ from everview.storage.errors import BlobMissing, InvalidUsage
 
 T = TypeVar("T")
 
-MESSAGE_UPDATES = 1000
 FILE_UPDATES = 100_000
 FILE_BYTES = 32 << 20
 FIRST_FILE_UPDATES = 10_000
@@ -47,12 +46,12 @@ def file_name(first: int, writer: str, number: str, suffix: str) -> str:
 
 
 def base_name(time: int, suffix: str) -> str:
-    """A name for a file with the contents at a time, in place of all that came before."""
+    """A new name for a base file: the contents at a time, in place of the history before."""
     return file_name(time, "base", secrets.token_hex(6), suffix)
 
 
 def base_time(name: str) -> int | None:
-    """The time of the contents in a file that stands for the history before; None if it is another file."""
+    """The time of a base file; None for other files."""
     found = _BASE.match(name)
     return None if found is None else int(found[1])
 
@@ -65,9 +64,10 @@ class Folder:
     ) -> None:
         self.url, self._suffixes, self._confined = url, suffixes, confined
         self._blob: Blob = open_blob(url, read_only, confined=confined)
+        self._codecs: dict[str, Codec] = {}
 
     def listing(self) -> Listing:
-        """What tells of the files of the stream that come, change and go."""
+        """A listing that reports which files come, change and go."""
         if isinstance(self._blob, LocalBlob):
             return LocalListing(self._blob.root, self._is_ours)
         return RemoteListing(self._after, self._is_ours, self.url)
@@ -93,7 +93,7 @@ class Folder:
         return sorted(listing.files.values(), key=lambda info: info.key)
 
     def checksum(self, name: str, size_bytes: int) -> int | None:
-        """The checksum of the first bytes of a file; None where files are not appended to, or if it is gone."""
+        """The checksum of the first bytes of a file; None if it is gone, and in stores that do not append."""
         if not isinstance(self._blob, LocalBlob):
             return None
         try:
@@ -107,14 +107,13 @@ class Folder:
         return None if left else found
 
     def remove(self, name: str) -> None:
-        """Remove a file; after a power cut it may be there again."""
+        """Remove a file. A power cut may bring it back."""
         if isinstance(self._blob, LocalBlob) and not self._confined:
             (self._blob.root / checked_key(name)).unlink(missing_ok=True)  # not synced: that takes long for many
         else:
             self._blob.delete(name)
 
     def put(self, name: str, data: bytes) -> None:
-        """Add a file, durably."""
         self._blob.put(name, data)
 
     def take(self, name: str) -> bytes:
@@ -129,7 +128,7 @@ class Folder:
         return self._blob.uri(name)
 
     def read(self, name: str, by: Callable[[pa.NativeFile], Iterator[T]]) -> Iterator[T]:
-        """What `by` finds in a file; nothing if it is gone."""
+        """Apply `by` to a file. Gives nothing if the file is gone."""
         try:
             file = self._blob.open(name)
         except BlobMissing:
@@ -137,8 +136,16 @@ class Folder:
         with file:
             yield from by(file)
 
-    def items(self, name: str, codec: Codec) -> Iterator[Item]:
-        """What is in a file; nothing if it is gone."""
+    def codec(self, name: str, schema: StreamSchema) -> Codec:
+        """The codec of a file of a stream with this schema."""
+        suffix = suffix_of(name)
+        if suffix not in self._codecs or self._codecs[suffix].schema is not schema:
+            self._codecs[suffix] = codec_for(suffix, schema)
+        return self._codecs[suffix]
+
+    def items(self, name: str, schema: StreamSchema) -> Iterator[Item]:
+        """The messages of a file of a stream with this schema, and bytes that are none. Nothing if the file is gone."""
+        codec = self.codec(name, schema)
 
         def decode(file: pa.NativeFile) -> Iterator[Item]:
             if codec.suffix == ".avro" and not isinstance(file, pa.MemoryMappedFile):
@@ -148,7 +155,7 @@ class Folder:
         return self.read(name, decode)
 
     def schema(self) -> StreamSchema | None:
-        """The schema that the files say they have: that of the first that says one."""
+        """The schema in the first file that states one."""
         for info in self.files():
             try:
                 with self._blob.open(info.key) as file:
@@ -240,42 +247,35 @@ class Piece:
     checksum: int | None = None
 
     def spent(self, frontier: int | None) -> bool:
-        """Whether a reader that has reported all before `frontier` has no use for it."""
+        """Whether a reader that reported all before `frontier` never needs the piece again."""
         if self.flawed:
             return False
         return frontier is None or (self.needed_until is not None and self.needed_until <= frontier)
 
 
 class Inlet(Protocol):
-    """Where a source reads from; it remembers what it gave out, and tells what of that to remember durably."""
+    """Where a source reads from. It knows what it gave out, and what of that has to be remembered durably."""
 
     def restore(self, saved: Mapping[str, bytes]) -> None:
-        """Start again from what was saved: give out again all that was not spent."""
-        ...
+        """Start again from what was saved: give out all that was not spent."""
 
     def disturbed(self) -> bool:
-        """Look for what is new; whether something that was given out and may still be needed is changed or gone."""
-        ...
+        """Look for changes. Gives whether something that was given out, and may still be needed, changed or went."""
 
     def base(self, frontier: int | None) -> tuple[int, Piece] | None:
-        """The time and contents that stand for a history which a reader at `frontier` has not read to its end."""
-        ...
+        """The base that covers history which a reader at `frontier` has not read: its time and contents."""
 
     def pieces(self) -> Iterator[Piece]:
-        """What is there and was not given out yet."""
-        ...
+        """The pieces that were not given out yet."""
 
     def finish(self, piece: Piece) -> None:
-        """The piece was read to its end."""
-        ...
+        """Note that the piece was read to its end."""
 
     def spend(self, frontier: int | None) -> dict[str, bytes | None]:
-        """What to save, and what to remove, now that all before `frontier` is reported; None is the end."""
-        ...
+        """The notes to save or remove once all before `frontier` is reported. None is the end of time."""
 
     def close(self) -> None:
         """Let go of the place."""
-        ...
 
 
 class FolderInlet:
@@ -284,7 +284,6 @@ class FolderInlet:
     def __init__(self, folder: Folder, schema: StreamSchema) -> None:
         self.folder = folder
         self._listing = folder.listing()
-        self._codecs: dict[str, Codec] = {}
         self._schema = schema
         self._spent: dict[str, tuple[int, str]] = {}  # sizes and versions, by name
         self._last_spent = ""
@@ -296,7 +295,7 @@ class FolderInlet:
 
     @property
     def files_spent(self) -> int:
-        """How many files will not be read again."""
+        """How many files are never read again."""
         return len(self._spent)
 
     def restore(self, saved: Mapping[str, bytes]) -> None:
@@ -354,7 +353,7 @@ class FolderInlet:
         self.open[piece.name] = piece
 
     def take(self, info: FileInfo, needed: bool) -> None:
-        """Note a file that was read by other means, and whether anything in it may be needed again."""
+        """Note a file that Spark read, and whether it may be needed again."""
         if needed:
             self.open.pop(info.key, None)
             self._spent.pop(info.key, None)
@@ -381,21 +380,18 @@ class FolderInlet:
         return size == info.size_bytes and (not version or version == info.version)
 
     def _only_grew(self, piece: Piece, info: FileInfo) -> bool:
-        """Whether what was read of a file is still there, as it was."""
+        """Whether the file still begins with what was read of it."""
         if piece.checksum is None or info.size_bytes < piece.size_bytes:
             return False
         return self.folder.checksum(piece.name, piece.size_bytes) == piece.checksum
 
     def _settled(self) -> str:
-        """A name up to which, as far as is known, all is spent."""
+        """A name before which, as far as is known, all files are spent."""
         least = min((name for names in (self.open, self._waiting) for name in names), default="")
         return self._last_spent if not least or self._last_spent < least else least[:-1]
 
     def _items(self, name: str) -> Iterator[Item]:
-        suffix = "." + name.rpartition(".")[2]
-        if suffix not in self._codecs:
-            self._codecs[suffix] = codec_for(suffix, self._schema)
         try:
-            yield from self.folder.items(name, self._codecs[suffix])
+            yield from self.folder.items(name, self._schema)
         except SchemaDiffers as error:
             yield Bad(0, b"", str(error).replace("\n", "; "))

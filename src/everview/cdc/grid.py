@@ -76,7 +76,7 @@ def least_below(changes: Iterable[Change], start: int, bounds: Sequence[Point]) 
 
 
 def _least_in_a_row(changes: list[Change], start: int, bounds: Sequence[Point]) -> list[Change]:
-    """The same for changes of which each is before the next."""
+    """The same for changes that are totally ordered."""
     total = start
     for place, (point, diff) in enumerate(changes):
         total += diff
@@ -87,7 +87,7 @@ def _least_in_a_row(changes: list[Change], start: int, bounds: Sequence[Point]) 
 
 
 def least(points: Iterable[Point]) -> list[Point]:
-    """The points that no other is before, sorted."""
+    """The minimal points, sorted."""
     found: list[Point] = []
     for point in sorted(set(points)):
         if len(point) == 2 and found:  # the last of those found is the lowest of all before
@@ -100,5 +100,5 @@ def least(points: Iterable[Point]) -> list[Point]:
 
 
 def is_before(one: Point, other: Point) -> bool:
-    """Whether a point comes before another or is it."""
+    """Whether a point is before another or equal to it."""
     return all(a <= b for a, b in zip(one, other, strict=True))

@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from everview.cdc.base import base_contents, base_messages, message_from
 from everview.cdc.codec.contract import Bad, Codec, Item, Partial, codec_for
 from everview.cdc.codec.registry import Registry, RegistryCodec
+from everview.cdc.compaction import base_contents, base_messages, message_from
 from everview.cdc.contract import Closed, Frontier, Message, Progress, Stall, Update, Updates
 from everview.cdc.errors import InvalidUse, SchemaDiffers, StreamMoved
 from everview.cdc.files import Folder, base_time
@@ -30,7 +30,7 @@ _SUFFIXES = {"json": ".jsonl", "avro": ".avro"}
 
 @dataclass(slots=True)
 class Flaw:
-    """Something in a file that is no message."""
+    """Bytes of a file that are not a message."""
 
     file: str
     position: int
@@ -79,7 +79,6 @@ class Stream:
             hint = "give one with --schema, as it is in the first line of a file that has it"
             raise InvalidUse(f"no file in {url} says its schema", hint=hint)
         self.schema = found
-        self._codecs: dict[str, Codec] = {}
 
     def _list(self) -> None:
         self.files = self.folder.files()
@@ -88,22 +87,21 @@ class Stream:
         self.base_time, self._base = max(bases, default=(None, ""))
 
     def changed(self) -> bool:
-        """Look again; whether files are gone that were there, for someone compacts the stream."""
+        """List the files again. Gives whether any are gone, because somebody compacts the stream."""
         before = {info.key for info in self.files}
         self._list()
         return not before <= {info.key for info in self.files}
 
     @property
     def start(self) -> Frontier:
-        """Where the history of the stream begins: behind the contents that stand for what was before, if there are."""
+        """Where the history of the stream begins: after its base, if it has one."""
         return Antichain(self.schema.shape if self.base_time is None else self.base_time + 1)
 
     def base(self) -> list[Update[Row]]:
-        """The contents that stand for what was before the history."""
+        """The contents of the base."""
         if self.base_time is None:
             return []
-        items = self.folder.items(self._base, codec_for("." + self._base.rpartition(".")[2], self.schema))
-        contents = base_contents(items, self.base_time, self._base)
+        contents = base_contents(self.folder.items(self._base, self.schema), self.base_time, self._base)
         if contents is None:
             raise StreamMoved(f"{self._base} was removed meanwhile", hint="someone compacts the stream; try again")
         return [(row, self.base_time, count) for row, count in contents.items()]
@@ -113,17 +111,13 @@ class Stream:
         for info in self.files:
             if info.key == self._base:
                 continue
-            suffix = "." + info.key.rpartition(".")[2]
-            if suffix not in self._codecs:
-                self._codecs[suffix] = codec_for(suffix, self.schema)
             try:
-                for item in self.folder.items(info.key, self._codecs[suffix]):
-                    yield info.key, item
+                yield from ((info.key, item) for item in self.folder.items(info.key, self.schema))
             except SchemaDiffers as error:
                 yield info.key, Bad(0, b"", str(error).replace("\n", "; "))
 
     def messages(self) -> Iterator[Message[Row]]:
-        """The messages about the history, without what is none."""
+        """The messages about the history; undecodable bytes are left out."""
         for _, item in self.items():
             if not isinstance(item, Updates | Progress):
                 continue
@@ -231,7 +225,7 @@ def _examined(stream: Stream, *, thoroughly: bool) -> Stats:
 
 
 def _judge(stats: Stats, closed: Closed[Row]) -> None:
-    """Hold the times open at which rows have multiplicities that no collection has, as a source does."""
+    """Hold times open at which rows have impossible multiplicities, as a source does."""
     offences = offences_among(closed.updates, closed.frontier)
     if not offences:
         return

@@ -30,7 +30,7 @@ _GRAIN_NS = 2_000_000_000  # a folder's time of change may be so coarse
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file as a listing shows it; `version` differs whenever the contents do, and is empty where nobody knows."""
+    """A file in a listing. `version` changes with the contents; it is empty where the store does not tell."""
 
     key: str
     size_bytes: int
@@ -39,7 +39,7 @@ class FileInfo:
 
 @dataclass(slots=True)
 class Look:
-    """What changed since the last look: files that came or changed, by name, and names that are gone."""
+    """What changed since the last look: files that came or changed, and names that are gone."""
 
     fresh: list[FileInfo] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
@@ -51,8 +51,7 @@ class Listing(Protocol):
     files: dict[str, FileInfo]
 
     def look(self, watched: Collection[str] = (), settled: str = "") -> Look:
-        """Look for changes: of the `watched` files at once, behind the name `settled` at once, and else before long."""
-        ...
+        """Look for changes: of `watched` files and of names after `settled` at once, of all others before long."""
 
 
 class LocalListing:
@@ -102,7 +101,7 @@ class LocalListing:
                 self._restless.popitem(last=False)
 
     def _look_into(self, base: str, found: Look) -> None:
-        """Look whether a folder's names have changed, and those of the folders in it."""
+        """Look for new and removed names in a folder and in the folders below it."""
         path = self._root / base
         known = self._folders.get(base)
         try:
@@ -205,7 +204,7 @@ class RemoteListing:
 
 
 def too_many(place: str) -> InvalidUse:
-    """The error of a folder that nothing could list in time."""
+    """The error for a folder with more files than can be listed in time."""
     hint = "write fewer, larger ones: everview cdc compact"
     return InvalidUse(f"more than {FILES_MAX} files in {place}", hint=hint)
 

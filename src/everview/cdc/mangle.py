@@ -17,7 +17,7 @@ D = TypeVar("D")
 
 
 def mangle(messages: Sequence[Message[D]], rng: random.Random, *, complete: bool = True) -> list[Message[D]]:
-    """A mangled copy; if it need not be complete, some statements may be missing from it for good."""
+    """A mangled copy. If it need not be complete, some statements may be missing for good."""
     updates = [update for message in messages if isinstance(message, Updates) for update in message.updates]
     progress = [message for message in messages if isinstance(message, Progress)]
     progress = recut(progress, rng)
@@ -43,7 +43,7 @@ def mangle(messages: Sequence[Message[D]], rng: random.Random, *, complete: bool
 
 
 def _disorder(messages: list[Message[D]], rng: random.Random) -> None:
-    """Shuffle everything, or only what is near, as networks mostly do."""
+    """Shuffle all messages, or only neighbours, as networks mostly do."""
     if rng.random() < 0.5:
         rng.shuffle(messages)
         return
@@ -53,7 +53,7 @@ def _disorder(messages: list[Message[D]], rng: random.Random) -> None:
 
 
 def recut(progress: Sequence[Progress], rng: random.Random) -> list[Progress]:
-    """The same statements, some in two parts, some glued to the one that follows, some both ways."""
+    """The same statements: some split in two, some joined with the next one, some both."""
     result: list[Progress] = []
     following = {each.lower: each for each in progress}
     for each in progress:

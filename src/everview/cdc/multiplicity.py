@@ -115,7 +115,7 @@ def offences_among(updates: Iterable[Update[Any]], frontier: Frontier) -> list[O
 
 
 def _sums(updates: list[Update[Any]]) -> Iterator[tuple[list[Change], int, Callable[..., Offence]]]:
-    """What must never be less than 0: changes, what there is before them, and the offence that it would be."""
+    """The sums that must not be negative: changes, the count before them, and the offence if they are."""
     rows: dict[Any, list[Change]] = {data: [] for data, _, diff in updates if diff < 0}
     for data, time, diff in updates:
         if data in rows:

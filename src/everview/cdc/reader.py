@@ -9,10 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
 from typing import Generic, TypeVar
 
-from everview.cdc.contract import DIFFS, Checkpoint, Closed, Frontier, Message, Progress, Stall, Update, Updates
+from everview.cdc.contract import (
+    DIFFS,
+    Closed,
+    Frontier,
+    Message,
+    Progress,
+    ReaderCheckpoint,
+    Stall,
+    Update,
+    Updates,
+    in_messages,
+)
 from everview.cdc.errors import ConflictingDiffs, Contradiction, InvalidStatement, TooMuchOpen
 from everview.cdc.times import shape_of
 from everview.cdc.tracker import Tracker
@@ -22,12 +32,11 @@ from everview.timely.lattice import Time
 D = TypeVar("D")
 
 OPEN_UPDATES_MAX = 20_000_000
-CHECKPOINT_MESSAGE_UPDATES = 1000
 START: Frontier = Antichain(0)
 
 
 class Reader(Generic[D]):
-    """Data must be hashable, and equal exactly when they are the same row."""
+    """Takes messages and gives closed updates. Data must be hashable, and equal exactly if they are the same row."""
 
     def __init__(
         self, start: Frontier = START, *, parallelism: int = 1, open_updates_max: int = OPEN_UPDATES_MAX
@@ -40,25 +49,22 @@ class Reader(Generic[D]):
         self.open_updates = 0
 
     @classmethod
-    def restore(cls, checkpoint: Checkpoint[D], **options: int) -> Reader[D]:
-        """A reader that knows what the one knew that made the checkpoint."""
+    def restore(cls, checkpoint: ReaderCheckpoint[D], **options: int) -> Reader[D]:
+        """A reader that goes on from a checkpoint."""
         reader = cls(checkpoint.frontier, **options)
         for message in checkpoint.messages:
             closed = reader.push(message)
             assert closed is None, "a checkpoint holds only what is open"
         return reader
 
-    def checkpoint(self) -> Checkpoint[D]:
-        """All that this reader knows and has not reported."""
-        known: list[Message[D]] = []
-        updates = self._all_open()
-        while some := list(islice(updates, CHECKPOINT_MESSAGE_UPDATES)):
-            known.append(Updates(some))
-        return Checkpoint(self.frontier, (*known, *self._tracker.statements()))
+    def checkpoint(self) -> ReaderCheckpoint[D]:
+        """All that this reader knows and has not reported yet."""
+        known = in_messages(list(self._all_open()))
+        return ReaderCheckpoint(self.frontier, (*known, *self._tracker.statements()))
 
     @property
     def frontier(self) -> Frontier:
-        """All updates at times not beyond this have been given, and nothing of them is remembered."""
+        """All updates at times before this were reported, and none of them is remembered."""
         return self._tracker.frontier
 
     @property
@@ -68,7 +74,7 @@ class Reader(Generic[D]):
 
     @property
     def open_times(self) -> int:
-        """How many open times have updates, or should."""
+        """How many open times have updates or counts."""
         return self._tracker.open_times
 
     @property
@@ -77,12 +83,12 @@ class Reader(Generic[D]):
         return self._tracker.statements_waiting
 
     def push(self, message: Message[D]) -> Closed[D] | None:
-        """Take a message in; gives what it closes. A message that is no statement about any history is refused."""
+        """Take a message and give what it closes. Raises InvalidStatement if no history can make it true."""
         self.take(message)
         return self.settle()
 
     def take(self, message: Message[D]) -> None:
-        """Take a message in and close nothing yet: what contradicts it may still come."""
+        """Take a message without closing anything: a contradiction may still come."""
         if isinstance(message, Updates):
             self._take(message)
         else:
@@ -95,12 +101,12 @@ class Reader(Generic[D]):
         return None if closed is None else self._report(closed)
 
     def hold(self, time: Time, reason: str, detail: str) -> None:
-        """Keep a time open although all that is stated is there, for what it says cannot be."""
+        """Keep a time open although it is complete, because what it says cannot be true."""
         if self._tracker.is_open(time):
             self._tracker.hold(time, reason, detail)
 
     def read(self, messages: Iterable[Message[D]]) -> Iterator[Closed[D]]:
-        """What each of the messages closes; a contradiction is raised as soon as it is met."""
+        """What each message closes. Raises a contradiction as soon as there is one."""
         for message in messages:
             before = self._tracker.contradictions
             closed = self.push(message)
@@ -117,7 +123,7 @@ class Reader(Generic[D]):
         return error
 
     def stalls(self) -> list[Stall]:
-        """What keeps times open that statements have reached, and what gaps are waited for; the first of them."""
+        """What keeps covered times open, and the first gaps that are waited for."""
         stalls = self._tracker.stalls()
         return [replace(s, detail=self._conflict_at(s.time)) if s.reason == DIFFS else s for s in stalls]
 

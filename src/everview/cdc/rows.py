@@ -64,9 +64,9 @@ def arrays_of(rows: Sequence[Row], schema: pa.Schema) -> list[pa.Array]:
 
 def _freezing(dtype: pa.DataType) -> Convert | None:
     if pa.types.is_floating(dtype):
-        return _one_nan
+        return lambda value: NAN if math.isnan(value) else value
     if pa.types.is_timestamp(dtype) and dtype.tz is not None:
-        return _in_utc
+        return lambda value: value if isinstance(value, Infinite) else value.astimezone(UTC)
     if pa.types.is_list(dtype):
         inner = _freezing(dtype.value_type) or _same
         return lambda values: tuple(None if v is None else inner(v) for v in values)
@@ -93,11 +93,3 @@ def _thawing(dtype: pa.DataType) -> Convert | None:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _one_nan(value: float) -> float:
-    return NAN if math.isnan(value) else value
-
-
-def _in_utc(value: Any) -> Any:
-    return value if isinstance(value, Infinite) else value.astimezone(UTC)

@@ -107,7 +107,9 @@ def _type_name(column: pa.Field) -> str:
 
 def message_schema(stream: StreamSchema) -> list[dict[str, Any]]:
     """The Avro schema of a stream's messages."""
-    time = _time_schema(stream.shape)
+    time: Any = "long"
+    if not isinstance(stream.shape, int):
+        time = {"type": "array", "items": "long", "shape": _nested(stream.shape)}
     names = iter(range(1 << 30))
     update = {
         "type": "record",
@@ -142,25 +144,17 @@ def stream_schema(schema: Any) -> StreamSchema:
         fields = {field["name"]: field["type"] for field in update["fields"]}
         if fields["diff"] != "long":
             raise ValueError("diffs are not of type long")
-        return StreamSchema(pa.schema(_columns(fields["data"])), _shape(fields["time"]))
+        time = fields["time"]
+        shape = 0 if time in ("long", {"type": "long"}) else _tuples(time["shape"])
+        return StreamSchema(pa.schema(_columns(fields["data"])), shape)
     except (KeyError, TypeError, StopIteration, ValueError) as error:
         raise SchemaDiffers(
             "not the schema of a change stream", detail=str(error) or type(error).__name__, hint="see docs/cdc.md"
         ) from error
 
 
-def _time_schema(shape: Time) -> Any:
-    return "long" if isinstance(shape, int) else {"type": "array", "items": "long", "shape": _nested(shape)}
-
-
 def _nested(shape: Time) -> Any:
     return shape if isinstance(shape, int) else [_nested(part) for part in shape]
-
-
-def _shape(schema: Any) -> Time:
-    if schema in ("long", {"type": "long"}):
-        return 0
-    return _tuples(schema["shape"])
 
 
 def _tuples(shape: Wire | Any) -> Time:

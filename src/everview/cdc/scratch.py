@@ -40,19 +40,19 @@ class Scratch:
         self._write: WriteCapability = write
 
     def add(self, updates: pa.Table) -> None:
-        """More updates, whatever their times."""
+        """Add updates, whatever their times."""
         at = self._write.frontier.only
         self._write, self._read = self._environment.commit(
             UpdateAndDowngrade(self._write, _at(updates, at), Antichain(at + 1)), Downgrade(self._read, Antichain(at))
         )
 
     def subtract(self, id: GlobalId) -> None:
-        """Take away what a collection holds: what is left is what it lacks."""
+        """Subtract the contents of a collection. What remains is the difference."""
         for table in contents(self._environment, id):
             self.add(with_column(table, DIFF, -int_column(table, DIFF)))
 
     def staged(self, id: GlobalId, at: int) -> tuple[Staged, int, int]:
-        """All of it as updates of a collection at one time; and what its positive and its negative diffs sum to."""
+        """All rows as updates of a collection at one time, with the sums of positive and of negative diffs."""
         added = removed = 0
 
         def tables() -> Iterator[pa.Table]:
@@ -66,12 +66,11 @@ class Scratch:
         return stage_all(self._environment, id, tables()), added, removed
 
     def drop(self) -> None:
-        """Let go of it."""
         self._environment.commit(Drop(self._write), Drop(self._read))
 
 
 def contents(environment: Environment, id: GlobalId) -> Iterator[pa.Table]:
-    """What a collection holds now, in pieces: its rows, and how often each occurs."""
+    """The contents of a collection in pieces, with multiplicities."""
     with environment.everything(id) as selection:
         for chunk in selection.chunks(TIME_MAX):
             yield chunk.drop_columns([HASH])

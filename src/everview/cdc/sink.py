@@ -17,17 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from everview.cdc.codec.contract import codec_for
-from everview.cdc.contract import Frontier, Message, Progress, Updates
+from everview.cdc.contract import Frontier, Message, Progress, Updates, in_messages
 from everview.cdc.errors import InvalidUse
-from everview.cdc.files import MESSAGE_UPDATES, Folder
 from everview.cdc.reader import START
 from everview.cdc.rows import Row, updates_of
-from everview.cdc.schema import StreamSchema
-from everview.cdc.times import bound_of
-from everview.cdc.tracker import Tracker
+from everview.cdc.times import bound_of, flatten
 from everview.cdc.watch import Others, Standing, Watch
-from everview.cdc.writer import statements
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.reading import Selection
@@ -35,9 +30,11 @@ from everview.storage.shard import FOREVER, from_frontier, to_frontier
 from everview.storage.subscribe import following
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import HASH
+from everview.timely.lattice import Time
 
 BULK_BYTES = 128 << 20  # from here on Spark writes, where there is one
 WRITERS_KEPT = 100
+STATEMENT_COUNTS = 5000
 
 
 class Outlet(Protocol):
@@ -70,15 +67,19 @@ def _key(name: str) -> str:
     return f"cdc/sink/{name}"
 
 
-def covered_by(folder: Folder, schema: StreamSchema) -> Frontier:
-    """How far the progress statements in a folder reach: where a writer that joins the stream goes on."""
-    tracker = Tracker(START)
-    for info in folder.files():
-        codec = codec_for("." + info.key.rpartition(".")[2], schema)
-        for item in folder.items(info.key, codec):
-            if isinstance(item, Progress):
-                tracker.hear(item)
-    return tracker.covered
+def statements(lower: Frontier, upper: Frontier, counts: Iterable[tuple[Time, int]]) -> list[Progress]:
+    """Progress from `lower` to `upper` in statements of a modest size each, where times can be cut into intervals."""
+    ordered = sorted(counts, key=lambda pair: flatten(pair[0]))
+    if not all(isinstance(time, int) for time in (*lower, *upper)):
+        return [Progress(lower, upper, tuple(ordered))]
+    result = []
+    for at in range(0, max(1, len(ordered)), STATEMENT_COUNTS):
+        some = tuple(ordered[at : at + STATEMENT_COUNTS])
+        rest = ordered[at + STATEMENT_COUNTS :][:1]
+        until = Antichain(rest[0][0]) if rest else upper
+        result.append(Progress(lower, until, some))
+        lower = until
+    return result
 
 
 def held_token(environment: Environment, name: str) -> tuple[GlobalId, str] | None:
@@ -101,7 +102,7 @@ def let_go(environment: Environment, name: str) -> list[Command]:
 
 
 class Sink:
-    """A stream that is being written; made by `create` or, when it is there already, by `resume`."""
+    """A stream that is being written; made by `create`; one that is there already goes on."""
 
     def __init__(
         self,
@@ -113,6 +114,7 @@ class Sink:
         bulk_bytes: int = BULK_BYTES,
         others: OthersOf | None = None,
     ) -> None:
+        """The sink as its last commit left it."""
         self._environment, self.name, self._outlet = environment, name, outlet
         self._bulk, self._bulk_bytes = bulk, bulk_bytes
         self._others = others
@@ -160,20 +162,6 @@ class Sink:
         environment.commit(Downgrade(held, Antichain(hold)), Put(_key(name), json.dumps(state).encode()), *also)
         return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes)
 
-    @classmethod
-    def resume(
-        cls,
-        environment: Environment,
-        name: str,
-        outlet: Outlet,
-        *,
-        bulk: BulkWriter | None = None,
-        bulk_bytes: int = BULK_BYTES,
-        others: OthersOf | None = None,
-    ) -> Sink:
-        """The sink as its last commit left it."""
-        return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes, others=others)
-
     def _load(self) -> None:
         saved = self._environment.get(_key(self.name))
         if saved is None:
@@ -205,7 +193,7 @@ class Sink:
         return SinkStatus(self.name, self.id, written, upper, self._updates_total)  # type: ignore[arg-type]
 
     def due(self) -> bool:
-        """Whether there is anything to write beyond that time has passed."""
+        """Whether there are updates to write, not only progress."""
         upper = from_frontier(self._environment.frontiers(self.id).upper)
         if upper <= self._next:
             return False
@@ -228,7 +216,9 @@ class Sink:
             self._watch.look()
             self._watch.forget(self._next)
         checked = self._check(upper)
-        counts = self._write(upper)
+        counts: Counter[int] = Counter()
+        for selection, advance_to in self._selections(upper):
+            counts.update(self._write_selection(selection, advance_to))
         stated = self._statements(upper, counts)
         if self._watch is not None and checked:
             self._watch.check(stated)
@@ -242,7 +232,7 @@ class Sink:
         return True
 
     def _check(self, upper: int) -> bool:
-        """Hold what is to be written against what others have written; false if there are no others."""
+        """Compare what is to be written with what others have written. False if there are no others."""
         if self._watch is None or not self._watch.shared:
             return False
         self._watch.check(self._messages(upper))
@@ -262,21 +252,11 @@ class Sink:
         yield from self._statements(upper, counts)
 
     def _selections(self, upper: int) -> Iterator[tuple[Selection, int | None]]:
-        """What of the collection is to be written, and to which time its times are advanced."""
+        """What to write of the collection, and the time that snapshot rows are moved to."""
         return following(self._environment, self.id, self._next, upper, snapshot=self._snapshot)
 
-    def _write(self, upper: int) -> dict[int, int]:
-        """Write the updates before `upper`; gives how many are at each time."""
-        counts: Counter[int] = Counter()
-        for selection, advance_to in self._selections(upper):
-            counts.update(self._write_selection(selection, advance_to))
-        return counts
-
-    def _is_bulk(self, selection: Selection) -> bool:
-        return self._bulk is not None and selection.bytes_max >= self._bulk_bytes
-
     def _write_selection(self, selection: Selection, advance_to: int | None) -> dict[int, int]:
-        if self._bulk is not None and self._is_bulk(selection):
+        if self._bulk is not None and selection.bytes_max >= self._bulk_bytes:
             return self._bulk(selection, advance_to)
         counts: Counter[int] = Counter()
 
@@ -293,11 +273,10 @@ class Sink:
         for chunk in selection.chunks(0 if advance_to is None else advance_to, columns):
             updates = updates_of(chunk.drop_columns([HASH]))
             updates.sort(key=lambda update: update[1])
-            for at in range(0, len(updates), MESSAGE_UPDATES):
-                yield Updates(updates[at : at + MESSAGE_UPDATES])
+            yield from in_messages(updates)
 
     def _sign(self) -> None:
-        """Note who writes from now on: what is in the stream under this name is never taken for another's."""
+        """Note this writer's name first: what the stream has under it is never taken for another's."""
         if self._writers is None or self._outlet.writer not in self._writers:
             self._writers = [*(self._writers or ()), self._outlet.writer][-WRITERS_KEPT:]
             self._environment.commit(self._put(self._next, self._snapshot, self._updates_total))

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from everview.cdc.base import read_base
 from everview.cdc.codec.contract import Bad, Partial
+from everview.cdc.compaction import read_base
 from everview.cdc.contract import Frontier, Progress, Stall, Update, Updates
 from everview.cdc.errors import CdcError, InvalidUse
 from everview.cdc.files import FolderInlet, Inlet, Piece
@@ -59,7 +59,7 @@ REBUILD_IDLE_POLLS = 20  # of a topic that gives nothing more, before what was r
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """Bytes of a stream that are no message: where they are, what they start with, and what is wrong with them."""
+    """Bytes of a stream that are not a message: their place, their beginning, and what is wrong with them."""
 
     piece: str
     position: int
@@ -94,25 +94,25 @@ def _spent_key(name: str, piece: str = "") -> str:
 
 
 def entry(name: str, id: GlobalId, token: str) -> Put:
-    """What makes a source of a collection that is there, whose writer has this token: for a commit of the caller's."""
+    """The command that turns a collection into a source, for a commit of the caller's. The token is its writer's."""
     state = {"id": id, "token": token, "frontier": 0, "updates": 0}
     return Put(_key(name), json.dumps(state).encode())
 
 
 def forget(environment: Environment, name: str) -> None:
-    """Remove what is remembered of a source that was dropped, and with it what it has spent, bit by bit."""
+    """Remove all notes of a dropped source, a bounded number in each commit."""
     keys = [_key(name), *environment.keys(_spent_key(name))]
     for at in range(0, len(keys), FORGOTTEN_AT_ONCE):
         environment.commit(*(Put(key, None) for key in keys[at : at + FORGOTTEN_AT_ONCE]))
 
 
 def known(environment: Environment) -> list[str]:
-    """The names of all sources that are remembered."""
+    """The names of all sources."""
     return [key.removeprefix(_key("")) for key in environment.keys(_key(""))]
 
 
 class Source:
-    """A stream that is being read into a shard; made by `create` or, when it is there already, by `resume`."""
+    """A stream that is being read into a shard; made by `create`; one that is there already goes on."""
 
     def __init__(
         self,
@@ -125,6 +125,11 @@ class Source:
         bulk_bytes: int = BULK_BYTES,
         every_time: bool = False,
     ) -> None:
+        """The source as its last commit left it.
+
+        With `every_time` it has the stream's times, and its contents are the stream's at each of them: it takes no
+        contents over that stand for a history which it has not read.
+        """
         if schema.shape != 0:
             raise InvalidUse(
                 f"source {name} has partially ordered times", detail="a collection's times are totally ordered"
@@ -161,32 +166,14 @@ class Source:
         source = cls(environment, name, inlet, schema, session=session, bulk_bytes=bulk_bytes)
         return source, created[0][0]
 
-    @classmethod
-    def resume(
-        cls,
-        environment: Environment,
-        name: str,
-        inlet: Inlet,
-        schema: StreamSchema,
-        *,
-        session: SparkSession | None = None,
-        bulk_bytes: int = BULK_BYTES,
-        every_time: bool = False,
-    ) -> Source:
-        """The source as its last commit left it.
-
-        With `every_time` it has the stream's times, and its contents are the stream's at each of them: it takes no
-        contents over that stand for a history which it has not read.
-        """
-        return cls(environment, name, inlet, schema, session=session, bulk_bytes=bulk_bytes, every_time=every_time)
-
     def _load(self) -> None:
         saved = self._environment.get(_key(self.name))
         if saved is None:
             raise InvalidUse(f"there is no source {self.name}", hint="create it")
         state = json.loads(saved)
         self.id: GlobalId = state["id"]
-        token = state["token"] or self._first_writer()
+        held = self._environment.shard(self.id).held
+        token = state["token"] or next(token for token, each in held.items() if each.kind == WRITE)
         writer = self._environment.present(self.id, token)
         assert isinstance(writer, WriteCapability)
         self._writer = writer
@@ -213,10 +200,6 @@ class Source:
             reader.hold(self._hold.time, self._hold.reason, self._hold.detail)
         return reader
 
-    def _first_writer(self) -> str:
-        held = self._environment.shard(self.id).held
-        return next(token for token, each in held.items() if each.kind == WRITE)
-
     @property
     def _reported(self) -> Frontier:
         return Antichain() if self._frontier is None else Antichain(self._frontier)
@@ -241,11 +224,10 @@ class Source:
         )
 
     def use(self, session: SparkSession | None) -> None:
-        """Let Spark read large piles of files from now on, or nobody but this process."""
+        """Let Spark read large piles of files from now on; None leaves them to this process."""
         self._session = session
 
     def close(self) -> None:
-        """Let go of where the stream is read from."""
         self._inlet.close()
 
     def poll(self, at: int | None = None) -> bool:
@@ -272,7 +254,7 @@ class Source:
         return more
 
     def advance(self, at: int) -> None:
-        """Let local time go on over `at` without looking for anything new."""
+        """Advance the shard to local time `at` without looking for new files."""
         if self._stale:
             self._load()
         self._stale = True
@@ -297,7 +279,7 @@ class Source:
         self._load()
 
     def _poll_rebuild(self, at: int | None) -> bool:
-        """Read on from the beginning; when all is read, make visible what is different."""
+        """Read on from the beginning. When all is read, commit the difference."""
         if at is None:
             raise InvalidUse(f"source {self.name} has the times of its stream, and cannot be reset")
         assert self._rebuild is not None
@@ -326,7 +308,7 @@ class Source:
         return False
 
     def _commit_contents(self, scratch: Scratch, time: int, frontier: Frontier, rows: int, at: int | None) -> None:
-        """Let the collection hold, from a time on, what was put together."""
+        """From a time on, let the collection hold what the scratch collection holds."""
         scratch.subtract(self.id)
         changes, added, removed = scratch.staged(self.id, time)
         self._commit(changes, frontier, rows, at, (added, removed))
@@ -338,7 +320,7 @@ class Source:
             scratch.drop()
 
     def _take_base(self, time: int, piece: Piece) -> int | None:
-        """Put the contents together that stand for a history: how many rows there are, or None if they are gone."""
+        """Read the contents of a base file into the scratch collection. Gives how many rows; None if it is gone."""
         self._drop_scratch()
         scratch = self._scratch = Scratch(self._environment, self.id)
         number = 0
@@ -363,11 +345,13 @@ class Source:
         table, rows, full = self._collected()
         if table is not None and self._impossible(table):
             return True
-        self._commit(_at(table, at), self._reader.frontier, rows, at)
+        if table is not None and at is not None:
+            table = with_column(table, TIME, np.full(table.num_rows, at))
+        self._commit(table, self._reader.frontier, rows, at)
         return full
 
     def _collected(self) -> tuple[pa.Table | None, int, bool]:
-        """Read what is new: the updates that it closes, how many they are, and whether there may be more right now."""
+        """Read what is new. Gives the updates that close, their number, and whether there may be more right now."""
         tables: list[pa.Table] = []
         rows = size = 0
         # Nothing is closed before much is read: what contradicts it may be behind it.
@@ -387,7 +371,7 @@ class Source:
         return pa.concat_tables(tables) if tables else None, rows, full
 
     def _read(self, piece: Piece) -> Iterator[list[Update[Row]]]:
-        """What a piece closes."""
+        """The updates that a piece closes."""
         self._partial.discard(piece.name)
         self._bad.pop(piece.name, None)
         self._bad_numbers.pop(piece.name, None)
@@ -411,7 +395,7 @@ class Source:
                 yield from self._settled()
 
     def _settled(self) -> Iterator[list[Update[Row]]]:
-        """What can be closed now."""
+        """Close what can be closed."""
         self._unsettled = 0
         result = self._reader.settle()
         if result is not None and result.updates:
@@ -447,7 +431,7 @@ class Source:
         return True
 
     def _occurrences(self, rows: Sequence[Row]) -> Mapping[Row, int]:
-        """How often rows occur in the collection now, or in what is made of the stream after a reset."""
+        """How often rows occur in the collection; after a reset, in the stream as far as it is read."""
         if self._rebuild is not None and self._scratch is None:
             return {}
         id = self.id if self._rebuild is None or self._scratch is None else self._scratch.id
@@ -463,7 +447,7 @@ class Source:
     # Contents that stand for a history
 
     def _poll_base(self, time: int, piece: Piece, at: int | None) -> bool:
-        """Take the contents at a time over, whatever was read before it, and go on behind it."""
+        """Take over the contents at a time, whatever was read before, and go on after it."""
         if self._every_time and time > self._writer.frontier.only:
             raise CdcError(
                 f"the stream has forgotten what happened before {time}, and the source has read it before"
@@ -488,7 +472,7 @@ class Source:
         return fresh >= self._bulk_bytes
 
     def _poll_bulk(self, at: int | None) -> bool:
-        """Read all files that are not spent on Spark; those with anything open are then read again as ever."""
+        """Read all files that are not spent on Spark. Files with open times are read again later."""
         from everview.cdc.spark.reader import SparkReader
         from everview.cdc.spark.staging import stage
 
@@ -516,7 +500,7 @@ class Source:
     def _commit(
         self, updates: pa.Table | Staged | None, frontier: Frontier, rows: int, at: int | None, more: Sums = (0, 0)
     ) -> None:
-        """Make visible what closed, and remember how far the stream is read, in one atomic step."""
+        """Commit the updates that closed, how far the stream is read, and what is spent."""
         reported, total = bound_of(frontier), self._updates_total + rows
         sums = (self._sums[0] + more[0], self._sums[1] + more[1])
         if isinstance(updates, pa.Table):
@@ -544,7 +528,7 @@ class Source:
 
 
 def _added(sums: Sums, diffs: I64) -> Sums:
-    """The sums with those of more diffs."""
+    """The sums after more diffs."""
     if not len(diffs):
         return sums
     if max(int(diffs.max()), -int(diffs.min())) * len(diffs) < COUNT_MAX:
@@ -554,13 +538,8 @@ def _added(sums: Sums, diffs: I64) -> Sums:
     return sums[0] + sum(d for d in values if d > 0), sums[1] - sum(d for d in values if d < 0)
 
 
-def _at(updates: pa.Table | None, at: int | None) -> pa.Table | None:
-    """The updates, all of them at a time of the local timeline if one is given."""
-    return updates if updates is None or at is None else with_column(updates, TIME, np.full(updates.num_rows, at))
-
-
 def _need(piece: Piece, until: int | None) -> None:
-    """The piece is needed until the frontier has reached that; None stands for the empty frontier."""
+    """Note that the piece is needed until the frontier gets there. None stands for the empty frontier."""
     if until is None or piece.needed_until is None:
         piece.needed_until = None
     else:

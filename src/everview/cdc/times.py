@@ -18,7 +18,6 @@ Wire: TypeAlias = "int | list[int]"
 
 
 def flatten(time: Time) -> tuple[int, ...]:
-    """The numbers of a time, from left to right."""
     return (time,) if isinstance(time, int) else tuple(number for part in time for number in flatten(part))
 
 
@@ -64,7 +63,7 @@ def frontier_from_wire(values: Any, shape: Time) -> Antichain[Time]:
 
 
 def bound_of(frontier: Antichain[Time]) -> int | None:
-    """The number that a frontier over totally ordered times is; None if it is empty."""
+    """The only number of a frontier over totally ordered times; None if the frontier is empty."""
     if frontier.empty:
         return None
     time = frontier.only
@@ -81,15 +80,12 @@ class TimeSet(Protocol):
 
     def minimal(self) -> Sequence[Time]:
         """Those that no other is before."""
-        ...
 
     def inside(self, lower: Antichain[Time], upper: Antichain[Time]) -> Iterable[Time]:
         """Those beyond `lower` and not beyond `upper`."""
-        ...
 
     def take_before(self, frontier: Antichain[Time]) -> list[Time]:
         """Remove and give those not beyond the frontier, none before one that it is beyond."""
-        ...
 
     def __iter__(self) -> Iterator[Time]: ...
 

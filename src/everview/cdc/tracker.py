@@ -68,33 +68,35 @@ class Tracker:
         return self.frontier.less_equal(time)
 
     def arrive(self, time: Time, updates: int) -> None:
-        """So many more distinct updates are there at an open time."""
+        """Count more distinct updates at an open time."""
         slot = self._slot(time)
         slot.arrived += updates
         self._weigh(time, slot)
 
     def conflict(self, time: Time) -> None:
-        """Some data have two diffs at an open time."""
+        """Note that some data have two diffs at an open time."""
         slot = self._slot(time)
         slot.conflicts += 1
         self.contradictions += 1
         self._unmet.add(time)
 
     def hold(self, time: Time, reason: str, detail: str) -> None:
-        """What is said about an open time cannot be: it stays open."""
+        """Keep a time open, because what is said of it cannot be true."""
         self._slot(time).held = (reason, detail)
         self.contradictions += 1
         self._unmet.add(time)
 
     def hear(self, progress: Progress) -> None:
-        """Take a statement in, now or once there is no gap before it."""
+        """Apply a statement, now or once no gap is before it."""
         if progress.upper <= progress.lower or progress.upper <= self.frontier:
             return  # about no time at all, or none that is open
         if progress.lower <= self.covered:
             before = self.covered
             self._apply(progress)
             if self.covered != before:
-                self._apply_waiting()
+                for waiting in self._actionable():
+                    self._known_waiting.discard(waiting)
+                    self._apply(waiting)
         elif progress not in self._known_waiting:
             if len(self._waiting) >= STATEMENTS_MAX:
                 raise TooMuchOpen(
@@ -123,7 +125,7 @@ class Tracker:
 
     @property
     def open_times(self) -> int:
-        """How many times are open at which anything is known to be."""
+        """How many open times have updates or counts."""
         return len(self._slots)
 
     @property
@@ -134,7 +136,8 @@ class Tracker:
     def statements(self) -> list[Progress]:
         """Statements that tell a tracker that starts at `frontier` what this one knows."""
         counts = [(time, slot.expected) for time, slot in self._slots.items() if slot.expected]
-        known = [] if self.covered == self.frontier else [Progress(self.frontier, self.covered, _sorted(counts))]
+        counts.sort(key=lambda pair: flatten(pair[0]))
+        known = [] if self.covered == self.frontier else [Progress(self.frontier, self.covered, tuple(counts))]
         return [*known, *self._contested, *(progress for _, _, progress in sorted(self._waiting, key=lambda w: w[1]))]
 
     def stalls(self) -> list[Stall]:
@@ -194,7 +197,7 @@ class Tracker:
             self.contradictions += slot.expected is not None and slot.arrived > slot.expected
 
     def _apply(self, progress: Progress) -> None:
-        """Take a statement in that no gap comes before."""
+        """Apply a statement that has no gap before it."""
         counts = dict(progress.counts)
         for time in counts:
             if self.frontier.less_equal(time):
@@ -206,19 +209,11 @@ class Tracker:
             elif slot.expected != stated and slot.other_count is None:
                 slot.other_count = stated
                 self.contradictions += 1
-                self._contest(progress)
+                if len(self._contested) >= STATEMENTS_MAX:
+                    raise TooMuchOpen(f"more than {STATEMENTS_MAX} progress statements contradict others")
+                self._contested[progress] = None
             self._weigh(time, slot)
         self.covered = self.covered.join(progress.upper)
-
-    def _contest(self, progress: Progress) -> None:
-        if len(self._contested) >= STATEMENTS_MAX:
-            raise TooMuchOpen(f"more than {STATEMENTS_MAX} progress statements contradict others")
-        self._contested[progress] = None
-
-    def _apply_waiting(self) -> None:
-        for progress in self._actionable():
-            self._known_waiting.discard(progress)
-            self._apply(progress)
 
     def _actionable(self) -> Iterator[Progress]:
         """The waiting statements that no gap comes before, while each that is given may fill the gap before others."""
@@ -234,7 +229,3 @@ class Tracker:
             self._waiting = [entry for entry in self._waiting if entry[1] not in taken]
             heapq.heapify(self._waiting)
             yield from (progress for _, _, progress in ready)
-
-
-def _sorted(counts: list[tuple[Time, int]]) -> tuple[tuple[Time, int], ...]:
-    return tuple(sorted(counts, key=lambda pair: flatten(pair[0])))

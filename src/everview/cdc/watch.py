@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from everview.cdc.codec.contract import Codec, Item, codec_for
+from everview.cdc.codec.contract import Item
 from everview.cdc.compaction import is_ours
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import CdcError, SchemaDiffers
@@ -46,15 +46,12 @@ class Others(Protocol):
 
     def look(self) -> Iterator[Item]:
         """What is new."""
-        ...
 
     def place(self, frontier: int) -> dict[str, int]:
         """From where to look after a restart, if times before `frontier` do not matter any more."""
-        ...
 
     def close(self) -> None:
         """Let go of the stream."""
-        ...
 
 
 class OtherFiles:
@@ -66,7 +63,6 @@ class OtherFiles:
 
     def __init__(self, folder: Folder, schema: StreamSchema, own: str, standing: Standing) -> None:
         self._folder, self._schema, self._own = folder, schema, f"-{own}-"
-        self._codecs: dict[str, Codec] = {}
         self._listing = folder.listing()
         self.seen = standing.shared
         self._there: list[str] = []
@@ -81,11 +77,8 @@ class OtherFiles:
             if merged or self._own in name or base_time(name) is not None:
                 continue
             self.seen = True
-            suffix = "." + name.rpartition(".")[2]
-            if suffix not in self._codecs:
-                self._codecs[suffix] = codec_for(suffix, self._schema)
             try:
-                yield from self._folder.items(name, self._codecs[suffix])
+                yield from self._folder.items(name, self._schema)
             except SchemaDiffers as error:
                 raise Contradicted("another writer of the stream has other columns", detail=str(error)) from error
 
@@ -97,7 +90,7 @@ class OtherFiles:
 
 
 def _is_ahead(name: str, standing: Standing) -> bool:
-    """Whether a file is of a sink that is none of one's own lives, and of no time that one has written."""
+    """Whether another sink wrote the file, about times that this sink has not written."""
     if standing.writers is None or not is_ours(name):
         return False
     time, writer, _ = name.split("-")
@@ -145,15 +138,14 @@ class Watch:
         return Updates(kept)
 
     def place(self, frontier: int) -> dict[str, int]:
-        """From where to look after a restart, if all before a time is written here."""
+        """Where to look on from after a restart, if all before a time is written here."""
         return self._others.place(frontier)
 
     def close(self) -> None:
-        """Watch no longer."""
         self._others.close()
 
     def forget(self, frontier: int) -> None:
-        """Forget all before a time; what comes at later times is still to be compared, complete or not."""
+        """Forget all before a time. Later times are still to be compared."""
         known = self._reader.checkpoint().messages
         self._reader = Reader(Antichain(frontier))
         for message in known:

@@ -38,12 +38,12 @@ from everview.adapter.stream_places import (
     upkeep_of,
 )
 from everview.background import Backoff, Loop, LoopStatus
+from everview.cdc.compaction import Upkeep
 from everview.cdc.errors import InvalidUse, TransportFailed
 from everview.cdc.files import FolderOutlet
 from everview.cdc.reader import START
 from everview.cdc.sink import BULK_BYTES, Sink, let_go
 from everview.cdc.times import bound_of
-from everview.cdc.upkeep import Upkeep
 from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError, text_of
 from everview.flow.source import Readable
@@ -181,9 +181,7 @@ class StreamedDelivery:
         bulk = bulk_writer_of(self._arguments, schema, self._collection.places, outlet, self._spark())
         others = others_of(self._item.source["kind"], self._arguments, schema, outlet)
         upkeep = upkeep_of(self._arguments, schema, outlet, self._options.retain_ms)
-        sink = Sink.resume(
-            self._environment, self._item.id, outlet, bulk=bulk, bulk_bytes=self._bulk_bytes, others=others
-        )
+        sink = Sink(self._environment, self._item.id, outlet, bulk=bulk, bulk_bytes=self._bulk_bytes, others=others)
         self._note(sink)
         wrote_s = time.monotonic() - self._options.interval_ms / 1000
         seen = 0

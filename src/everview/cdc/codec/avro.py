@@ -24,7 +24,7 @@ from everview.cdc.codec.container import (
     read_blocks,
     read_header,
 )
-from everview.cdc.codec.contract import Bad, Item, Partial
+from everview.cdc.codec.contract import Bad, Item, Partial, progress_json
 from everview.cdc.codec.sql_values import sql_conversion
 from everview.cdc.codec.values import wrong_text
 from everview.cdc.contract import Message, Progress, Updates
@@ -54,7 +54,7 @@ class AvroCodec:
     suffix = ".avro"
 
     def __init__(self, schema: StreamSchema, wanted: StreamSchema | None = None) -> None:
-        """With what is `wanted` of the columns, if that is less than they say: decimals may have fewer digits."""
+        """`wanted` are the columns to read into, if their decimals have fewer digits than the schema's."""
         self.schema = schema
         self._described = message_schema(schema)
         roomy = _with_room(self._described)
@@ -83,7 +83,7 @@ class AvroCodec:
         return message
 
     def decoding(self, theirs: StreamSchema) -> Callable[[bytes], Message[Row]]:
-        """What decodes messages that were written with another schema of the same columns."""
+        """A function that decodes messages written with another schema of the same columns."""
         if theirs == self.schema:
             return self.decode
         codec = AvroCodec(theirs, self.schema)
@@ -148,7 +148,7 @@ class AvroCodec:
                 yield Bad(block.position, block.data[start : source.tell()], _said(error))
 
     def _read(self, source: io.BytesIO) -> Any:
-        """The next record. Where fastavro has no date or timestamp for a number, all of them are the numbers."""
+        """The next record. If fastavro cannot make a date or timestamp of a number, all of them stay numbers."""
         start = source.tell()
         try:
             return fastavro.schemaless_reader(source, self._parsed, None)
@@ -158,9 +158,7 @@ class AvroCodec:
 
     def _plain(self, message: Message[Row]) -> Any:
         if isinstance(message, Progress):
-            counts = [{"time": to_wire(time), "count": number} for time, number in message.counts]
-            bounds = {name: [to_wire(t) for t in getattr(message, name)] for name in ("lower", "upper")}
-            return {**bounds, "counts": counts}
+            return progress_json(message)
         columns = list(zip(*(update[0] for update in message.updates), strict=True))
         plain = zip(*(each.encode(values) for each, values in zip(self._columns, columns, strict=False)), strict=True)
         names = self._names
@@ -217,11 +215,15 @@ def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
     if pa.types.is_floating(dtype):
         return (lambda value: NAN if value != value else value), None  # noqa: PLR0124 - the quickest test for NaN
     if pa.types.is_timestamp(dtype) and dtype.tz is not None:
-        return _zoned_in, _moment_out
+        return (
+            lambda value: timestamp_of(value, zoned=True) if type(value) is int else value.astimezone(UTC)
+        ), _moment_out
     if pa.types.is_timestamp(dtype):
         return (lambda value: timestamp_of(value, zoned=False) if type(value) is int else value), _moment_out
     if pa.types.is_date32(dtype):
-        return (lambda value: date_of(value) if type(value) is int else value), _date_out
+        return (lambda value: date_of(value) if type(value) is int else value), (
+            lambda value: value.days if isinstance(value, Infinite) else value
+        )
     if pa.types.is_decimal128(dtype):
         return _fitting(dtype), None
     if pa.types.is_list(dtype):
@@ -237,16 +239,8 @@ def _conversion(dtype: pa.DataType) -> tuple[Convert | None, Convert | None]:
     return None, None
 
 
-def _zoned_in(value: Any) -> Any:
-    return timestamp_of(value, zoned=True) if type(value) is int else value.astimezone(UTC)
-
-
 def _moment_out(value: Any) -> Any:
     return value.micros if isinstance(value, Infinite) else value
-
-
-def _date_out(value: Any) -> Any:
-    return value.days if isinstance(value, Infinite) else value
 
 
 def _fitting(dtype: pa.DataType) -> Convert:
@@ -261,7 +255,7 @@ def _fitting(dtype: pa.DataType) -> Convert:
 
 
 def _with_room(described: Any) -> Any:
-    """The schema with more digits for decimals than any has: fastavro rounds to those that there are."""
+    """The schema with as many digits for decimals as can be: fastavro rounds to the digits that are declared."""
     if isinstance(described, list):
         return [_with_room(each) for each in described]
     if not isinstance(described, dict):
@@ -271,7 +265,7 @@ def _with_room(described: Any) -> Any:
 
 
 def _without_moments(described: Any) -> Any:
-    """The schema with dates and timestamps as the numbers that they are written as."""
+    """The schema with dates and timestamps as plain numbers."""
     if isinstance(described, list):
         return [_without_moments(each) for each in described]
     if not isinstance(described, dict):

@@ -1,21 +1,23 @@
 """Avro's container files, read block by block so that a file that is cut off or damaged gives what is whole.
 
 A file is a header (magic, metadata, a marker of 16 bytes) and blocks (number of records, size, records, the marker
-again). After damage, reading goes on behind the next marker.
+again). After damage, reading goes on behind the next marker. Blocks are compressed in any of the ways that Avro names,
+each up to a limit.
 """
 
 from __future__ import annotations
 
+import bz2
 import io
 import json
+import lzma
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from everview.cdc.codec.compression import decompressed
 from everview.cdc.codec.contract import RECORD_BYTES_MAX, Bad, Partial
 
 MAGIC = b"Obj\x01"
@@ -65,17 +67,14 @@ def read_header(file: pa.NativeFile) -> Header:
     marker = data.read(MARKER_BYTES)
     if len(marker) < MARKER_BYTES:
         raise CutOff
-    return Header(*_described(metadata), marker, data.tell())
-
-
-def _described(metadata: Mapping[str, bytes]) -> tuple[Any, str]:
     if "avro.schema" not in metadata:
         raise ValueError("an Avro container file without a schema")
-    return json.loads(metadata["avro.schema"]), metadata.get("avro.codec", b"null").decode()
+    compression = metadata.get("avro.codec", b"null").decode()
+    return Header(json.loads(metadata["avro.schema"]), compression, marker, data.tell())
 
 
 def read_blocks(file: pa.NativeFile, header: Header) -> Iterator[Block | Bad | Partial]:
-    """The blocks of a file, and what is there instead of blocks."""
+    """The blocks of a file, and in place of damaged ones what is wrong there."""
     file.seek(header.size_bytes)
     position = header.size_bytes
     size = file.size()
@@ -141,7 +140,6 @@ def block_bytes(records: list[bytes], marker: bytes) -> bytes:
 
 
 def long_bytes(number: int) -> bytes:
-    """A number in Avro's variable length."""
     rest = number << 1 if number >= 0 else (-number << 1) - 1
     result = bytearray()
     while rest > 0x7F:
@@ -177,3 +175,58 @@ def _bytes(file: Any) -> bytes:
     if len(data) < size:
         raise CutOff
     return data
+
+
+_CHECKSUM_BYTES = 4
+
+
+def decompressed(data: bytes, compression: str) -> bytes:
+    """Decompress a block. Raises ValueError."""
+    if compression == "null":
+        return data
+    if compression not in _READERS:
+        raise ValueError(f"blocks are compressed with {compression}, which is not supported")
+    try:
+        found = _READERS[compression](data)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:  # Arrow's are OSError and ValueError
+        raise ValueError(f"a block is not compressed with {compression}: {error}") from error
+    if len(found) > RECORD_BYTES_MAX:
+        raise ValueError(f"a block has more than {RECORD_BYTES_MAX} bytes")
+    return found
+
+
+def _zstandard(data: bytes) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        return bytes(stream.read(RECORD_BYTES_MAX + 1))
+
+
+def _snappy(data: bytes) -> bytes:
+    """Snappy as Avro frames it: a checksum of the content follows."""
+    packed, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
+    size = _size(packed)
+    found = bytes(pa.Codec("snappy").decompress(packed, size, asbytes=True)) if size else b""
+    if zlib.crc32(found).to_bytes(_CHECKSUM_BYTES, "big") != checksum:
+        raise ValueError("the checksum of a block is wrong")
+    return found
+
+
+def _size(packed: bytes) -> int:
+    """The size of the content, which Snappy states first."""
+    size = shift = 0
+    for byte in packed[:5]:
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    if size > RECORD_BYTES_MAX:
+        raise ValueError(f"a block has more than {RECORD_BYTES_MAX} bytes")
+    return size
+
+
+_READERS: dict[str, Callable[[bytes], bytes]] = {
+    "deflate": lambda data: zlib.decompressobj(-15).decompress(data, RECORD_BYTES_MAX + 1),
+    "bzip2": lambda data: bz2.BZ2Decompressor().decompress(data, RECORD_BYTES_MAX + 1),
+    "xz": lambda data: lzma.LZMADecompressor().decompress(data, RECORD_BYTES_MAX + 1),
+    "zstandard": _zstandard,
+    "snappy": _snappy,
+}

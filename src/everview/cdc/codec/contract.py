@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from everview.cdc.contract import Message
+from everview.cdc.contract import Message, Progress
 from everview.cdc.errors import InvalidUse
 from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema
+from everview.cdc.times import to_wire
 
 RECORD_BYTES_MAX = 256 << 20
 
@@ -44,19 +45,15 @@ class Codec(Protocol):
 
     def encode(self, message: Message[Row]) -> bytes:
         """One message, as where each has its own envelope."""
-        ...
 
     def decode(self, data: bytes) -> Message[Row]:
         """The message, or Undecodable."""
-        ...
 
     def encode_file(self, messages: Iterable[Message[Row]]) -> bytes:
         """A whole file of messages."""
-        ...
 
     def decode_file(self, file: pa.NativeFile, where: str) -> Iterator[Item]:
         """What is in a file, in order; raises SchemaDiffers if it says that it is of another schema."""
-        ...
 
 
 def codec_for(suffix: str, schema: StreamSchema) -> Codec:
@@ -70,6 +67,18 @@ def codec_for(suffix: str, schema: StreamSchema) -> Codec:
 
         return AvroCodec(schema)
     raise InvalidUse(f"no codec writes files that end in {suffix}", hint="use .jsonl or .avro")
+
+
+def progress_json(progress: Progress) -> dict[str, Any]:
+    """A progress statement in the form that both codecs have."""
+    counts = [{"time": to_wire(time), "count": number} for time, number in progress.counts]
+    lower, upper = ([to_wire(time) for time in bound] for bound in (progress.lower, progress.upper))
+    return {"lower": lower, "upper": upper, "counts": counts}
+
+
+def suffix_of(name: str) -> str:
+    """What the name of a file ends in, which says its codec."""
+    return "." + name.rpartition(".")[2]
 
 
 SUFFIXES = (".jsonl", ".avro")

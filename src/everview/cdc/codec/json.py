@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from everview.cdc.codec.contract import RECORD_BYTES_MAX, Bad, Item, Partial
+from everview.cdc.codec.contract import RECORD_BYTES_MAX, Bad, Item, Partial, progress_json
 from everview.cdc.codec.values import JsonColumn, has_members, unexpected
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import InvalidStatement, Undecodable
@@ -50,7 +50,7 @@ class JsonCodec:
 
     def encode(self, message: Message[Row]) -> bytes:
         if isinstance(message, Progress):
-            return _dump(self._plain(message))
+            return _dump({"progress": progress_json(message)})
         columns = zip(*(update[0] for update in message.updates), strict=True)
         texts = [each.texts(values) for each, values in zip(self._columns, columns, strict=False)]
         times = [update[1] for update in message.updates]
@@ -87,13 +87,8 @@ class JsonCodec:
             else:
                 yield message
 
-    def _plain(self, progress: Progress) -> dict[str, Any]:
-        counts = [{"time": to_wire(time), "count": number} for time, number in progress.counts]
-        bounds = {name: [to_wire(t) for t in getattr(progress, name)] for name in ("lower", "upper")}
-        return {"progress": {**bounds, "counts": counts}}
-
     def _message(self, data: bytes) -> Message[Row] | StreamSchema:
-        value = _load(data)
+        value = json.loads(data, parse_constant=_no_constant)
         if not isinstance(value, dict) or len(value) != 1:
             raise ValueError("not an object with one member, updates or progress")
         ((kind, said),) = value.items()
@@ -109,7 +104,7 @@ class JsonCodec:
         raise ValueError("neither updates nor progress")
 
     def _surely_unrepeated(self, data: bytes, updates: int) -> bool:
-        """Whether a line has no more members than updates with one of each name, which costs less than to look."""
+        """Whether the members of a line, counted, leave no room for a repeated name. Cheaper than to look."""
         if self._width is None or _SPACED_MEMBER.search(data):
             return False
         return data.count(b'":') == 1 + updates * self._width
@@ -215,10 +210,6 @@ def header_of(file: pa.NativeFile) -> StreamSchema | None:
 
 def _dump(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _load(data: bytes) -> Any:
-    return json.loads(data, parse_constant=_no_constant)
 
 
 def _load_strictly(data: bytes) -> None:

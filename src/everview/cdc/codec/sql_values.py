@@ -33,7 +33,7 @@ _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 
 def sql_attribute(sql_type: SqlType) -> str | None:
-    """The attribute for a type; None for one that its type of Arrow says."""
+    """The attribute that names a type; None if the Arrow type says enough."""
     if sql_type.kind is Kind.ARRAY and sql_type.element is not None:
         element = sql_attribute(sql_type.element)
         return None if element is None else f"{element}[]"
@@ -45,7 +45,7 @@ def sql_attribute(sql_type: SqlType) -> str | None:
 
 
 def sql_type_of(attribute: str) -> SqlType | None:
-    """The type that an attribute names; None if nobody knows it."""
+    """The type that an attribute names; None for an unknown name."""
     found = _TYPE.match(attribute)
     if found is None:
         return None
@@ -66,13 +66,13 @@ def declared(field: pa.Field) -> SqlType | None:
 
 
 def with_sql_type(field: pa.Field, sql_type: SqlType) -> pa.Field:
-    """The column with its SQL type, where that of Arrow does not say it."""
+    """The column with its SQL type as an attribute, unless the Arrow type says it."""
     attribute = sql_attribute(sql_type)
     return field if attribute is None else field.with_metadata({SQL: attribute.encode()})
 
 
 def sql_conversion(field: pa.Field) -> Convert | None:
-    """What checks a value of a column, and gives it in its one form; raises ValueError."""
+    """A function that checks a value of a column and normalizes it, or raises ValueError."""
     sql_type = declared(field)
     if sql_type is None:
         return None
@@ -115,7 +115,7 @@ def _between(low: int, high: int) -> Convert:
 
 
 def surely_right(field: pa.Field) -> Callable[[pa.Array], bool] | None:
-    """What tells of many values at once that they are in their one form; None if each must be looked at."""
+    """A function that tells whether many values are normal already; None if each must be looked at."""
     sql_type = declared(field)
     if sql_type is None or sql_conversion(field) is None:
         return lambda values: True

@@ -124,7 +124,7 @@ def _bounds(dtype: pa.DataType) -> tuple[int, int] | None:
 
 
 def _conversion(dtype: pa.DataType) -> tuple[set[type], Convert | None, Convert | None]:
-    """The types that JSON's values have in Python, how they become ours, and the way back."""
+    """The Python types of JSON's values, the conversion to our values, and the one back."""
     if pa.types.is_boolean(dtype):
         return {bool}, None, None
     if pa.types.is_integer(dtype):
@@ -134,15 +134,15 @@ def _conversion(dtype: pa.DataType) -> tuple[set[type], Convert | None, Convert 
     if pa.types.is_string(dtype):
         return {str}, None, None
     if pa.types.is_binary(dtype):
-        return {str}, _bytes_in, _bytes_out
+        return {str}, lambda text: base64.b64decode(text, validate=True), lambda value: base64.b64encode(value).decode()
     if pa.types.is_decimal128(dtype):
         return {str, int}, _decimal_in(dtype), str
     if pa.types.is_date32(dtype):
         return {str}, _or_infinite_in(date.fromisoformat), _or_infinite_out(date.isoformat)
     if pa.types.is_timestamp(dtype):
         if dtype.tz is None:
-            return {str}, _or_infinite_in(_local_in), _or_infinite_out(_local_out)
-        return {str}, _or_infinite_in(_zoned_in), _or_infinite_out(_zoned_out)
+            return {str}, _or_infinite_in(_local_in), _or_infinite_out(_local_text)
+        return {str}, _or_infinite_in(_zoned_in), _or_infinite_out(lambda value: _local_text(value) + "Z")
     if pa.types.is_list(dtype):
         item = JsonColumn(pa.field("item", dtype.value_type))
         return {list}, lambda values: tuple(item.decode(values)), lambda values: list(item.encode(values))
@@ -192,14 +192,6 @@ def _decimal_in(dtype: pa.DataType) -> Convert:
     return read
 
 
-def _bytes_in(value: str) -> bytes:
-    return base64.b64decode(value, validate=True)
-
-
-def _bytes_out(value: bytes) -> str:
-    return base64.b64encode(value).decode()
-
-
 def _or_infinite_in(read: Convert) -> Convert:
     return lambda value: _INFINITE[value] if value in _INFINITE else read(value)
 
@@ -215,8 +207,8 @@ def _local_in(value: str) -> datetime:
     return result
 
 
-def _local_out(value: datetime) -> str:
-    return value.isoformat(timespec="microseconds")
+def _local_text(value: datetime) -> str:
+    return value.replace(tzinfo=None).isoformat(timespec="microseconds")
 
 
 def _zoned_in(value: str) -> datetime:
@@ -224,7 +216,3 @@ def _zoned_in(value: str) -> datetime:
     if result.tzinfo is None:
         raise ValueError(f"{value!r} has no zone")
     return result.astimezone(UTC)
-
-
-def _zoned_out(value: datetime) -> str:
-    return value.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

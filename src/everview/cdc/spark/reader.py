@@ -17,10 +17,8 @@ from everview.cdc.contract import Frontier, Progress, Stall
 from everview.cdc.errors import Contradiction, InvalidUse
 from everview.cdc.files import Folder
 from everview.cdc.schema import StreamSchema
-from everview.cdc.spark.failures import spark_failures
-from everview.cdc.spark.other import STATEMENT, marks_of, undecodable
-from everview.cdc.spark.pieces import decoded
-from everview.cdc.spark.types import beyond
+from everview.cdc.spark.stream_files import STATEMENT, decoded, marks_of, undecodable
+from everview.cdc.spark.types import beyond, spark_failures
 from everview.cdc.times import from_wire
 from everview.cdc.tracker import Tracker
 from everview.quoting import spark_identifier
@@ -67,7 +65,6 @@ class Pile:
         return self._tracker.covered
 
     def stalls(self) -> list[Stall]:
-        """What keeps times open."""
         return self._tracker.stalls()
 
     def contradiction(self) -> Contradiction | None:
@@ -129,7 +126,7 @@ class Pile:
                 self._open_marks |= marks
 
     def _other(self, text: str, marks: int) -> None:
-        """What is no update: a progress statement, or something that cannot be decoded."""
+        """Take a progress statement, or bytes that cannot be decoded."""
         if text.startswith(STATEMENT):
             message = self._codec.decode(text[1:].encode())
             assert isinstance(message, Progress)
@@ -162,7 +159,7 @@ class SparkReader:
             return Pile(rows.groupBy(*keys).agg(*aggregates).persist(), self._schema, start, holds or {})
 
     def _enough(self, names: Sequence[str]) -> int:
-        """So many partitions that each has a modest share of the files' bytes."""
+        """The number of partitions that gives each a modest share of the files' bytes."""
         wanted = set(names)
         size = sum(info.size_bytes for info in self._folder.files() if info.key in wanted)
         return max(2, -(-size // PARTITION_BYTES))

@@ -1,4 +1,4 @@
-"""The writer: changes as they happen in, statements that will stay true out.
+"""A writer of streams for tests: changes as they happen in, statements that will stay true out.
 
 Changes are added up per `(data, time)` while their time is open. When the frontier passes a time its updates are final:
 they are stated once, and a progress statement counts them.
@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from everview.cdc.contract import Frontier, Message, Progress, Update, Updates
+from everview.cdc.contract import Frontier, Message, Update, Updates
 from everview.cdc.errors import InvalidUse, TooMuchOpen
 from everview.cdc.reader import START
-from everview.cdc.times import flatten, shape_of, time_set
-from everview.timely.antichain import Antichain
+from everview.cdc.sink import statements
+from everview.cdc.times import shape_of, time_set
 from everview.timely.lattice import Time
 
 D = TypeVar("D")
 
 MESSAGE_UPDATES = 1000
-STATEMENT_COUNTS = 5000
 OPEN_UPDATES_MAX = 20_000_000
 
 
@@ -80,18 +79,3 @@ class Writer(Generic[D]):
         messages += statements(self.frontier, to, counts)
         self.frontier = to
         return messages
-
-
-def statements(lower: Frontier, upper: Frontier, counts: Iterable[tuple[Time, int]]) -> list[Progress]:
-    """Progress from `lower` to `upper` in statements of a modest size each, where times can be cut into intervals."""
-    ordered = sorted(counts, key=lambda pair: flatten(pair[0]))
-    if not all(isinstance(time, int) for time in (*lower, *upper)):
-        return [Progress(lower, upper, tuple(ordered))]
-    result = []
-    for at in range(0, max(1, len(ordered)), STATEMENT_COUNTS):
-        some = tuple(ordered[at : at + STATEMENT_COUNTS])
-        rest = ordered[at + STATEMENT_COUNTS :][:1]
-        until = Antichain(rest[0][0]) if rest else upper
-        result.append(Progress(lower, until, some))
-        lower = until
-    return result

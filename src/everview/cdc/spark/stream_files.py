@@ -2,11 +2,15 @@
 
 Spark's own reader of JSON is laxer than the codec (it takes a number for text, an array for a message), so a stream
 would mean one thing to Spark and another to the iterator. What is plain JSON is read by Arrow, which is as fast.
+
+Rows that are no updates hold a text: one letter says what it is, a statement or bytes that cannot be decoded. Each row
+also marks the file that it came from with one bit, by the hash of its name. Some files share a bit.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -16,18 +20,17 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from everview.cdc.codec.contract import Bad, Codec, Item, Partial, codec_for
+from everview.cdc.codec.contract import Bad, Item, Partial
 from everview.cdc.codec.json import JsonCodec, blocks
 from everview.cdc.contract import Progress, Update, Updates
 from everview.cdc.errors import SchemaDiffers
 from everview.cdc.files import Folder
 from everview.cdc.rows import Row, arrays_of
 from everview.cdc.schema import StreamSchema, message_schema, stream_schema
-from everview.cdc.spark.failures import register
-from everview.cdc.spark.other import STATEMENT, marks_of, text_of
 from everview.cdc.spark.quick_json import QuickJson
-from everview.cdc.spark.types import spark_type, time_type
+from everview.cdc.spark.types import register, spark_type, time_type
 from everview.cdc.times import to_wire
+from everview.timely.hashing import hash_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,8 +88,7 @@ class FileRows:
 
     def __init__(self, folder: Folder, name: str, schema: StreamSchema) -> None:
         self._folder, self._name, self._schema = folder, name, schema
-        self._suffix = "." + name.rpartition(".")[2]
-        self._codec: Codec = codec_for(self._suffix, schema)
+        self._codec = folder.codec(name, schema)
         (self._mark,) = marks_of([name])
         self._plain = JsonCodec(schema)
         self._others: list[str] = []
@@ -94,17 +96,17 @@ class FileRows:
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._quickly() if self._suffix == ".jsonl" else self._decoded(self._all_items())
+            if self._codec.suffix == ".jsonl":
+                yield from self._quickly()
+            else:
+                yield from self._decoded(self._folder.items(self._name, self._schema))
         except SchemaDiffers as error:
             self._other(Bad(0, b"", str(error).replace("\n", "; ")))
         columns = arrays_of([], self._schema.data)
         yield self._batch(columns, pa.array([], self._time_type), pa.array([], pa.int64()))
 
-    def _all_items(self) -> Iterator[Item]:
-        return self._folder.items(self._name, self._codec)
-
     def _quickly(self) -> Iterator[pa.RecordBatch]:
-        """Lines in blocks: by Arrow if they are plain, and else by the codec."""
+        """Lines in blocks: plain ones by Arrow, others by the codec."""
         quick = QuickJson(self._schema)
         for position, block in self._folder.read(self._name, blocks):
             found = quick.updates(block)
@@ -164,7 +166,7 @@ class FileRows:
         return pa.int64() if isinstance(self._schema.shape, int) else pa.list_(pa.int64())
 
     def _batch(self, columns: list[pa.Array], times: pa.Array, diffs: pa.Array) -> pa.RecordBatch:
-        """Updates, and behind them what else has been found by now."""
+        """Updates, followed by statements and undecodable bytes found so far."""
         others, self._others = self._others, []
         arrays = [*columns, times, diffs]
         if others:
@@ -173,3 +175,27 @@ class FileRows:
         marks = pa.array(np.full(len(other), self._mark, dtype=np.int64))
         names = [*(f"c{place}" for place in range(len(columns))), "time", "diff", "other", "marks"]
         return pa.RecordBatch.from_arrays([*arrays, other, marks], names=names)
+
+
+STATEMENT, BAD, PARTIAL = "p", "b", "c"
+MARKS = 63
+BAD_BYTES_KEPT = 4096
+
+
+def text_of(item: Bad | Partial, name: str) -> str:
+    """Bytes that cannot be decoded, as a text that identifies them."""
+    kind, reason = (BAD, item.reason) if isinstance(item, Bad) else (PARTIAL, "")
+    return kind + json.dumps([name, item.position, b64encode(item.raw[:BAD_BYTES_KEPT]).decode(), reason])
+
+
+def undecodable(text: str) -> Bad | Partial:
+    """Read such a text."""
+    _, position, held, reason = json.loads(text[1:])
+    raw = b64decode(held)
+    return Bad(position, raw, reason) if text[0] == BAD else Partial(position, raw)
+
+
+def marks_of(names: Sequence[str]) -> list[int]:
+    """The bit that stands for each file, by its name without folders."""
+    hashes = hash_rows([pa.array([name.rpartition("/")[2] for name in names], pa.string())], len(names))
+    return [1 << int(value) for value in hashes % MARKS]
