@@ -14,7 +14,7 @@ import pytest
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.secrets import masked, shown_arguments, shown_statement
 from everview.compute.sql.errors import SqlError
-from everview.flow.check.receiver import Receiver
+from everview.flow.check.endpoints import Receiver
 from everview.flow.errors import MissingLibrary
 from everview.flow.materialization import Materialization, held_tokens
 from everview.serve.stream_figures import add_stream_figures

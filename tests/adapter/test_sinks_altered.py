@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 
 from everview.adapter.coordinator import Coordinator
-from everview.flow.check.receiver import Receiver
+from everview.flow.check.endpoints import Receiver
 from tests.adapter.delivery import delivered, id_of, in_postgres, ok, rows, until_state
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_cdc_sources import brokers, read_so_far  # noqa: F401 (a fixture)

@@ -16,9 +16,9 @@ from everview.flow import fencing
 from everview.flow.check.harness import Parts
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.combine import Combiner
-from everview.flow.drivers import parquet, sqlite
+from everview.flow.drivers import parquet, sql, sqlite
 from everview.flow.drivers.contract import Transactor
-from everview.flow.fencing import Carved, Row, carve
+from everview.flow.fencing import Carved, OwnedRange, carve
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import Acknowledge, StartCommit, StartedCommit
 from everview.flow.recovery_log import RecoveryLog
@@ -225,7 +225,7 @@ def state_forgotten(patch: pytest.MonkeyPatch) -> Parts:
     """A range that is opened does not get the driver's state."""
 
     class Forgetful(RecoveryLog):
-        def open(self, range: KeyRange, held: Row | None = None) -> Row:
+        def open(self, range: KeyRange, held: OwnedRange | None = None) -> OwnedRange:
             return replace(super().open(range, held), state={})
 
     return Parts(log=Forgetful)
@@ -235,12 +235,13 @@ def state_forgotten(patch: pytest.MonkeyPatch) -> Parts:
 def fence_not_compared(patch: pytest.MonkeyPatch) -> Parts:
     """The driver commits whatever the fence."""
 
-    def unfenced(self: Any, checkpoint: str | None = None) -> None:
-        where = "materialization = ? AND key_begin = ? AND key_end = ?"
-        values = [checkpoint, self._spec.name, self._row.range.begin, self._row.range.end]
-        self._db.execute(f"UPDATE {sqlite.CHECKPOINTS} SET checkpoint = coalesce(?, checkpoint) WHERE {where}", values)
+    def unfenced(self: Any, checkpoint: str) -> None:
+        change = f"UPDATE {sql.CHECKPOINTS} SET checkpoint = ? WHERE {self._of_range}"
+        self._db.execute(change, [checkpoint, *self._mine])
+        self._db.execute("COMMIT")
 
-    patch.setattr(sqlite.SqliteTransactor, "_check_fence", unfenced)
+    patch.setattr(sqlite.SqliteTransactor, "check_fence", lambda self: None)
+    patch.setattr(sqlite.SqliteTransactor, "commit", unfenced)
     return Parts()
 
 
@@ -253,7 +254,7 @@ def fence_not_moved(patch: pytest.MonkeyPatch) -> Parts:
         mine = replace(carved.mine, fence=1)
         return Carved(mine, carved.removed, (mine, *carved.written[1:]))
 
-    patch.setattr(sqlite, "carve", same)
+    patch.setattr(sql, "carve", same)
     return Parts()
 
 
@@ -262,7 +263,7 @@ def log_not_fenced(patch: pytest.MonkeyPatch) -> Parts:
     """The recovery log takes a commit from anyone."""
 
     class Open(RecoveryLog):
-        def check(self, row: Row) -> None:
+        def check(self, row: OwnedRange) -> None:
             return None
 
     def wrap(made: Any) -> Transactor:  # whoever stalls is not closed either, and goes on by itself
@@ -300,7 +301,7 @@ def loads_before_apply(patch: pytest.MonkeyPatch) -> Parts:
 @defect("split_during_store", "join_after_split", "ranges_cut_across", driver="sqlite")
 def rows_left_behind(patch: pytest.MonkeyPatch) -> Parts:
     """Rows of ranges that were split or joined stay as they were."""
-    patch.setattr(sqlite, "carve", leaves_others)
+    patch.setattr(sql, "carve", leaves_others)
     return Parts()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.drivers import sqlite
-from everview.flow.fencing import Carved, Row
+from everview.flow.fencing import Carved, OwnedRange
 from everview.flow.keyrange import KeyRange
 from everview.flow.server import serve_streams
 
@@ -20,7 +20,7 @@ def leaves_others(rows: Any, range: KeyRange) -> Carved:
     rows = list(rows)
     around = sorted((row for row in rows if row.range.covers(range)), key=lambda row: row.range.end - row.range.begin)
     checkpoint = around[0].checkpoint.within(range) if around else Checkpoint.at(range, START)
-    mine = Row(range, max((row.fence for row in rows), default=0) + 1, checkpoint)
+    mine = OwnedRange(range, max((row.fence for row in rows), default=0) + 1, checkpoint)
     gone = (range,) if any(row.range == range for row in rows) else ()
     return Carved(mine, gone, (mine,))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from everview.compute.ir import types as t
 from everview.flow.connector import protobuf, schemas
-from everview.flow.connector.described import described
+from everview.flow.connector.description import described
 from everview.flow.connector.rows import duration, encoded
 from everview.flow.contract import Binding, Field, Spec
 from everview.flow.documents import json_texts

@@ -7,7 +7,7 @@ import pytest
 
 from everview.compute.ir.types import INT8
 from everview.flow.contract import Binding, Field, Spec
-from everview.flow.conversation import RULES, Conversation, check_conversation
+from everview.flow.conversation import RULES, Conversation
 from everview.flow.errors import ProtocolViolation
 from everview.flow.keyrange import WHOLE
 from everview.flow.protocol import (
@@ -129,7 +129,9 @@ WRONG = [
 
 @pytest.mark.parametrize("text", RIGHT)
 def test_right(text: str) -> None:
-    check_conversation(messages(text))
+    conversation = Conversation()
+    for message in messages(text):
+        conversation.observe(message)
 
 
 @pytest.mark.parametrize(("party", "rule", "text"), WRONG)

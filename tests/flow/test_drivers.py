@@ -19,19 +19,19 @@ import pytest
 
 from everview.compute.ir import types as t
 from everview.compute.ir.infinite import Infinite, as_numbers, to_python
-from everview.flow import libraries
+from everview.flow.check.endpoints import Receiver
 from everview.flow.check.harness import Endpoint
-from everview.flow.check.receiver import Receiver
 from everview.flow.checkpoint import Checkpoint
-from everview.flow.connector.described import chosen_before, described
+from everview.flow.connector.description import chosen_before, described
+from everview.flow.connector.rows import pack
 from everview.flow.contract import DELETE, EXISTS, Binding, Field, Spec
+from everview.flow.drivers import contract
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import DRIVERS, open_driver
 from everview.flow.drivers.webhook import WebhookTransactor
 from everview.flow.errors import DriverFailed, DriverStalled, InvalidMaterialization, MissingLibrary
 from everview.flow.keyrange import WHOLE
 from everview.flow.protocol import Acknowledge, Flush, Flushed, Load, Loaded, Open, Opened, StartCommit, Store
-from everview.flow.tuples import pack
 from everview.flow.wire import spec_from_json
 from tests.flow.conftest import PROGRAM
 
@@ -139,6 +139,20 @@ def test_every_type_there_and_back(name: str, endpoint: Callable[[str], Endpoint
     if name in ("sqlite", "postgres", "command"):
         assert checkpoint == '[["00000000-ffffffff",1]]'
     assert by_id(found) == by_id(changed.slice(0, 2).to_pylist())
+
+
+@pytest.mark.parametrize("name", ["sqlite", "postgres"])
+def test_columns_of_odd_names(name: str, endpoint: Callable[[str], Endpoint]) -> None:
+    made = endpoint(name)
+    fields = (Field("50 %", t.INT8), Field('a"b', t.TEXT), Field("%s?", t.TEXT))
+    binding = Binding("u1", fields, ("50 %",), dict(made.resources["view"]))
+    spec = Spec(f"names-{name}", name, (binding,), made.driver.config)
+    made.driver.apply(spec)
+    table = pa.table([pa.array([1, 2], pa.int64()), ["x", "y"], ["'", "%"]], schema=binding.schema)
+    changed = pa.table([pa.array([1], pa.int64()), ["z"], [None]], schema=binding.schema)
+    steps = [flagged(table), flagged(changed, exists=True), flagged(table.slice(1), exists=True, delete=True)]
+    found, _ = converse(made.driver, spec, steps, table.select(["50 %"]))
+    assert found == changed.to_pylist()
 
 
 def documents_of(table: pa.Table) -> list[dict[str, Any]]:
@@ -358,7 +372,7 @@ def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(libraries.importlib, "import_module", missing)
+    monkeypatch.setattr(contract.importlib, "import_module", missing)
     for name, config in {
         "postgres": {"connection": "x"},
         "redis": {"url": "x"},

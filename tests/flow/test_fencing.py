@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.errors import DriverFailed, InvalidMaterialization
-from everview.flow.fencing import Row, carve, merge_patch
+from everview.flow.fencing import OwnedRange, carve, merge_patch
 from everview.flow.keyrange import PLACE_MAX, WHOLE, KeyRange, check_partition
 from everview.storage.shard import FOREVER
 
@@ -48,7 +48,7 @@ def test_not_a_partition(wrong: list[KeyRange]) -> None:
 @given(st.lists(st.tuples(ranges(), st.integers(1, 5)), min_size=1, max_size=12))
 def test_every_place_goes_on_from_where_it_was(opens: list[tuple[KeyRange, int]]) -> None:
     """Opens and commits of any ranges, beside a model that has one frontier and one owner for each place."""
-    rows: dict[KeyRange, Row] = {}
+    rows: dict[KeyRange, OwnedRange] = {}
     frontier = dict.fromkeys(EDGES, START)
     owner: dict[int, int] = {}
     for number, (range, step) in enumerate(opens):
@@ -67,7 +67,7 @@ def test_every_place_goes_on_from_where_it_was(opens: list[tuple[KeyRange, int]]
             owner[place] = number
         # Whoever owned a part of it before finds no row of its own any more.
         assert all(row.fence == mine.fence for row in carved.written)
-        rows[range] = Row(range, mine.fence, Checkpoint.at(range, mine.checkpoint.highest + step))
+        rows[range] = OwnedRange(range, mine.fence, Checkpoint.at(range, mine.checkpoint.highest + step))
         for place in places.tolist():
             frontier[place] = mine.checkpoint.highest + step
 
@@ -82,8 +82,8 @@ def test_an_older_owner_has_no_row(range: KeyRange) -> None:
 def test_intents_are_kept_where_they_are() -> None:
     low, high = WHOLE.split(2)
     rows = [
-        Row(low, 1, Checkpoint.at(low, 5), intent=Checkpoint.at(low, 9)),
-        Row(high, 2, Checkpoint.at(high, 7)),
+        OwnedRange(low, 1, Checkpoint.at(low, 5), intent=Checkpoint.at(low, 9)),
+        OwnedRange(high, 2, Checkpoint.at(high, 7)),
     ]
     mine = carve(rows, WHOLE).mine
     assert mine.intent == Checkpoint(((low, 9), (high, 7)))

@@ -16,7 +16,7 @@ import pytest
 from everview.compute.ir.types import FLOAT8, INT8, JSONB, TEXT, array_of
 from everview.flow import materialization
 from everview.flow.channel import Channel
-from everview.flow.check.receiver import Receiver
+from everview.flow.check.endpoints import Receiver
 from everview.flow.drivers.command import CommandDriver
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.sqlite import SqliteDriver

@@ -18,7 +18,8 @@ from everview.flow.drivers.registry import open_driver
 from everview.flow.keyrange import WHOLE
 from everview.flow.materialization import Materialization
 from everview.flow.recovery_log import RecoveryLog
-from everview.flow.source import Source
+from everview.flow.runtime import Delivery
+from everview.flow.source import Collections
 from everview.flow.spark import Rounds
 from tests.flow.ledger import Ledger
 from tests.flow.test_together import QUICK, STAGED, bindings, changes, expected, found, settings
@@ -41,8 +42,9 @@ def test_bindings_get_their_own_updates_in_any_order(endpoint: Callable[[str], E
     harness = Harness(endpoint("sqlite"), tmp_path, name="rounds")
     names = list(reversed(harness.names))
     harness.names, harness.spec = names, replace(harness.spec, bindings=tuple(reversed(harness.spec.bindings)))
-    source = Source(harness.environment, harness.spec.bindings)
-    rounds = Rounds(harness.endpoint.driver, harness.spec, WHOLE.split(2), source=source, log=harness.log)
+    source = Collections(harness.environment, harness.spec.bindings)
+    driver = harness.endpoint.driver
+    rounds = Rounds(driver, harness.spec, WHOLE.split(2), Delivery.by(driver, source, harness.log))
     for _ in range(3):
         harness.write(3)
         done = rounds.run(None, harness.workload.time)  # type: ignore[arg-type]
@@ -60,8 +62,9 @@ def test_what_all_tasks_staged_is_applied_by_the_first(tmp_path: Path, codec: st
     log = RecoveryLog(ledger.environment, "m", shared=True)
     rows: dict[int, tuple[int, int, int]] = {}
     for splits in (3, 2):
-        source = Source(ledger.environment, made._spec.bindings)
-        rounds = Rounds(open_driver("command", config), made._spec, WHOLE.split(splits), source=source, log=log)
+        source = Collections(ledger.environment, made._spec.bindings)
+        driver = open_driver("command", config)
+        rounds = Rounds(driver, made._spec, WHOLE.split(splits), Delivery.by(driver, source, log))
         for _ in range(2):
             upper = ledger.write(*changes(rng, rows))
             rounds.run(None, upper)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from everview.compute.ir import types as t
-from everview.flow.connector.truncation import Truncation
+from everview.flow.connector.rows import Truncation
 from everview.flow.drivers.command import _validated
 from everview.flow.drivers.contract import Constraint, FieldConstraint
 from everview.flow.errors import InvalidMaterialization

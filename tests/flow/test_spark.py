@@ -19,8 +19,9 @@ from everview.flow.errors import DriverFailed, FencedOff
 from everview.flow.keyrange import WHOLE
 from everview.flow.materialization import Materialization, Options, State
 from everview.flow.recovery_log import RecoveryLog
-from everview.flow.source import Source
-from everview.flow.spark import Rounds, deliver
+from everview.flow.runtime import Delivery, Limits
+from everview.flow.source import Collections
+from everview.flow.spark import Rounds
 from tests.flow.ledger import Ledger
 from tests.waiting import eventually
 
@@ -37,8 +38,7 @@ def test_splits_run_as_spark_tasks(
     harness = Harness(endpoint(driver), tmp_path, name=f"spark-{driver}")
     for splits in (2, 3, 1):
         harness.write(3)
-        ranges = WHOLE.split(splits)
-        done = deliver(spark, harness.environment, harness.endpoint.driver, harness.spec, ranges, stall_s=60)
+        done = rounds_of(harness, splits).run(spark, harness.workload.time)
         assert done.frontier == harness.workload.time and done.stored > 0
         harness.verify()
     harness.write(2)
@@ -49,8 +49,9 @@ def test_splits_run_as_spark_tasks(
 
 def rounds_of(harness: Harness, splits: int) -> Rounds:
     environment, spec = harness.environment, harness.spec
-    source, log = Source(environment, spec.bindings), RecoveryLog(environment, spec.name)
-    return Rounds(harness.endpoint.driver, spec, WHOLE.split(splits), source=source, log=log, stall_s=60)
+    source, log = Collections(environment, spec.bindings), RecoveryLog(environment, spec.name)
+    driver = harness.endpoint.driver
+    return Rounds(driver, spec, WHOLE.split(splits), Delivery.by(driver, source, log, limits=Limits(stall_s=60)))
 
 
 @pytest.mark.parametrize("driver", ["sqlite", "delta"])
@@ -160,7 +161,7 @@ def test_a_task_that_fails_says_why(
     monkeypatch.setattr(driver, "config", {**config, "path": str(tmp_path / "nowhere" / "x.db")})
     monkeypatch.setattr(driver, "connect", type(driver)(config).connect)
     with pytest.raises(DriverFailed, match="2 of 2 splits failed") as raised:
-        deliver(spark, harness.environment, driver, harness.spec, WHOLE.split(2), stall_s=60)
+        rounds_of(harness, 2).run(spark, harness.workload.time)
     assert "cannot open the SQLite file" in (raised.value.detail or "")
     harness.close()
 

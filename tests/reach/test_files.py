@@ -14,7 +14,7 @@ from everview.adapter.coordinator import Coordinator
 from everview.errors import EverviewError
 from everview.flow.drivers.contract import CONFINED
 from everview.flow.drivers.parquet import ParquetDriver
-from everview.flow.drivers.sqlite import _connected
+from everview.flow.drivers.sqlite import _connection
 from everview.reach.files import ALLOWED, PlaceRefused, check_opened, checked_folders
 from everview.storage.blob.local import LocalBlob
 from everview.storage.blob.open import open_blob
@@ -212,7 +212,7 @@ def test_an_open_file_is_looked_at(folders: Folders) -> None:
 def test_databases_and_folders_that_are_swapped(folders: Folders) -> None:
     (folders.allowed / "x.db").symlink_to(folders.outside / "x.db")
     with pytest.raises(PlaceRefused):
-        _connected({"path": str(folders.allowed / "x.db"), CONFINED.name: True})
+        _connection({"path": str(folders.allowed / "x.db"), CONFINED.name: True})
     assert not (folders.outside / "x.db").exists()
     driver = ParquetDriver({"path": str(folders.allowed / "p"), CONFINED.name: "true"})
     (folders.allowed / "p").mkdir()

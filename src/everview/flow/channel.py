@@ -16,22 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from everview.errors import EverviewError
+from everview.flow import protocol
 from everview.flow.errors import DriverFailed, DriverStalled
-from everview.flow.protocol import (
-    Acknowledge,
-    Acknowledged,
-    Flush,
-    Flushed,
-    Load,
-    Loaded,
-    Open,
-    Opened,
-    Request,
-    Response,
-    StartCommit,
-    StartedCommit,
-    Store,
-)
 
 if TYPE_CHECKING:
     from everview.flow.drivers.contract import Transactor, Trouble
@@ -43,24 +29,20 @@ CLOSE_S = 10.0
 class Channel(Protocol):
     """The runtime's end."""
 
-    def send(self, request: Request, timeout_s: float) -> None:
+    def send(self, request: protocol.Request, timeout_s: float) -> None:
         """Hand a request over; `DriverStalled` if the driver does not take it in time."""
-        ...
 
-    def receive(self, timeout_s: float) -> Response | None:
+    def receive(self, timeout_s: float) -> protocol.Response | None:
         """The next response; None if there is none in time; `DriverFailed` if there will be none."""
-        ...
 
     def end(self) -> None:
         """End the conversation in order: no request follows, and the driver may finish."""
-        ...
 
     def close(self) -> None:
         """End it at once, whatever is under way."""
-        ...
 
 
-Connect = Callable[[Open], Channel]
+Connect = Callable[[protocol.Open], Channel]
 
 
 class Serving:
@@ -70,8 +52,8 @@ class Serving:
         """Start to serve; `opening` connects to the endpoint, on the driver's thread."""
         self._opening = opening
         self._transactor: Transactor | None = None
-        self._requests: queue.Queue[Request | None] = queue.Queue(REQUESTS_MAX)
-        self._responses: queue.SimpleQueue[Response | BaseException] = queue.SimpleQueue()
+        self._requests: queue.Queue[protocol.Request | None] = queue.Queue(REQUESTS_MAX)
+        self._responses: queue.SimpleQueue[protocol.Response | BaseException] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -88,7 +70,7 @@ class Serving:
 
     # The runtime's side
 
-    def send(self, request: Request, timeout_s: float) -> None:
+    def send(self, request: protocol.Request, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -99,7 +81,7 @@ class Serving:
                 if time.monotonic() > deadline:
                     raise DriverStalled(f"the driver took no request within {timeout_s:g} s") from None
 
-    def receive(self, timeout_s: float) -> Response | None:
+    def receive(self, timeout_s: float) -> protocol.Response | None:
         try:
             response = self._responses.get(timeout=timeout_s)
         except queue.Empty:
@@ -128,7 +110,7 @@ class Serving:
         transactor: Transactor | None = None
         try:
             transactor = self._transactor = self._opening()
-            self._responses.put(Opened(transactor.checkpoint))
+            self._responses.put(protocol.Opened(transactor.checkpoint))
             serve(transactor, self._incoming(), self._responses.put)
         except BaseException as error:  # the runtime is told, whatever it is
             self._responses.put(error)
@@ -139,7 +121,7 @@ class Serving:
                 except Exception as error:
                     self._responses.put(error)
 
-    def _incoming(self) -> Iterator[Request]:
+    def _incoming(self) -> Iterator[protocol.Request]:
         while True:
             try:
                 request = self._requests.get(timeout=0.2)
@@ -152,26 +134,28 @@ class Serving:
             yield request
 
 
-def serve(transactor: Transactor, requests: Iterator[Request], respond: Callable[[Response], None]) -> None:
+def serve(
+    transactor: Transactor, requests: Iterator[protocol.Request], respond: Callable[[protocol.Response], None]
+) -> None:
     """Let a transactor answer requests, in order, until there are no more."""
     acknowledged = False  # whether the last commit was acknowledged before the runtime asked
     for request in requests:
-        if isinstance(request, Acknowledge):
+        if isinstance(request, protocol.Acknowledge):
             if not acknowledged:
-                respond(Acknowledged(transactor.acknowledge()))
+                respond(protocol.Acknowledged(transactor.acknowledge()))
             acknowledged = False
-        elif isinstance(request, Load):
+        elif isinstance(request, protocol.Load):
             transactor.load(request.binding, request.keys)
-        elif isinstance(request, Flush):
+        elif isinstance(request, protocol.Flush):
             for binding, documents in transactor.flush():
-                respond(Loaded(binding, documents))
-            respond(Flushed())
-        elif isinstance(request, Store):
+                respond(protocol.Loaded(binding, documents))
+            respond(protocol.Flushed())
+        elif isinstance(request, protocol.Store):
             transactor.store(request.binding, request.documents)
-        elif isinstance(request, StartCommit):
+        elif isinstance(request, protocol.StartCommit):
             started = transactor.start_commit(request.checkpoint)
-            respond(StartedCommit(started.state))
+            respond(protocol.StartedCommit(started.state))
             if started.commit is not None:
                 started.commit()
-                respond(Acknowledged())
+                respond(protocol.Acknowledged())
                 acknowledged = True

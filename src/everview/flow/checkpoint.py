@@ -48,11 +48,11 @@ class Checkpoint:
         return cls(tuple(pieces), frozenset().union(*(each.lineages for each in checkpoints)))
 
     def by(self, lineage: str) -> Checkpoint:
-        """The same, written by one process."""
+        """This checkpoint as this process (`lineage`) writes it."""
         return replace(self, lineages=frozenset({lineage} if lineage else ()))
 
     def latest(self, other: Checkpoint) -> Checkpoint:
-        """The greater frontier of each place of this one."""
+        """For each place of this checkpoint, the greater frontier of the two."""
         pieces = [
             (common, max(frontier, there))
             for range, frontier in self.pieces
@@ -63,14 +63,14 @@ class Checkpoint:
         return Checkpoint.merged([Checkpoint((*pieces, *missing), self.lineages)])
 
     def behind(self, other: Checkpoint) -> bool:
-        """Whether every place is at an earlier frontier than in the other."""
+        """Whether every place has an earlier frontier here than in the other checkpoint."""
         met = [(frontier, there) for range, frontier in self.pieces for each, there in other.pieces if range.meet(each)]
         return all(frontier < there for frontier, there in met) and not any(
             _outside(range, other) for range, _ in self.pieces
         )
 
     def within(self, range: KeyRange) -> Checkpoint:
-        """What it says of a part of its places; of those that it says nothing about, that nothing was delivered."""
+        """The checkpoint of these places. For places that it does not mention, nothing was delivered."""
         pieces = [(common, frontier) for each, frontier in self.pieces if (common := each.meet(range))]
         missing = _outside(range, self)
         here = Checkpoint(tuple(pieces), self.lineages)
@@ -78,34 +78,32 @@ class Checkpoint:
 
     @property
     def simple(self) -> bool:
-        """Whether one frontier is everyone's: no key's place need be known."""
+        """Whether one frontier holds for all places, so that no key's place has to be computed."""
         return len(self.pieces) == 1 and self.pieces[0][0] == WHOLE
 
     @property
     def lowest(self) -> int:
-        """The least frontier: from here on the history is still needed."""
+        """The least frontier: the history is still needed from here on."""
         return min(frontier for _, frontier in self.pieces)
 
     @property
     def highest(self) -> int:
-        """The greatest frontier."""
         return max(frontier for _, frontier in self.pieces)
 
     def frontiers(self, places: Places) -> I64:
-        """The frontier of each place; `FOREVER`, so nothing, for places that are not ours."""
+        """The frontier of each place. Places outside of the range get `FOREVER`: nothing is theirs."""
         result = np.full(len(places), FOREVER, dtype=np.int64)
         for range, frontier in self.pieces:
             result[range.holds(places)] = frontier
         return result
 
     def encode(self) -> str:
-        """As text."""
         said: list[Any] = [[str(range), frontier] for range, frontier in self.pieces]
         return json.dumps([*said, *sorted(self.lineages)], separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: str) -> Checkpoint:
-        """From text; a text that is none was not written by us."""
+        """Read a checkpoint. DriverFailed if this text was not written by `encode`."""
         try:
             said = json.loads(text)
             lineages = frozenset(each for each in said if isinstance(each, str))
@@ -119,7 +117,7 @@ class Checkpoint:
 
 
 def _outside(range: KeyRange, other: Checkpoint) -> list[KeyRange]:
-    """The parts of a range that a checkpoint says nothing about."""
+    """The parts of a range that a checkpoint does not mention."""
     missing = [range]
     for each, _ in other.pieces:
         missing = [rest for gap in missing for rest in gap.minus(each)]

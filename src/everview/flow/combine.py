@@ -45,7 +45,7 @@ class Combiner(ABC):
         return iter(())
 
     def loaded(self, documents: pa.Table) -> None:
-        """Documents that were loaded."""
+        """Take documents that were loaded."""
         raise AssertionError("nothing was loaded")
 
     @abstractmethod
@@ -128,7 +128,9 @@ class View(Combiner):
 
     def loads(self) -> Iterator[pa.Table]:
         if self._ask:
-            chosen = np.concatenate((self._came, self._gone)) if self._keys is Keys.LOADED else self._new
+            chosen = self._came[~self._exists]
+            if self._keys is Keys.LOADED:
+                chosen = np.concatenate((self._came, self._gone))
             keys = self._net.select(list(self._binding.key)).take(pa.array(chosen))
             yield from _batches(keys)
 
@@ -153,10 +155,6 @@ class View(Combiner):
             chosen = self._came[exists == flag]
             yield from _batches(_flagged(rows.take(pa.array(chosen)), flag, False))
 
-    @property
-    def _new(self) -> Positions:
-        return self._came[~self._exists]
-
     def _matched(self, came: Positions, went: Positions, hashes: I64) -> bool:
         """Whether keys with the same hash on the two sides are the same keys."""
         if not len(came) or not len(went):
@@ -168,7 +166,7 @@ class View(Combiner):
         return bool(rows_equal(columns, came[pairs], order[places[pairs]]).all())
 
     def _exactly(self, came: Positions, went: Positions) -> tuple[Positions, npt.NDArray[np.bool_], Positions]:
-        """The same by a dictionary: exact whatever the hashes, and where a key really is there twice, an error."""
+        """As above, with a dictionary: exact whatever the hashes are. An error if a key occurs twice on one side."""
         sides: list[dict[Key, int]] = []
         for side in (came, went):
             found: dict[Key, int] = {}
@@ -268,7 +266,7 @@ class Reduced(Combiner):
 
 
 def _with_keys(binding: Binding, updates: pa.Table) -> pa.Table:
-    """Updates of rows that have a key. Those that have none must have come and gone within the interval."""
+    """The updates of rows that have a key. A row without one must come and go within the interval."""
     whole = np.ones(updates.num_rows, dtype=bool)
     for name in binding.key:
         whole &= ~np.asarray(updates.column(name).is_null())
@@ -279,7 +277,7 @@ def _with_keys(binding: Binding, updates: pa.Table) -> pa.Table:
 
 
 def _check_keys(binding: Binding, updates: pa.Table) -> None:
-    """An error if a key is NULL. Only what the whole interval comes to counts: a row may have come and gone."""
+    """An error if a key is NULL after netting: a row may come and go within the interval."""
     for name in binding.key:
         if updates.column(name).null_count:
             raise NullKey(

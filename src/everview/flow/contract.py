@@ -74,17 +74,16 @@ class Binding:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of documents: all fields."""
+        """The columns of documents: all fields."""
         return pa.schema([(each.name, outside_type(each.type)) for each in self.fields])
 
     @cached_property
     def key_schema(self) -> pa.Schema:
-        """Of keys to load."""
         return pa.schema([(each.name, outside_type(each.type)) for each in self.key_fields])
 
     @cached_property
     def store_schema(self) -> pa.Schema:
-        """Of documents to store."""
+        """The columns of documents to store."""
         return self.schema.append(pa.field(EXISTS, pa.bool_())).append(pa.field(DELETE, pa.bool_()))
 
 

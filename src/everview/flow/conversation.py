@@ -13,23 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from everview.compute.ir.infinite import to_python
+from everview.flow import protocol
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
 from everview.flow.errors import Party, ProtocolViolation
-from everview.flow.protocol import (
-    REQUESTS,
-    Acknowledge,
-    Acknowledged,
-    Flush,
-    Flushed,
-    Load,
-    Loaded,
-    Message,
-    Open,
-    Opened,
-    StartCommit,
-    StartedCommit,
-    Store,
-)
 
 # The runtime groups by key before it stores, so this rule guards against a slip: not worth millions of remembered keys.
 KEYS_CHECKED_MAX = 10_000
@@ -85,9 +71,9 @@ class Conversation:
         self._stored: list[set[tuple[Any, ...]]] = []
         self._any_loads = False
 
-    def observe(self, message: Message) -> None:
+    def observe(self, message: protocol.Message) -> None:
         """Take a message in; `ProtocolViolation` if it may not come now."""
-        if isinstance(message, REQUESTS):
+        if isinstance(message, protocol.REQUESTS):
             self._request(message)
         else:
             self._response(message)
@@ -99,11 +85,11 @@ class Conversation:
 
     # What the runtime may say
 
-    def _request(self, message: Message) -> None:
+    def _request(self, message: protocol.Message) -> None:
         phase = self.phase
-        if phase is Phase.OPENING and not isinstance(message, Open):
+        if phase is Phase.OPENING and not isinstance(message, protocol.Open):
             self._fail("runtime", "opened-once", message)
-        if isinstance(message, Open):
+        if isinstance(message, protocol.Open):
             self._require("runtime", "open-first", phase is Phase.NEW, message)
             self._spec = message.spec
             self._begin()
@@ -111,47 +97,47 @@ class Conversation:
             return
         self._require("runtime", "open-first", phase is not Phase.NEW, message)
         self._require("runtime", "end", phase is not Phase.ENDED, message)
-        if isinstance(message, Acknowledge):
+        if isinstance(message, protocol.Acknowledge):
             self._require("runtime", "acknowledge-first", phase is Phase.COMMITTED, message)
             self._begin()
             self.phase = Phase.LOADING
-        elif isinstance(message, Load):
+        elif isinstance(message, protocol.Load):
             self._require("runtime", "load-phase", phase is Phase.LOADING, message)
             self._load(message)
-        elif isinstance(message, Flush):
+        elif isinstance(message, protocol.Flush):
             self._require("runtime", "flush-once", phase is Phase.LOADING, message)
             self._require("runtime", "flush-after-acknowledged", self.acknowledged, message)
             self.phase = Phase.FLUSHING
-        elif isinstance(message, Store):
+        elif isinstance(message, protocol.Store):
             self._require("runtime", "store-phase", phase is Phase.STORING, message)
             self._store(message)
-        elif isinstance(message, StartCommit):
+        elif isinstance(message, protocol.StartCommit):
             self._require("runtime", "start-commit-phase", phase is Phase.STORING, message)
             self.phase = Phase.COMMITTING
 
     # What the driver may say
 
-    def _response(self, message: Message) -> None:
+    def _response(self, message: protocol.Message) -> None:
         phase = self.phase
-        if isinstance(message, Opened):
+        if isinstance(message, protocol.Opened):
             self._require("driver", "opened-once", phase is Phase.OPENING, message)
             self.phase = Phase.COMMITTED
             return
         self._require("driver", "opened-once", phase not in (Phase.NEW, Phase.OPENING), message)
         self._require("driver", "store-silence", phase is not Phase.STORING, message)
-        if isinstance(message, Acknowledged):
+        if isinstance(message, protocol.Acknowledged):
             in_time = phase in (Phase.COMMITTED, Phase.LOADING, Phase.ENDED) and not self.acknowledged
             self._require("driver", "acknowledged-once", in_time, message)
             self.acknowledged = True
-        elif isinstance(message, Loaded):
+        elif isinstance(message, protocol.Loaded):
             # Behind a commit that is not acknowledged yet, what is there may not be read.
             in_time = phase in (Phase.LOADING, Phase.FLUSHING) and self.acknowledged
             self._require("driver", "loaded-asked", in_time, message)
             self._answer(message)
-        elif isinstance(message, Flushed):
+        elif isinstance(message, protocol.Flushed):
             self._require("driver", "flushed-after-flush", phase is Phase.FLUSHING, message)
             self.phase = Phase.STORING
-        elif isinstance(message, StartedCommit):
+        elif isinstance(message, protocol.StartedCommit):
             self._require("driver", "started-commit-after", phase is Phase.COMMITTING, message)
             self.phase, self.acknowledged = Phase.COMMITTED, False
 
@@ -163,7 +149,7 @@ class Conversation:
         self._stored = [set() for _ in self._spec.bindings]
         self._any_loads = False
 
-    def _load(self, message: Load) -> None:
+    def _load(self, message: protocol.Load) -> None:
         binding = self._binding("runtime", message)
         self._require("runtime", "load-delta", not binding.delta_updates, message)
         self._require("runtime", "load-columns", message.keys.column_names == list(binding.key), message)
@@ -173,7 +159,7 @@ class Conversation:
         asked.update((key, False) for key in _keys(message.keys, binding.key))
         self._require("runtime", "load-once", len(asked) == before + message.keys.num_rows, message)
 
-    def _answer(self, message: Loaded) -> None:
+    def _answer(self, message: protocol.Loaded) -> None:
         binding = self._binding("driver", message)
         self._require("driver", "loaded-columns", message.documents.column_names == binding.names, message)
         asked = self._loads[message.binding]
@@ -181,7 +167,7 @@ class Conversation:
             self._require("driver", "loaded-asked", asked.get(key) is False, message, detail=f"key {key}")
             asked[key] = True
 
-    def _store(self, message: Store) -> None:
+    def _store(self, message: protocol.Store) -> None:
         binding = self._binding("runtime", message)
         columns = [*binding.names, EXISTS, DELETE]
         self._require("runtime", "store-columns", message.documents.column_names == columns, message)
@@ -191,16 +177,18 @@ class Conversation:
             stored.update(_keys(message.documents, binding.key))
             self._require("runtime", "store-once", len(stored) == before + message.documents.num_rows, message)
 
-    def _binding(self, party: Party, message: Load | Loaded | Store) -> Binding:
+    def _binding(self, party: Party, message: protocol.Load | protocol.Loaded | protocol.Store) -> Binding:
         assert self._spec is not None
         self._require(party, "binding", 0 <= message.binding < len(self._spec.bindings), message)
         return self._spec.bindings[message.binding]
 
-    def _require(self, party: Party, rule: str, holds: bool, message: Message | str, detail: str | None = None) -> None:
+    def _require(
+        self, party: Party, rule: str, holds: bool, message: protocol.Message | str, detail: str | None = None
+    ) -> None:
         if not holds:
             self._fail(party, rule, message, detail)
 
-    def _fail(self, party: Party, rule: str, message: Message | str, detail: str | None = None) -> None:
+    def _fail(self, party: Party, rule: str, message: protocol.Message | str, detail: str | None = None) -> None:
         name = message if isinstance(message, str) else type(message).__name__
         where = f"{name} {self.phase.value}, acknowledged: {'yes' if self.acknowledged else 'no'}"
         raise ProtocolViolation(
@@ -214,10 +202,3 @@ class Conversation:
 def _keys(table: pa.Table, key: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
     columns = [to_python(table.column(name)) for name in key]
     return zip(*columns, strict=True)
-
-
-def check_conversation(messages: Iterable[Message]) -> None:
-    """Check a whole conversation after the fact."""
-    conversation = Conversation()
-    for message in messages:
-        conversation.observe(message)

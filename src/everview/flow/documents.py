@@ -108,22 +108,31 @@ def _encoder(sql_type: SqlType) -> Callable[[Any], str]:
         )
     if kind is Kind.JSONB:
         return str
-    if kind is Kind.BYTEA:
-        return lambda value: f'"{base64.b64encode(value).decode()}"'
-    if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-        zone = "Z" if kind is Kind.TIMESTAMPTZ else ""
-        return lambda value: (
-            f'"{value}"' if isinstance(value, Infinite) else f'"{value.replace(tzinfo=None).isoformat()}{zone}"'
-        )
-    if kind is Kind.DATE:
-        return lambda value: f'"{value if isinstance(value, Infinite) else value.isoformat()}"'
-    if kind is Kind.INTERVAL:
-        return lambda value: f'"{to_text(Interval(value["months"], value["days"], value["micros"]), sql_type)}"'
     if kind is Kind.ARRAY:
         assert sql_type.element is not None
         inner = _encoder(sql_type.element)
         return lambda value: "[" + ",".join("null" if each is None else inner(each) for each in value) + "]"
-    return lambda value: f'"{to_text(value, sql_type)}"'
+    text = string_form(sql_type)
+    return lambda value: f'"{text(value)}"'
+
+
+def string_form(sql_type: SqlType) -> Callable[[Any], str]:
+    """How JSON has a value of a type that it has strings for."""
+    kind = sql_type.kind
+    if kind is Kind.BYTEA:
+        return lambda value: base64.b64encode(value).decode()
+    if kind is Kind.DATE:
+        return lambda value: str(value) if isinstance(value, Infinite) else value.isoformat()
+    if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        zone = "Z" if kind is Kind.TIMESTAMPTZ else ""
+        return lambda value: str(value) if isinstance(value, Infinite) else f"{_local(value)}{zone}"
+    if kind is Kind.INTERVAL:
+        return lambda value: to_text(Interval(value["months"], value["days"], value["micros"]), sql_type)
+    return lambda value: to_text(value, sql_type)
+
+
+def _local(value: datetime) -> str:
+    return value.replace(tzinfo=None).isoformat()
 
 
 def _decoded(value: Any, sql_type: SqlType) -> Any:

@@ -18,7 +18,7 @@ from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Binding, Spec
 from everview.flow.drivers.contract import Driver
 from everview.flow.errors import Drifted
-from everview.flow.source import Source
+from everview.flow.source import Collections
 from everview.flow.worker import Runner
 from everview.storage.errors import Canceled
 
@@ -34,7 +34,9 @@ class _Inconclusive(Exception):
 class DriftWatch:
     """Looks at an endpoint once its ranges stand, and then every so often."""
 
-    def __init__(self, driver: Driver, spec: Spec, source: Source, runners: Sequence[Runner], every_s: float) -> None:
+    def __init__(
+        self, driver: Driver, spec: Spec, source: Collections, runners: Sequence[Runner], every_s: float
+    ) -> None:
         self._driver, self._spec, self._source, self._runners = driver, spec, source, runners
         self._every_s = every_s
         self.drift: str | None = None  # what differs, as it is told
@@ -46,7 +48,6 @@ class DriftWatch:
         self._loop.start(delay_s=first_s)
 
     def stop(self) -> None:
-        """Look no more."""
         self._loop.ask_to_stop()
 
     def _step(self) -> float:

@@ -1,16 +1,4 @@
-"""What can go wrong when a collection is delivered: whose fault it is, and whether trying again can help.
-
-* `InvalidMaterialization`: what was asked for cannot be done; nothing was written.
-* `ProtocolViolation`: the runtime or the driver broke a rule of the conversation, named by `rule`.
-* `NullKey`, `DuplicateKey`, `Retracted`, `ReductionFailed`: the collection holds what cannot be delivered so.
-* `HistoryLost`: the endpoint's checkpoint is older than what the collection remembers.
-* `FencedOff`: a newer owner of the same keys took over; nothing was committed here, and nothing will be.
-* `TakenOver`: another copy of the environment has delivered there, so what is there is not of our collections.
-* `Drifted`: the endpoint does not hold what was delivered: somebody else has changed it.
-* `DriverFailed`, `DriverStalled`: the endpoint's fault; the conversation starts anew from the last commit.
-* `Stopped`: a worker was told to stop before it had begun; nobody is told.
-* `MissingLibrary`: an optional library is not installed.
-"""
+"""What can go wrong when a collection is delivered: whose fault it is, and whether trying again can help."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ other ranges, in any order, and no row is ever stale. The store of the rows is t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everview.flow.checkpoint import START, Checkpoint
@@ -17,7 +17,7 @@ from everview.flow.keyrange import KeyRange
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OwnedRange:
     """One range: who may commit it, how far it is, and, where the recovery log keeps it, the driver's state.
 
     `intent` is where the transaction ends that is being stored, for endpoints where it leaves traces if it fails. The
@@ -41,14 +41,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Carved:
-    """What opening changes: rows to remove, by range, and rows to write, of which `mine` is the opener's."""
+    """What opening a range changes: rows to remove, by range, and rows to write. `mine` is the opener's."""
 
-    mine: Row
+    mine: OwnedRange
     removed: tuple[KeyRange, ...]
-    written: tuple[Row, ...]
+    written: tuple[OwnedRange, ...]
 
 
-def carve(rows: Iterable[Row], range: KeyRange) -> Carved:
+def carve(rows: Iterable[OwnedRange], range: KeyRange) -> Carved:
     """Take `range` out of the rows for a new owner."""
     rows = list(rows)
     fence = max((row.fence for row in rows), default=0) + 1
@@ -66,44 +66,24 @@ def carve(rows: Iterable[Row], range: KeyRange) -> Carved:
             left = row.checkpoint.within(piece)
             intent = _beyond(left, row.intent.within(piece)) if row.intent is not None else None
             certain = row.acknowledged.within(piece) if row.acknowledged is not None else None
-            rest.append(
-                Row(
-                    piece,
-                    fence,
-                    left,
-                    row.state,
-                    intent,
-                    certain,
-                    settled=row.settled,
-                    lineages=row.lineages,
-                    moved=True,
-                    generation=row.generation,
-                    authoritative=row.authoritative,
-                )
-            )
+            part = replace(row, range=piece, fence=fence, checkpoint=left, intent=intent, acknowledged=certain)
+            rest.append(replace(part, moved=True))
     checkpoint = Checkpoint.merged(known).within(range) if known else Checkpoint.at(range, START)
     intent = _beyond(checkpoint, Checkpoint.merged(intents).within(range)) if intents else None
     certain = Checkpoint.merged(acknowledged).within(range) if any(row.acknowledged for row in touched) else None
-    lineages = tuple(dict.fromkeys(each for row in touched for each in row.lineages))
-    moved = any(row.moved or row.range != range for row in touched)
-    generation = max((row.generation for row in touched), default=0)
-    mine = Row(
-        range,
-        fence,
-        checkpoint,
-        state,
-        intent,
-        certain,
-        lineages=lineages,
-        moved=moved,
-        generation=generation,
+    mine = OwnedRange(range, fence, checkpoint, state, intent, certain)
+    mine = replace(
+        mine,
+        lineages=tuple(dict.fromkeys(each for row in touched for each in row.lineages)),
+        moved=any(row.moved or row.range != range for row in touched),
+        generation=max((row.generation for row in touched), default=0),
         authoritative=any(row.authoritative for row in touched),
     )
     return Carved(mine, tuple(row.range for row in touched), (mine, *rest))
 
 
 def _beyond(checkpoint: Checkpoint, intent: Checkpoint) -> Checkpoint | None:
-    """The intent; None where it ends where the checkpoint is, so that nothing is being stored."""
+    """The intent; None if it ends at the checkpoint, for then nothing is being stored."""
     return intent if intent.pieces != checkpoint.pieces else None
 
 

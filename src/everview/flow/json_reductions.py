@@ -16,7 +16,7 @@ class Irreducible(Exception):
 
 
 def at(value: Any, pointer: str) -> Any:
-    """What a JSON pointer points to; None where there is nothing."""
+    """The value that a JSON pointer points to; None if there is none."""
     for part in pointer.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
@@ -53,7 +53,7 @@ def _compare_items(one: Any, other: Any) -> int:
 
 
 def compare_by(left: Any, right: Any, key: Sequence[str]) -> int:
-    """As `compare`, by what the pointers of `key` point to, or by the whole."""
+    """Compare the parts that the pointers of `key` point to; without a key, the whole values."""
     for pointer in key or ("",):
         order = compare(at(left, pointer), at(right, pointer))
         if order:
@@ -62,7 +62,7 @@ def compare_by(left: Any, right: Any, key: Sequence[str]) -> int:
 
 
 def merge(left: Any, right: Any, key: Sequence[str]) -> Any:
-    """Objects member by member, arrays by index or in the order of `key`; of all else the right."""
+    """Merge objects member by member, arrays by index or in the order of `key`. Else the right value wins."""
     if isinstance(left, dict) and isinstance(right, dict):
         both = {name: merge(left[name], right[name], ()) for name in left.keys() & right.keys()}
         return {**left, **right, **both}
@@ -131,7 +131,7 @@ def _parsed(value: Any, key: Sequence[str]) -> tuple[Members, Members, Members |
 
 
 def _members(given: Any, key: Sequence[str]) -> Members:
-    """By what makes them the same: the name in an object; in an array the key's values, or the whole value."""
+    """Members by their identity: the name in an object; in an array, the key's values or the whole value."""
     if isinstance(given, dict):
         return dict(given)
     if not isinstance(given, list):

@@ -27,15 +27,14 @@ from everview.flow.drift import DriftWatch
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import open_driver
 from everview.flow.errors import DriverFailed, InvalidMaterialization
+from everview.flow.joint_worker import JointWorker
 from everview.flow.keyrange import SPLITS_MAX, WHOLE, KeyRange, check_partition
-from everview.flow.protocol import State as StateValue
-from everview.flow.protocol import StateUpdate
+from everview.flow.protocol import DriverState, StateUpdate
 from everview.flow.recovery_log import RecoveryLog, updated
 from everview.flow.reduction import LAST_WRITE_WINS, Reduction
-from everview.flow.runtime import Limits
-from everview.flow.source import Readable, Source
-from everview.flow.spark_worker import SparkWhenThere, SparkWorker
-from everview.flow.together import TogetherWorker
+from everview.flow.runtime import Delivery, Limits
+from everview.flow.source import Collections, Readable
+from everview.flow.spark import SparkWhenThere, SparkWorker
 from everview.flow.validation import check_data, check_endpoint, check_spec
 from everview.flow.worker import STOP_S, Runner, Worker, WorkerStatus
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
@@ -140,7 +139,7 @@ class Materialization:
         self._spark = spark
         self._environment, self._driver, self._spec, self._options = environment, driver, spec, options
         self.name = spec.name
-        self._source = Source(environment, spec.bindings, readable=readable)
+        self._source = Collections(environment, spec.bindings, readable=readable)
         self._log = RecoveryLog(environment, spec.name, shared=driver.foreign)
         self._lock = threading.RLock()
         self._runners: list[Runner] = []
@@ -222,7 +221,7 @@ class Materialization:
         also: Sequence[Command] = (),
         spark: SparkWhenThere = lambda: None,
     ) -> Materialization:
-        """Remember a materialization that was validated and prepared, which may take long; this does not."""
+        """Remember a materialization that was validated and prepared. This is quick, unlike those two."""
         if environment.get(_note(spec.name)) is not None:
             raise InvalidMaterialization(f"materialization {spec.name} exists already")
         ranges = WHOLE.split(options.splits)
@@ -257,7 +256,7 @@ class Materialization:
     # Running
 
     def start(self) -> None:
-        """Set all workers going; those that go already, go on."""
+        """Start all workers that do not run yet."""
         with self._lock:
             if self._state is State.DROPPED:
                 raise InvalidMaterialization(f"materialization {self.name} was dropped")
@@ -350,7 +349,7 @@ class Materialization:
             for runner in self._runners:
                 runner.spec = spec
 
-    def _applied_again(self, anew: bool, last: Mapping[str, Any] | None) -> tuple[Spec, StateValue]:
+    def _applied_again(self, anew: bool, last: Mapping[str, Any] | None) -> tuple[Spec, DriverState]:
         """Apply the materialization as its next version, `last` being the settings before; gives its state, too."""
         state = self._log.state()
         before = self._spec if last is None else replace(self._spec, config=last)
@@ -396,7 +395,6 @@ class Materialization:
         return True
 
     def status(self) -> Status:
-        """Where it stands."""
         # Without the lock, which is held while an endpoint is waited for.
         splits = tuple(status for runner in list(self._runners) for status in runner.statuses())
         state, watch = self._state, self._watch
@@ -425,29 +423,25 @@ class Materialization:
     # Inside
 
     def _made(self) -> list[Runner]:
-        """Who delivers: a worker for each range, or one for all that has Spark do the work."""
+        """The workers: one for each range, or one for all ranges if they go together or run on Spark."""
         options = self._options
         interval_ms = options.interval_ms
         if interval_ms is None:
             interval_ms = max(self._driver.interval_ms, ROUND_MS if options.spark else 0)
-        common: dict[str, Any] = {
-            "source": self._source,
-            "log": self._log,
-            "limits": Limits(options.stall_s, interval_ms / 1000, options.heartbeat_s),
-            "backoff_s": (options.backoff_s, options.backoff_s_max),
-            "acknowledged": self._note_acknowledged,
-            "also": self._downgrades,
-            "before": self._prepare_again,
-            "group": object(),
-        }
+        driver, spec = self._driver, self._spec
+        limits = Limits(options.stall_s, interval_ms / 1000, options.heartbeat_s)
+        noted = {"acknowledged": self._note_acknowledged, "also": self._downgrades}
+        delivery = Delivery.by(driver, self._source, self._log, limits=limits, **noted)
+        how: dict[str, Any] = {"backoff_s": (options.backoff_s, options.backoff_s_max), "before": self._prepare_again}
+        how["group"] = object()
         if options.spark:
-            return [SparkWorker(self._driver, self._spec, self.ranges, self._spark, **common)]
-        if self._driver.foreign and len(self.ranges) > 1:
-            return [TogetherWorker(self._driver, self._spec, self.ranges, **common)]
-        return [Worker(self._driver, self._spec, range, **common) for range in self.ranges]
+            return [SparkWorker(driver, spec, self.ranges, self._spark, delivery, **how)]
+        if driver.foreign and len(self.ranges) > 1:
+            return [JointWorker(driver, spec, self.ranges, delivery, **how)]
+        return [Worker(driver, spec, range, delivery, **how) for range in self.ranges]
 
     def _put(self, ranges: Sequence[KeyRange], spec: Spec | None = None) -> Put:
-        """The command that remembers it as it is."""
+        """The command that stores its note."""
         due = {"anew": self._begins_anew, "last": self._last_config}
         return Put(_note(self.name), _noted(self._tokens, ranges, spec or self._spec, **due))
 
@@ -521,7 +515,7 @@ def _noted(tokens: Mapping[GlobalId, str], ranges: Sequence[KeyRange], spec: Spe
 
 
 def _as_noted(environment: Environment, spec: Spec) -> Spec:
-    """The materialization as it was applied last."""
+    """The materialization as its last apply described it."""
     noted = json.loads(environment.get(_note(spec.name)) or b"{}")
     if noted.get("described") is None:
         return spec
@@ -529,7 +523,7 @@ def _as_noted(environment: Environment, spec: Spec) -> Spec:
 
 
 def _check_same_places(before: Spec, now: Spec) -> None:
-    """An error if a program takes other settings for other places: what was delivered would not be there."""
+    """An error if a program delivers elsewhere with these settings: what was delivered would stay behind."""
     places = [
         [tuple(each["resourcePath"]) for each in (spec.described or {}).get("bindings", ())] for spec in (before, now)
     ]
@@ -556,7 +550,7 @@ def _reader(environment: Environment, id: GlobalId) -> ReadCapability:
 
 @contextmanager
 def _hidden(driver: Driver) -> Iterator[None]:
-    """Within the block, whatever fails is told without the endpoint's secrets."""
+    """Within the block, errors do not show the endpoint's secrets."""
     try:
         yield
     except EverviewError as error:

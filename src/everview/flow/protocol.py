@@ -21,16 +21,16 @@ import pyarrow as pa
 from everview.flow.contract import Spec
 from everview.flow.keyrange import KeyRange
 
-State: TypeAlias = Mapping[str, Any]  # a JSON object
+DriverState: TypeAlias = Mapping[str, Any]  # a JSON object
 # What a foreign driver hears of the last changes of state, of all ranges: merge patches, and NULL for a new beginning.
-Patches: TypeAlias = tuple[State | None, ...]
+Patches: TypeAlias = tuple[DriverState | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
     """A change of the driver's state: a JSON merge patch, or a whole new state."""
 
-    updated: State = field(default_factory=dict)
+    updated: DriverState = field(default_factory=dict)
     merge_patch: bool = True
 
     @property
@@ -45,7 +45,7 @@ class Open:
 
     spec: Spec
     range: KeyRange
-    state: State = field(default_factory=dict)
+    state: DriverState = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

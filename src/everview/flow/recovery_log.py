@@ -26,9 +26,9 @@ from weakref import WeakKeyDictionary
 
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.errors import FencedOff, FlowError, Stopped, TakenOver
-from everview.flow.fencing import Row, carve, merge_patch
+from everview.flow.fencing import OwnedRange, carve, merge_patch
 from everview.flow.keyrange import WHOLE, KeyRange
-from everview.flow.protocol import State, StateUpdate
+from everview.flow.protocol import DriverState, StateUpdate
 from everview.storage.contract import Command, GlobalId, Put
 from everview.storage.environment import Environment
 from everview.storage.shard import from_frontier
@@ -50,7 +50,7 @@ class Openings:
 
     @contextmanager
     def opening(self, group: object, stopping: Callable[[], bool]) -> Iterator[None]:
-        """Within the block, a worker of this group opens its ranges; raises Stopped if it is to stop before that."""
+        """Within the block, a worker of this group opens its ranges. Raises Stopped if it has to stop first."""
         with self._changed:
             while any(other is not group for other in self._under_way) and not stopping():
                 self._changed.wait(OPENINGS_POLL_S)
@@ -81,7 +81,7 @@ _guard = threading.Lock()
 
 
 def begin_lineage(environment: Environment) -> _Process:
-    """Note how far the collections are, before this process writes any; once for each environment."""
+    """Note how far the collections are before this process writes to them. Once for each environment."""
     with _guard:
         found = _processes.get(environment)
         if found is None:
@@ -94,7 +94,7 @@ class RecoveryLog:
     """The log of one materialization."""
 
     def __init__(self, environment: Environment, name: str, *, shared: bool = False) -> None:
-        """Open it; `shared` if the driver's state is one for all ranges, and not one for each."""
+        """Open the log. `shared`: the driver has one state for all ranges, instead of one for each."""
         self._environment, self._shared = environment, shared
         self._name, self._prefix, self._state_key = name, f"flow/{name}/split/", f"flow/{name}/state"
         self._process = begin_lineage(environment)
@@ -104,22 +104,22 @@ class RecoveryLog:
         self.opening = self._process.opening.setdefault(name, threading.RLock())
         self.openings = self._process.openings.setdefault(name, Openings())
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[OwnedRange]:
         """All rows, in order of their ranges."""
         found = self._environment.scan(self._prefix)
         return sorted((_decoded(value) for value in found.values()), key=lambda row: row.range)
 
-    def anew(self, state: State) -> list[Command]:
-        """The commands that begin it again: whoever has opened it is fenced off, and what was written is void."""
+    def anew(self, state: DriverState) -> list[Command]:
+        """The commands that start the log again: current owners are fenced off, and what they wrote is void."""
         rows = self.rows()
         fence, generation = (
             max((getattr(row, each) for row in rows), default=0) + 1 for each in ("fence", "generation")
         )
-        first = Row(WHOLE, fence, Checkpoint.at(WHOLE, START), state, settled=True, generation=generation)
+        first = OwnedRange(WHOLE, fence, Checkpoint.at(WHOLE, START), state, settled=True, generation=generation)
         gone = [Put(self._key(row.range), None) for row in rows if row.range != WHOLE]
         return [*gone, self._put(first), *([self._put_state(state)] if self._shared else [])]
 
-    def state(self) -> State:
+    def state(self) -> DriverState:
         """The driver's state, of all ranges."""
         found = self._environment.get(self._state_key)
         if found is not None:
@@ -129,20 +129,20 @@ class RecoveryLog:
             state = merge_patch(state, row.state)
         return state
 
-    def beginning(self, state: State) -> list[Command]:
-        """The commands that begin it with a state that the driver has before anything is delivered."""
+    def beginning(self, state: DriverState) -> list[Command]:
+        """The commands that start the log with a state from before the first delivery."""
         if not state:
             return []
-        first = self._put(Row(WHOLE, 0, Checkpoint.at(WHOLE, START), state, settled=True))
+        first = self._put(OwnedRange(WHOLE, 0, Checkpoint.at(WHOLE, START), state, settled=True))
         return [first, *([self._put_state(state)] if self._shared else [])]
 
-    def restating(self, state: State) -> list[Command]:
+    def restating(self, state: DriverState) -> list[Command]:
         """The commands that replace the state that all ranges share, while none of them is open."""
         assert self._shared, "a state of each range is changed by whoever has the range"
         return [self._put_state(state)]
 
-    def open(self, range: KeyRange, held: Row | None = None) -> Row:
-        """Take a range over, fencing off whoever had any of it; if it was `held`, only if it still is."""
+    def open(self, range: KeyRange, held: OwnedRange | None = None) -> OwnedRange:
+        """Take a range over and fence off its owners. With `held`, only if this row is still valid."""
         with self._lock:
             if held is not None:
                 self.check(held)
@@ -159,12 +159,12 @@ class RecoveryLog:
 
     def commit(
         self,
-        row: Row,
+        row: OwnedRange,
         checkpoint: Checkpoint,
         update: StateUpdate | None,
         also: Callable[[], Sequence[Command]] = lambda: (),
         acknowledged: Checkpoint | None = None,
-    ) -> Row:
+    ) -> OwnedRange:
         """Make a checkpoint and the change of the driver's state durable in one step; gives the new row.
 
         `also` gives commands to go along; it is called under the lock. `acknowledged` is the commit before this one,
@@ -175,10 +175,10 @@ class RecoveryLog:
 
     def commit_together(
         self,
-        rows: Sequence[tuple[Row, Checkpoint, Checkpoint | None]],
+        rows: Sequence[tuple[OwnedRange, Checkpoint, Checkpoint | None]],
         updates: Sequence[StateUpdate],
         also: Callable[[], Sequence[Command]] = lambda: (),
-    ) -> list[Row]:
+    ) -> list[OwnedRange]:
         """Commit rows with their checkpoints and what is acknowledged of them; changes of state in their order.
 
         Several rows have one state, which is `shared`.
@@ -198,7 +198,7 @@ class RecoveryLog:
             self._environment.commit(*puts, *also())
         return made
 
-    def save(self, row: Row, updates: Sequence[StateUpdate]) -> Row:
+    def save(self, row: OwnedRange, updates: Sequence[StateUpdate]) -> OwnedRange:
         """Make changes of the driver's state durable before its next commit."""
         with self._lock:
             self.check(row)
@@ -209,19 +209,19 @@ class RecoveryLog:
             self._environment.commit(self._put_state(state) if self._shared else self._put(new))
         return new
 
-    def unsettled(self, range: KeyRange) -> list[Row]:
-        """Rows of other ranges with some of these keys of which only the endpoint knows how far they are."""
+    def unsettled(self, range: KeyRange) -> list[OwnedRange]:
+        """Rows of other ranges that share keys with this one, and whose position only the endpoint knows."""
         return [row for row in self.rows() if row.range.overlaps(range) and row.range != range and not row.settled]
 
-    def settle(self, row: Row, checkpoint: Checkpoint) -> None:
-        """Note that the endpoint has exactly this of a row, whose holder writes no more."""
+    def settle(self, row: OwnedRange, checkpoint: Checkpoint) -> None:
+        """Note the endpoint's exact checkpoint of a row, whose holder writes no more."""
         with self._lock:
             self.check(row)
             new = replace(row, checkpoint=checkpoint, acknowledged=checkpoint, settled=True)
             self._environment.commit(self._put(new))
 
-    def check_lineage(self, row: Row, found: Checkpoint, collections: Sequence[GlobalId]) -> None:
-        """An error unless an endpoint's checkpoint tells of the collections that this environment has."""
+    def check_lineage(self, row: OwnedRange, found: Checkpoint, collections: Sequence[GlobalId]) -> None:
+        """An error unless a checkpoint of the endpoint was written for the collections of this environment."""
         lineages = {each.partition(".")[0] for each in found.lineages}
         strangers = sorted(lineages - set(row.lineages))
         upper = min(self._process.uppers.get(id, START) for id in collections)
@@ -237,16 +237,16 @@ class RecoveryLog:
             hint="drop one of the two sinks, or deliver everything anew with ALTER SINK … BACKFILL",
         )
 
-    def intend(self, row: Row, intent: Checkpoint) -> Row:
-        """Note where the next commit will be, before anything is stored: whoever must repeat it, repeats all of it."""
+    def intend(self, row: OwnedRange, intent: Checkpoint) -> OwnedRange:
+        """Note the end of the next transaction before anything is stored: a repeat has to deliver the same."""
         new = replace(row, intent=intent)
         with self._lock:
             self.check(row)
             self._environment.commit(self._put(new))
         return new
 
-    def check(self, row: Row) -> None:
-        """An error unless the row is still its holder's."""
+    def check(self, row: OwnedRange) -> None:
+        """FencedOff unless the row still belongs to its holder."""
         value = self._environment.get(self._key(row.range))
         if value is None or _decoded(value).fence != row.fence:
             raise FencedOff(
@@ -263,30 +263,20 @@ class RecoveryLog:
     def _key(self, range: KeyRange) -> str:
         return f"{self._prefix}{range}"
 
-    def _put(self, row: Row) -> Put:
+    def _put(self, row: OwnedRange) -> Put:
         intent = None if row.intent is None else row.intent.encode()
         certain = None if row.acknowledged is None else row.acknowledged.encode()
-        fields = [
-            str(row.range),
-            row.fence,
-            row.checkpoint.encode(),
-            {} if self._shared else row.state,
-            intent,
-            certain,
-            row.settled,
-            row.lineages,
-            row.moved,
-            row.generation,
-            row.authoritative,
-        ]
+        state = {} if self._shared else row.state
+        fields = [str(row.range), row.fence, row.checkpoint.encode(), state, intent, certain, row.settled]
+        fields += [row.lineages, row.moved, row.generation, row.authoritative]
         return Put(self._key(row.range), _bounded(fields))
 
-    def _put_state(self, state: State) -> Put:
+    def _put_state(self, state: DriverState) -> Put:
         return Put(self._state_key, _bounded(dict(state)))
 
 
 def signature(lineage: str, generation: int) -> str:
-    """A lineage, with the generation that it writes unless that is the first."""
+    """A lineage with its generation, which is left out if it is the first."""
     return f"{lineage}.{generation}" if generation and lineage else lineage
 
 
@@ -297,7 +287,7 @@ def is_void(found: Checkpoint, generation: int) -> bool:
     )
 
 
-def updated(state: State, update: StateUpdate | None) -> State:
+def updated(state: DriverState, update: StateUpdate | None) -> DriverState:
     """A driver's state after a change."""
     if update is None:
         return state
@@ -305,32 +295,20 @@ def updated(state: State, update: StateUpdate | None) -> State:
 
 
 def _bounded(value: Any) -> bytes:
-    """A row or a state as it is written down; an error if it is too large."""
+    """A row or a state as bytes. An error if it is too large."""
     text = json.dumps(value, separators=(",", ":"))
     if len(text) > STATE_BYTES_MAX:
         raise FlowError(
-            f"the driver's state has {len(text)} bytes",
-            detail=f"at most {STATE_BYTES_MAX}: it is no place for data",
+            f"the driver's state has {len(text)} bytes", detail=f"at most {STATE_BYTES_MAX}: it is no place for data"
         )
     return text.encode()
 
 
-def _decoded(value: bytes) -> Row:
+def _decoded(value: bytes) -> OwnedRange:
     # Older rows have fewer fields.
     range, fence, checkpoint, state, intent, *more = json.loads(value)
     later: list[Any] = [None, False, (), False, 0, False]
     certain, settled, lineages, moved, generation, authoritative = more + later[len(more) :]
     end, known = (None if each is None else Checkpoint.decode(each) for each in (intent, certain))
-    return Row(
-        KeyRange.parse(range),
-        fence,
-        Checkpoint.decode(checkpoint),
-        state,
-        end,
-        known,
-        settled,
-        tuple(lineages),
-        moved,
-        generation,
-        authoritative,
-    )
+    first = KeyRange.parse(range), fence, Checkpoint.decode(checkpoint), state
+    return OwnedRange(*first, end, known, settled, tuple(lineages), moved, generation, authoritative)

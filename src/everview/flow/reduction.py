@@ -55,7 +55,7 @@ class Reduction:
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any] | Reduction) -> Reduction:
-        """From a name, or an object with `strategy` and what it takes."""
+        """Read a name, or an object with `strategy` and its arguments."""
         if isinstance(given, Reduction):
             return given
         options = {"strategy": given} if isinstance(given, str) else dict(given)
@@ -76,7 +76,7 @@ class Reduction:
         return self.strategy + (f" by {', '.join(self.key)}" if self.key else "")
 
     def to_json(self) -> dict[str, Any]:
-        """As an object that `parse` reads."""
+        """The object that `parse` reads."""
         more = {"key": list(self.key), "delete": self.delete, "associative": self.associative}
         return {"strategy": self.strategy, **{name: value for name, value in more.items() if value != _PLAIN[name]}}
 
@@ -86,7 +86,7 @@ LAST_WRITE_WINS = Reduction()
 
 
 def check_type(name: str, sql_type: SqlType, reduction: Reduction) -> None:
-    """An error unless values of the type can be reduced so."""
+    """An error if values of the type cannot be reduced this way."""
     kind, strategy = sql_type.kind, reduction.strategy
     wanted = None
     if strategy == "sum" and kind not in _NUMBERS:
@@ -117,17 +117,17 @@ class Reducer:
         self._step = getattr(self, f"_{_METHODS[reduction.strategy]}")
 
     def load(self, value: Any) -> Any:
-        """A value of the type as it is reduced."""
+        """A value of the type in the form that is reduced."""
         return parse(value) if self._json and value is not None else value
 
     def dump(self, value: Any) -> Any:
-        """A reduced value as one of the type."""
+        """A reduced value as a value of the type."""
         if value is MISSING or value is None:
             return None
         return dump(value) if self._json else value
 
     def apply(self, left: Any, value: Any, diff: int, full: bool) -> Any:
-        """What there is after `diff` more of `value`; `left` may be MISSING."""
+        """The state after `diff` more of `value`. `left` is the state before, or MISSING."""
         try:
             return self._step(left, value, diff, full)
         except json_reductions.Irreducible as error:

@@ -16,36 +16,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
+from everview.flow import protocol
 from everview.flow.channel import Channel, Connect
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.combine import Combiner, combine, holds_rows
 from everview.flow.contract import Binding, Spec
 from everview.flow.conversation import Conversation
-from everview.flow.drivers.contract import Keys, Trouble
+from everview.flow.drivers.contract import Driver, Guarantee, Keys, Trouble
 from everview.flow.errors import Drifted, DriverStalled, DuplicateKey, NullKey
-from everview.flow.fencing import Row
+from everview.flow.fencing import OwnedRange
 from everview.flow.keyrange import KeyRange
-from everview.flow.protocol import (
-    Acknowledge,
-    Acknowledged,
-    Flush,
-    Flushed,
-    Load,
-    Loaded,
-    Open,
-    Opened,
-    Patches,
-    Request,
-    Response,
-    StartCommit,
-    StartedCommit,
-    StateUpdate,
-    Store,
-)
 from everview.flow.recovery_log import RecoveryLog, is_void, signature
-from everview.flow.source import Source
-from everview.flow.unique import check_unique
+from everview.flow.source import Collections
 from everview.storage.contract import Command
 
 
@@ -73,6 +57,27 @@ class Counters:
         return sum(self.stored_by)
 
 
+@dataclass(frozen=True)
+class Delivery:
+    """How a materialization is delivered, in whatever ranges."""
+
+    source: Collections
+    log: RecoveryLog
+    connect: Connect
+    keys: Keys
+    repeatable: bool = False  # a transaction that failed may have left traces, and is to be repeated as it was
+    foreign: bool = False  # the driver may keep checkpoints of ranges that are no more
+    limits: Limits = Limits()
+    acknowledged: Callable[[KeyRange, Checkpoint], None] = lambda range, checkpoint: None
+    also: Callable[[], Sequence[Command]] = lambda: ()  # commands for each commit of the log
+
+    @classmethod
+    def by(cls, driver: Driver, source: Collections, log: RecoveryLog, **more: Any) -> Delivery:
+        """By a driver, as it says of itself."""
+        repeatable = driver.guarantee is Guarantee.AT_LEAST_ONCE
+        return cls(source, log, driver.connect, driver.keys, repeatable, driver.foreign, **more)
+
+
 class Task:
     """One range of keys, from open to close."""
 
@@ -80,34 +85,26 @@ class Task:
         self,
         spec: Spec,
         range: KeyRange,
+        delivery: Delivery,
         *,
-        source: Source,
-        log: RecoveryLog,
-        connect: Connect,
-        keys: Keys,
-        held: Row | None = None,
-        repeatable: bool = False,
-        foreign: bool = False,
-        limits: Limits | None = None,
-        acknowledged: Callable[[KeyRange, Checkpoint], None] = lambda range, checkpoint: None,
-        also: Callable[[], Sequence[Command]] = lambda: (),
+        held: OwnedRange | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.spec, self.range = spec, range
+        self.spec, self.range, self._delivery = spec, range, delivery
         self.counters = Counters(stored_by=[0] * len(spec.bindings))
-        self._source, self._log, self._connect, self._keys = source, log, connect, keys
-        self._limits, self._on_acknowledged, self._also, self._clock = limits or Limits(), acknowledged, also, clock
-        self._held, self._repeatable, self._foreign = held, repeatable, foreign
+        self._source, self._log, self._limits = delivery.source, delivery.log, delivery.limits
+        self._repeatable, self._foreign = delivery.repeatable, delivery.foreign
+        self._held, self._clock = held, clock
         self.authoritative = False  # whether the endpoint's checkpoint is the one that counts
         self._loads_all = False  # whether the driver wants to be asked for keys that are known to be new, too
         self._conversation = Conversation()
         self._channel: Channel | None = None
         self._committed_s = clock()
-        self._row: Row
+        self._row: OwnedRange
         self.committed: Checkpoint  # as far as this side knows
         self._position: Checkpoint  # up to where there is nothing left to deliver, for nothing changed since
-        self.news: list[StateUpdate] = []  # changes of state that the driver has told, and not been told of
-        self._unsaved: list[StateUpdate] = []  # and those that are not durable yet
+        self.news: list[protocol.StateUpdate] = []  # changes of state that the driver has told, and not been told of
+        self._unsaved: list[protocol.StateUpdate] = []  # and those that are not durable yet
         self._changes: list[tuple[Combiner | None, Iterator[Combiner]]] = []  # of the transaction, by binding
 
     @property
@@ -136,7 +133,7 @@ class Task:
         return getattr(self._channel, "drift", None)
 
     @property
-    def row(self) -> Row:
+    def row(self) -> OwnedRange:
         """What says that the range is ours, in the recovery log."""
         return self._row
 
@@ -150,19 +147,20 @@ class Task:
 
     def _converse(self) -> None:
         """Begin, with the range taken over in the log."""
-        request = Open(self.spec, self.range, self._row.state)
+        request = protocol.Open(self.spec, self.range, self._row.state)
         self._conversation.observe(request)
-        self._channel = self._connect(request)
+        self._channel = self._delivery.connect(request)
         opened = self._receive()
-        assert isinstance(opened, Opened)
+        assert isinstance(opened, protocol.Opened)
         if opened.checkpoint is not None:
             self._row = replace(self._row, authoritative=True)
         self.authoritative = self._row.authoritative
         self._loads_all = opened.disable_load_optimization
         self.committed = self._position = self._found(opened.checkpoint)
         self.counters.opened = True
-        self._send(Acknowledge())
-        if self._foreign and not self.authoritative and self._row.acknowledged is None and self._unbegun:
+        self._send(protocol.Acknowledge())
+        unknown = not self.authoritative and self._row.acknowledged is None and self._row.checkpoint.highest == START
+        if self._foreign and unknown:
             self._greet()
             self.close(orderly=True)
             self.save_state()
@@ -173,16 +171,8 @@ class Task:
     def _settle_others(self) -> None:
         """Hear how far ranges are that are to be split or joined: the endpoint may keep their rows as they were."""
         for row in self._log.unsettled(self.range):
-            other = Task(
-                self.spec,
-                row.range,
-                source=self._source,
-                log=self._log,
-                connect=self._connect,
-                keys=self._keys,
-                foreign=True,
-                limits=self._limits,
-            )
+            quietly = replace(self._delivery, repeatable=False, acknowledged=lambda range, checkpoint: None)
+            other = Task(self.spec, row.range, quietly)
             orderly = False
             try:
                 other.open()
@@ -206,10 +196,6 @@ class Task:
         if not (stale and found.behind(certain)):
             self._log.check_lineage(row, found, [each.collection for each in self.spec.bindings])
         return found.latest(certain) if stale else found
-
-    @property
-    def _unbegun(self) -> bool:
-        return self._row.checkpoint.highest == START
 
     def _greet(self) -> None:
         """Commit nothing, for once: a driver that keeps checkpoints has one from now on, and tells of it when asked.
@@ -236,7 +222,7 @@ class Task:
     def step_acknowledged(self, wait_s: float) -> None:
         """Wait a while for the last commit to be acknowledged."""
         response = self._poll(wait_s)
-        assert response is None or isinstance(response, Acknowledged)
+        assert response is None or isinstance(response, protocol.Acknowledged)
 
     def drain(self) -> None:
         """Deliver all that is complete, and wait until the endpoint has it."""
@@ -259,12 +245,12 @@ class Task:
 
     def check_data(self, error: DuplicateKey) -> None:
         """A key was there already: drift of the endpoint, unless the collections have it twice."""
-        if not isinstance(self._source, Source) or self._source.upper <= START:
+        if not isinstance(self._source, Collections) or self._source.upper <= START:
             return
         try:
             for binding in self.spec.bindings:
                 if binding.key and not binding.reduces:
-                    check_unique(self._source, binding, self.range, Checkpoint.at(self.range, self._source.upper))
+                    self._source.check_unique(binding, self.range)
         except (DuplicateKey, NullKey):
             return
         raise Drifted(
@@ -313,49 +299,48 @@ class Task:
         """Ask for documents; the driver may still be committing."""
         for at, combiner in combiners.items():
             for keys in combiner.loads():
-                self._send(Load(at, keys))
+                self._send(protocol.Load(at, keys))
 
-    def flush(self, patches: Patches) -> None:
+    def flush(self, patches: protocol.Patches) -> None:
         """All is asked for, and the last commit is acknowledged."""
-        self._send(Flush(patches))
+        self._send(protocol.Flush(patches))
 
     def take_loaded(self, combiners: dict[int, Combiner]) -> None:
         """Take documents until there are no more. A state that comes with that is durable before anything is stored."""
         while True:
             response = self._receive()
-            if isinstance(response, Loaded):
+            if isinstance(response, protocol.Loaded):
                 self.counters.loaded += response.documents.num_rows
                 try:
                     combiners[response.binding].loaded(response.documents)
                 except DuplicateKey:
                     self._log.check(self._row)  # whoever took over may have stored it: then the data are not at fault
                     raise
-            elif isinstance(response, Flushed):
+            elif isinstance(response, protocol.Flushed):
                 self._told(response.state)
                 if response.state is not None:
                     self.save_state()
                 return
 
     def store(self, end: Checkpoint) -> None:
-        """Send the documents."""
         if self._repeats:
             self._row = self._log.intend(self._row, end)
         changes, self._changes = self._changes, []
         for at, (first, rest) in enumerate(changes):
             for combiner in chain([first] if first is not None else [], rest):
                 for documents in combiner.stores():
-                    self._send(Store(at, documents, f"{end.highest:x}-{self.range.begin:08x}"))
+                    self._send(protocol.Store(at, documents, f"{end.highest:x}-{self.range.begin:08x}"))
                     self.counters.stored_by[at] += documents.num_rows
 
-    def start_commit(self, checkpoint: Checkpoint, patches: Patches) -> None:
+    def start_commit(self, checkpoint: Checkpoint, patches: protocol.Patches) -> None:
         """Begin to commit at the endpoint."""
         by = signature(self._log.lineage, self._row.generation)
-        self._send(StartCommit(checkpoint.by(by).encode(), patches))
+        self._send(protocol.StartCommit(checkpoint.by(by).encode(), patches))
 
-    def started(self) -> Row:
+    def started(self) -> OwnedRange:
         """Wait until the commit has begun; gives the row to be committed to the log, but for its checkpoint."""
         response = self._receive()
-        assert isinstance(response, StartedCommit)
+        assert isinstance(response, protocol.StartedCommit)
         self._told(response.state)
         if self.counters.transactions:  # so the endpoint has a checkpoint of ours
             return replace(self._row, lineages=(self._log.lineage,), moved=False)
@@ -366,25 +351,25 @@ class Task:
         if self._unsaved:
             self._row = self._log.save(self._row, self.unsaved())
 
-    def unsaved(self) -> list[StateUpdate]:
+    def unsaved(self) -> list[protocol.StateUpdate]:
         """Changes of state that are to be made durable; they count as durable from now on."""
         updates, self._unsaved = self._unsaved, []
         return updates
 
-    def end_transaction(self, row: Row, checkpoint: Checkpoint, patches: Patches) -> None:
+    def end_transaction(self, row: OwnedRange, checkpoint: Checkpoint, patches: protocol.Patches) -> None:
         """The recovery log has the transaction."""
         self._row = row
         self.committed = self._position = checkpoint
         self._committed_s = self._clock()
         self.counters.transactions += 1
-        self._send(Acknowledge(patches))
+        self._send(protocol.Acknowledge(patches))
 
-    def take_news(self) -> Patches:
+    def take_news(self) -> protocol.Patches:
         """The changes of state that the driver has told since it was last told of some."""
         news, self.news = self.news, []
         return tuple(patch for update in news for patch in update.patches)
 
-    def _told(self, update: StateUpdate | None) -> None:
+    def _told(self, update: protocol.StateUpdate | None) -> None:
         if update is not None:
             self.news.append(update)
             self._unsaved.append(update)
@@ -415,14 +400,14 @@ class Task:
         self.start_commit(checkpoint, self.take_news())
         row = self.started()
         done = [(row, checkpoint, self.committed)]
-        (row,) = self._log.commit_together(done, self.unsaved(), self._also)
+        (row,) = self._log.commit_together(done, self.unsaved(), self._delivery.also)
         self.end_transaction(row, checkpoint, self.take_news())
 
     # Reading
 
     def _combined(self, binding: Binding, end: Checkpoint) -> Iterator[Combiner]:
         """The changes of a binding, those that are any; all in one where they have to be held."""
-        first, keys = self._position.highest == START, self._keys
+        first, keys = self._position.highest == START, self._delivery.keys
         untouched = self.authoritative or (self._repeatable and self._row.intent is None)
         if keys is Keys.LOADED and first and untouched and not self._loads_all:
             keys = Keys.ENFORCED  # nothing was ever stored there and left, so nothing need be asked for
@@ -447,24 +432,24 @@ class Task:
 
     # Messages
 
-    def _send(self, request: Request) -> None:
+    def _send(self, request: protocol.Request) -> None:
         assert self._channel is not None, "the task is not open"
         self._conversation.observe(request)
         self._channel.send(request, self._limits.stall_s)
 
-    def _receive(self) -> Response:
+    def _receive(self) -> protocol.Response:
         response = self._poll(self._limits.stall_s)
         if response is None:
             waiting = self._conversation.phase.value
             raise DriverStalled(f"the driver said nothing within {self._limits.stall_s:g} s", detail=waiting)
         return response
 
-    def _poll(self, timeout_s: float) -> Response | None:
+    def _poll(self, timeout_s: float) -> protocol.Response | None:
         assert self._channel is not None, "the task is not open"
         response = self._channel.receive(timeout_s)
         if response is not None:
             self._conversation.observe(response)
-        if isinstance(response, Acknowledged):
+        if isinstance(response, protocol.Acknowledged):
             self._told(response.state)
-            self._on_acknowledged(self.range, self.committed)
+            self._delivery.acknowledged(self.range, self.committed)
         return response

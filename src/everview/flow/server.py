@@ -7,37 +7,16 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, BinaryIO
 
+from everview.flow import protocol, wire
 from everview.flow.channel import serve
 from everview.flow.connector.codec import Codec, codec_of
-from everview.flow.connector.described import ORDINAL
+from everview.flow.connector.description import ORDINAL
 from everview.flow.contract import Binding, Spec
 from everview.flow.documents import objects
 from everview.flow.drivers.contract import Driver, Option
 from everview.flow.drivers.registry import driver_class
 from everview.flow.errors import ProtocolViolation
 from everview.flow.keyrange import KeyRange
-from everview.flow.protocol import (
-    Acknowledge,
-    Acknowledged,
-    Flush,
-    Flushed,
-    Load,
-    Loaded,
-    Opened,
-    Request,
-    Response,
-    StartCommit,
-    Store,
-)
-from everview.flow.wire import (
-    DELTA_UPDATES,
-    PROTOCOL,
-    checkpoint_json,
-    checkpoint_text,
-    keys_table,
-    spec_from_json,
-    stored_table,
-)
 
 BATCH_ROWS = 1000
 
@@ -68,9 +47,9 @@ def _spec(name: str, said: dict[str, Any]) -> dict[str, Any]:
     required = [each.name for each in kind.resource_options if each.required]
     if required:
         resource["properties"][required[0]]["x-collection-name"] = True
-    resource["properties"][DELTA_UPDATES] = {"type": "boolean", "x-delta-updates": True}
+    resource["properties"][wire.DELTA_UPDATES] = {"type": "boolean", "x-delta-updates": True}
     schemas = {"configSchema": _schema(kind.options), "resourceConfigSchema": resource}
-    return {"spec": {"protocol": PROTOCOL, **schemas, "documentationUrl": ""}}
+    return {"spec": {"protocol": wire.PROTOCOL, **schemas, "documentationUrl": ""}}
 
 
 def _schema(options: tuple[Option, ...]) -> dict[str, Any]:
@@ -83,7 +62,7 @@ def _schema(options: tuple[Option, ...]) -> dict[str, Any]:
 
 
 def _validate(name: str, said: dict[str, Any]) -> dict[str, Any]:
-    spec = spec_from_json(said, name)
+    spec = wire.spec_from_json(said, name)
     found = _driver(name, dict(spec.config)).validate(spec)
     bindings = []
     for binding, each in zip(spec.bindings, found, strict=True):
@@ -96,10 +75,10 @@ def _validate(name: str, said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _apply(name: str, said: dict[str, Any]) -> dict[str, Any]:
-    spec = spec_from_json(said["materialization"], name)
+    spec = wire.spec_from_json(said["materialization"], name)
     driver = _driver(name, dict(spec.config))
     if not spec.bindings:
-        last = spec_from_json(said.get("lastMaterialization") or {}, name)
+        last = wire.spec_from_json(said.get("lastMaterialization") or {}, name)
         driver.forget(last)
         return {"applied": {"actionDescription": "forgotten"}}
     return {"applied": {"actionDescription": driver.apply(spec)}}
@@ -107,36 +86,38 @@ def _apply(name: str, said: dict[str, Any]) -> dict[str, Any]:
 
 def _converse(name: str, said: dict[str, Any], codec: Codec, incoming: BinaryIO, outgoing: BinaryIO) -> None:
     materialization = said["materialization"]
-    spec = spec_from_json(materialization, name)
+    spec = wire.spec_from_json(materialization, name)
     selections = [each.get("fieldSelection") or {} for each in materialization.get("bindings", ())]
     span = said.get("range", {})
     range = KeyRange(int(span.get("keyBegin", 0)), int(span.get("keyEnd", 0)))
     transactor = _driver(name, dict(spec.config)).open(spec, range, said.get("state") or {})
 
-    def respond(message: Response) -> None:
+    def respond(message: protocol.Response) -> None:
         outgoing.write(_framed(message, spec, codec))
         outgoing.flush()
 
     try:
-        respond(Opened(transactor.checkpoint))
+        respond(protocol.Opened(transactor.checkpoint))
         serve(transactor, _requests(spec, selections, codec, incoming), respond)
     finally:
         transactor.close()
 
 
-def _framed(message: Response, spec: Spec, codec: Codec) -> bytes:
-    if isinstance(message, Loaded):
+def _framed(message: protocol.Response, spec: Spec, codec: Codec) -> bytes:
+    if isinstance(message, protocol.Loaded):
         return codec.loadeds(message.binding, objects(message.documents, spec.bindings[message.binding].fields))
-    if isinstance(message, Opened):
-        known = {} if message.checkpoint is None else {"runtimeCheckpoint": checkpoint_json(message.checkpoint)}
+    if isinstance(message, protocol.Opened):
+        known = {} if message.checkpoint is None else {"runtimeCheckpoint": wire.checkpoint_json(message.checkpoint)}
         return codec.frame("Response", "opened", known)
-    name = {Acknowledged: "acknowledged", Flushed: "flushed"}.get(type(message), "startedCommit")
+    name = {protocol.Acknowledged: "acknowledged", protocol.Flushed: "flushed"}.get(type(message), "startedCommit")
     update = message.state
     state = {} if update is None else {"state": {"updated": update.updated, "mergePatch": update.merge_patch}}
     return codec.frame("Response", name, state)
 
 
-def _requests(spec: Spec, selections: list[Mapping[str, Any]], codec: Codec, incoming: BinaryIO) -> Iterator[Request]:
+def _requests(
+    spec: Spec, selections: list[Mapping[str, Any]], codec: Codec, incoming: BinaryIO
+) -> Iterator[protocol.Request]:
     """Requests, with the documents of consecutive messages in one."""
     asked = ""
     for asked, said in codec.requests(incoming, BATCH_ROWS):
@@ -144,9 +125,9 @@ def _requests(spec: Spec, selections: list[Mapping[str, Any]], codec: Codec, inc
             for binding, held in groupby(said, lambda each: int(each.get("binding", 0))):
                 yield _batch(asked, binding, spec.bindings[binding], selections[binding], list(held))
         elif asked == "startCommit":
-            yield StartCommit(checkpoint_text(said[0].get("runtimeCheckpoint")) or "")
+            yield protocol.StartCommit(wire.checkpoint_text(said[0].get("runtimeCheckpoint")) or "")
         elif asked in ("flush", "acknowledge"):
-            yield Flush() if asked == "flush" else Acknowledge()
+            yield protocol.Flush() if asked == "flush" else protocol.Acknowledge()
         else:
             raise ProtocolViolation("runtime", "open-first", f"{asked} in a conversation")
     if asked in ("load", "store"):
@@ -155,7 +136,7 @@ def _requests(spec: Spec, selections: list[Mapping[str, Any]], codec: Codec, inc
 
 def _batch(
     kind: str, number: int, binding: Binding, selection: Mapping[str, Any], held: list[dict[str, Any]]
-) -> Request:
+) -> protocol.Request:
     if kind == "load":
-        return Load(number, keys_table([each["key"] for each in held], binding))
-    return Store(number, stored_table(held, binding, selection))
+        return protocol.Load(number, wire.keys_table([each["key"] for each in held], binding))
+    return protocol.Store(number, wire.stored_table(held, binding, selection))

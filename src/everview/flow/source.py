@@ -12,10 +12,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.combine import combine
 from everview.flow.contract import Binding
+from everview.flow.drivers.contract import Keys
 from everview.flow.errors import HistoryLost, InvalidMaterialization
 from everview.flow.keyrange import SPLITS_MAX, KeyRange, hashes_of, places_of
 from everview.storage.batch import as_declared, widens
@@ -23,7 +26,8 @@ from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.reading import Selection
 from everview.storage.shard import from_frontier
-from everview.timely.consolidate import DIFF, HASH, TIME, int_column
+from everview.storage.subscribe import following
+from everview.timely.consolidate import DIFF, HASH, TIME, int_column, with_column
 
 PASS_BYTES = 64 << 20  # of updates as stored, which are a few times that in memory
 
@@ -31,7 +35,7 @@ PASS_BYTES = 64 << 20  # of updates as stored, which are a few times that in mem
 Readable: TypeAlias = Callable[[GlobalId, int], None]
 
 
-class Source:
+class Collections:
     """The collections of a materialization."""
 
     def __init__(
@@ -50,7 +54,7 @@ class Source:
 
     @property
     def upper(self) -> int:
-        """All collections are complete before this time, and can be read just before it; `START` if there is none."""
+        """All collections are complete before this time and readable just before it; `START` if there is none."""
         frontiers = [self._environment.frontiers(each.collection) for each in self._bindings]
         since = max(from_frontier(each.since) for each in frontiers)
         upper = min(from_frontier(each.upper) for each in frontiers)
@@ -61,7 +65,7 @@ class Source:
         return self._environment.wait(ready, timeout_s)
 
     def interval_end(self, checkpoint: Checkpoint) -> int:
-        """Where the next transaction ends: at the upper, or earlier if that is too much at once and can be halved."""
+        """The end of the next transaction: the upper, or an earlier time if the interval is large and can be halved."""
         end = self.upper
         lowest, floor = checkpoint.lowest, max(checkpoint.highest, checkpoint.lowest + 1)
         while self.halves and lowest > START and end > floor and self._stored_bytes(lowest, end) > self._pass_bytes:
@@ -81,8 +85,9 @@ class Source:
 
     def read(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> pa.Table:
         """All updates of the interval, in the binding's fields with `_time` and `_diff`."""
-        with self._select(binding, checkpoint, end.highest) as selection:
-            return self._ours(binding, checkpoint, end, self._updates(selection))
+        selections = self._selected(binding, checkpoint, end.highest)
+        tables = [self._ours(binding, checkpoint, end, self._updates(selection)) for selection in selections]
+        return tables[0] if tables else self._empty(binding)
 
     def count(self, binding: Binding, end: int) -> int:
         """How many rows the collection has just before a time."""
@@ -90,8 +95,8 @@ class Source:
             return selection.net_rows()
 
     def passes(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint) -> Iterator[pa.Table]:
-        """The same, in pieces that each have all updates of some keys."""
-        with self._select(binding, checkpoint, end.highest) as selection:
+        """The same updates in pieces. A piece has all updates of its keys."""
+        for selection in self._selected(binding, checkpoint, end.highest):
             count = min(SPLITS_MAX, -(-selection.bytes_max // self._pass_bytes))
             if count <= 1:
                 yield self._ours(binding, checkpoint, end, self._updates(selection))
@@ -102,8 +107,17 @@ class Source:
                 tables = [self._ours(binding, pieces, end, chunk) for chunk in selection.chunks()]
                 yield pa.concat_tables(tables) if tables else self._empty(binding)
 
+    def check_unique(self, binding: Binding, range: KeyRange) -> None:
+        """An error if the collections hold a NULL key, or two rows under one key of the range."""
+        for updates in self.passes(binding, Checkpoint.at(range, START), Checkpoint.at(range, self.upper)):
+            rows = with_column(updates, TIME, np.zeros(updates.num_rows, np.int64))
+            for field in binding.value_fields:  # without other values, two rows under one key are one row twice
+                at = rows.schema.get_field_index(field.name)
+                rows = rows.set_column(at, field.name, pa.nulls(rows.num_rows, rows.schema.field(at).type))
+            combine(binding, rows, Keys.ENFORCED, first=True)
+
     def _updates(self, selection: Selection) -> pa.Table:
-        """What is selected, read once for all readers of the same interval."""
+        """The updates of a selection, read once for all readers of the same interval."""
         if self.readers == 1:
             return selection.updates()
         id, interval = selection.id, selection.time_range
@@ -117,7 +131,8 @@ class Source:
                 self._last[id] = interval, table, left - 1
         return table
 
-    def _select(self, binding: Binding, checkpoint: Checkpoint, end: int) -> Selection:
+    def _selected(self, binding: Binding, checkpoint: Checkpoint, end: int) -> Iterator[Selection]:
+        """The contents just before the end, or the changes in the interval."""
         id, lowest = binding.collection, checkpoint.lowest
         if self._readable is not None and end > START:
             self._readable(id, end - 1)
@@ -129,12 +144,12 @@ class Source:
                 detail=f"since is {since}",
                 hint="drop the sink and its data, and create it anew",
             )
-        if lowest > START:
-            return self._environment.changes(id, lowest, end)
-        return self._environment.contents(id, end - 1)
+        first = lowest == START
+        for selection, _ in following(self._environment, id, end - 1 if first else lowest, end, snapshot=first):
+            yield selection
 
     def _ours(self, binding: Binding, checkpoint: Checkpoint, end: Checkpoint, updates: pa.Table) -> pa.Table:
-        """The updates that are in the checkpoint's places, not before their frontiers there, and before their ends."""
+        """The updates at the checkpoint's places, from their frontiers there up to their ends."""
         # The collection may have more columns than there were when the sink was made.
         stored = [name for name in updates.column_names if name not in (HASH, TIME, DIFF)]
         names = [stored[place] for place in binding.places or range(len(binding.names))]

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from operator import add
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from everview.flow.checkpoint import Checkpoint
+from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Binding, Spec
-from everview.flow.drivers.contract import Driver, Guarantee
+from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import open_driver
 from everview.flow.errors import DriverFailed
-from everview.flow.fencing import Row
+from everview.flow.fencing import OwnedRange
 from everview.flow.keyrange import KeyRange, check_partition
 from everview.flow.protocol import StateUpdate
-from everview.flow.recovery_log import RecoveryLog
-from everview.flow.runtime import Limits, Task
-from everview.flow.source import Source
-from everview.storage.contract import Command
-from everview.storage.environment import Environment
+from everview.flow.runtime import Delivery, Limits, Task
+from everview.flow.worker import WAIT_S, Runner, WorkerStatus
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +38,7 @@ _INPUT = pa.schema([("split", pa.int32()), ("payloads", pa.list_(pa.binary()))])
 
 @dataclass(frozen=True)
 class Round:
-    """What a round has done: the time that all ranges have reached, and the documents stored, by range and binding."""
+    """The outcome of a round: the time that all ranges reached, and the documents stored, by range and binding."""
 
     frontier: int
     stored_by: Mapping[KeyRange, Sequence[int]]
@@ -55,7 +54,7 @@ class _Job:
     """What an executor needs to know of its range."""
 
     spec: Spec
-    row: Row
+    row: OwnedRange
     position: Checkpoint
     end: Checkpoint
     stall_s: float
@@ -68,35 +67,35 @@ class _Captured(Exception):
 class _CapturingLog:
     """Stands for the recovery log at an executor: it hands out the row and takes the commit down."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: OwnedRange) -> None:
         self._row = row
         self.lineage = row.lineages[-1]
         self.opening = contextlib.nullcontext()
         self.taken: tuple[Checkpoint, list[StateUpdate]] | None = None
         self._saved: list[StateUpdate] = []
 
-    def open(self, range: KeyRange, held: Row | None = None) -> Row:
+    def open(self, range: KeyRange, held: OwnedRange | None = None) -> OwnedRange:
         return self._row
 
-    def intend(self, row: Row, intent: Checkpoint) -> Row:
+    def intend(self, row: OwnedRange, intent: Checkpoint) -> OwnedRange:
         return row  # noted before the round
 
-    def check(self, row: Row) -> None:
+    def check(self, row: OwnedRange) -> None:
         return None
 
-    def check_lineage(self, row: Row, found: Checkpoint, collections: Any) -> None:
+    def check_lineage(self, row: OwnedRange, found: Checkpoint, collections: Any) -> None:
         return None  # checked before the round
 
-    def save(self, row: Row, updates: Sequence[StateUpdate]) -> Row:
+    def save(self, row: OwnedRange, updates: Sequence[StateUpdate]) -> OwnedRange:
         self._saved += updates  # before the stores of a transaction that is committed or not in this round
         return row
 
     def commit_together(
         self,
-        rows: Sequence[tuple[Row, Checkpoint, Checkpoint | None]],
+        rows: Sequence[tuple[OwnedRange, Checkpoint, Checkpoint | None]],
         updates: Sequence[StateUpdate],
         also: Any = None,
-    ) -> list[Row]:
+    ) -> list[OwnedRange]:
         ((_, checkpoint, _),) = rows
         self.taken = checkpoint, [*self._saved, *updates]
         raise _Captured
@@ -129,22 +128,11 @@ class Rounds:
     that is done only while nobody else has opened them, so that whoever takes over is left alone.
     """
 
-    def __init__(
-        self,
-        driver: Driver,
-        spec: Spec,
-        ranges: Sequence[KeyRange],
-        *,
-        source: Source,
-        log: RecoveryLog,
-        stall_s: float = 300.0,
-        acknowledged: Callable[[KeyRange, Checkpoint], None] = lambda range, checkpoint: None,
-        also: Callable[[], Sequence[Command]] = lambda: (),
-    ) -> None:
+    def __init__(self, driver: Driver, spec: Spec, ranges: Sequence[KeyRange], delivery: Delivery) -> None:
         self.ranges = check_partition(ranges)
-        self._driver, self._spec, self._source, self._log = driver, spec, source, log
-        self._stall_s, self._on_acknowledged, self._also = stall_s, acknowledged, also
-        self._rows: dict[KeyRange, Row] = {}
+        self._driver, self._spec, self._delivery = driver, spec, delivery
+        self._source, self._log, self._stall_s = delivery.source, delivery.log, delivery.limits.stall_s
+        self._rows: dict[KeyRange, OwnedRange] = {}
         self._at: dict[KeyRange, Checkpoint] = {}  # of ranges that are settled, where they are
 
     def open(self) -> Checkpoint:
@@ -154,7 +142,7 @@ class Rounds:
 
     def run(self, spark: SparkSession, end: int) -> Round:
         """Bring all ranges to a time, each in one transaction of a Spark task; FencedOff if they are no longer ours."""
-        repeatable = self._driver.guarantee is Guarantee.AT_LEAST_ONCE
+        repeatable = self._delivery.repeatable
         jobs, payloads = [], []
         for number, range in enumerate(self.ranges):
             position = self._at.pop(range, None) or self._settled(range)
@@ -179,7 +167,7 @@ class Rounds:
     def _committed(
         self, jobs: list[_Job], answers: list[dict[str, Any]]
     ) -> tuple[dict[KeyRange, Sequence[int]], list[str]]:
-        """Commit what the tasks have done to the log: how much each range stored, and what failed."""
+        """Commit the tasks' transactions to the log. Gives what each range stored, and the failures."""
         stored: dict[KeyRange, Sequence[int]] = {}
         failures = []
         for each in answers:
@@ -188,25 +176,14 @@ class Rounds:
                 failures.append(f"{job.row.range}: {self._driver.hide(each['error'])}")
                 continue
             updates = [StateUpdate(*state) for state in each["states"]]
-            self._log.commit_together([(job.row, Checkpoint.decode(each["checkpoint"]), None)], updates, self._also)
+            done = [(job.row, Checkpoint.decode(each["checkpoint"]), None)]
+            self._log.commit_together(done, updates, self._delivery.also)
             stored[job.row.range] = each["stored"]
         return stored, failures
 
     def _settled(self, range: KeyRange) -> Checkpoint:
-        """Open a range and wait until its last transaction is applied; gives where it is."""
-        driver = self._driver
-        task = Task(
-            self._spec,
-            range,
-            source=self._source,
-            log=self._log,
-            connect=driver.connect,
-            keys=driver.keys,
-            held=self._rows.get(range),
-            foreign=driver.foreign,
-            limits=Limits(stall_s=self._stall_s),
-            acknowledged=self._on_acknowledged,
-        )
+        """Open a range and wait until its last transaction is applied. Gives its position."""
+        task = Task(self._spec, range, self._delivery, held=self._rows.get(range))
         try:
             task.open()
             task.settle()
@@ -215,20 +192,6 @@ class Rounds:
             return task.committed
         finally:
             task.close(orderly=True)
-
-
-def deliver(
-    spark: SparkSession,
-    environment: Environment,
-    driver: Driver,
-    spec: Spec,
-    ranges: Sequence[KeyRange],
-    *,
-    stall_s: float = 300.0,
-) -> Round:
-    """Bring all ranges to the collections' upper, each in one transaction of a Spark task."""
-    source, log = Source(environment, spec.bindings), RecoveryLog(environment, spec.name, shared=driver.foreign)
-    return Rounds(driver, spec, ranges, source=source, log=log, stall_s=stall_s).run(spark, source.upper)
 
 
 def _answers(
@@ -275,17 +238,10 @@ def _converse(
 ) -> tuple[Checkpoint, list[StateUpdate], list[int]]:
     """One transaction with the endpoint, up to where the recovery log commits."""
     driver = open_driver(name, config)
-    log = _CapturingLog(job.row)
-    task = Task(
-        job.spec,
-        job.row.range,
-        source=_Given(job.end.highest, job.spec.bindings, tables),  # type: ignore[arg-type]
-        log=log,  # type: ignore[arg-type]
-        connect=driver.connect,
-        keys=driver.keys,
-        repeatable=driver.guarantee is Guarantee.AT_LEAST_ONCE,
-        limits=Limits(stall_s=job.stall_s, heartbeat_s=0.0),  # whether or not something changed here
-    )
+    log: Any = _CapturingLog(job.row)
+    source: Any = _Given(job.end.highest, job.spec.bindings, tables)
+    limits = Limits(stall_s=job.stall_s, heartbeat_s=0.0)  # whether or not something changed here
+    task = Task(job.spec, job.row.range, replace(Delivery.by(driver, source, log, limits=limits), foreign=False))
     try:
         task.open()
         if task.committed != job.position:
@@ -299,3 +255,68 @@ def _converse(
         return checkpoint, updates, task.counters.stored_by
     finally:
         task.close()
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The session, or None while there is none: Spark may be starting, or have been lost.
+SparkWhenThere: TypeAlias = "Callable[[], SparkSession | None]"
+
+
+class SparkWorker(Runner):
+    """Delivers all ranges in rounds of Spark tasks."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        spec: Spec,
+        ranges: Sequence[KeyRange],
+        spark: SparkWhenThere,
+        delivery: Delivery,
+        **options: Any,
+    ) -> None:
+        super().__init__(driver, spec, f"{len(ranges)} splits on Spark", delivery, **options)
+        self._ranges, self._spark = list(ranges), spark
+        self._frontier = START
+        self._rounds = 0
+        self._stored_by = dict.fromkeys(ranges, (0,) * len(spec.bindings))
+
+    def statuses(self) -> tuple[WorkerStatus, ...]:
+        stored = list(self._stored_by.items())
+        return tuple(self._status(range, self._frontier, self._rounds, stored_by) for range, stored_by in stored)
+
+    def _converse(self) -> None:
+        rounds = Rounds(self._driver, self.spec, self._ranges, self._delivery)
+        with self._opening():
+            position = rounds.open()
+        self._frontier = position.lowest
+        done_s = time.monotonic() - self._limits.interval_s
+        while not self.loop.stopping:
+            end = self._source.interval_end(position)
+            due_s = done_s + self._limits.interval_s - time.monotonic()
+            if end <= position.lowest:
+                self._source.wait(lambda at=position.lowest: self.loop.stopping or self._source.upper > at, WAIT_S)  # type: ignore[misc]
+            elif due_s > 0:
+                self.loop.pause(min(due_s, WAIT_S))
+            elif self._source.changed(position, end) or time.monotonic() - done_s >= self._limits.heartbeat_s:
+                self._round(rounds, end)
+                done_s = time.monotonic()
+                position = self._at(end)
+            else:
+                position = self._at(end)  # nothing happened up to there
+
+    def _round(self, rounds: Rounds, end: int) -> None:
+        spark = self._spark()
+        if spark is None:
+            raise DriverFailed("Spark is not there", hint="the sink goes on when it is")
+        done = rounds.run(spark, end)
+        for range, stored_by in done.stored_by.items():
+            self._stored_by[range] = tuple(map(add, self._stored_by[range], stored_by))
+        self._rounds += 1
+        self.loop.progressed()
+
+    def _at(self, end: int) -> Checkpoint:
+        self._frontier = end
+        self.loop.recovered()
+        return Checkpoint.merged([Checkpoint.at(range, end) for range in self._ranges])

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from everview.compute.ir.types import Kind, SqlType
-from everview.flow.checkpoint import Checkpoint
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
 from everview.flow.drivers.contract import Constraint, Driver, Validated, checked_options
 from everview.flow.errors import InvalidMaterialization
 from everview.flow.keyrange import WHOLE
 from everview.flow.reduction import LAST_WRITE_WINS, check_type
-from everview.flow.source import Source, check_columns
-from everview.flow.unique import check_unique
+from everview.flow.source import Collections, check_columns
 from everview.storage.environment import Environment
 from everview.storage.errors import NotReadable
 from everview.timely.consolidate import DIFF, HASH, TIME
@@ -24,7 +22,7 @@ _NEVER_KEYS = {Kind.ARRAY, Kind.INTERVAL}
 
 
 def check_spec(driver: Driver, spec: Spec) -> Spec:
-    """The materialization with the driver's defaults and its insistence on delta updates; an error if it cannot be."""
+    """The materialization with the driver's defaults. An error if it is invalid."""
     if not spec.name or len(spec.name) > NAME_MAX or "/" in spec.name:
         raise InvalidMaterialization(f"not a name of a materialization: {spec.name!r}")
     if not spec.bindings:
@@ -103,7 +101,7 @@ def _check_reduction(binding: Binding, name: str, sql_type: SqlType) -> None:
 
 
 def check_endpoint(driver: Driver, spec: Spec) -> Spec:
-    """Ask the endpoint; an error that explains every field which it cannot take. Gives what is to be applied."""
+    """Ask the endpoint. An error explains every field that it cannot take. Gives the materialization to apply."""
     spec = driver.completed(spec)
     found = driver.validate(spec)
     for binding, validated in zip(spec.bindings, found, strict=True):
@@ -144,8 +142,8 @@ def _check_constraints(driver: Driver, binding: Binding, validated: Validated) -
 
 
 def check_data(environment: Environment, bindings: Sequence[Binding]) -> None:
-    """Look at what the collections hold now: NULLs in keys, two rows under one, or rows that cannot be told."""
-    source = Source(environment, bindings)
+    """Look at the collections' contents: for NULL keys, two rows under one key, and rows that cannot be computed."""
+    source = Collections(environment, bindings)
     for binding in bindings:
         check_columns(environment, binding)
         if not binding.key or binding.reduces:
@@ -156,7 +154,7 @@ def check_data(environment: Environment, bindings: Sequence[Binding]) -> None:
         if not frontiers.upper.empty and frontiers.upper.only <= frontiers.since.only:
             continue
         try:
-            check_unique(source, binding, WHOLE, Checkpoint.at(WHOLE, source.upper))
+            source.check_unique(binding, WHOLE)
         except NotReadable as error:
             raise InvalidMaterialization(
                 f"collection {binding.collection} cannot be read", detail=error.message

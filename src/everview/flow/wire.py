@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import NUMERIC_SCALE, Kind, SqlType
 from everview.flow.checkpoint import Checkpoint
 from everview.flow.contract import DELETE, EXISTS, Binding, Field, Spec
 from everview.flow.documents import column_from_json, from_objects, loads
@@ -20,7 +20,6 @@ from everview.flow.errors import DriverFailed
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import StateUpdate
 from everview.flow.reduction import Reduction
-from everview.flow.wire_types import type_from_json
 
 PROTOCOL = 3032023
 DELTA_UPDATES = "delta_updates"  # the switch in the resources of our own drivers as programs
@@ -65,7 +64,7 @@ def keys_table(keys: list[list[Any]], binding: Binding) -> pa.Table:
 
 
 def stored_table(stores: list[dict[str, Any]], binding: Binding, selection: Mapping[str, Any]) -> pa.Table:
-    """Documents that a runtime stores: each is put together from its key and values, unless it comes as a whole."""
+    """Documents that a runtime stores. Each is put together from key and values, unless it comes as a whole."""
     keys, values = selection.get("keys") or (), selection.get("values") or ()
     if all("values" in store for store in stores):
         rows = [(*store["key"], *store["values"]) for store in stores]
@@ -94,7 +93,7 @@ def checkpoint_json(text: str) -> dict[str, Any]:
 
 
 def checkpoint_text(said: Mapping[str, Any] | None) -> str | None:
-    """And back; one without sources is none."""
+    """Read a checkpoint in the public form; None if it has no sources."""
     sources = (said or {}).get("sources") or {}
     if not sources:
         return None
@@ -117,9 +116,11 @@ def spec_from_json(said: Mapping[str, Any], driver: str) -> Spec:
 
 
 def binding_from_json(said: Mapping[str, Any]) -> Binding:
-    """A binding that a runtime tells us of, without what is there beside its columns."""
+    """A binding that a runtime tells us of, reduced to its columns."""
     collection = said.get("collection", {})
-    fields = {each["field"]: _field(each) for each in collection.get("projections", ()) if _is_column(each)}
+    # The others are all of the document, or a part of a member.
+    members = [each for each in collection.get("projections", ()) if str(each.get("ptr", "")).count("/") == 1]
+    fields = {each["field"]: _field(each) for each in members}
     selection = said.get("fieldSelection") or {}
     chosen = [*selection.get("keys", ()), *selection.get("values", ())] or list(fields)
     names = said.get("columns") or [name for name in fields if name in chosen]
@@ -133,12 +134,6 @@ def binding_from_json(said: Mapping[str, Any]) -> Binding:
         resource,
         delta,
     )
-
-
-def _is_column(projection: Mapping[str, Any]) -> bool:
-    """Whether a projection is a member of the document, and not all of it, or a part of a member."""
-    pointer = str(projection.get("ptr", ""))
-    return pointer.count("/") == 1
 
 
 def _name(pointer: str) -> str:
@@ -163,3 +158,25 @@ def _field(said: Mapping[str, Any]) -> Field:
     if kind is Kind.TEXT:
         kind = {"date": Kind.DATE, "date-time": Kind.TIMESTAMPTZ, "uuid": Kind.UUID}.get(form, Kind.TEXT)
     return Field(said["field"], SqlType(kind), reduction)
+
+
+def type_json(sql_type: SqlType) -> dict[str, Any]:
+    """A type with its modifiers."""
+    said: dict[str, Any] = {"name": sql_type.kind.value}
+    if sql_type.kind is Kind.NUMERIC:
+        said |= {"precision": sql_type.precision, "scale": sql_type.scale, "constrained": sql_type.constrained}
+    if sql_type.length is not None:
+        said["length"] = sql_type.length
+    if sql_type.element is not None:
+        said["element"] = type_json(sql_type.element)
+    return said
+
+
+def type_from_json(said: Mapping[str, Any]) -> SqlType:
+    """The type that `type_json` wrote."""
+    kind = Kind(said["name"])
+    if kind is Kind.NUMERIC:
+        scale = int(said.get("scale", NUMERIC_SCALE))
+        return SqlType(kind, scale, int(said.get("precision", 38)), constrained=bool(said.get("constrained", True)))
+    element = said.get("element")
+    return SqlType(kind, length=said.get("length"), element=None if element is None else type_from_json(element))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from operator import add
+from typing import Any
 
 import structlog
 
@@ -14,13 +16,10 @@ from everview.background import Backoff, Loop
 from everview.errors import text_of
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Spec
-from everview.flow.drivers.contract import Driver, Guarantee, Trouble
+from everview.flow.drivers.contract import Driver, Trouble
 from everview.flow.errors import Drifted, DuplicateKey, FencedOff, NullKey, Stopped
 from everview.flow.keyrange import KeyRange
-from everview.flow.recovery_log import RecoveryLog
-from everview.flow.runtime import Limits, Task
-from everview.flow.source import Source
-from everview.storage.contract import Command
+from everview.flow.runtime import Delivery, Task
 from everview.storage.errors import Canceled, Fenced
 
 WAIT_S = 0.5
@@ -45,35 +44,41 @@ class WorkerStatus:
 
     @property
     def stored(self) -> int:
-        """How many documents were stored."""
         return sum(self.stored_by)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What is committed, and up to when nothing has changed since."""
+    """What is committed, and the time up to which nothing changed since."""
 
     committed: Checkpoint
     position: int
 
 
 class Runner(ABC):
-    """A thread that delivers until it is stopped or fenced off: what fails is told, and tried again with back-off."""
+    """A thread that delivers until it is stopped or fenced off. Failures are reported and tried again with back-off."""
 
     spec: Spec  # may be replaced between conversations
 
     def __init__(
         self,
         driver: Driver,
-        name: str,
+        spec: Spec,
         label: str,
+        delivery: Delivery,
+        *,
         backoff_s: tuple[float, float],
         before: Callable[[], None] = lambda: None,
+        group: object = None,
     ) -> None:
-        """`before` is what has to be done before anything is delivered; it is tried again, too."""
-        self._driver, self._name, self._label, self._before = driver, name, label, before
+        """`before` is what has to be done before anything is delivered; it is tried again, too.
+
+        The workers of a `group` are started together.
+        """
+        self._driver, self.spec, self._label, self._before, self._group = driver, spec, label, before, group
+        self._delivery, self._source, self._limits = delivery, delivery.source, delivery.limits
         self.loop = Loop(
-            f"flow {name} {label}",
+            f"flow {spec.name} {label}",
             self._step,
             backoff=Backoff(*backoff_s),
             ends=(FencedOff, Fenced, Canceled, Stopped),  # Canceled if the environment was closed
@@ -85,12 +90,16 @@ class Runner(ABC):
         """Where its ranges stand."""
 
     def standing(self) -> Standing | None:
-        """Where its ranges are if nothing is under way; None where that cannot be said."""
+        """The position of its ranges while nothing is under way, else None."""
         return None
 
     @abstractmethod
     def _converse(self) -> None:
         """Deliver, until it fails or is to stop."""
+
+    def _opening(self) -> AbstractContextManager[None]:
+        """Within the block, ranges may be opened."""
+        return self._delivery.log.openings.opening(self._group, lambda: self.loop.stopping)
 
     def _step(self) -> None:
         self._before()
@@ -98,7 +107,7 @@ class Runner(ABC):
 
     def _tell(self, error: Exception, pause_s: float) -> None:
         shown = self._driver.hide(text_of(error))
-        log.warning("materialization failed", name=self._name, range=self._label, error=shown)
+        log.warning("materialization failed", name=self.spec.name, range=self._label, error=shown)
 
     def _status(
         self,
@@ -110,7 +119,7 @@ class Runner(ABC):
         trouble: Trouble | None = None,
         drift: str | None = None,
     ) -> WorkerStatus:
-        """`trouble` and `drift` are what a driver tells without a failure."""
+        """`trouble` and `drift` are reported by a driver that has not failed."""
         loop = self.loop.status
         fenced = isinstance(loop.ended_by, FencedOff | Fenced)
         failure = loop.ended_by if fenced else loop.error
@@ -122,28 +131,11 @@ class Runner(ABC):
 
 
 class Worker(Runner):
-    """One range."""
+    """Delivers one range, in this process."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        spec: Spec,
-        range: KeyRange,
-        *,
-        source: Source,
-        log: RecoveryLog,
-        limits: Limits,
-        backoff_s: tuple[float, float],
-        acknowledged: Callable[[KeyRange, Checkpoint], None],
-        also: Callable[[], Sequence[Command]],
-        before: Callable[[], None] = lambda: None,
-        group: object = None,
-    ) -> None:
-        super().__init__(driver, spec.name, str(range), backoff_s, before)
-        self._group = group
-        self.spec, self._range = spec, range
-        self._source, self._log, self._limits = source, log, limits
-        self._on_acknowledged, self._also = acknowledged, also
+    def __init__(self, driver: Driver, spec: Spec, range: KeyRange, delivery: Delivery, **options: Any) -> None:
+        super().__init__(driver, spec, str(range), delivery, **options)
+        self._range = range
         self._frontier = START
         self._transactions, self._stored_by = 0, (0,) * len(spec.bindings)
         self._task: Task | None = None
@@ -163,23 +155,11 @@ class Worker(Runner):
 
     def _converse(self) -> None:
         """One conversation, until it fails or the worker is to stop."""
-        task = Task(
-            self.spec,
-            self._range,
-            source=self._source,
-            log=self._log,
-            connect=self._driver.connect,
-            keys=self._driver.keys,
-            repeatable=self._driver.guarantee is Guarantee.AT_LEAST_ONCE,
-            foreign=self._driver.foreign,
-            limits=self._limits,
-            acknowledged=self._acknowledged,
-            also=self._also,
-        )
+        task = Task(self.spec, self._range, replace(self._delivery, acknowledged=self._acknowledged))
         orderly, before = False, self._stored_by
         self._task = task
         try:
-            with self._log.openings.opening(self._group, lambda: self.loop.stopping):
+            with self._opening():
                 task.open()
             while not self.loop.stopping:
                 done = task.counters.transactions
@@ -205,11 +185,11 @@ class Worker(Runner):
             task.close(orderly=orderly)
 
     def _note_drift(self, task: Task) -> None:
-        """It stays until the sink is started anew, as by a backfill: what else was changed is not known."""
+        """Drift is reported until the sink is started anew: nobody knows what else was changed."""
         if task.drift is not None and task.drift != self._drift:
             self._drift = self._driver.hide(task.drift)
-            log.warning("materialization drifted", name=self._name, range=self._label, error=self._drift)
+            log.warning("materialization drifted", name=self.spec.name, range=self._label, error=self._drift)
 
     def _acknowledged(self, range: KeyRange, checkpoint: Checkpoint) -> None:
         self._frontier = checkpoint.lowest
-        self._on_acknowledged(range, checkpoint)
+        self._delivery.acknowledged(range, checkpoint)

@@ -21,7 +21,7 @@ from everview.errors import EverviewError
 from everview.flow.checkpoint import START
 from everview.flow.materialization import Materialization, State, let_go
 from everview.flow.source import Readable
-from everview.flow.spark_worker import SparkWhenThere
+from everview.flow.spark import SparkWhenThere
 from everview.flow.worker import WorkerStatus
 from everview.storage.contract import Command
 from everview.storage.environment import Environment

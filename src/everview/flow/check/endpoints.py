@@ -10,17 +10,18 @@ import json
 import shlex
 import sqlite3
 import subprocess
+import threading
 import uuid
 from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from everview.flow.check.harness import Endpoint
-from everview.flow.check.receiver import Receiver
-from everview.flow.check.workload import Row
-from everview.flow.connector.described import OPERATION
+from everview.flow.check.workload import Document
+from everview.flow.connector.description import OPERATION, collection_name
 from everview.flow.connector.schemas import marked
 from everview.flow.contract import Binding
 from everview.flow.documents import loads
@@ -34,7 +35,7 @@ from everview.flow.errors import DriverFailed, InvalidMaterialization
 NAMES = ("totals", "view", "log")
 CLEAN = "clean"  # a command that removes a place of a program, with {name} in it
 READ = "read"  # and one that prints its rows, each as a JSON object on a line
-Rows = list[tuple[Row, bool]]
+Rows = list[tuple[Document, bool]]
 
 
 def make_endpoint(
@@ -51,7 +52,7 @@ def _fresh() -> str:
     return f"everview_check_{uuid.uuid4().hex[:10]}"
 
 
-def _plain(rows: list[Row]) -> Rows:
+def _plain(rows: list[Document]) -> Rows:
     return [(row, False) for row in rows]
 
 
@@ -228,3 +229,60 @@ _MAKERS: dict[str, Callable[[dict[str, Any], Path, Mapping[str, Any] | None], En
     "command": lambda config, folder, resource: _program("command", config, resource),
     "connector": lambda config, folder, resource: _program("connector", config, resource),
 }
+
+
+Answer = Callable[[int], int]
+
+
+class Receiver:
+    """Keeps every post that it answers with 200; `answer` chooses the status of the nth."""
+
+    def __init__(self, answer: Answer = lambda number: 200) -> None:
+        self.posts: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        self.headers: list[Mapping[str, str]] = []  # of every post, whatever its answer
+        self.seen = 0
+        self._lock = threading.Lock()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            """One post."""
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+                with receiver._lock:
+                    receiver.seen += 1
+                    receiver.headers.append(dict(self.headers))
+                    status = answer(receiver.seen)
+                    if status == 200:
+                        receiver.posts.append(json.loads(body))
+                        receiver.keys.append(self.headers.get("Idempotency-Key", ""))
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                return None
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where to post to."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/hook"
+
+    def rows(self, binding: Binding) -> list[tuple[Document, bool]]:
+        """What was posted of a collection, in order."""
+        found = []
+        names = (binding.collection, collection_name(binding))  # a driver that is run as a program knows the second
+        for post in self.posts:
+            if post["collection"] in names:
+                for each in post["documents"]:
+                    deleted = bool(each.get("delete", False))
+                    found.append((each["key"] if deleted else each["document"], deleted))
+        return found
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,26 +1,29 @@
-"""What a scenario works with: a workload, an endpoint, tasks with triggers on them, and the final comparison."""
+"""What a scenario works with: a workload, an endpoint, tasks with triggers on them, and the final comparison.
+
+A trigger acts at the Nth message of a kind between runtime and driver. It raises `Crash`, sleeps, or lets others do as
+they please while this conversation stands still, as when a new owner comes and this one is a zombie without knowing it.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from everview.flow.channel import Channel, Serving
-from everview.flow.check.shim import Crash, Shim, Trigger
-from everview.flow.check.workload import ACCOUNT_NAMES, Row, Workload, bindings, summary, without_repeats
+from everview.flow.check.workload import ACCOUNT_NAMES, Document, Workload, bindings, summary, without_repeats
 from everview.flow.contract import Binding, Spec
-from everview.flow.drivers.contract import Driver, Guarantee, Transactor
+from everview.flow.drivers.contract import Driver, Transactor
 from everview.flow.errors import DriverFailed, FencedOff, FlowError
 from everview.flow.keyrange import WHOLE, KeyRange
-from everview.flow.protocol import Acknowledge, Flush, Flushed, Load, Loaded, Open
+from everview.flow.protocol import REQUESTS, Acknowledge, Flush, Flushed, Load, Loaded, Message, Open, Request, Response
 from everview.flow.recovery_log import RecoveryLog, updated
-from everview.flow.runtime import Limits, Task
-from everview.flow.source import Source
+from everview.flow.runtime import Delivery, Limits, Task
+from everview.flow.source import Collections
 from everview.flow.validation import check_endpoint
 from everview.storage.blob.memory import MemoryBlob
 from everview.storage.consensus.memory import MemoryConsensus
@@ -40,7 +43,7 @@ class Endpoint:
 
     driver: Driver
     resources: Mapping[str, Mapping[str, Any]]
-    read: Callable[[str, Binding], list[tuple[Row, bool]]] | None = None
+    read: Callable[[str, Binding], list[tuple[Document, bool]]] | None = None
     exact: bool = True  # exactly once; else what is delivered may be there more than once
     fenced: bool = True  # a zombie can change nothing
     aborts: bool = True  # what was not committed is not seen
@@ -90,22 +93,15 @@ class Harness:
             self.environment.commit(*begun)
 
     def write(self, transactions: int = 1) -> None:
-        """Move the collections on."""
+        """Add transactions to the collections."""
         self.workload.write(transactions)
 
     def task(self, range: KeyRange = WHOLE, *triggers: Trigger, limits: Limits | None = None) -> Task:
         """A task on a range, not yet open."""
-        return self.parts.task(
-            self.spec,
-            range,
-            source=Source(self.environment, self.spec.bindings),
-            log=self.log,
-            connect=lambda request: Shim(self._connect(request), list(triggers), self.transcript),
-            keys=self.endpoint.driver.keys,
-            repeatable=self.endpoint.driver.guarantee is Guarantee.AT_LEAST_ONCE,
-            foreign=self.endpoint.driver.foreign,
-            limits=limits or self.parts.limits,
-        )
+        source = Collections(self.environment, self.spec.bindings)
+        delivery = Delivery.by(self.endpoint.driver, source, self.log, limits=limits or self.parts.limits)
+        connect = lambda request: Shim(self._connect(request), list(triggers), self.transcript)  # noqa: E731
+        return self.parts.task(self.spec, range, replace(delivery, connect=connect))
 
     def _connect(self, request: Open) -> Channel:
         wrap, driver = self.parts.wrap, self.endpoint.driver
@@ -165,7 +161,7 @@ class Harness:
             if found != expected:
                 raise Wrong(f"binding {name} is wrong", detail=_difference(found, expected))
 
-    def _load(self, at: int, binding: Binding) -> list[tuple[Row, bool]]:
+    def _load(self, at: int, binding: Binding) -> list[tuple[Document, bool]]:
         """What the endpoint gives when asked for every key that there may be."""
         row = self.log.open(WHOLE)
         channel = self.endpoint.driver.connect(Open(self.spec, WHOLE, row.state))
@@ -175,7 +171,7 @@ class Harness:
             self._next(channel)
             channel.send(Load(at, pa.table({binding.key[0]: pa.array(ACCOUNT_NAMES)})), STALL_S)
             channel.send(Flush(), STALL_S)
-            rows: list[tuple[Row, bool]] = []
+            rows: list[tuple[Document, bool]] = []
             while not isinstance(message := self._next(channel), Flushed):
                 assert isinstance(message, Loaded)
                 rows += [(each, False) for each in message.documents.to_pylist()]
@@ -202,3 +198,67 @@ def _difference(found: Any, expected: Any) -> str:
 
 def _shown(values: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(key): value for key, value in list(values.items())[:8]}
+
+
+class Crash(BaseException):
+    """The runtime dies here; not an `Exception`, so that nothing takes it for a failure it knows."""
+
+
+def crash() -> None:
+    """Die."""
+    raise Crash
+
+
+@dataclass
+class Trigger:
+    """When to act: before or after the `nth` message of a kind goes through."""
+
+    message: type[Message]
+    act: Callable[[], None]
+    nth: int = 1
+    when: Literal["before", "after"] = "after"
+    seen: int = field(default=0, init=False)
+
+    @property
+    def hit(self) -> bool:
+        """Whether it has acted, or is about to."""
+        return self.seen >= self.nth
+
+    def at(self, message: Message, when: str) -> None:
+        if type(message) is self.message and when == self.when:
+            self.seen += 1
+            if self.seen == self.nth:
+                self.act()
+
+
+class Shim:
+    """A channel with triggers on it. It also keeps the conversation, by the names of its messages."""
+
+    def __init__(self, inner: Channel, triggers: list[Trigger], transcript: list[str] | None = None) -> None:
+        self._inner, self._triggers = inner, triggers
+        self.transcript = transcript if transcript is not None else []
+
+    def send(self, request: Request, timeout_s: float) -> None:
+        self._see(request, "before")
+        self._inner.send(request, timeout_s)
+        self._see(request, "after")
+
+    def receive(self, timeout_s: float) -> Response | None:
+        response = self._inner.receive(timeout_s)
+        if response is not None:
+            self._see(response, "before")
+            self._see(response, "after")
+        return response
+
+    def end(self) -> None:
+        self._inner.end()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _see(self, message: Message, when: str) -> None:
+        if when == "before":
+            arrow = "→" if isinstance(message, REQUESTS) else "←"
+            self.transcript.append(f"{arrow} {type(message).__name__}")
+        for trigger in self._triggers:
+            trigger.at(message, when)

@@ -14,8 +14,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from everview.flow.check.harness import Harness, Wrong
-from everview.flow.check.shim import Crash, Trigger, crash
+from everview.flow.check.harness import Crash, Harness, Trigger, Wrong, crash
 from everview.flow.drivers.contract import Started, Transactor
 from everview.flow.errors import DriverStalled
 from everview.flow.keyrange import WHOLE, KeyRange
@@ -50,7 +49,6 @@ class Scenario:
 
     @property
     def about(self) -> str:
-        """One line."""
         return (self.run.__doc__ or "").strip().rstrip(".")
 
 

@@ -28,7 +28,7 @@ ACCOUNT_NAMES = [f"account-{number}" for number in range(12)]
 _EVENT = pa.schema([("c0", pa.int64()), ("c1", pa.string()), ("c2", pa.int64())])
 _ACCOUNT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.string())])
 
-Row = dict[str, Any]
+Document = dict[str, Any]
 
 
 class Workload:
@@ -44,7 +44,7 @@ class Workload:
         self.time = 0
 
     def write(self, transactions: int = 1) -> None:
-        """Some more transactions, each at a time of its own."""
+        """Add transactions, each at a time of its own."""
         for _ in range(transactions):
             events = [self._event() for _ in range(self._rng.randint(2, 6))]
             changes = self._changes()
@@ -101,11 +101,7 @@ class Workload:
 def bindings(driver: Driver, resources: Mapping[str, Mapping[str, Any]]) -> tuple[Binding, ...]:
     """The bindings of the workload that an endpoint has resources for, in order."""
     event_id, account, amount = Field("id", INT8), Field("account", TEXT), Field("amount", INT8)
-    summed = (
-        Field("id", INT8, Reduction.parse("maximize")),
-        account,
-        Field("amount", INT8, Reduction.parse("sum")),
-    )
+    summed = (Field("id", INT8, Reduction.parse("maximize")), account, Field("amount", INT8, Reduction.parse("sum")))
     holder = (Field("name", TEXT), Field("balance", INT8), Field("note", TEXT))
     found = {
         "totals": Binding(EVENTS, summed, ("account",), delta_updates=driver.delta_only),
@@ -119,7 +115,7 @@ def bindings(driver: Driver, resources: Mapping[str, Mapping[str, Any]]) -> tupl
     )
 
 
-def summary(name: str, rows: list[tuple[Row, bool]], *, deltas: bool) -> Any:
+def summary(name: str, rows: list[tuple[Document, bool]], *, deltas: bool) -> Any:
     """What delivered rows amount to, in the form of `expected`; `deltas` if they are changes, in order of delivery."""
     if name == "log":
         return Counter((row["id"], row["account"], row["amount"]) for row, _ in rows)
@@ -139,5 +135,5 @@ def summary(name: str, rows: list[tuple[Row, bool]], *, deltas: bool) -> Any:
 
 
 def without_repeats(found: Any) -> Any:
-    """As `found`, for endpoints that are at least once: that a row is there more than once is no fault."""
+    """`found` without repetitions, which endpoints that are at least once may have."""
     return Counter(set(found)) if isinstance(found, Counter) else found

@@ -76,7 +76,7 @@ class Codec(ABC):
 
     @abstractmethod
     def many(self, raw: bytes) -> str:
-        """Load or store, if it is one of these; else nothing."""
+        """ "load" or "store" for messages that come in great numbers, else nothing."""
 
     @abstractmethod
     def message(self, side: Side, raw: bytes) -> tuple[str, dict[str, Any]]:
@@ -242,7 +242,7 @@ def codec_of(name: str) -> Codec:
 
 
 def _together(texts: Sequence[bytes]) -> list[Any]:
-    """Parse many texts of JSON at once."""
+    """Parse many JSON texts in one go."""
     try:
         found = loads(b"[" + b",".join(texts) + b"]")
     except ValueError as error:

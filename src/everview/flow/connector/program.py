@@ -17,25 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from everview.flow import protocol
 from everview.flow.connector.codec import Codec
 from everview.flow.connector.rows import Layout
 from everview.flow.errors import DriverFailed, DriverStalled
-from everview.flow.protocol import (
-    Acknowledge,
-    Acknowledged,
-    Flush,
-    Flushed,
-    Load,
-    Loaded,
-    Open,
-    Opened,
-    Patches,
-    Request,
-    Response,
-    StartCommit,
-    StartedCommit,
-    Store,
-)
 from everview.flow.wire import checkpoint_json, checkpoint_text, loaded_table, state_update
 
 LOG_LINES = 10
@@ -55,7 +40,6 @@ class Launch:
     codec: Codec
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Start it."""
         pipe = subprocess.PIPE
         try:
             return subprocess.Popen(
@@ -109,7 +93,7 @@ class ProgramLog:
         self._thread.start()
 
     def text(self) -> str | None:
-        """Warnings and errors, then what is no log line; None if there is nothing."""
+        """Warnings and errors, then lines that are not JSON; None if the log is empty."""
         if self._process.poll() is not None:
             self._thread.join(1.0)
         return "\n".join([*self._told, *self._first, *self._last]) or None
@@ -129,7 +113,7 @@ class ProgramLog:
 
 
 def _entry(line: str) -> tuple[str | None, str]:
-    """The level and the text of a line of a log; no level if it is not one of JSON."""
+    """The level and the text of a log line. The level is None if the line is not JSON."""
     try:
         said = json.loads(line) if line.startswith("{") else None
     except ValueError:
@@ -144,22 +128,24 @@ def _entry(line: str) -> tuple[str | None, str]:
 class ProgramChannel:
     """A conversation with a running program."""
 
-    def __init__(self, launch: Launch, request: Open, opening: Mapping[str, Any], layouts: Sequence[Layout]) -> None:
+    def __init__(
+        self, launch: Launch, request: protocol.Open, opening: Mapping[str, Any], layouts: Sequence[Layout]
+    ) -> None:
         """Start it; `opening` is the request to open, as the program is told of it."""
         self._codec, self._layouts, self._spec = launch.codec, layouts, request.spec
         self._process = launch.start()
         self._log = ProgramLog(self._process)
         self._ordinals: dict[int, int] = {}
-        self._outgoing: queue.Queue[Request | bytes | None] = queue.Queue(64)
-        self._responses: queue.SimpleQueue[Response | BaseException] = queue.SimpleQueue()
+        self._outgoing: queue.Queue[protocol.Request | bytes | None] = queue.Queue(64)
+        self._responses: queue.SimpleQueue[protocol.Response | BaseException] = queue.SimpleQueue()
         for work in (self._write, self._read):
             threading.Thread(target=work, name=f"program {request.range}", daemon=True).start()
         self._put(self._codec.frame("Request", "open", opening), ANSWER_S)
 
-    def send(self, request: Request, timeout_s: float) -> None:
+    def send(self, request: protocol.Request, timeout_s: float) -> None:
         self._put(request, timeout_s)
 
-    def _put(self, request: Request | bytes, timeout_s: float) -> None:
+    def _put(self, request: protocol.Request | bytes, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -170,7 +156,7 @@ class ProgramChannel:
                 if time.monotonic() > deadline:
                     raise DriverStalled(f"the program took no request within {timeout_s:g} s") from None
 
-    def receive(self, timeout_s: float) -> Response | None:
+    def receive(self, timeout_s: float) -> protocol.Response | None:
         try:
             response = self._responses.get(timeout=timeout_s)
         except queue.Empty:
@@ -210,25 +196,25 @@ class ProgramChannel:
         except Exception as error:
             self._responses.put(error)
 
-    def _frame(self, request: Request, stdin: Any) -> None:
+    def _frame(self, request: protocol.Request, stdin: Any) -> None:
         codec = self._codec
-        if isinstance(request, Load):
+        if isinstance(request, protocol.Load):
             layout = self._layouts[request.binding]
             for start in range(0, request.keys.num_rows, STORED_MAX):
                 stdin.write(codec.loads(request.binding, layout.loads(request.keys.slice(start, STORED_MAX))))
-        elif isinstance(request, Store):
+        elif isinstance(request, protocol.Store):
             layout = self._layouts[request.binding]
             for start in range(0, request.documents.num_rows, STORED_MAX):
                 rows = request.documents.slice(start, STORED_MAX)
                 first = self._ordinals.get(request.binding, 0)
                 stdin.write(codec.stores(request.binding, layout.stores(rows, request.transaction, first)))
                 self._ordinals[request.binding] = first + rows.num_rows
-        elif isinstance(request, StartCommit):
+        elif isinstance(request, protocol.StartCommit):
             self._ordinals = {}
             said = {"runtimeCheckpoint": checkpoint_json(request.checkpoint)}
             stdin.write(codec.frame("Request", "startCommit", _patched(said, request.patches)))
-        elif isinstance(request, Flush | Acknowledge):
-            name = "flush" if isinstance(request, Flush) else "acknowledge"
+        elif isinstance(request, protocol.Flush | protocol.Acknowledge):
+            name = "flush" if isinstance(request, protocol.Flush) else "acknowledge"
             stdin.write(codec.frame("Request", name, _patched({}, request.patches)))
 
     # Responses
@@ -243,7 +229,7 @@ class ProgramChannel:
             nonlocal held
             if held:
                 documents, held = held, []
-                self._responses.put(Loaded(held_of, loaded_table(documents, self._spec.bindings[held_of])))
+                self._responses.put(protocol.Loaded(held_of, loaded_table(documents, self._spec.bindings[held_of])))
 
         try:
             while (message := self._codec.read("Response", stdout)) is not None:
@@ -265,19 +251,19 @@ class ProgramChannel:
         except Exception as error:
             self._responses.put(error if isinstance(error, DriverFailed) else DriverFailed(str(error)))
 
-    def _response(self, name: str, said: Mapping[str, Any]) -> Response:
+    def _response(self, name: str, said: Mapping[str, Any]) -> protocol.Response:
         if name == "opened":
             checkpoint = checkpoint_text(said.get("runtimeCheckpoint"))
-            return Opened(checkpoint, bool(said.get("disableLoadOptimization", False)))
+            return protocol.Opened(checkpoint, bool(said.get("disableLoadOptimization", False)))
         update = state_update(said)
         if name == "acknowledged":
-            return Acknowledged(update)
+            return protocol.Acknowledged(update)
         if name == "flushed":
-            return Flushed(update)
+            return protocol.Flushed(update)
         if name == "startedCommit":
-            return StartedCommit(update)
+            return protocol.StartedCommit(update)
         raise DriverFailed(f"the program sent a message that is unknown: {name}")
 
 
-def _patched(said: dict[str, Any], patches: Patches) -> dict[str, Any]:
+def _patched(said: dict[str, Any], patches: protocol.Patches) -> dict[str, Any]:
     return {**said, "statePatches": list(patches)} if patches else said

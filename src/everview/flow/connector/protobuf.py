@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import struct
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,206 +20,99 @@ from typing import Any, Literal
 from everview.flow.documents import loads
 from everview.flow.errors import DriverFailed
 
-Kind = Literal["string", "bytes", "json", "bool", "int", "int64", "fixed32", "double", "duration", "enum", "message"]
+ValueKind = Literal[
+    "string", "bytes", "json", "bool", "int", "int64", "fixed32", "double", "duration", "enum", "message"
+]
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _NUMBERS = ("bool", "int", "int64", "fixed32", "double", "enum")  # kinds that are not of some length in bytes
 
 
 @dataclass(frozen=True)
-class Field:
+class WireField:
     """One field: its number, what it holds, and whether there are many, in order or by a key."""
 
     number: int
-    kind: Kind
+    kind: ValueKind
     of: str = ""  # the name of the message or enumeration
     many: Literal["", "list", "map"] = ""
 
 
-def _field(text: str) -> Field:
-    """Read `3 string`, `4 list message Binding` or `1 map json`."""
-    number, *words = text.split()
+# Each message with its fields: name, number, whether there are many, and the kind of value: that of another message or
+# enumeration begins with a capital letter, and an enumeration says so.
+_TABLE = """
+Request: spec 1 AskSpec; validate 2 Validate; apply 3 Apply; open 4 Open; load 5 Load; flush 6 WithPatches;
+    store 7 Store; startCommit 8 StartCommit; acknowledge 9 WithPatches
+Response: spec 1 Spec; validated 2 Validated; applied 3 Applied; opened 4 Opened; loaded 5 Loaded;
+    flushed 6 WithState; startedCommit 7 WithState; acknowledged 8 WithState
+WithPatches: statePatches 1 json
+WithState: state 1 State
+State: updated 1 json; mergePatch 2 bool
+AskSpec: connectorType 1 enum ConnectorType; config 2 json
+Validate: name 1 string; connectorType 2 enum ConnectorType; config 3 json; bindings 4 list Proposed;
+    lastMaterialization 5 Materialization; lastVersion 6 string
+Proposed: resourceConfig 1 json; collection 2 Collection; fieldConfig 3 map json; backfill 4 int;
+    groupBy 5 list string
+Apply: materialization 1 Materialization; version 2 string; lastMaterialization 4 Materialization;
+    lastVersion 5 string; state 6 json
+Open: materialization 1 Materialization; version 2 string; range 3 Range; state 4 json
+Range: keyBegin 2 fixed32; keyEnd 3 fixed32; rClockBegin 4 fixed32; rClockEnd 5 fixed32
+Load: binding 1 int; key 2 json; keyPacked 3 bytes
+Store: binding 1 int; key 2 json; keyPacked 3 bytes; values 4 json; valuesPacked 5 bytes; doc 6 json; exists 7 bool;
+    delete 8 bool
+StartCommit: runtimeCheckpoint 1 Checkpoint; statePatches 2 json
+Checkpoint: sources 1 map Source
+Source: readThrough 1 int64
+Spec: protocol 1 int; configSchema 2 json; resourceConfigSchema 3 json; documentationUrl 4 string
+Validated: bindings 1 list Answer
+Answer: constraints 1 map Constraint; resourcePath 2 list string; deltaUpdates 3 bool; serPolicy 4 SerPolicy;
+    caseInsensitiveFields 5 bool; projectionConstraints 6 list ProjectionConstraint
+ProjectionConstraint: field 1 string; constraint 2 Constraint
+Constraint: type 2 enum Constraint; reason 3 string; foldedField 4 string
+SerPolicy: strTruncateAfter 1 int; nestedObjTruncateAfter 2 int; arrayTruncateAfter 3 int
+Applied: actionDescription 1 string; state 2 State
+Opened: runtimeCheckpoint 1 Checkpoint; disableLoadOptimization 2 bool
+Loaded: binding 1 int; doc 2 json
+Materialization: name 1 string; connectorType 2 enum ConnectorType; config 3 json; bindings 4 list Binding;
+    shardTemplate 5 Shard; recoveryLogTemplate 6 Journal
+Binding: resourceConfig 1 json; resourcePath 2 list string; collection 3 Collection; fieldSelection 4 FieldSelection;
+    deltaUpdates 5 bool; partitionSelector 7 LabelSelector; journalReadSuffix 8 string; priority 9 int;
+    backfill 12 int; stateKey 13 string; serPolicy 14 SerPolicy
+FieldSelection: keys 1 list string; values 2 list string; document 3 string; fieldConfig 4 map json
+Collection: name 1 string; key 3 list string; uuidPtr 4 string; partitionFields 5 list string;
+    projections 6 list Projection; ackTemplate 7 json; writeSchema 8 json; partitionTemplate 9 Journal;
+    readSchema 11 json
+Projection: ptr 1 string; field 2 string; explicit 3 bool; isPartitionKey 4 bool; isPrimaryKey 5 bool;
+    inference 6 Inference
+Inference: types 1 list string; string 3 String; title 4 string; description 5 string; default 6 json; secret 7 bool;
+    exists 8 enum Exists
+String: contentType 3 string; format 4 string; maxLength 6 int; contentEncoding 7 string
+LabelSelector: include 1 LabelSet; exclude 2 LabelSet
+LabelSet: labels 1 list Label
+Label: name 1 string; value 2 string
+Shard: id 1 string; recoveryLogPrefix 3 string; hintPrefix 4 string; hintBackups 5 int; maxTxnDuration 6 duration;
+    minTxnDuration 7 duration; disable 8 bool; hotStandbys 9 int; labels 10 LabelSet; disableWaitForAck 11 bool
+Journal: name 1 string; replication 2 int; labels 4 LabelSet; fragment 5 Fragment; flags 6 int; maxAppendRate 7 int64
+Fragment: length 1 int64; compressionCodec 2 enum CompressionCodec; stores 3 list string; refreshInterval 4 duration;
+    retention 5 duration; flushInterval 6 duration; pathPostfixTemplate 7 string
+Duration: seconds 1 int64; nanos 2 int
+"""
+
+
+def _field(text: str) -> tuple[str, WireField]:
+    """Read `binding 3 json`, `bindings 4 list Binding` or `type 2 enum Constraint`."""
+    name, number, *words = text.split()
     many = words.pop(0) if words[0] in ("list", "map") else ""
-    kind, *of = words
-    return Field(int(number), kind, of[0] if of else "", many)  # type: ignore[arg-type]
+    kind, of = ("message", words[0]) if words[0][0].isupper() else (words[0], "".join(words[1:]))
+    return name, WireField(int(number), kind, of, many)  # type: ignore[arg-type]
 
 
-def _message(**fields: str) -> dict[str, Field]:
-    return {name: _field(text) for name, text in fields.items()}
+def _messages(table: str) -> Iterator[tuple[str, dict[str, WireField]]]:
+    for line in re.sub(r"\n +", " ", table.strip()).splitlines():
+        name, _, fields = line.partition(": ")
+        yield name, dict(map(_field, fields.split("; ")))
 
 
-_STATE = _message(state="1 message State")
-
-MESSAGES: dict[str, dict[str, Field]] = {
-    "Request": _message(
-        spec="1 message AskSpec",
-        validate="2 message Validate",
-        apply="3 message Apply",
-        open="4 message Open",
-        load="5 message Load",
-        flush="6 message WithPatches",
-        store="7 message Store",
-        startCommit="8 message StartCommit",
-        acknowledge="9 message WithPatches",
-    ),
-    "Response": _message(
-        spec="1 message Spec",
-        validated="2 message Validated",
-        applied="3 message Applied",
-        opened="4 message Opened",
-        loaded="5 message Loaded",
-        flushed="6 message WithState",
-        startedCommit="7 message WithState",
-        acknowledged="8 message WithState",
-    ),
-    "WithPatches": _message(statePatches="1 json"),
-    "WithState": _STATE,
-    "State": _message(updated="1 json", mergePatch="2 bool"),
-    "AskSpec": _message(connectorType="1 enum ConnectorType", config="2 json"),
-    "Validate": _message(
-        name="1 string",
-        connectorType="2 enum ConnectorType",
-        config="3 json",
-        bindings="4 list message Proposed",
-        lastMaterialization="5 message Materialization",
-        lastVersion="6 string",
-    ),
-    "Proposed": _message(
-        resourceConfig="1 json",
-        collection="2 message Collection",
-        fieldConfig="3 map json",
-        backfill="4 int",
-        groupBy="5 list string",
-    ),
-    "Apply": _message(
-        materialization="1 message Materialization",
-        version="2 string",
-        lastMaterialization="4 message Materialization",
-        lastVersion="5 string",
-        state="6 json",
-    ),
-    "Open": _message(
-        materialization="1 message Materialization", version="2 string", range="3 message Range", state="4 json"
-    ),
-    "Range": _message(keyBegin="2 fixed32", keyEnd="3 fixed32", rClockBegin="4 fixed32", rClockEnd="5 fixed32"),
-    "Load": _message(binding="1 int", key="2 json", keyPacked="3 bytes"),
-    "Store": _message(
-        binding="1 int",
-        key="2 json",
-        keyPacked="3 bytes",
-        values="4 json",
-        valuesPacked="5 bytes",
-        doc="6 json",
-        exists="7 bool",
-        delete="8 bool",
-    ),
-    "StartCommit": _message(runtimeCheckpoint="1 message Checkpoint", statePatches="2 json"),
-    "Checkpoint": _message(sources="1 map message Source"),
-    "Source": _message(readThrough="1 int64"),
-    "Spec": _message(
-        protocol="1 int", configSchema="2 json", resourceConfigSchema="3 json", documentationUrl="4 string"
-    ),
-    "Validated": _message(bindings="1 list message Answer"),
-    "Answer": _message(
-        constraints="1 map message Constraint",
-        resourcePath="2 list string",
-        deltaUpdates="3 bool",
-        serPolicy="4 message SerPolicy",
-        caseInsensitiveFields="5 bool",
-        projectionConstraints="6 list message ProjectionConstraint",
-    ),
-    "ProjectionConstraint": _message(field="1 string", constraint="2 message Constraint"),
-    "Constraint": _message(type="2 enum Constraint", reason="3 string", foldedField="4 string"),
-    "SerPolicy": _message(strTruncateAfter="1 int", nestedObjTruncateAfter="2 int", arrayTruncateAfter="3 int"),
-    "Applied": _message(actionDescription="1 string", state="2 message State"),
-    "Opened": _message(runtimeCheckpoint="1 message Checkpoint", disableLoadOptimization="2 bool"),
-    "Loaded": _message(binding="1 int", doc="2 json"),
-    "Materialization": _message(
-        name="1 string",
-        connectorType="2 enum ConnectorType",
-        config="3 json",
-        bindings="4 list message Binding",
-        shardTemplate="5 message Shard",
-        recoveryLogTemplate="6 message Journal",
-    ),
-    "Binding": _message(
-        resourceConfig="1 json",
-        resourcePath="2 list string",
-        collection="3 message Collection",
-        fieldSelection="4 message FieldSelection",
-        deltaUpdates="5 bool",
-        partitionSelector="7 message LabelSelector",
-        journalReadSuffix="8 string",
-        priority="9 int",
-        backfill="12 int",
-        stateKey="13 string",
-        serPolicy="14 message SerPolicy",
-    ),
-    "FieldSelection": _message(
-        keys="1 list string", values="2 list string", document="3 string", fieldConfig="4 map json"
-    ),
-    "Collection": _message(
-        name="1 string",
-        key="3 list string",
-        uuidPtr="4 string",
-        partitionFields="5 list string",
-        projections="6 list message Projection",
-        ackTemplate="7 json",
-        writeSchema="8 json",
-        partitionTemplate="9 message Journal",
-        readSchema="11 json",
-    ),
-    "Projection": _message(
-        ptr="1 string",
-        field="2 string",
-        explicit="3 bool",
-        isPartitionKey="4 bool",
-        isPrimaryKey="5 bool",
-        inference="6 message Inference",
-    ),
-    "Inference": _message(
-        types="1 list string",
-        string="3 message String",
-        title="4 string",
-        description="5 string",
-        default="6 json",
-        secret="7 bool",
-        exists="8 enum Exists",
-    ),
-    "String": _message(contentType="3 string", format="4 string", maxLength="6 int", contentEncoding="7 string"),
-    "LabelSelector": _message(include="1 message LabelSet", exclude="2 message LabelSet"),
-    "LabelSet": _message(labels="1 list message Label"),
-    "Label": _message(name="1 string", value="2 string"),
-    "Shard": _message(
-        id="1 string",
-        recoveryLogPrefix="3 string",
-        hintPrefix="4 string",
-        hintBackups="5 int",
-        maxTxnDuration="6 duration",
-        minTxnDuration="7 duration",
-        disable="8 bool",
-        hotStandbys="9 int",
-        labels="10 message LabelSet",
-        disableWaitForAck="11 bool",
-    ),
-    "Journal": _message(
-        name="1 string",
-        replication="2 int",
-        labels="4 message LabelSet",
-        fragment="5 message Fragment",
-        flags="6 int",
-        maxAppendRate="7 int64",
-    ),
-    "Fragment": _message(
-        length="1 int64",
-        compressionCodec="2 enum CompressionCodec",
-        stores="3 list string",
-        refreshInterval="4 duration",
-        retention="5 duration",
-        flushInterval="6 duration",
-        pathPostfixTemplate="7 string",
-    ),
-    "Duration": _message(seconds="1 int64", nanos="2 int"),
-}
+MESSAGES = dict(_messages(_TABLE))
 
 ENUMS: dict[str, dict[str, int]] = {
     "ConnectorType": {"INVALID": 0, "IMAGE": 8, "LOCAL": 9, "DEKAF": 10},
@@ -241,15 +135,15 @@ ENUMS: dict[str, dict[str, int]] = {
 
 
 def encode(message: str, value: Mapping[str, Any]) -> bytes:
-    """A message in the wire format; what has its default value is left out, but for messages."""
+    """A message in the wire format. Default values are left out, except for messages."""
     fields = MESSAGES[message]
     return b"".join(_entry(fields[name], given) for name, given in value.items() if name in fields)
 
 
-def _entry(field: Field, value: Any) -> bytes:
+def _entry(field: WireField, value: Any) -> bytes:
     if field.many == "map":
-        inner = Field(2, field.kind, field.of)
-        entries = ((_one(Field(1, "string"), name), _one(inner, each)) for name, each in value.items())
+        inner = WireField(2, field.kind, field.of)
+        entries = ((_one(WireField(1, "string"), name), _one(inner, each)) for name, each in value.items())
         return b"".join(delimited(field.number, key + each) for key, each in entries)
     if field.many == "list":
         return b"".join(_one(field, each) for each in value)
@@ -258,7 +152,7 @@ def _entry(field: Field, value: Any) -> bytes:
     return _one(field, value)
 
 
-def _one(field: Field, value: Any) -> bytes:
+def _one(field: WireField, value: Any) -> bytes:
     kind, number = field.kind, field.number
     if kind == "string":
         return delimited(number, str(value).encode())
@@ -308,12 +202,12 @@ VARINTS = [_varint(value) for value in range(1 << 14)]  # those that are wanted 
 
 
 @cache
-def _by_number(message: str) -> dict[int, tuple[str, Field]]:
+def _by_number(message: str) -> dict[int, tuple[str, WireField]]:
     return {field.number: (name, field) for name, field in MESSAGES[message].items()}
 
 
 def decode(message: str, content: bytes, *, without: Container[str] = ()) -> dict[str, Any]:
-    """The dictionary of a message in the wire format; without the fields of these names, wherever they are."""
+    """The dictionary of a message in the wire format, without the fields of these names."""
     by_number = _by_number(message)
     result: dict[str, Any] = {}
     for number, value in _parts(content):
@@ -326,7 +220,7 @@ def decode(message: str, content: bytes, *, without: Container[str] = ()) -> dic
             continue  # a field of another protocol's version, under the same number
         if field.many == "map":
             entry = dict(_parts(value))
-            inner = Field(2, field.kind, field.of)
+            inner = WireField(2, field.kind, field.of)
             empty: Any = b"" if field.kind in ("message", "json", "string", "bytes") else 0
             result.setdefault(name, {})[entry.get(1, b"").decode()] = _value(inner, entry.get(2, empty), without)
         elif field.many == "list":
@@ -371,7 +265,7 @@ def store_or_load(content: bytes) -> dict[str, Any]:
     return result
 
 
-def _value(field: Field, value: Any, without: Container[str] = ()) -> Any:
+def _value(field: WireField, value: Any, without: Container[str] = ()) -> Any:
     kind = field.kind
     try:
         if kind == "string":

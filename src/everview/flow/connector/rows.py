@@ -1,16 +1,21 @@
 """Keys and documents on the wire, column by column: each value is encoded once, as JSON and as a packed tuple.
 
 `Layout` says which fields of a binding go into the key, the values and the document. Rows come as tuples of texts and
-bytes, which a codec frames.
+bytes, which a codec frames. Packed are FoundationDB's tuples: bytes in the order of the values, which some connectors
+read instead of JSON.
+
+A connector whose destination takes no long values has them cut: texts after so many bytes, at the end of a character,
+arrays and objects inside of a column after so many items and members. Keys are never cut: two could become one. The
+field `_meta/flow_truncated` says whether something of a row was cut, where the connector takes it.
 """
 
 from __future__ import annotations
 
-import base64
+import json
 import math
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import repeat
 from json import dumps
 from json.encoder import encode_basestring as quoted
@@ -18,15 +23,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from everview.compute.functions.json_value import dump
 from everview.compute.functions.output import to_text
-from everview.compute.ir.infinite import Infinite, to_python
+from everview.compute.ir.infinite import to_python
 from everview.compute.ir.types import Interval, Kind, SqlType
-from everview.flow.connector.described import META, OPERATION, ORDINAL, TRUNCATED
-from everview.flow.connector.truncation import Truncation
 from everview.flow.contract import DELETE, EXISTS, Binding
-from everview.flow.documents import json_texts
-from everview.flow.tuples import pack_bytes, pack_float, pack_integer, pack_text
+from everview.flow.documents import json_texts, loads, string_form
 
+META, OPERATION, ORDINAL, TRUNCATED = "_meta", "_meta/op", "_meta/id", "_meta/flow_truncated"
 _INTEGERS = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP}
 _TEXTS = {Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.UNKNOWN}
 _NULL = b"\x00"
@@ -47,7 +51,7 @@ class Layout:
 
     @classmethod
     def of(cls, binding: Binding, described: Mapping[str, Any]) -> Layout:
-        """As the materialization was described to the connector."""
+        """The layout that the connector was told of."""
         selection = described["fieldSelection"]
         keys, values = tuple(selection.get("keys") or ()), tuple(selection.get("values") or ())
         document = bool(selection.get("document"))
@@ -144,24 +148,10 @@ def _float(value: float, sql_type: SqlType) -> tuple[str, bytes]:
 
 def _strings(values: Sequence[Any], sql_type: SqlType) -> list[Any]:
     """Values of types that JSON has strings for."""
-    kind = sql_type.kind
-    encode: Callable[[Any], str]
-    if kind is Kind.BYTEA:
-        encode = lambda value: base64.b64encode(value).decode()  # noqa: E731
-    elif kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-        zone = "Z" if kind is Kind.TIMESTAMPTZ else ""
-        encode = lambda value: str(value) if isinstance(value, Infinite) else _moment(value) + zone  # noqa: E731
-    elif kind is Kind.DATE:
-        encode = lambda value: str(value) if isinstance(value, Infinite) else value.isoformat()  # noqa: E731
-    elif kind is Kind.INTERVAL:
+    encode = string_form(sql_type)
+    if sql_type.kind is Kind.INTERVAL:
         encode = lambda value: duration(Interval(value["months"], value["days"], value["micros"]))  # noqa: E731
-    else:
-        encode = lambda value: to_text(value, sql_type)  # noqa: E731
     return [None if value is None else encode(value) for value in values]
-
-
-def _moment(value: datetime) -> str:
-    return value.replace(tzinfo=None).isoformat()
 
 
 def duration(value: Interval) -> str:
@@ -186,3 +176,115 @@ def _joined(columns: Sequence[Column], size: int) -> Iterator[bytes]:
     if len(columns) == 1:
         return iter(columns[0][1])
     return map(b"".join, zip(*(each for _, each in columns), strict=True))
+
+
+_CUT_TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UNKNOWN)
+_NESTED = (Kind.JSONB, Kind.ARRAY)
+_CHARACTER_BYTES_MAX = 4
+_BASE64_LETTERS = 4  # that stand for bytes together
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """The limits of a connector. None means no limit."""
+
+    text_bytes: int | None
+    items: int | None
+    members: int | None
+
+    @classmethod
+    def of(cls, policy: Mapping[str, Any] | None) -> Truncation | None:
+        """The validated policy of a binding; None if it has no limits."""
+        names = ("strTruncateAfter", "arrayTruncateAfter", "nestedObjTruncateAfter")
+        limits = [int((policy or {}).get(name) or 0) or None for name in names]
+        return cls(*limits) if any(limits) else None
+
+    def column(
+        self, kind: Kind, texts: list[str], packed: list[bytes], cut: list[bool]
+    ) -> tuple[list[str], list[bytes]]:
+        """A column, as JSON and packed, with long values cut. `cut` notes the rows."""
+        if kind in _CUT_TEXTS or kind is Kind.BYTEA:
+            least = self.text_bytes
+        else:
+            limits = [each for each in (self.text_bytes, self.items, self.members) if each is not None]
+            least = min(limits) if kind in _NESTED else None
+        if least is None or not any(len(text) * _CHARACTER_BYTES_MAX > least for text in texts):
+            return texts, packed
+        texts, packed = list(texts), list(packed)
+        for at, text in enumerate(texts):
+            if text == "null" or len(text) * _CHARACTER_BYTES_MAX <= least:
+                continue
+            whole = loads(text) if kind in _NESTED else json.loads(text)
+            short = self._text(whole, whole_groups=True) if kind is Kind.BYTEA else self._shortened(whole)
+            if short != whole:
+                cut[at] = True
+                texts[at] = dump(short) if kind in _NESTED else quoted(short)
+                packed[at] = pack_bytes(texts[at].encode()) if kind in _NESTED else pack_text(short)
+        return texts, packed
+
+    def _shortened(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, list):
+            return [self._shortened(each) for each in value[: self.items]]
+        if isinstance(value, dict):
+            return {name: self._shortened(value[name]) for name in list(value)[: self.members]}
+        return value
+
+    def _text(self, text: str, *, whole_groups: bool = False) -> str:
+        """The first bytes of a text. Base64 is cut where a group of letters ends."""
+        limit = self.text_bytes
+        if limit is None or len(text) * _CHARACTER_BYTES_MAX <= limit:
+            return text
+        content = text.encode()
+        if len(content) <= limit:
+            return text
+        limit -= limit % _BASE64_LETTERS if whole_groups else 0
+        return content[:limit].decode(errors="ignore")
+
+
+def pack(values: list[Any]) -> bytes:
+    """Pack JSON scalars. Anything else has to come as a string, as its JSON text."""
+    return b"".join(map(_packed, values))
+
+
+def _packed(value: Any) -> bytes:
+    if value is None:
+        return b"\x00"
+    if isinstance(value, bool):
+        return b"\x27" if value else b"\x26"
+    if isinstance(value, int):
+        return pack_integer(value)
+    if isinstance(value, float):
+        return pack_float(value)
+    if isinstance(value, bytes):
+        return pack_bytes(value)
+    if isinstance(value, str):
+        return pack_text(value)
+    raise TypeError(f"cannot be part of a packed key: {type(value).__name__}")
+
+
+def pack_bytes(value: bytes) -> bytes:
+    return b"\x01" + value.replace(b"\x00", b"\x00\xff") + b"\x00"
+
+
+def pack_text(value: str) -> bytes:
+    return b"\x02" + value.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
+
+
+def pack_integer(value: int) -> bytes:
+    """Pack an integer of at most 64 bits."""
+    size = (abs(value).bit_length() + 7) // 8
+    if size > 8:
+        raise OverflowError(f"does not fit 64 bits: {value}")
+    if value >= 0:
+        return bytes([0x14 + size]) + value.to_bytes(size, "big")
+    # Negative numbers as the complement of their size, so that they too are in order.
+    return bytes([0x14 - size]) + (value + (1 << 8 * size) - 1).to_bytes(size, "big")
+
+
+def pack_float(value: float) -> bytes:
+    """Pack a float: its bits, turned so that they are in order."""
+    (bits,) = struct.unpack(">Q", struct.pack(">d", value))
+    flipped = bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 1 << 63)
+    return b"\x21" + struct.pack(">Q", flipped)

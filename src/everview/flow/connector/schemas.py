@@ -19,7 +19,7 @@ _DEPTH_MAX = 20
 
 
 def check(title: str, value: Any, schema: Schema) -> None:
-    """An error that names every place of the settings that does not fit."""
+    """An error that names every place where settings do not match the schema."""
     wrong = list(_problems(value, schema, schema, "", 0))
     if wrong:
         raise InvalidMaterialization(
@@ -82,7 +82,7 @@ def _problems(value: Any, schema: Schema, root: Schema, path: str, depth: int) -
 
 
 def _names(parts: list[Schema]) -> dict[str, Any]:
-    """The properties beside alternatives, allowed in each of them; they are looked at where they stand."""
+    """The properties beside alternatives. Each alternative allows them; their own values are checked elsewhere."""
     return {
         "x-known": sorted({name for part in parts for name in (*part.get("properties", ()), *part.get("x-known", ()))})
     }

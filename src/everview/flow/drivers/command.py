@@ -20,7 +20,7 @@ from typing import Any
 from everview.flow.channel import Channel
 from everview.flow.connector import schemas
 from everview.flow.connector.codec import codec_of
-from everview.flow.connector.described import choose, chosen_before, described, proposed_json
+from everview.flow.connector.description import choose, chosen_before, described, proposed_json
 from everview.flow.connector.program import Launch, ProgramChannel
 from everview.flow.connector.rows import Layout
 from everview.flow.contract import Binding, Spec
@@ -38,7 +38,7 @@ from everview.flow.drivers.contract import (
 from everview.flow.drivers.secrets import HIDDEN
 from everview.flow.errors import DriverFailed, FlowError, InvalidMaterialization
 from everview.flow.keyrange import KeyRange
-from everview.flow.protocol import Open, State, StateUpdate
+from everview.flow.protocol import DriverState, Open, StateUpdate
 from everview.flow.wire import PROTOCOL, state_update
 
 # How an image is run: a command with {image} and, if it likes, {codec} and {log_level}.
@@ -64,7 +64,7 @@ _OF_PROGRAMS = (
 
 
 class CommandDriver(Driver):
-    """A program."""
+    """A program that speaks the protocol."""
 
     name = "command"
     pattern = Pattern.NON_TRANSACTIONAL
@@ -92,7 +92,7 @@ class CommandDriver(Driver):
 
     @cached_property
     def secrets(self) -> set[str]:
-        """What the program's schema calls secret; every text, where it cannot be asked."""
+        """The values that the program's schema calls secret. Every text, if the program does not tell its schema."""
         config = self.config["config"]
         try:
             schema = self._about.get("configSchema")
@@ -151,10 +151,10 @@ class CommandDriver(Driver):
     def apply(self, spec: Spec) -> str:
         return str(self._apply(spec, None, None).get("actionDescription", ""))
 
-    def prepare(self, spec: Spec, last: Spec | None = None, state: State | None = None) -> StateUpdate | None:
+    def prepare(self, spec: Spec, last: Spec | None = None, state: DriverState | None = None) -> StateUpdate | None:
         return state_update(self._apply(spec, last, state))
 
-    def _apply(self, spec: Spec, last: Spec | None, state: State | None) -> dict[str, Any]:
+    def _apply(self, spec: Spec, last: Spec | None, state: DriverState | None) -> dict[str, Any]:
         question = {
             "materialization": self._described(spec),
             "version": _version(spec),
@@ -169,14 +169,14 @@ class CommandDriver(Driver):
         return {"lastMaterialization": self._described(last), "lastVersion": _version(last)}
 
     def _described(self, spec: Spec) -> dict[str, Any]:
-        """The materialization with the program's settings for its configuration; what was applied had its own."""
+        """The materialization with the settings that it was applied with."""
         return {**_described(spec), "config": spec.config.get("config", self.config["config"])}
 
     def reset(self, spec: Spec) -> None:
         raise AssertionError("a program is told to begin anew by what it applies")
 
     def again(self, spec: Spec, *, anew: bool) -> Spec:
-        """The next version of the materialization. A program makes places anew whose count of backfills is higher."""
+        """The next version of the materialization. A higher count of backfills makes a program start a place anew."""
         told = _described(spec)
         bindings = [{**each, "backfill": int(each.get("backfill", 0)) + anew} for each in told["bindings"]]
         counted = self.completed(replace(spec, described={**told, "bindings": bindings}))
@@ -184,7 +184,7 @@ class CommandDriver(Driver):
 
     # Conversations
 
-    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> Transactor:
         raise NotImplementedError("a program is connected to, not opened")
 
     def connect(self, request: Open) -> Channel:
@@ -202,7 +202,7 @@ class CommandDriver(Driver):
         return ProgramChannel(self._launch, request, opening, layouts)
 
     def forget(self, spec: Spec) -> None:
-        """Tell the program that no bindings are left; what it delivered stays."""
+        """Tell the program that no bindings are left. Delivered data stay."""
         if spec.described is None:
             return
         nothing = replace(spec, bindings=(), described={**spec.described, "bindings": []}, version=spec.version + 1)
@@ -248,7 +248,7 @@ def _backfills(spec: Spec) -> dict[int, int]:
 
 
 def _completed(binding: Binding, schema: Mapping[str, Any]) -> Binding:
-    """The binding with a resource that names a place and says DELTA UPDATES, where the schema has a place for it."""
+    """The binding with the place's name and DELTA UPDATES in its resource, where the schema has properties for them."""
     resource = dict(binding.resource)
     for path in schemas.marked(schema, "x-collection-name")[:1]:
         if _at(resource, path) is None:

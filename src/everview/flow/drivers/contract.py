@@ -8,6 +8,7 @@ are staged until `flush`, when the last commit is certain, and `commit` runs aft
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,9 +21,9 @@ from everview.flow.channel import Channel, Serving
 from everview.flow.checkpoint import Checkpoint
 from everview.flow.contract import Binding, Spec
 from everview.flow.drivers.secrets import hidden, secrets_of
-from everview.flow.errors import InvalidMaterialization
+from everview.flow.errors import InvalidMaterialization, MissingLibrary
 from everview.flow.keyrange import KeyRange
-from everview.flow.protocol import Open, State, StateUpdate
+from everview.flow.protocol import DriverState, Open, StateUpdate
 
 CENSUS_S = 30.0  # how long rows are counted at most
 RESET_HINT = "drop the sink and what it has delivered, and create it anew"
@@ -192,7 +193,7 @@ class Driver(ABC):
         """The materialization as a foreign driver is told of it, with the fields that it takes."""
         return spec
 
-    def prepare(self, spec: Spec, last: Spec | None = None, state: State | None = None) -> StateUpdate | None:
+    def prepare(self, spec: Spec, last: Spec | None = None, state: DriverState | None = None) -> StateUpdate | None:
         """Make what the bindings need; `last` is what was applied before, if anything. Gives a change of state."""
         self.apply(spec)
         return None
@@ -202,7 +203,7 @@ class Driver(ABC):
         """Make what the bindings need, such as tables, where it is not there; says what was done."""
 
     @abstractmethod
-    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> Transactor:
         """Begin a conversation, fencing off whoever had these keys before."""
 
     def connect(self, request: Open) -> Channel:
@@ -278,3 +279,11 @@ def plain_constraints(binding: Binding) -> dict[str, FieldConstraint]:
         else FieldConstraint(Constraint.RECOMMENDED)
         for each in binding.fields
     }
+
+
+def library(module: str, package: str, extra: str) -> Any:
+    """An optional module; where it is not installed, an error that says what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingLibrary(package, extra) from error

@@ -24,21 +24,11 @@ import pyarrow.parquet as pq
 
 from everview.compute.ir.infinite import has_infinities
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
-from everview.flow.drivers.contract import (
-    Driver,
-    Guarantee,
-    Keys,
-    Option,
-    Pattern,
-    Started,
-    Transactor,
-    Validated,
-    plain_constraints,
-)
+from everview.flow.drivers.contract import Keys, Option, Transactor, Validated, library, plain_constraints
+from everview.flow.drivers.staged import StagedDriver, StagedTransactor
 from everview.flow.errors import Drifted, DriverFailed, InvalidMaterialization, Retracted
 from everview.flow.keyrange import KeyRange
-from everview.flow.libraries import library
-from everview.flow.protocol import State, StateUpdate
+from everview.flow.protocol import DriverState
 from everview.quoting import identifier, literal
 from everview.reach.addresses import check_endpoints
 
@@ -50,14 +40,11 @@ COMMITS_MAX = 20  # tries against others who write the table at the same time
 _turns: dict[str, threading.Lock] = {}  # merges of one process take turns on a table instead of racing
 
 
-class DeltaDriver(Driver):
+class DeltaDriver(StagedDriver):
     """Delta tables, in a folder or an object store."""
 
     name = "delta"
-    pattern = Pattern.IDEMPOTENT_APPLY
-    guarantee = Guarantee.EXACTLY_ONCE
     keys = Keys.CHECKED
-    interval_ms = 1000
     options = (Option("storage_options", "a JSON object for the object store", secret=True),)
     resource_options = (Option("path", "the table's folder or URL", required=True),)
 
@@ -109,7 +96,7 @@ class DeltaDriver(Driver):
             with table.turn:
                 table.open().delete()
 
-    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> Transactor:
         tables = [_Table(self._storage, each) for each in spec.bindings]
         return DeltaTransactor(tables, spec, range, state)
 
@@ -217,32 +204,22 @@ class _Staging:
             self._files.delete_file(path)
 
 
-class DeltaTransactor(Transactor):
+class DeltaTransactor(StagedTransactor):
     """One range of keys in Delta tables."""
 
-    def __init__(self, tables: list[_Table], spec: Spec, range: KeyRange, state: State) -> None:
-        super().__init__()
-        self._tables, self._spec, self._range = tables, spec, range
-        self._pending = {name: dict(each) for name, each in state.items()}  # also of the ranges that this one came from
+    def __init__(self, tables: list[_Table], spec: Spec, range: KeyRange, state: DriverState) -> None:
+        super().__init__(range, state)
+        self._tables, self._spec = tables, spec
         applied = [table.open().transaction_version(self._app(str(range))) or 0 for table in tables]
-        self._number = max([int(each["number"]) for each in self._pending.values()] + applied, default=0)
+        self.number = max([self.number, *applied])
         self._staging: dict[int, _Staging] = {}
 
     def _app(self, range: str) -> str:
         return f"everview/{self._spec.name}/{range}"
 
-    def acknowledge(self) -> StateUpdate | None:
-        todo = [name for name, each in self._pending.items() if each.get("files")]
-        for name in todo:
-            entry = self._pending[name]
-            for at, files in entry["files"].items():
-                self._apply(self._tables[int(at)], self._app(name), int(entry["number"]), files)
-        if not todo:
-            return None
-        mine = str(self._range)
-        cleared: dict[str, Any] = {name: None for name in self._pending if name != mine}
-        self._pending = {mine: {"number": self._number, "files": {}}}
-        return StateUpdate({**cleared, mine: {"number": self._number, "files": None}})
+    def put_in_place(self, range: str, number: int, files: Any) -> None:
+        for at, each in files.items():
+            self._apply(self._tables[int(at)], self._app(range), number, each)
 
     def _apply(self, table: _Table, app: str, number: int, files: Mapping[str, Any]) -> None:
         """One commit of the table, unless it has the number."""
@@ -279,12 +256,10 @@ class DeltaTransactor(Transactor):
             self._staging[binding] = _Staging(self._tables[binding], self._range)
         self._staging[binding].write(documents)
 
-    def start_commit(self, checkpoint: str) -> Started:
+    def staged_files(self) -> Any:
         files = {str(at): staging.finish() for at, staging in self._staging.items()}
         self._staging = {}
-        self._number += 1
-        self._pending = {str(self._range): {"number": self._number, "files": files}}
-        return Started(StateUpdate(self._pending, merge_patch=False))
+        return files
 
     def close(self) -> None:
         for staging in self._staging.values():

@@ -20,45 +20,35 @@ import pyarrow as pa
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import DELETE, Spec
 from everview.flow.documents import objects
-from everview.flow.drivers.contract import (
-    Driver,
-    Guarantee,
-    Option,
-    Pattern,
-    Started,
-    Transactor,
-    Validated,
-    plain_constraints,
-)
+from everview.flow.drivers import contract
 from everview.flow.errors import DriverFailed, FencedOff, InvalidMaterialization
-from everview.flow.fencing import Row, carve
+from everview.flow.fencing import OwnedRange, carve
 from everview.flow.keyrange import WHOLE, KeyRange
-from everview.flow.libraries import library
-from everview.flow.protocol import State
+from everview.flow.protocol import DriverState
 from everview.reach.addresses import check_kafka
 
 TIMEOUT_S = 30.0
 OPENS_MAX = 10  # looks at the topic of progress before others have stopped to change it
 
 
-class KafkaDriver(Driver):
+class KafkaDriver(contract.Driver):
     """Topics of a Kafka cluster."""
 
     name = "kafka"
-    pattern = Pattern.AUTHORITATIVE
-    guarantee = Guarantee.EXACTLY_ONCE
+    pattern = contract.Pattern.AUTHORITATIVE
+    guarantee = contract.Guarantee.EXACTLY_ONCE
     delta_only = True
     options = (
-        Option("brokers", "host:port, several with commas between", required=True),
-        Option("properties", "a JSON object of librdkafka's settings", secret=True),
-        Option("create_topics", "whether to make topics that are not there", bool, default=True),
-        Option("progress_topic", "the topic of checkpoints; by default made from the sink's name"),
+        contract.Option("brokers", "host:port, several with commas between", required=True),
+        contract.Option("properties", "a JSON object of librdkafka's settings", secret=True),
+        contract.Option("create_topics", "whether to make topics that are not there", bool, default=True),
+        contract.Option("progress_topic", "the topic of checkpoints; by default made from the sink's name"),
     )
-    resource_options = (Option("topic", "the topic to write to", required=True),)
+    resource_options = (contract.Option("topic", "the topic to write to", required=True),)
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config)
-        library("confluent_kafka", "confluent-kafka", "kafka")
+        contract.library("confluent_kafka", "confluent-kafka", "kafka")
         try:
             self._properties = {
                 "bootstrap.servers": self.config["brokers"],
@@ -68,10 +58,10 @@ class KafkaDriver(Driver):
             raise InvalidMaterialization("properties of kafka must be a JSON object") from None
         check_kafka(self._properties)
 
-    def validate(self, spec: Spec) -> list[Validated]:
+    def validate(self, spec: Spec) -> list[contract.Validated]:
         self._topics()
         return [
-            Validated(plain_constraints(each), (str(each.resource["topic"]),), delta_updates=True)
+            contract.Validated(contract.plain_constraints(each), (str(each.resource["topic"]),), delta_updates=True)
             for each in spec.bindings
         ]
 
@@ -83,7 +73,7 @@ class KafkaDriver(Driver):
             return set(client.list_topics(timeout=TIMEOUT_S).topics)
 
     def apply(self, spec: Spec) -> str:
-        admin = library("confluent_kafka.admin", "confluent-kafka", "kafka")
+        admin = contract.library("confluent_kafka.admin", "confluent-kafka", "kafka")
         wanted = {str(each.resource["topic"]): admin.NewTopic(str(each.resource["topic"])) for each in spec.bindings}
         progress = self._progress(spec)
         wanted[progress] = admin.NewTopic(progress, num_partitions=1, config={"cleanup.policy": "compact"})
@@ -103,14 +93,14 @@ class KafkaDriver(Driver):
         finally:
             transactor.close()
 
-    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> contract.Transactor:
         return KafkaTransactor(self._properties, self._progress(spec), spec, range)
 
     def _progress(self, spec: Spec) -> str:
         return str(self.config.get("progress_topic") or f"everview-progress-{spec.name}")
 
 
-class KafkaTransactor(Transactor):
+class KafkaTransactor(contract.Transactor):
     """One range of keys in Kafka topics."""
 
     def __init__(self, properties: Mapping[str, Any], progress: str, spec: Spec, range: KeyRange) -> None:
@@ -132,7 +122,7 @@ class KafkaTransactor(Transactor):
         producer.init_transactions(TIMEOUT_S)
         return producer
 
-    def _take_over(self, range: KeyRange) -> Row:
+    def _take_over(self, range: KeyRange) -> OwnedRange:
         rows = self._rows()
         for _ in builtins.range(OPENS_MAX):
             others = [row.range for row in rows.values() if row.range.overlaps(range) and row.range != range]
@@ -156,11 +146,11 @@ class KafkaTransactor(Transactor):
         self._producer.commit_transaction(TIMEOUT_S)
         return carved.mine
 
-    def _note(self, row: Row, checkpoint: str) -> None:
+    def _note(self, row: OwnedRange, checkpoint: str) -> None:
         value = json.dumps({"fence": row.fence, "checkpoint": checkpoint})
         self._producer.produce(self._progress, key=str(row.range), value=value, partition=0)
 
-    def _rows(self) -> dict[str, Row]:
+    def _rows(self) -> dict[str, OwnedRange]:
         """The last committed record of each range."""
         from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
@@ -169,13 +159,13 @@ class KafkaTransactor(Transactor):
         consumer = Consumer({**self._properties, **reading, **quickly})
         try:
             consumer.assign([TopicPartition(self._progress, 0, OFFSET_BEGINNING)])
-            rows: dict[str, Row] = {}
+            rows: dict[str, OwnedRange] = {}
             for key, value in _read_to_end(consumer):
                 if value is None:
                     rows.pop(key, None)
                 else:
                     noted = json.loads(value)
-                    rows[key] = Row(KeyRange.parse(key), noted["fence"], Checkpoint.decode(noted["checkpoint"]))
+                    rows[key] = OwnedRange(KeyRange.parse(key), noted["fence"], Checkpoint.decode(noted["checkpoint"]))
             return rows
         finally:
             consumer.close()
@@ -206,14 +196,14 @@ class KafkaTransactor(Transactor):
             self._producer.begin_transaction()
             self._in_transaction = True
 
-    def start_commit(self, checkpoint: str) -> Started:
+    def start_commit(self, checkpoint: str) -> contract.Started:
         with _failures():
             self._begin()
             self._note(self._row, checkpoint)
             self._producer.flush(TIMEOUT_S)
         if self._failed is not None:
             raise DriverFailed("a record was not delivered to Kafka", detail=self._failed)
-        return Started(commit=self._commit)
+        return contract.Started(commit=self._commit)
 
     def _commit(self) -> None:
         with _failures():

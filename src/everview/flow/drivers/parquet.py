@@ -17,34 +17,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
-from everview.flow.drivers.contract import (
-    CONFINED,
-    Driver,
-    Guarantee,
-    Option,
-    Pattern,
-    Started,
-    Transactor,
-    Validated,
-    plain_constraints,
-)
+from everview.flow.drivers.contract import CONFINED, Option, Transactor, Validated, plain_constraints
+from everview.flow.drivers.staged import StagedDriver, StagedTransactor
 from everview.flow.errors import InvalidMaterialization
 from everview.flow.keyrange import KeyRange
-from everview.flow.protocol import State, StateUpdate
+from everview.flow.protocol import DriverState
 from everview.reach.files import check_inside
 
 STAGED = "_staged"
 DELETED, TRANSACTION = "_deleted", "_transaction"
 
 
-class ParquetDriver(Driver):
+class ParquetDriver(StagedDriver):
     """Folders of Parquet files."""
 
     name = "parquet"
-    pattern = Pattern.IDEMPOTENT_APPLY
-    guarantee = Guarantee.EXACTLY_ONCE
     delta_only = True
-    interval_ms = 1000
     options = (Option("path", "the folder for all of the sink's files", required=True, place=True), CONFINED)
     resource_options = (Option("folder", "a folder inside it", default="."),)
 
@@ -79,7 +67,7 @@ class ParquetDriver(Driver):
             for file in (*folder.glob("*.parquet"), *(folder / STAGED).glob("*.parquet")):
                 file.unlink(missing_ok=True)
 
-    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> Transactor:
         folders = [self._folder(each) for each in spec.bindings]
         return ParquetTransactor(folders, spec, range, state, confined=self.config[CONFINED.name])
 
@@ -94,25 +82,19 @@ class ParquetDriver(Driver):
                 check_inside(path)
 
 
-class ParquetTransactor(Transactor):
+class ParquetTransactor(StagedTransactor):
     """One range of keys in folders of Parquet files."""
 
     def __init__(
-        self, folders: list[Path], spec: Spec, range: KeyRange, state: State, *, confined: bool = False
+        self, folders: list[Path], spec: Spec, range: KeyRange, state: DriverState, *, confined: bool = False
     ) -> None:
-        super().__init__()
-        self._confined = confined
-        self._folders, self._spec, self._range = folders, spec, range
-        self._pending = {name: dict(each) for name, each in state.items()}  # also of the ranges that this one came from
-        self._number = max((int(each["number"]) for each in self._pending.values()), default=0)
+        super().__init__(range, state)
+        self._confined, self._folders, self._spec = confined, folders, spec
         self._writers: dict[int, tuple[Path, pq.ParquetWriter]] = {}
-        self._remove_leftovers()
-
-    def _remove_leftovers(self) -> None:
-        """Remove what a transaction of this range staged that never was committed."""
-        wanted = {staged for each in self._pending.values() for _, staged, _ in each["files"]}
-        for folder in self._folders:
-            for path in (folder / STAGED).glob(f"{self._range}-*.parquet"):
+        # What a transaction of this range has staged and never committed is left over.
+        wanted = {staged for each in state.values() for _, staged, _ in each.get("files") or ()}
+        for folder in folders:
+            for path in (folder / STAGED).glob(f"{range}-*.parquet"):
                 if path.name not in wanted:
                     path.unlink(missing_ok=True)
 
@@ -121,22 +103,16 @@ class ParquetTransactor(Transactor):
             for path in paths:
                 check_inside(path)
 
-    def acknowledge(self) -> StateUpdate | None:
-        if not any(each["files"] for each in self._pending.values()):
-            return None
-        for each in self._pending.values():
-            for at, staged, name in each["files"]:
-                folder = self._folders[at]
-                if (folder / STAGED / staged).exists():
-                    self._check(folder / STAGED / staged, folder)
-                    os.replace(folder / STAGED / staged, folder / name)
+    def put_in_place(self, range: str, number: int, files: Any) -> None:
+        for at, staged, name in files:
+            folder = self._folders[at]
+            if (folder / STAGED / staged).exists():
+                self._check(folder / STAGED / staged, folder)
+                os.replace(folder / STAGED / staged, folder / name)
+
+    def all_in_place(self) -> None:
         for folder in self._folders:
             _sync(folder)
-        # Ranges that this one came from are done with: their number lives on in this one's.
-        mine = str(self._range)
-        cleared: dict[str, Any] = {name: None for name in self._pending if name != mine}
-        self._pending = {mine: {"number": self._number, "files": []}}
-        return StateUpdate({**cleared, **self._pending})
 
     def store(self, binding: int, documents: pa.Table) -> None:
         spec = self._spec.bindings[binding]
@@ -147,23 +123,19 @@ class ParquetTransactor(Transactor):
             self._check(path)
         rows = documents.drop_columns([EXISTS, DELETE])
         if spec.key:
-            number = pa.array([self._number + 1] * rows.num_rows, pa.int64())
+            number = pa.array([self.number + 1] * rows.num_rows, pa.int64())
             rows = rows.append_column(DELETED, documents.column(DELETE)).append_column(TRANSACTION, number)
         self._writers[binding][1].write_table(rows)
 
-    def start_commit(self, checkpoint: str) -> Started:
+    def staged_files(self) -> Any:
         files = []
-        self._number += 1
         for at, (path, writer) in self._writers.items():
             writer.close()
             _sync(path)
             _sync(path.parent)
-            files.append([at, path.name, f"{self._number:012d}-{path.name}"])
+            files.append([at, path.name, f"{self.number:012d}-{path.name}"])
         self._writers = {}
-        mine = str(self._range)
-        # Whatever was pending is applied by now: Acknowledge came before this transaction's flush.
-        self._pending = {mine: {"number": self._number, "files": files}}
-        return Started(StateUpdate(self._pending, merge_patch=False))
+        return files
 
     def close(self) -> None:
         for path, writer in self._writers.values():

@@ -20,45 +20,33 @@ import pyarrow as pa
 from everview.compute.ir.infinite import to_python
 from everview.flow.contract import DELETE, Binding, Spec
 from everview.flow.documents import chunks, from_objects, loads, objects
-from everview.flow.drivers.contract import (
-    Constraint,
-    Driver,
-    FieldConstraint,
-    Guarantee,
-    Option,
-    Pattern,
-    Started,
-    Transactor,
-    Validated,
-    plain_constraints,
-)
+from everview.flow.drivers import contract
 from everview.flow.errors import DriverFailed, FencedOff, InvalidMaterialization
 from everview.flow.keyrange import WHOLE, KeyRange
-from everview.flow.libraries import library
-from everview.flow.protocol import State
+from everview.flow.protocol import DriverState
 from everview.reach.addresses import check_address, check_url
 
 COMMANDS_MAX = 1000  # in one round trip
 TIMEOUT_S = 30.0
 
 
-class RedisDriver(Driver):
+class RedisDriver(contract.Driver):
     """Documents in a Redis database."""
 
     name = "redis"
-    pattern = Pattern.NON_TRANSACTIONAL
-    guarantee = Guarantee.AT_LEAST_ONCE
+    pattern = contract.Pattern.NON_TRANSACTIONAL
+    guarantee = contract.Guarantee.AT_LEAST_ONCE
     options = (
-        Option("url", "redis://user:password@host:6379/0", required=True, secret=True),
-        Option("at_least_once", "allow reductions that count twice after a failure", bool, default=False),
+        contract.Option("url", "redis://user:password@host:6379/0", required=True, secret=True),
+        contract.Option("at_least_once", "allow reductions that count twice after a failure", bool, default=False),
     )
-    resource_options = (Option("prefix", "in front of every key", required=True),)
+    resource_options = (contract.Option("prefix", "in front of every key", required=True),)
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config)
-        library("redis", "redis", "redis")
+        contract.library("redis", "redis", "redis")
 
-    def validate(self, spec: Spec) -> list[Validated]:
+    def validate(self, spec: Spec) -> list[contract.Validated]:
         with _client(self.config["url"]) as client:
             _call(client.ping)
         result = []
@@ -67,21 +55,21 @@ class RedisDriver(Driver):
                 raise InvalidMaterialization(
                     "a sink into Redis needs a KEY", hint="documents are kept under their keys"
                 )
-            constraints = plain_constraints(binding)
+            constraints = contract.plain_constraints(binding)
             for each in binding.fields:
                 if each.reduction.strategy != "lastWriteWins" and not self.config["at_least_once"]:
-                    constraints[each.name] = FieldConstraint(
-                        Constraint.INCOMPATIBLE,
+                    constraints[each.name] = contract.FieldConstraint(
+                        contract.Constraint.INCOMPATIBLE,
                         f"Redis is at least once: {each.reduction.strategy} would be applied twice after a failure; "
                         "aggregate in a view, or set at_least_once = true",
                     )
-            result.append(Validated(constraints, (str(binding.resource["prefix"]),)))
+            result.append(contract.Validated(constraints, (str(binding.resource["prefix"]),)))
         return result
 
     def apply(self, spec: Spec) -> str:
         return "nothing to do"
 
-    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> contract.Transactor:
         return RedisTransactor(_client(self.config["url"]), spec, range)
 
     def reset(self, spec: Spec) -> None:
@@ -98,7 +86,7 @@ class RedisDriver(Driver):
             _call(lambda: client.delete(_fences(spec)))
 
 
-class RedisTransactor(Transactor):
+class RedisTransactor(contract.Transactor):
     """One range of keys in a Redis database."""
 
     def __init__(self, client: Any, spec: Spec, range: KeyRange) -> None:
@@ -145,8 +133,8 @@ class RedisTransactor(Transactor):
             else:
                 pipeline.set(key, text)
 
-    def start_commit(self, checkpoint: str) -> Started:
-        return Started()
+    def start_commit(self, checkpoint: str) -> contract.Started:
+        return contract.Started()
 
     def close(self) -> None:
         self._client.close()
@@ -167,7 +155,7 @@ def _fences(spec: Spec) -> str:
 
 
 def _client(url: str) -> Any:
-    module = library("redis", "redis", "redis")
+    module = contract.library("redis", "redis", "redis")
     check_url(url)
     how: dict[str, Any] = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
     try:
@@ -197,7 +185,7 @@ def _checked(kind: type) -> type:
 
 
 def _call(work: Any) -> Any:
-    module = library("redis", "redis", "redis")
+    module = contract.library("redis", "redis", "redis")
     try:
         return work()
     except module.RedisError as error:

@@ -23,21 +23,11 @@ import pyarrow as pa
 
 from everview.flow.contract import DELETE, Spec
 from everview.flow.documents import chunks, objects
-from everview.flow.drivers.contract import (
-    Driver,
-    Guarantee,
-    Option,
-    Pattern,
-    Started,
-    Transactor,
-    Trouble,
-    Validated,
-    plain_constraints,
-)
+from everview.flow.drivers import contract
 from everview.flow.drivers.secrets import secrets_of
 from everview.flow.errors import DriverFailed, InvalidMaterialization
 from everview.flow.keyrange import KeyRange
-from everview.flow.protocol import State
+from everview.flow.protocol import DriverState
 from everview.reach.addresses import check_url
 from everview.reach.http import open_url
 
@@ -45,19 +35,19 @@ BACKOFF_S, BACKOFF_S_MAX = 0.2, 30.0
 ANSWER_BYTES_MAX = 1 << 16
 
 
-class WebhookDriver(Driver):
+class WebhookDriver(contract.Driver):
     """An HTTP endpoint that takes JSON."""
 
     name = "webhook"
-    pattern = Pattern.PUSH_ONLY
-    guarantee = Guarantee.AT_LEAST_ONCE
+    pattern = contract.Pattern.PUSH_ONLY
+    guarantee = contract.Guarantee.AT_LEAST_ONCE
     delta_only = True
     options = (
-        Option("url", "where to post to", required=True, secret=True),
-        Option("headers", "a JSON object of headers to send along", secret=True),
-        Option("batch_rows", "documents in a post at most", int, default=500),
-        Option("timeout_s", "how long to wait for an answer", float, default=30.0),
-        Option("retries", "how often to try a post again", int, default=10),
+        contract.Option("url", "where to post to", required=True, secret=True),
+        contract.Option("headers", "a JSON object of headers to send along", secret=True),
+        contract.Option("batch_rows", "documents in a post at most", int, default=500),
+        contract.Option("timeout_s", "how long to wait for an answer", float, default=30.0),
+        contract.Option("retries", "how often to try a post again", int, default=10),
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -81,9 +71,12 @@ class WebhookDriver(Driver):
         behind = {parts.path + (f"?{parts.query}" if parts.query else ""), parts.path, parts.query} - {"", "/"}
         return {*secrets_of(self.config["url"]), *behind, *self._headers.values()}
 
-    def validate(self, spec: Spec) -> list[Validated]:
+    def validate(self, spec: Spec) -> list[contract.Validated]:
         check_url(self.config["url"])
-        return [Validated(plain_constraints(each), (each.collection,), delta_updates=True) for each in spec.bindings]
+        return [
+            contract.Validated(contract.plain_constraints(each), (each.collection,), delta_updates=True)
+            for each in spec.bindings
+        ]
 
     def apply(self, spec: Spec) -> str:
         return "nothing to do"
@@ -91,11 +84,11 @@ class WebhookDriver(Driver):
     def reset(self, spec: Spec) -> None:
         """There is nothing to empty: all documents are posted again."""
 
-    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> contract.Transactor:
         return WebhookTransactor(self.config, self._headers, spec, range)
 
 
-class WebhookTransactor(Transactor):
+class WebhookTransactor(contract.Transactor):
     """One range of keys, posted in order."""
 
     def __init__(
@@ -140,7 +133,7 @@ class WebhookTransactor(Transactor):
                 back_off_s = min(BACKOFF_S_MAX, BACKOFF_S * 2**attempt) * random.uniform(0.5, 1.0)
                 pause_s = max(back_off_s, min(wait_s, BACKOFF_S_MAX))
                 said = f"the webhook failed {attempt + 1} of {tries} times, and is tried again: {failure}"
-                self.trouble = Trouble(said, int((time.time() + pause_s) * 1000))
+                self.trouble = contract.Trouble(said, int((time.time() + pause_s) * 1000))
                 self._sleep(pause_s)
         raise DriverFailed(f"the webhook failed {tries} times", detail=failure)
 
@@ -161,8 +154,8 @@ class WebhookTransactor(Transactor):
         except (OSError, http.client.HTTPException) as error:
             return f"{type(error).__name__}: {error}", 0.0
 
-    def start_commit(self, checkpoint: str) -> Started:
-        return Started()
+    def start_commit(self, checkpoint: str) -> contract.Started:
+        return contract.Started()
 
     def close(self) -> None:
         return None

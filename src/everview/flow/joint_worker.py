@@ -10,47 +10,31 @@ of them in one commit. The next transactions are read, and their loads sent, whi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import add
+from typing import Any
 
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Spec
-from everview.flow.drivers.contract import Driver, Guarantee
+from everview.flow.drivers.contract import Driver
 from everview.flow.errors import DuplicateKey, NullKey
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import Patches
-from everview.flow.recovery_log import RecoveryLog
-from everview.flow.runtime import Limits, Task
-from everview.flow.source import Source
+from everview.flow.runtime import Delivery, Task
 from everview.flow.worker import WAIT_S, Runner, WorkerStatus
-from everview.storage.contract import Command
 
 POLL_S = 0.05
 
 
-class TogetherWorker(Runner):
-    """All ranges of a program."""
+class JointWorker(Runner):
+    """Delivers all ranges of a program, phase by phase."""
 
     def __init__(
-        self,
-        driver: Driver,
-        spec: Spec,
-        ranges: Sequence[KeyRange],
-        *,
-        source: Source,
-        log: RecoveryLog,
-        limits: Limits,
-        backoff_s: tuple[float, float],
-        acknowledged: Callable[[KeyRange, Checkpoint], None],
-        also: Callable[[], Sequence[Command]],
-        before: Callable[[], None] = lambda: None,
-        group: object = None,
+        self, driver: Driver, spec: Spec, ranges: Sequence[KeyRange], delivery: Delivery, **options: Any
     ) -> None:
-        super().__init__(driver, spec.name, f"{len(ranges)} splits", backoff_s, before)
-        self.spec, self._ranges, self._group = spec, list(ranges), group
-        self._source, self._log, self._limits = source, log, limits
-        self._on_acknowledged, self._also = acknowledged, also
+        super().__init__(driver, spec, f"{len(ranges)} splits", delivery, **options)
+        self._ranges = list(ranges)
         self._rounds = 0
         self._frontiers = dict.fromkeys(ranges, START)
         self._stored_by = dict.fromkeys(ranges, (0,) * len(spec.bindings))
@@ -61,11 +45,11 @@ class TogetherWorker(Runner):
         )
 
     def _converse(self) -> None:
-        tasks = [self._task(range) for range in self._ranges]
+        tasks = [Task(self.spec, range, self._delivery) for range in self._ranges]
         before, orderly = dict(self._stored_by), False
         try:
             for task in tasks:
-                with self._log.openings.opening(self._group, lambda: self.loop.stopping):
+                with self._opening():
                     task.open()
             while not self.loop.stopping:
                 if self._ready(tasks):
@@ -83,30 +67,15 @@ class TogetherWorker(Runner):
             for task in tasks:
                 task.close(orderly=orderly)
 
-    def _task(self, range: KeyRange) -> Task:
-        return Task(
-            self.spec,
-            range,
-            source=self._source,
-            log=self._log,
-            connect=self._driver.connect,
-            keys=self._driver.keys,
-            repeatable=self._driver.guarantee is Guarantee.AT_LEAST_ONCE,
-            foreign=self._driver.foreign,
-            limits=self._limits,
-            acknowledged=self._on_acknowledged,
-            also=self._also,
-        )
-
     def _acknowledged(self, tasks: Sequence[Task], wait_s: float) -> bool:
-        """Wait a while for all ranges to be acknowledged; whether they are."""
+        """Wait a while for all ranges to be acknowledged. Gives whether they are."""
         for task in tasks:
             if not task.acknowledged:
                 task.step_acknowledged(wait_s)
         return self._noted(tasks)
 
     def _noted(self, tasks: Sequence[Task]) -> bool:
-        """Note where the ranges are, if all are acknowledged; whether they are."""
+        """If all ranges are acknowledged, note where they stand. Gives whether they are."""
         if not all(task.acknowledged for task in tasks):
             return False
         self.loop.recovered()
@@ -115,7 +84,7 @@ class TogetherWorker(Runner):
         return True
 
     def _ready(self, tasks: Sequence[Task]) -> bool:
-        """Whether there is something to be delivered now; if not, waits a while for that, or for acknowledgements."""
+        """Whether something can be delivered now. If not, wait a while for that or for acknowledgements."""
         lowest = min(task.position for task in tasks)
         due_s = max(task.due_s() for task in tasks)
         if (self._source.upper <= lowest or due_s > 0) and not self._acknowledged(tasks, POLL_S):
@@ -161,7 +130,7 @@ class TogetherWorker(Runner):
         rows = [task.started() for task in tasks]
         done = [(row, end, task.committed) for row, end, task in zip(rows, ends, tasks, strict=True)]
         updates = [update for task in tasks for update in task.unsaved()]
-        rows = self._log.commit_together(done, updates, self._also)
+        rows = self._delivery.log.commit_together(done, updates, self._delivery.also)
         patches = _news(tasks)
         for task, row, end in zip(tasks, rows, ends, strict=True):
             task.end_transaction(row, end, patches)
@@ -171,13 +140,13 @@ class TogetherWorker(Runner):
 
 
 def _news(tasks: Sequence[Task]) -> Patches:
-    """The changes of state that all ranges have told, in the order of the ranges."""
+    """The changes of state that all ranges have reported, in the order of the ranges."""
     return tuple(patch for task in tasks for patch in task.take_news())
 
 
 @contextmanager
 def _explained(task: Task) -> Iterator[None]:
-    """Within the block, a key that is there twice at the endpoint only is told as drift."""
+    """Within the block, a key that occurs twice at the endpoint alone is reported as drift."""
     try:
         yield
     except DuplicateKey as error:

@@ -15,16 +15,14 @@ from typing import Any
 from urllib.parse import quote
 
 from everview.compute.ir.types import Kind
+from everview.flow.connector.rows import META, OPERATION, ORDINAL, TRUNCATED, Truncation
 from everview.flow.connector.schemas import escaped
-from everview.flow.connector.truncation import Truncation
 from everview.flow.contract import Binding, Field, Spec
 from everview.flow.drivers.contract import Constraint, FieldConstraint, Validated
 from everview.flow.errors import InvalidMaterialization
-from everview.flow.wire_types import type_json
+from everview.flow.wire import type_json
 
-DOCUMENT, OPERATION, ORDINAL = "flow_document", "_meta/op", "_meta/id"
-TRUNCATED = "_meta/flow_truncated"
-META = "_meta"
+DOCUMENT = "flow_document"
 _EVERY = ["array", "boolean", "integer", "null", "number", "object", "string"]
 _NO_TOKEN = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -87,7 +85,7 @@ def collection_json(binding: Binding) -> dict[str, Any]:
 
 
 def collection_name(binding: Binding) -> str:
-    """A name in the letters that names have there."""
+    """The collection's name in the characters that Flow allows."""
     title = binding.title or binding.collection
     safe = _NO_TOKEN.sub("_", title)
     return f"everview/{safe}" if safe == title else f"everview/{safe}-{binding.collection}"
@@ -190,7 +188,7 @@ def described(
 
 
 def choose(binding: Binding, validated: Validated) -> dict[str, Any]:
-    """What a connector gets of a binding, by what it says of the fields; an error if that cannot be."""
+    """The fields that a connector gets of a binding, by its constraints. An error if they cannot be met."""
     constraints = validated.constraints
     wrong: list[str] = []
     for name in (META, DOCUMENT):

@@ -20,18 +20,18 @@ import pytest
 
 from everview.compute.ir import types as t
 from everview.flow.channel import Channel
-from everview.flow.check.shim import Shim
+from everview.flow.check.harness import Shim
 from everview.flow.connector import protobuf
 from everview.flow.contract import Binding, Spec
 from everview.flow.drivers.contract import Driver, Guarantee, Keys, Pattern, Started, Transactor, Validated
-from everview.flow.fencing import Row
+from everview.flow.fencing import OwnedRange
+from everview.flow.joint_worker import JointWorker
 from everview.flow.keyrange import WHOLE, KeyRange
 from everview.flow.materialization import Materialization, Options
-from everview.flow.protocol import Load, Open, Request, State, StateUpdate
+from everview.flow.protocol import DriverState, Load, Open, Request, StateUpdate
 from everview.flow.recovery_log import RecoveryLog
-from everview.flow.runtime import Limits
-from everview.flow.source import Source
-from everview.flow.together import TogetherWorker
+from everview.flow.runtime import Delivery, Limits
+from everview.flow.source import Collections
 from everview.storage.contract import Put
 from tests.flow.conftest import STRICT
 from tests.flow.ledger import Ledger
@@ -157,7 +157,7 @@ def test_states_of_former_ranges_become_one(ledger: Ledger) -> None:
     log = RecoveryLog(ledger.environment, "m", shared=True)
     assert log.open(left).state == {"a": 1, "b": 2}
     assert log.open(right).state == {"a": 1, "b": 2}
-    rows: list[Row] = log.rows()
+    rows: list[OwnedRange] = log.rows()
     assert [row.state for row in rows] == [{}, {}]
     ledger.environment.commit(*log.forgetting(), Put("other", b"x"))
     assert not ledger.environment.scan("flow/")
@@ -225,7 +225,7 @@ class MemoryDriver(Driver):
     def apply(self, spec: Spec) -> str:
         raise NotImplementedError
 
-    def open(self, spec: Spec, range: KeyRange, state: State) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> Transactor:
         return Held(self)
 
     def connect(self, request: Open) -> Channel:
@@ -245,17 +245,9 @@ class MemoryDriver(Driver):
 def test_the_next_loads_are_sent_while_the_last_transactions_are_committed(ledger: Ledger) -> None:
     bound = ledger.binding(["id"])
     driver = MemoryDriver(bound.schema)
-    worker = TogetherWorker(
-        driver,
-        Spec("m", "memory", (bound,)),
-        WHOLE.split(2),
-        source=Source(ledger.environment, [bound]),
-        log=RecoveryLog(ledger.environment, "m", shared=True),
-        limits=Limits(stall_s=60, heartbeat_s=3600),
-        backoff_s=(0.02, 0.1),
-        acknowledged=lambda range, checkpoint: None,
-        also=lambda: (),
-    )
+    source, log = Collections(ledger.environment, [bound]), RecoveryLog(ledger.environment, "m", shared=True)
+    delivery = Delivery.by(driver, source, log, limits=Limits(stall_s=60, heartbeat_s=3600))
+    worker = JointWorker(driver, Spec("m", "memory", (bound,)), WHOLE.split(2), delivery, backoff_s=(0.02, 0.1))
     worker.loop.start()
     rows = [(id, id, id) for id in range(20)]
     upper = ledger.write(*((1, row) for row in rows))
