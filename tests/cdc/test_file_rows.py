@@ -17,7 +17,7 @@ from everview.cdc.contract import Progress, Updates
 from everview.cdc.files import Folder
 from everview.cdc.rows import rows_of
 from everview.cdc.schema import StreamSchema, message_schema, stream_schema
-from everview.cdc.spark import other, pieces
+from everview.cdc.spark import stream_files
 from everview.cdc.spark.quick_json import QuickJson
 from everview.cdc.spark.stream_files import FileRows
 from everview.cdc.times import from_wire
@@ -143,9 +143,9 @@ def check(folder: Folder, name: str, schema: StreamSchema) -> None:
     found, others = rows_in(folder, name, schema)
     assert found == Counter(u for item in items if isinstance(item, Updates) for u in item.updates)
     plain = JsonCodec(schema)
-    wanted = [other.STATEMENT + plain.encode(item).decode() for item in items if isinstance(item, Progress)]
-    assert sorted(text for text in others if text[0] == other.STATEMENT) == sorted(wanted)
-    bad = [other.undecodable(text) for text in others if text[0] != other.STATEMENT]
+    wanted = [stream_files.STATEMENT + plain.encode(item).decode() for item in items if isinstance(item, Progress)]
+    assert sorted(text for text in others if text[0] == stream_files.STATEMENT) == sorted(wanted)
+    bad = [stream_files.undecodable(text) for text in others if text[0] != stream_files.STATEMENT]
     assert bad == [item for item in items if isinstance(item, (Bad, Partial))]
 
 
@@ -153,7 +153,7 @@ def check(folder: Folder, name: str, schema: StreamSchema) -> None:
 def test_each_odd_line_is_what_the_codec_says(
     tmp_path: Path, schema: StreamSchema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "_BAD_KEPT", 1000)
+    monkeypatch.setattr(stream_files, "_BAD_KEPT", 1000)
     folder = Folder(str(tmp_path))
     good = updates(update(n="8", time="3" if schema is SCHEMA else "[3,4]"))
     for number, line in enumerate(ODD):
@@ -165,7 +165,7 @@ def test_each_odd_line_is_what_the_codec_says(
 
 
 def test_random_lines_in_random_blocks(tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_BAD_KEPT", 1000)
+    monkeypatch.setattr(stream_files, "_BAD_KEPT", 1000)
     folder = Folder(str(tmp_path))
     odd = [line.encode() for line in ODD] + [updates(update(text='"\xff"')).encode("latin-1")]
     for number in range(150):
@@ -201,7 +201,7 @@ def test_nothing_of_a_file_of_another_schema_is_believed(tmp_path: Path, suffix:
     folder.put(f"a{suffix}", codec_for(suffix, theirs).encode_file([Updates([((1, "a"), 1, 1)])]))
     found, others = rows_in(folder, f"a{suffix}", SCHEMA)
     assert not found
-    (bad,) = [other.undecodable(text) for text in others]
+    (bad,) = [stream_files.undecodable(text) for text in others]
     assert isinstance(bad, Bad) and "has other columns" in bad.reason
 
 

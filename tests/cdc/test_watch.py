@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everview.cdc import upkeep, watch
+from everview.cdc import compaction, watch
 from everview.cdc.codec.contract import codec_for
 from everview.cdc.compaction import Upkeep, merge
 from everview.cdc.contract import Updates
@@ -224,9 +224,9 @@ def test_what_a_life_wrote_that_died_is_not_anothers(made: Any, monkeypatch: pyt
 
 
 def test_upkeep_merges_and_forgets(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "EVERY_FILES", 20)
-    monkeypatch.setattr(upkeep, "FORGET_BYTES", 1)
-    monkeypatch.setattr(upkeep, "merge", lambda folder, schema: merge(folder, schema, at_least=10))
+    monkeypatch.setattr(compaction, "EVERY_FILES", 20)
+    monkeypatch.setattr(compaction, "FORGET_BYTES", 1)
+    monkeypatch.setattr(compaction, "merge", lambda folder, schema: merge(folder, schema, at_least=10))
     writer = made("one")
     looking = Upkeep(writer.folder, SCHEMA, retain_ms=10)
     for upper in range(1, 120):
@@ -243,7 +243,7 @@ def test_upkeep_merges_and_forgets(made: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_sink_that_never_lives_long_merges_nonetheless(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "EVERY_FILES", 80)
+    monkeypatch.setattr(compaction, "EVERY_FILES", 80)
     writer = made("one")
     done = []
     for upper in range(1, 120):
@@ -259,8 +259,8 @@ def test_a_sink_that_never_lives_long_merges_nonetheless(made: Any, monkeypatch:
 
 
 def test_what_cannot_be_forgotten_is_merged_nonetheless(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "EVERY_FILES", 20)
-    monkeypatch.setattr(upkeep, "FORGET_BYTES", 1)
+    monkeypatch.setattr(compaction, "EVERY_FILES", 20)
+    monkeypatch.setattr(compaction, "FORGET_BYTES", 1)
     writer = made("one")
     for upper in range(1, 80):
         writer.write(upper)

@@ -22,7 +22,7 @@ from everview.flow.runtime import Delivery
 from everview.flow.source import Collections
 from everview.flow.spark import Rounds
 from tests.flow.ledger import Ledger
-from tests.flow.test_together import QUICK, STAGED, bindings, changes, expected, found, settings
+from tests.flow.test_joint_worker import QUICK, STAGED, bindings, changes, expected, found, settings
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.reading import Selection
 from everview.storage.stage import Staged
+from everview.storage.subscribe import selections
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +155,10 @@ class LargeTick:
         stored: dict[str, Stored] = {}
         for id, schema in self.inputs.items():
             pieces: list[Relation] = []
-            if self.first:
-                stored[f"contents:{id}"] = self._open(stack, self.environment.contents(id, self.lower), schema)
-                pieces.append(at(ir.Get(f"contents:{id}", schema), self.lower))
-            low = self.lower + 1 if self.first else self.lower
-            if low < self.upper:
-                changes = self.environment.changes(id, low, self.upper)
-                stored[f"changes:{id}"] = self._open(stack, changes, schema, timed=True)
-                pieces.append(ir.Get(f"changes:{id}", (INT8, *schema)))
+            for selection, time in selections(self.environment, id, self.lower, self.upper, snapshot=self.first):
+                name = f"changes:{id}" if time is None else f"contents:{id}"
+                stored[name] = self._open(stack, selection, schema, timed=time is None)
+                pieces.append(ir.Get(name, (INT8, *schema)) if time is None else at(ir.Get(name, schema), time))
             steps.append((delta_of(id), pieces[0] if len(pieces) == 1 else ir.Union(tuple(pieces))))
         return steps, stored
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from everview.flow import protocol, wire
 from everview.flow.channel import serve
 from everview.flow.connector.codec import Codec, codec_of
-from everview.flow.connector.description import ORDINAL
+from everview.flow.connector.rows import ORDINAL
 from everview.flow.contract import Binding, Spec
 from everview.flow.documents import objects
 from everview.flow.drivers.contract import Driver, Option

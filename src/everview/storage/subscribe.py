@@ -52,18 +52,25 @@ class Source(Readable, Protocol):
 def following(
     source: Readable, id: str, lower: int, upper: int, *, snapshot: bool
 ) -> Iterator[tuple[Selection, int | None]]:
-    """What a reader who stands at `lower` has not had before `upper`, each selection open while it is looked at.
+    """What a reader who stands at `lower` has not had before `upper`, each selection open while it is looked at."""
+    for selection, at in selections(source, id, lower, upper, snapshot=snapshot):
+        with selection:
+            yield selection, at
+
+
+def selections(
+    source: Readable, id: str, lower: int, upper: int, *, snapshot: bool
+) -> Iterator[tuple[Selection, int | None]]:
+    """The same, for callers who open the selections themselves and keep them open together.
 
     With `snapshot` the contents at `lower` come first, with the time at which their rows count: `lower`. Then come the
     changes after it, or from `lower` on if there was no snapshot; they count at their own times, which None stands for.
     """
     if snapshot:
-        with source.contents(id, lower) as selection:
-            yield selection, lower
+        yield source.contents(id, lower), lower
         lower += 1
     if lower < upper:
-        with source.changes(id, lower, upper) as selection:
-            yield selection, None
+        yield source.changes(id, lower, upper), None
 
 
 class Subscription:

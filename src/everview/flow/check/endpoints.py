@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from everview.flow.check.harness import Endpoint
 from everview.flow.check.workload import Document
-from everview.flow.connector.description import OPERATION, collection_name
+from everview.flow.connector.description import collection_name
+from everview.flow.connector.rows import OPERATION
 from everview.flow.connector.schemas import marked
 from everview.flow.contract import Binding
 from everview.flow.documents import loads
