@@ -344,7 +344,7 @@ def test_a_writer_that_dies_while_it_writes(
         with pytest.raises(OSError, match="gone"):
             sink.step()
     writing.advance(12)
-    kind.resume(writing.environment, "out", outlet(tmp_path / "stream")).step()
+    kind(writing.environment, "out", outlet(tmp_path / "stream")).step()
     source, _ = Source.create(reading, "in", "copy", inlet(tmp_path / "stream"), SCHEMA)
     drain(source)
     if kind is Sink:

@@ -14,6 +14,7 @@ import pytest
 from everview.compute.ir.types import INT8, TEXT
 from everview.flow.check.harness import Endpoint
 from everview.flow.drivers import sqlite
+from everview.flow.drivers.contract import Driver
 from everview.flow.errors import DriverFailed, InvalidMaterialization
 from everview.flow.materialization import Materialization, Options, State
 from everview.flow.recovery_log import RecoveryLog
@@ -210,7 +211,7 @@ def test_a_connector_makes_its_tables_anew(ledger: Ledger, tmp_path: Path) -> No
 
 def test_what_cannot_be_emptied_is_refused(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, tmp_path: Path) -> None:
     sink = create(ledger, tmp_path)
-    monkeypatch.delattr(sqlite.SqliteDriver, "reset")
+    monkeypatch.setattr(sqlite.SqliteDriver, "reset", Driver.reset)
     with pytest.raises(InvalidMaterialization, match="cannot be emptied"):
         sink.backfill()
     sink.close()
