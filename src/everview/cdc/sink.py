@@ -216,9 +216,7 @@ class Sink:
             self._watch.look()
             self._watch.forget(self._next)
         checked = self._check(upper)
-        counts: Counter[int] = Counter()
-        for selection, advance_to in self._selections(upper):
-            counts.update(self._write_selection(selection, advance_to))
+        counts = self._write(upper)
         stated = self._statements(upper, counts)
         if self._watch is not None and checked:
             self._watch.check(stated)
@@ -254,6 +252,13 @@ class Sink:
     def _selections(self, upper: int) -> Iterator[tuple[Selection, int | None]]:
         """What to write of the collection, and the time that snapshot rows are moved to."""
         return following(self._environment, self.id, self._next, upper, snapshot=self._snapshot)
+
+    def _write(self, upper: int) -> dict[int, int]:
+        """Write the updates before `upper`. Gives how many are at each time."""
+        counts: Counter[int] = Counter()
+        for selection, advance_to in self._selections(upper):
+            counts.update(self._write_selection(selection, advance_to))
+        return counts
 
     def _write_selection(self, selection: Selection, advance_to: int | None) -> dict[int, int]:
         if self._bulk is not None and selection.bytes_max >= self._bulk_bytes:
