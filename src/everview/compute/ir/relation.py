@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from everview.compute.ir.scalar import Column, Scalar
 from everview.compute.ir.types import SqlType
 
 
+class Typed:
+    """What all relations have: the types of their columns, once they have been asked for.
+
+    Who goes through a deep plan asks at every depth, and the answer comes from below.
+    """
+
+    __slots__ = ("known_types",)
+    known_types: tuple[SqlType, ...]
+
+
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Typed):
     """Rows that are written down, each with its multiplicity."""
 
     rows: tuple[tuple[tuple[Any, ...], int], ...]
@@ -28,7 +38,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Get:
+class Get(Typed):
     """The collection named `id`: a stored one, or one bound by a `Let` around."""
 
     id: str
@@ -36,7 +46,7 @@ class Get:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class Project(Typed):
     """The columns at these positions, in this order."""
 
     input: Relation
@@ -44,7 +54,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class Map(Typed):
     """Each row with more columns behind; a scalar may read the columns that scalars before it add."""
 
     input: Relation
@@ -52,7 +62,7 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Typed):
     """The rows for which every predicate is true."""
 
     input: Relation
@@ -60,7 +70,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class FlatMap:
+class FlatMap(Typed):
     """Each row once for every row that a table function gives for it, with that row's columns behind."""
 
     input: Relation
@@ -70,7 +80,7 @@ class FlatMap:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Typed):
     """The product of the inputs, restricted to rows in which, for each equivalence, all members are equal and not NULL.
 
     Members are scalars over the inputs' columns side by side, each over columns of one input; those of a class have one
@@ -105,7 +115,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce:
+class Reduce(Typed):
     """One row for each distinct value of the keys that occurs: the keys, then the aggregates.
 
     Without keys there is a row only if there is input: that SQL wants one in any case is for the lowering to say.
@@ -118,7 +128,7 @@ class Reduce:
 
 
 @dataclass(frozen=True, slots=True)
-class TopK:
+class TopK(Typed):
     """Of each group, the rows from `offset` on and no more than `limit`, in the given order; ties by the whole row."""
 
     input: Relation
@@ -150,7 +160,7 @@ class WindowFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(Typed):
     """Each row with window functions behind, over its partition in the given order; ties by the whole row."""
 
     input: Relation
@@ -160,7 +170,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Temporal:
+class Temporal(Typed):
     """The rows, each at the times from all of its `lowers` on and before all of its `uppers`; NULL bounds no time.
 
     Bounds are times in milliseconds. Where a row has several intervals, `times` is the set of these, and restricts it
@@ -174,28 +184,28 @@ class Temporal:
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Typed):
     """Rows with a positive multiplicity; the others are dropped."""
 
     input: Relation
 
 
 @dataclass(frozen=True, slots=True)
-class Negate:
+class Negate(Typed):
     """Every multiplicity with its sign turned."""
 
     input: Relation
 
 
 @dataclass(frozen=True, slots=True)
-class Union:
+class Union(Typed):
     """All inputs together, multiplicities added."""
 
     inputs: tuple[Relation, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Occurring:
+class Occurring(Typed):
     """Every row that occurs, with a positive multiplicity, whatever its sign was, or its number of copies.
 
     Rows whose multiplicities add up to nothing may be among them. Only tick programs have this.
@@ -205,7 +215,7 @@ class Occurring:
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulate:
+class Accumulate(Typed):
     """Running totals: of rows (time, keys, amounts), for each time and key that occur, (time, next, keys, totals).
 
     `next` is the next time of the same key, or NULL. A total is the sum of multiplicity times amount over the rows of
@@ -217,7 +227,7 @@ class Accumulate:
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Typed):
     """`body`, in which `Get(id)` means `value`."""
 
     id: str
@@ -226,7 +236,7 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
-class Recursive:
+class Recursive(Typed):
     """`base`, and what `step` makes of it, of that, and so on, until that is nothing.
 
     In `step`, `Get(id)` means the rows of the round before. With `distinct` a row counts once and is new only once.
@@ -265,6 +275,23 @@ Steps: TypeAlias = Sequence[tuple[str, Relation]]  # named; each may read the in
 
 def types(relation: Relation) -> tuple[SqlType, ...]:
     """The types of the relation's columns."""
+    return known_types(relation, _types_of)
+
+
+Operator = TypeVar("Operator", bound=Typed)
+
+
+def known_types(relation: Operator, ask: Callable[[Operator], tuple[SqlType, ...]]) -> tuple[SqlType, ...]:
+    """The types of the relation's columns, asked for once."""
+    try:
+        return relation.known_types
+    except AttributeError:
+        found = ask(relation)
+        object.__setattr__(relation, "known_types", found)
+        return found
+
+
+def _types_of(relation: Relation) -> tuple[SqlType, ...]:
     match relation:
         case Constant(schema=schema) | Get(schema=schema):
             return schema

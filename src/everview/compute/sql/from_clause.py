@@ -47,13 +47,12 @@ class From:
         self._beside = beside
         self._catalog = catalog
         self._bind_query = bind_query
-        self._speaks_of_oids = False
+        self._tree: Tree | None = None
 
     def bind(self, tree: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
         """The rows that a SELECT starts from; without a FROM, one row without columns."""
         source = tree.args.get("from_")
-        # Tools join on the number of the catalog that a row is in; no one else needs a column more.
-        self._speaks_of_oids = any(column.name == _OID for column in tree.find_all(exp.Column))
+        self._tree = tree
         if source is None:
             return UNIT, ()
         query, named = self.item(source.this, (), UNIT)
@@ -61,6 +60,10 @@ class From:
         for group in _groups(joins):
             query, named = self._listed(query, named, group)
         return query, named
+
+    def _speaks_of_oids(self) -> bool:
+        """Whether the query asks for the catalog that a row is in, as tools do; nobody else needs that column."""
+        return self._tree is not None and any(column.name == _OID for column in self._tree.find_all(exp.Column))
 
     def _listed(
         self, left: hir.Query, left_named: tuple[Named, ...], group: list[exp.Join]
@@ -151,7 +154,7 @@ class From:
                 raise SqlError(UNDEFINED_TABLE, message, hint=hint, position=position_of(tree))
             columns = tuple(Named(path[-1], n, t) for n, t in zip(found.names, found.types, strict=True))
             query = _read(found)
-            if found.oid is not None and self._speaks_of_oids:
+            if found.oid is not None and self._speaks_of_oids():
                 query = ir.Map(query, (Literal(found.oid, INT8),))
                 columns = (*columns, Named(path[-1], _OID, INT8, hidden=True))
         return query, self._aliased(tree, columns, position_of(tree))

@@ -56,7 +56,7 @@ class Placeholder:
 
 
 @dataclass(frozen=True, slots=True)
-class OuterJoin:
+class OuterJoin(ir.Typed):
     """The pairs for which `on` holds, and the rows without a partner padded with NULLs. `kind`: left or full."""
 
     left: Query
@@ -66,7 +66,7 @@ class OuterJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class Lateral:
+class Lateral(ir.Typed):
     """Each left row with the rows of `right`, for which it is the nearest row around. `kind`: inner or left."""
 
     left: Query
@@ -76,7 +76,7 @@ class Lateral:
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalReduce:
+class GlobalReduce(ir.Typed):
     """Aggregates over everything: one row, also over nothing, where each aggregate has its value over no rows."""
 
     input: Query
@@ -86,6 +86,10 @@ class GlobalReduce:
 
 def types(query: Query) -> tuple[SqlType, ...]:
     """The types of the query's columns."""
+    return ir.known_types(query, _types_of)
+
+
+def _types_of(query: Query) -> tuple[SqlType, ...]:
     match query:
         case OuterJoin(left, right) | Lateral(left, right):
             return types(left) + types(right)
