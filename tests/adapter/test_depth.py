@@ -102,14 +102,57 @@ def steps(sql: SessionClient, text: str) -> int:
     return calls
 
 
-# Queries inside queries ask each other for their types, level by level: few enough are possible at all.
-@pytest.mark.parametrize("name", sorted(set(ANSWERED) - {"joins", "WITH", "EXCEPT", "selects"}))
+# The order of joins is looked for among all that are left: few enough are possible at all.
+@pytest.mark.parametrize("name", sorted(set(ANSWERED) - {"joins"}))
 def test_steps_are_in_proportion_to_the_length(filled: SessionClient, name: str) -> None:
     """Of twice the length there are twice the steps, and not four times."""
     count, written = ANSWERED[name]
     filled(written(count // 8)[0])  # what is done once is done
     short, long = (steps(filled, written(each)[0]) for each in (count // 4, count // 2))
     assert long < 2.6 * short + 20_000
+
+
+# For each row there is much to do, whatever the number of rows.
+CONDITIONS = {
+    "IN": f"a IN ({listed('a + 1 + {}', 500)})",
+    "AND": listed("a + 1 <> -{}", 500, " AND "),
+    "CASE": f"CASE {listed('WHEN a + 1 = -{} THEN true', 500, ' ')} ELSE false END",
+    "coalesce": f"coalesce({listed('nullif(a + 1, a + 1)', 500)}, 0) = 0",
+    "greatest": f"greatest({listed('a + {}', 500)}) < 0",
+    "ANY": f"a < ANY (ARRAY[{listed('a - 1 - {}', 500)}])",
+    "aggregates": f"(SELECT {listed('max(t.a + {})', 400, ' + ')} FROM t) > 0",
+    "ANY of constants": f"a = ANY ('{{{listed('-{}', 500)}}}'::int[])",
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_looks_come_often_beside_long_conditions(
+    filled: SessionClient, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled("INSERT INTO t SELECT g, 'x' FROM generate_series(1, 600) g")
+    query = f"SELECT count(*) FROM t WHERE {CONDITIONS[name]}"
+    filled(query)  # what is done once is done
+    calls = longest = last = 0
+    due = Interrupts.due.fget  # type: ignore[attr-defined]
+
+    def looked(self: Interrupts) -> bool:
+        nonlocal longest, last
+        longest, last = max(longest, calls - last), calls
+        return bool(due(self))
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    monkeypatch.setattr(Interrupts, "due", property(looked))
+    threading.setprofile(count)
+    sys.setprofile(count)
+    try:
+        assert not filled(query)[0].startswith("!")
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert max(longest, calls - last) < 400_000
 
 
 def test_a_wide_table_is_read(filled: SessionClient) -> None:

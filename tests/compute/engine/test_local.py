@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from everview.compute.functions.lookup import UnknownFunction
+from everview.compute.functions.naming import key_of
 from everview.compute.interpreter.evaluate import UnknownCollection, evaluate
+from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.relation import (
     Constant,
     Filter,
@@ -26,7 +30,7 @@ from everview.compute.ir.relation import (
     types,
 )
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Or, Scalar
-from everview.compute.ir.types import BOOLEAN, FLOAT8, INT4, TEXT, array_of, numeric
+from everview.compute.ir.types import BOOLEAN, DATE, FLOAT8, INT4, TEXT, SqlType, array_of, numeric
 from everview.compute.rows.collection import NegativeMultiplicity, Result, Rows, rows_of
 from tests.compute.terms import aggregate, asc, call, col, compare, constant, desc, get, lit, rows
 
@@ -47,6 +51,31 @@ def scalar(expression: Scalar, row: tuple[Any, ...] = (), *schema: Any) -> Any:
 
 FAILS = compare("eq", call("div(int4,int4)", lit(1), lit(0)), lit(1))
 TRUE, FALSE, NULL = lit(True), lit(False), lit(None, BOOLEAN)
+
+
+# The first is not among the constants.
+AMONG: dict[SqlType, list[Any]] = {
+    INT4: [7, 3, 1, 4, 15, 92, 65, 35, 89, 79],
+    TEXT: ["a  ", "", "a", "A", "a ", "b", "ab", "é", "z", "0"],
+    numeric(10, 2): [Decimal(each) for each in ("3", "1", "1.5", "-1.5", "0", "100", "2.25", "7", "8", "9")],
+    DATE: [date(2023, 1, 1), Infinite.AFTER, Infinite.BEFORE, *(date(2024, 1, day) for day in range(1, 9))],
+    BOOLEAN: [False, *[True] * 9],
+    FLOAT8: [0.5, math.nan, -0.0, *map(float, range(1, 9))],
+}
+
+
+@pytest.mark.parametrize("sql_type", AMONG, ids=lambda each: each.kind.name)
+@pytest.mark.parametrize("nulls", [0, 1])
+def test_a_value_is_among_constants_as_when_they_are_compared_one_by_one(sql_type: SqlType, nulls: int) -> None:
+    other, *values = AMONG[sql_type]
+    constants = [*(lit(each, sql_type) for each in values), *[lit(None, sql_type)] * nulls]
+    for operator, combined in (("eq", Or), ("ne", And)):
+        key = key_of(operator, (sql_type.base, sql_type.base))
+        parts = tuple(Call(key, (col(0, sql_type), each), BOOLEAN) for each in constants)
+        half = len(parts) // 2  # so few are compared
+        apart = combined((combined(parts[:half]), combined(parts[half:])))
+        for value in (*values, other, None):
+            assert scalar(combined(parts), (value,), sql_type) is scalar(apart, (value,), sql_type)
 
 
 @pytest.mark.parametrize(

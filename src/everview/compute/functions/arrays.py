@@ -207,7 +207,8 @@ def _quantified(of: SqlType, key: Callable[[Any], Any]) -> None:
     def any_equal(value: Any, values: list[Any] | None) -> bool | None:
         if values is None or (value is None and values):
             return None
-        if any(each is not None and key(each) == key(value) for each in values):
+        wanted = None if value is None else key(value)
+        if any(each is not None and key(each) == wanted for each in values):
             return True
         return None if None in values else False
 

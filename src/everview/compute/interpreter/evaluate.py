@@ -162,7 +162,7 @@ def _map(mapping: Map, below: Result) -> Result:
             row = (*row, value(row))
         return row
 
-    return _each_row(below, lambda row, multiplicity, rows: add(rows, extend(row), multiplicity))
+    return _each_row(below, lambda row, multiplicity, rows: add(rows, extend(row), multiplicity), len(values))
 
 
 def _filter(filtering: Filter, below: Result) -> Result:
@@ -174,7 +174,7 @@ def _filter(filtering: Filter, below: Result) -> Result:
                 return
         rows[row] = multiplicity
 
-    return _each_row(below, keep)
+    return _each_row(below, keep, len(predicates))
 
 
 def _flat_map(flat: FlatMap, below: Result) -> Result:
@@ -196,13 +196,16 @@ def _flat_map(flat: FlatMap, below: Result) -> Result:
     return _each_row(below, extend)
 
 
-def _each_row(below: Result, step: Callable[[Row, int, Rows], None]) -> Result:
-    """An operator that works row by row; where the step fails it must not have added anything yet."""
+def _each_row(below: Result, step: Callable[[Row, int, Rows], None], parts: int = 1) -> Result:
+    """An operator that works row by row, and evaluates so many expressions for each.
+
+    Where the step fails it must not have added anything yet.
+    """
     rows: Rows = {}
     errors: Errors = dict(below.errors)
-    many = len(below.rows) > pace.LOOK_ROWS
+    many = len(below.rows) > pace.between_looks(parts)
     with pace.emptied_if_ended(rows):
-        for row, multiplicity in pace.paced(below.rows.items()) if many else below.rows.items():
+        for row, multiplicity in pace.paced(below.rows.items(), parts) if many else below.rows.items():
             try:
                 step(row, multiplicity, rows)
             except Failure as failure:

@@ -18,6 +18,7 @@ from everview.errors import EverviewError
 
 __all__ = ["LOOK_ROWS", "TooManyRows", "at_most", "count", "emptied", "emptied_if_ended", "look", "paced", "sort"]
 LOOK_ROWS = 4_096  # after so many rows of one operator it is looked whether to go on
+LOOK_PARTS = 20_000  # likewise, after so many expressions or parts of them, where rows have many
 LET_GO_ROWS = 512
 MANY_ROWS = 10_000  # to let go of so many at once holds up others
 Item = TypeVar("Item")
@@ -44,10 +45,16 @@ def count(rows: int) -> None:
         allowed.count(rows)
 
 
-def paced(items: Iterable[Item]) -> Iterator[Item]:
-    """The same, looking now and then."""
+def between_looks(parts: int) -> int:
+    """How many rows are worked on between two looks, if so many expressions are evaluated for each."""
+    return max(1, min(LOOK_ROWS, LOOK_PARTS // max(1, parts)))
+
+
+def paced(items: Iterable[Item], parts: int = 1) -> Iterator[Item]:
+    """The same, looking now and then; for each item so many expressions are evaluated."""
+    every = between_looks(parts)
     for number, item in enumerate(items, 1):
-        if number % LOOK_ROWS == 0:
+        if number % every == 0:
             look(number)
         yield item
 

@@ -42,7 +42,7 @@ def evaluate_reduce(reduce: Reduce, below: Result) -> Result:
     errors = dict(below.errors)
     groups: dict[Row, list[list[tuple[Taken, int]]]] = {}
     try:
-        for row, multiplicity in pace.paced(below.rows.items()):
+        for row, multiplicity in pace.paced(below.rows.items(), len(takers)):
             if multiplicity < 0:
                 raise NegativeMultiplicity("Reduce", row, multiplicity)
             try:

@@ -6,12 +6,16 @@ before a strict one looks for NULLs; only And, Or, Case and Coalesce leave argum
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from everview.compute.allowance import take_value
+from everview.compute.cancel import check_wanted
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
+from everview.compute.interpreter.pace import LOOK_PARTS
 from everview.compute.ir.scalar import (
     And,
     Call,
@@ -28,6 +32,9 @@ from everview.compute.ir.types import Kind
 from everview.compute.rows.collection import Row, canonical, plain
 
 Evaluator: TypeAlias = Callable[[Row], Any]
+
+MANY_PARTS = 64  # of one expression: one that has more looks by itself whether to go on
+MANY_CONSTANTS = 8  # from here on a value is looked up among them
 
 
 def compile_value(scalar: Scalar) -> Evaluator:
@@ -68,18 +75,78 @@ def compile_scalar(scalar: Scalar) -> Evaluator:
         case Call():
             return _compile_call(scalar)
         case And(args):
-            return _compile_and([compile_scalar(arg) for arg in args])
+            parts = _compile_all(args, "ne")
+            return _looking(_compile_and(parts), len(parts))
         case Or(args):
-            return _compile_or([compile_scalar(arg) for arg in args])
+            parts = _compile_all(args, "eq")
+            return _looking(_compile_or(parts), len(parts))
         case Case(branches, otherwise):
             compiled = [(compile_scalar(condition), compile_scalar(value)) for condition, value in branches]
-            return _compile_case(compiled, compile_scalar(otherwise))
+            return _looking(_compile_case(compiled, compile_scalar(otherwise)), len(compiled))
         case Coalesce(args):
-            return _compile_coalesce([compile_scalar(arg) for arg in args])
+            return _looking(_compile_coalesce([compile_scalar(arg) for arg in args]), len(args))
         case Failed(arg):
             return _compile_failed(compile_scalar(arg))
         case FailedTable():
             return _compile_failed(_compile_table(scalar))
+
+
+def _looking(run: Evaluator, parts: int) -> Evaluator:
+    """The same evaluator, which looks whether to go on: operators count rows, whatever there is to do for each."""
+    if parts < MANY_PARTS:
+        return run
+    done = 0
+
+    def looking(row: Row) -> Any:
+        nonlocal done
+        done += parts
+        if done >= LOOK_PARTS:
+            done = 0
+            check_wanted()
+        return run(row)
+
+    return looking
+
+
+def _compile_all(args: Sequence[Scalar], comparison: str) -> list[Evaluator]:
+    """Evaluators of conditions, where one stands for a run of conditions that compare one value with constants."""
+    found: list[Evaluator] = []
+    for value, run in groupby(args, _Compared(comparison)):
+        group = list(run)
+        if value is None or len(group) < MANY_CONSTANTS:
+            found += map(compile_scalar, group)
+        else:
+            constants = [compile_scalar(each.args[1])(()) for each in group]  # type: ignore[union-attr]
+            found.append(_among(compile_scalar(value), constants, equal=comparison == "eq"))
+    return found
+
+
+class _Compared:
+    """What a condition compares with a constant by this operator, of values that are equal as Python's are; or None."""
+
+    def __init__(self, comparison: str) -> None:
+        self._prefix, self._operator = f"{comparison}(", getattr(operator, comparison)
+
+    def __call__(self, condition: Scalar) -> Scalar | None:
+        if not isinstance(condition, Call) or not condition.function.startswith(self._prefix):
+            return None
+        compared, constant = condition.args
+        plain_one = lookup.function(condition.function).evaluate is self._operator
+        return compared if plain_one and isinstance(constant, Literal) else None
+
+
+def _among(value: Evaluator, constants: Sequence[Any], *, equal: bool) -> Evaluator:
+    """Whether a value is one of the constants, or is none of them; NULLs as SQL has them."""
+    known = {each for each in constants if each is not None}
+    otherwise = None if None in constants else not equal
+
+    def run(row: Row) -> bool | None:
+        found = value(row)
+        if found is None:
+            return None
+        return equal if found in known else otherwise
+
+    return run
 
 
 def _read(index: int) -> Evaluator:
@@ -95,15 +162,17 @@ def _compile_call(call: Call) -> Evaluator:
         evaluate = lambda *values: typed(sql_type, *values)  # noqa: E731 - one of two meanings of one name
     if call.type.kind in _LONG:
         evaluate = _counted(evaluate)
+    if any(arg.type.kind is Kind.ARRAY for arg in call.args):
+        evaluate = _looking_by_length(evaluate)
     if not entry.strict:
-        return lambda row: evaluate(*[arg(row) for arg in args])
+        return _looking(lambda row: evaluate(*[arg(row) for arg in args]), len(args))
     match args:
         case [one]:
             return _strict_unary(evaluate, one)
         case [left, right]:
             return _strict_binary(evaluate, left, right)
         case _:
-            return _strict(evaluate, args)
+            return _looking(_strict(evaluate, args), len(args))
 
 
 _LONG = (Kind.TEXT, Kind.VARCHAR, Kind.BYTEA, Kind.JSONB, Kind.ARRAY)  # types whose values may have any length
@@ -117,6 +186,21 @@ def _counted(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         if result is not None and len(result) > 100:
             take_value(result)
         return result
+
+    return run
+
+
+def _looking_by_length(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which goes through arrays: it looks whether to go on."""
+    done = 0
+
+    def run(*values: Any) -> Any:
+        nonlocal done
+        done += sum(len(value) for value in values if isinstance(value, list))
+        if done >= LOOK_PARTS:
+            done = 0
+            check_wanted()
+        return evaluate(*values)
 
     return run
 

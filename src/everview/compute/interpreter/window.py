@@ -37,7 +37,7 @@ def evaluate_window(window: Window, below: Result) -> Result:
     takers = [compile_taker(each.args, each.filter) for each in window.functions]
     errors = dict(below.errors)
     partitions: dict[Row, list[_Item]] = {}
-    for row, multiplicity in pace.paced(below.rows.items()):
+    for row, multiplicity in pace.paced(below.rows.items(), len(takers)):
         if multiplicity < 0:
             raise NegativeMultiplicity("Window", row, multiplicity)
         try:
