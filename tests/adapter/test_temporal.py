@@ -298,6 +298,54 @@ def test_a_date_that_means_never(events: SessionClient) -> None:
     assert events("SELECT * FROM v") == expected
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "mz_now()::timestamp - s < ts",
+        "mz_now()::timestamp + -s < ts",
+        "(mz_now()::timestamptz - s / 2) - s / 2 < ts::timestamptz",
+        "NOT (mz_now()::timestamp - s >= ts)",
+        "mz_now()::date - s < ts OR k = 0",
+        "mz_now()::timestamp + s >= ts",
+        "mz_now()::date - extract(day FROM s)::int < ts::date",
+    ],
+)
+def test_what_leaves_the_calendar_fails_in_views_as_in_queries(events: SessionClient, condition: str) -> None:
+    query = f"SELECT k FROM spans WHERE {condition}"
+    events("CREATE TABLE spans (k int, s interval, ts timestamp)")
+    events(f"CREATE MATERIALIZED VIEW v AS {query}")
+    events(
+        "INSERT INTO spans VALUES (1, '10 days', '9000-01-01'), (2, NULL, '9000-01-01'), (3, '10 days', '1990-01-01')"
+    )
+    assert events("SELECT * FROM v ORDER BY k") == events(f"{query} ORDER BY k")
+    assert not events(query)[0].startswith("!")
+    for span in ("'4500000 days'", "'400000000 days'"):
+        events(f"INSERT INTO spans VALUES (4, {span}, '2000-01-01')")
+        assert events("SELECT * FROM v") == events(query), span
+        events("DELETE FROM spans WHERE k = 4")
+        assert events("SELECT * FROM v ORDER BY k") == events(f"{query} ORDER BY k")
+    assert events("INSERT INTO spans VALUES (4, '2000000000 days', '2000-01-01')") == ["INSERT 0 1"]
+    assert events("SELECT * FROM v")[0].startswith("! 22008") and events(query)[0].startswith("! 22008")
+
+
+def test_constants_that_leave_the_calendar_fail_in_views_as_in_queries(events: SessionClient) -> None:
+    events("CREATE TABLE s (ts timestamp)")
+    moved = ("timestamp - interval '9000 years'", "timestamptz + interval '300000 years'", "date - 5000000")
+    for number, moment in enumerate(moved):
+        query = f"SELECT ts FROM s WHERE mz_now()::{moment} < ts"
+        assert events(f"CREATE MATERIALIZED VIEW v{number} AS {query}") == ["CREATE MATERIALIZED VIEW"]
+        assert events(f"SELECT * FROM v{number}") == events(query) == ["ts"]
+        events("INSERT INTO s VALUES ('2000-01-01')")
+        assert events(f"SELECT * FROM v{number}") == events(query)
+        assert events(query)[0].startswith("! 22008")
+        events("DELETE FROM s")
+    assert events("CREATE MATERIALIZED VIEW far AS SELECT ts FROM s WHERE mz_now() - interval '9000 years' < ts") == [
+        "CREATE MATERIALIZED VIEW"
+    ]
+    events("INSERT INTO s VALUES ('2000-01-01')")
+    assert events("SELECT * FROM far") == ["ts", "2000-01-01 00:00:00"], "a time becomes infinite instead"
+
+
 def test_several_intervals_at_their_milliseconds(coordinator: Coordinator, events: SessionClient, clock: Still) -> None:
     query = "SELECT k FROM e WHERE NOT (mz_now() >= since AND mz_now() < until) OR mz_now() IN (since + 1, 3)"
     events(f"CREATE MATERIALIZED VIEW v WITH (RETAIN HISTORY FOR '1h') AS {query}")

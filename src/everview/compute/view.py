@@ -15,6 +15,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from everview.compute.delta.calendar import in_calendar
 from everview.compute.delta.differentiate import differentiate
 from everview.compute.delta.failures import FailingRows, separate
 from everview.compute.delta.program import Failing, TickProgram, delta_of
@@ -35,8 +36,9 @@ from everview.compute.tick import State, Ticker, TickResult, TooMuch
 
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 # How views are kept, as far as it shows in what is stored. In the first form temporal filters stay above joins, and
-# intervals that are moved over to the row may be out of range there. A view stays in the form in which it was made.
-FORM = 2
+# intervals that are moved over to the row may be out of range there. In the second nothing of now is out of range. A
+# view stays in the form in which it was made.
+FORM = 3
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
 
 
@@ -59,7 +61,7 @@ class View:
     @staticmethod
     def of(plan: Relation, form: int = FORM) -> View:
         """The view that a plan defines, kept in this form."""
-        named = unique_lets(plan)
+        named = in_calendar(unique_lets(plan)) if form > 2 else unique_lets(plan)
         prepared = computed_columns(temporal_filters(sunk(named) if form > 1 else named, saturating=form > 1))
         separated, failing = separate(prepared)
         return View(prepared, separated, tuple(failing))
