@@ -73,10 +73,15 @@ def define(context: Context, statement: nodes.Statement, handler: Handler) -> An
         )
     result = None
     if alike:
-        draft = transaction.draft or context.coordinator.catalog.draft()
+        # The statement sees the draft, and not what others have made since it was begun.
+        before, draft = transaction.draft, transaction.draft or context.coordinator.catalog.draft()
         trial: Any = _Trial(context.coordinator, draft)
-        result = handler(replace(context, coordinator=trial), statement)
         transaction.draft = draft
+        try:
+            result = handler(replace(context, coordinator=trial), statement)
+        except BaseException:
+            transaction.draft = before
+            raise
     elif _are_applied(kept):
         pairs_of(context, _applied_together(kept))
     transaction.definitions = kept
