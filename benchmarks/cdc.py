@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from benchmarks.report import Figure, Report, seconds
 from everview.cdc.codec.contract import codec_for
-from everview.cdc.contract import Message, Progress, Updates
-from everview.cdc.files import FILE_UPDATES, MESSAGE_UPDATES, Folder, FolderOutlet
+from everview.cdc.contract import MESSAGE_UPDATES, Message, Progress, Updates
+from everview.cdc.files import FILE_UPDATES, Folder, FolderOutlet
 from everview.cdc.reader import START, Reader
 from everview.cdc.rows import Row, table_of
 from everview.cdc.schema import StreamSchema
