@@ -6,7 +6,9 @@ a million rows, again and again while it makes them. So young objects are looked
 was there before anyone was served is never looked at, and all the rest is when the process has little to do.
 
 What is free goes back to the system once a minute. There are few pools of memory: by default threads get more of
-them over time, each of which keeps what it once had.
+them over time, each of which keeps what it once had. And whatever is large is a piece of its own, which goes back at
+once: by default the bound of what is large rises to the size of the largest piece that was ever freed, and then pieces
+of all sizes lie among one another, with more and more holes that fit nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ QUIET_SHARE = 0.1  # of a core: a process that computes less than this is quiet
 GROWN_OLD_QUIET, GROWN_OLD_MAX = 5, 500
 QUIET_S_MAX = 300.0  # after so long without a quiet moment, what is worth a look is looked at
 GIVE_BACK_S = 60.0
-_M_ARENA_MAX = -8  # as malloc.h has it
+LARGE_BYTES = 256 << 10
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # as malloc.h has them
 
 
 class MemoryKeeper:
@@ -82,6 +85,7 @@ def give_back() -> None:
 def _limit_pools() -> None:
     if (option := _library("mallopt")) is not None:
         option(_M_ARENA_MAX, max(2, os.cpu_count() or 2))
+        option(_M_MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def _library(name: str) -> Any:
