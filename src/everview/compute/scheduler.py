@@ -32,6 +32,7 @@ from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Fenced, StorageError
 
 BACKOFF = Backoff(0.2, 30.0)
+THREADS = 64  # of ticks: those that wait for Spark together are run together, so these are not for sharing the cores
 HYDRATIONS_MAX = 8  # at once
 END_AGAIN_S = 0.2  # a tick that is to end is asked again, for what it runs may only be about to begin
 CLOSE_S_MAX = 10.0  # that ticks are waited for which were asked to end
@@ -73,7 +74,7 @@ class _Entry:
 class Scheduler:
     """Runs the dataflows of one environment."""
 
-    def __init__(self, environment: Environment, threads: int = 4) -> None:
+    def __init__(self, environment: Environment, threads: int = THREADS) -> None:
         self._environment = environment
         self._entries: dict[GlobalId, _Entry] = {}
         self._leaving: list[_Entry] = []  # removed ones whose tick still runs

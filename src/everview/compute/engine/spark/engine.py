@@ -123,7 +123,7 @@ class SparkEngine:
         known = self._small_statement(steps, outputs, inputs, separated=separated)
         given = {name: (batch, known.columns[name], schema) for name, (batch, schema) in inputs.items()}
         if self._prepared is not None and given:
-            with _errors(known.text), jobs_of_run(self._small):
+            with _errors(known.text):
                 result = self._prepared.run(known.text, list(given.values()))
             if result is not None:
                 return known.layout.split(result)

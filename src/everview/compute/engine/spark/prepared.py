@@ -8,7 +8,8 @@ other rows is to put other bytes there. Partitions travel with the tasks, so thi
 That is right for plans that keep nothing between runs. An exchange does (its shuffled or broadcast rows are used
 again): such a statement is not prepared.
 
-A statement over a few thousand rows is run as it is; over more, it pays to have Spark compile it.
+A statement over a few thousand rows is run as it is, in one job with others that are to run then (`rounds.py`); over
+more, it pays to have Spark compile it.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ from __future__ import annotations
 import itertools
 import tempfile
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from everview.compute.cancel import is_in_background
+from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.compute.engine.spark.python_calls import run_sql
+from everview.compute.engine.spark.rounds import Rounds
 from everview.compute.engine.spark.session import COMPILED, SMALL
 from everview.compute.functions.spark_sql import spark_type
 from everview.compute.ir.types import SqlType
@@ -32,12 +38,15 @@ from everview.timely.consolidate import DIFF
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-STATEMENTS_MAX = 256
+STATEMENTS_MAX = 1_000
 INTERPRETED_ROWS_MAX = 20_000  # of the inputs of a statement that is not worth compiling
 BYTES_MAX = 32 << 20  # of the inputs of one run: they are part of a task, which has to fit into a message
 BYTES_KEPT_MAX = 64 << 10  # of an input, between runs
 BYTES_SENT_MAX = 256 << 10  # of an input, as an argument of a call; more goes by way of a file
+# A statement whose round failed, and that then failed by itself or took so long, is in no rounds for a while.
+SLOW_S, ALONE_S = 1.0, 60.0
 _KEEPS = ("Exchange", "Subquery", "InMemoryTableScan", "InMemoryRelation")
+_PYTHON = ("Python", "Pandas")
 _AS_RDD: Mapping[str, str] = {
     "spark.sql.execution.arrow.localRelationThreshold": "0",  # else the first rows become part of the plan
     # What Spark takes an RDD for: something that one task can do, also after the sizes of many inputs are multiplied.
@@ -45,6 +54,8 @@ _AS_RDD: Mapping[str, str] = {
 }
 # Before each run Spark describes the plan to whoever may listen, at length if it is allowed to.
 _IN_SHORT: Mapping[str, str] = {"spark.sql.maxPlanStringLength": "64", "spark.sql.debug.maxToStringFields": "0"}
+
+_numbers = itertools.count()
 
 # A table, which of its columns are spoken of, and the types of all.
 Input = tuple[pa.Table, Sequence[int], tuple[SqlType, ...]]
@@ -72,6 +83,7 @@ class PreparedStatements:
             compiled: _session(session, {**(COMPILED if compiled else SMALL), **_AS_RDD, **_IN_SHORT})
             for compiled in (False, True)
         }
+        self.rounds = Rounds(self._sessions[False])
         self._known: OrderedDict[tuple[object, ...], _Prepared | None] = OrderedDict()
         self._lock, self._preparing = threading.Lock(), threading.Lock()
 
@@ -86,9 +98,23 @@ class PreparedStatements:
             if known:
                 self._known.move_to_end(key)
         if not known:
-            prepared = self._prepare(statement, inputs, compiled)
+            with jobs_of_run(self._sessions[compiled]):
+                prepared = self._prepare(statement, inputs, compiled)
             self._remember(key, prepared)
-        return None if prepared is None else prepared.run(inputs)
+        return None if prepared is None else self._run(prepared, inputs)
+
+    def _run(self, prepared: _Prepared, inputs: Sequence[Input]) -> pa.Table | None:
+        batches = prepared.encoded(inputs)
+        if sum(batch.size for batch in batches) > BYTES_MAX:
+            return None
+        if prepared.may_join() and not is_in_background():
+            result = self.rounds.run(prepared, batches)
+            if result is not None:
+                return prepared.decoded(result)
+            with prepared.suspected(), jobs_of_run(prepared.session):
+                return prepared.run(batches)
+        with jobs_of_run(prepared.session):
+            return prepared.run(batches)
 
     def __len__(self) -> int:
         """How many are kept."""
@@ -101,12 +127,15 @@ class PreparedStatements:
             while len(self._known) > STATEMENTS_MAX:
                 _, oldest = self._known.popitem(last=False)
                 if oldest is not None:
+                    self.rounds.forget(oldest)
                     oldest.close()
 
     def _prepare(self, statement: str, inputs: Sequence[Input], compiled: bool) -> _Prepared | None:
         with self._at_length():
             prepared = _Prepared(self._sessions[compiled], statement, inputs)
-            keeps_something = prepared.keeps_something()
+            keeps_something = prepared.has_operator(_keeps)
+            # What runs in Python's workers has pipes of its own, one statement a task.
+            prepared.in_rounds = not compiled and not prepared.has_operator(_is_python)
         if keeps_something:
             prepared.close()
             return None
@@ -136,7 +165,11 @@ class _Prepared:
     """One statement, its inputs, and the DataFrame that has its plan."""
 
     def __init__(self, session: SparkSession, statement: str, inputs: Sequence[Input]) -> None:
-        self._lock = threading.Lock()
+        self.session, self.number = session, next(_numbers)
+        self.lock = threading.Lock()
+        self.in_rounds = False
+        self._alone_until = 0.0
+        self._rdd: Any = None
         self._inputs = [_Input(session, wanted, schema) for _, wanted, schema in inputs]
         views = {input_name(place): each for place, each in enumerate(self._inputs)}
         try:
@@ -149,25 +182,69 @@ class _Prepared:
                 for view in views:
                     session.catalog.dropTempView(view)
 
-    def keeps_something(self) -> bool:
-        """Whether the plan has a part that would answer from what an earlier run left."""
+    def has_operator(self, wanted: Callable[[Any], bool]) -> bool:
+        """Whether the plan has such an operator."""
         frame: Any = self._frame
-        return any(map(_keeps, _operators(frame._jdf.queryExecution().executedPlan())))
+        return any(map(wanted, _operators(frame._jdf.queryExecution().executedPlan())))
 
-    def run(self, inputs: Sequence[Input]) -> pa.Table | None:
-        """The result over these inputs; None if they are too large."""
-        batches = [own.encoded(table) for own, (table, _, _) in zip(self._inputs, inputs, strict=True)]
-        if sum(batch.size for batch in batches) > BYTES_MAX:
-            return None
-        with self._lock:
-            for own, batch in zip(self._inputs, batches, strict=True):
-                own.put(batch)
+    def result_rdd(self) -> Any:
+        """The Java RDD of the result: batches in Arrow's format."""
+        if self._rdd is None:
+            frame: Any = self._frame
+            plan = frame._jdf.queryExecution().executedPlan()
+            self._rdd = frame._jdf.toArrowBatchRdd(plan).toJavaRDD()
+        return self._rdd
+
+    def encoded(self, inputs: Sequence[Input]) -> list[pa.Buffer]:
+        """The rows of the inputs as Spark takes them."""
+        return [own.encoded(table) for own, (table, _, _) in zip(self._inputs, inputs, strict=True)]
+
+    def decoded(self, batches: Sequence[bytes]) -> pa.Table:
+        """The result out of its batches."""
+        read = [pa.ipc.read_record_batch(pa.py_buffer(each), self._schema) for each in batches]
+        return pa.Table.from_batches(read, self._schema)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        return to_arrow_schema(self._frame.schema, timezone="UTC")
+
+    def put(self, batches: Sequence[pa.Buffer]) -> None:
+        """Let these be the rows of the inputs from now on."""
+        for own, batch in zip(self._inputs, batches, strict=True):
+            own.put(batch)
+
+    def may_join(self) -> bool:
+        """Whether it can be run in one job with others."""
+        return self.in_rounds and time.monotonic() >= self._alone_until
+
+    def clear(self, batches: Sequence[pa.Buffer]) -> None:
+        """Keep no large inputs between runs."""
+        for own, batch in zip(self._inputs, batches, strict=True):
+            if batch.size > BYTES_KEPT_MAX:
+                own.clear()
+
+    def run(self, batches: Sequence[pa.Buffer]) -> pa.Table:
+        """The result over these inputs, by a job of its own."""
+        with self.lock:
+            self.put(batches)
             try:
                 return self._frame.toArrow()
             finally:
-                for own, batch in zip(self._inputs, batches, strict=True):
-                    if batch.size > BYTES_KEPT_MAX:
-                        own.clear()
+                self.clear(batches)
+
+    @contextmanager
+    def suspected(self) -> Iterator[None]:
+        """Inside, it is run by itself after a round failed: if it is slow or fails, the round failed because of it."""
+        began, done = time.monotonic(), False
+        try:
+            yield
+            done = True
+        finally:
+            over = time.monotonic()
+            if not done or over - began > SLOW_S:
+                self._alone_until = over + ALONE_S
 
     def close(self) -> None:
         """Let go of the inputs."""
@@ -185,8 +262,14 @@ def _operators(plan: Any) -> Iterator[Any]:
 
 
 def _keeps(operator: Any) -> bool:
+    """Whether the operator would answer from what an earlier run left."""
     kind = operator.getClass().getSimpleName()
     return operator.subqueries().nonEmpty() or any(word in kind for word in _KEEPS)
+
+
+def _is_python(operator: Any) -> bool:
+    kind = operator.getClass().getSimpleName()
+    return any(word in kind for word in _PYTHON)
 
 
 class _Input:
