@@ -14,13 +14,14 @@ from random import Random
 
 from tests.adapter.history.checker import check
 from tests.adapter.history.clients import MEANINGS
-from tests.adapter.history.run import Run, wait_until
+from tests.adapter.history.run import WAIT_S_MAX, Run
 from tests.adapter.history.server import ON_SPARK, WITHOUT_SPARK
 from tests.torture import bank
 from tests.torture.bank import Bank
 from tests.torture.report import Line, Size
 from tests.torture.sentinel import children
 from tests.torture.watching import Watcher
+from tests.waiting import eventually
 
 SINKS = {"totals": ("round",), "entries": ("round", "number")}
 DELIVERED_S_MAX = 240
@@ -103,7 +104,8 @@ def _storm(storm: Storm, kills: int, rng: Random, where: str) -> Iterator[Line]:
                 operations = rng.randrange(10, 300)
                 if where == ON and rng.random() < 0.4:
                     before = len(storm.stage.history)
-                    wait_until(lambda n=before + operations: len(storm.stage.history) >= n, "operations")  # type: ignore[misc]
+                    wanted = before + operations
+                    eventually(lambda n=wanted: len(storm.stage.history) >= n, WAIT_S_MAX)  # type: ignore[misc]
                     storm.kill_java()
                     continue
                 storm.live(operations, until_views=rng.random() < 0.3)

@@ -5,7 +5,8 @@ all objects of an age, which holds the interpreter's lock until it is done: tent
 a million rows, again and again while it makes them. So young objects are looked at often and in small numbers, what
 was there before anyone was served is never looked at, and all the rest is when the process has little to do.
 
-What is free goes back to the system once a minute. There are few pools of memory: by default threads get more of
+What is free goes back to the system once a minute, and earlier if the process has grown: small pieces that stay lie
+among larger ones that come and go, so a heap has holes that it does not give back by itself. There are few pools of memory: by default threads get more of
 them over time, each of which keeps what it once had. And whatever is large is a piece of its own, which goes back at
 once: by default the bound of what is large rises to the size of the largest piece that was ever freed, and then pieces
 of all sizes lie among one another, with more and more holes that fit nothing.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import resource
 import sys
 import time
 from typing import Any
@@ -30,7 +32,8 @@ QUIET_SHARE = 0.1  # of a core: a process that computes less than this is quiet
 # So many times objects have grown old since all were looked at: worth a look when it is quiet, and in any case.
 GROWN_OLD_QUIET, GROWN_OLD_MAX = 5, 500
 QUIET_S_MAX = 300.0  # after so long without a quiet moment, what is worth a look is looked at
-GIVE_BACK_S = 60.0
+GIVE_BACK_S, GIVE_BACK_S_MIN = 60.0, 5.0
+GROWN_BYTES = 24 << 20  # since memory was given back last: then it is time again
 LARGE_BYTES = 256 << 10
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # as malloc.h has them
 
@@ -43,6 +46,7 @@ class MemoryKeeper:
         self._thresholds = gc.get_threshold()
         self._looked = self._given_back = time.monotonic()
         self._computed_s = 0.0
+        self._resident = 0  # bytes, when memory had been given back
 
     def start(self) -> None:
         """From now on."""
@@ -63,9 +67,9 @@ class MemoryKeeper:
         if is_due(gc.get_count()[2], (self._computed_s - before_s) / CHECK_S, now - self._looked):
             gc.collect()
             self._looked = time.monotonic()
-        if now - self._given_back >= GIVE_BACK_S:
+        if gives_back(now - self._given_back, resident_bytes() - self._resident):
             give_back()
-            self._given_back = now
+            self._given_back, self._resident = now, resident_bytes()
         return CHECK_S
 
 
@@ -74,6 +78,19 @@ def is_due(grown_old: int, share: float, waited_s: float) -> bool:
     if grown_old < GROWN_OLD_QUIET:
         return False
     return share < QUIET_SHARE or grown_old >= GROWN_OLD_MAX or waited_s >= QUIET_S_MAX
+
+
+def gives_back(waited_s: float, grown: int) -> bool:
+    """Whether to give memory back, by when that was done last and by how many bytes the process has grown since."""
+    return waited_s >= (GIVE_BACK_S_MIN if grown >= GROWN_BYTES else GIVE_BACK_S)
+
+
+def resident_bytes() -> int:
+    """What this process has of the machine's memory; 0 where the system does not tell."""
+    if sys.platform != "linux":
+        return 0
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def give_back() -> None:
