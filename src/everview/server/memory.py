@@ -6,10 +6,10 @@ a million rows, again and again while it makes them. So young objects are looked
 was there before anyone was served is never looked at, and all the rest is when the process has little to do.
 
 What is free goes back to the system once a minute, and earlier if the process has grown: small pieces that stay lie
-among larger ones that come and go, so a heap has holes that it does not give back by itself. There are few pools of memory: by default threads get more of
-them over time, each of which keeps what it once had. And whatever is large is a piece of its own, which goes back at
-once: by default the bound of what is large rises to the size of the largest piece that was ever freed, and then pieces
-of all sizes lie among one another, with more and more holes that fit nothing.
+among larger ones that come and go, so a heap has holes that it does not give back by itself. There are few pools of
+memory: by default threads get more of them over time, each of which keeps what it once had. And whatever is large is a
+piece of its own, which goes back at once: by default the bound of what is large rises to the size of the largest piece
+that was ever freed, and then pieces of all sizes lie among one another, with more and more holes that fit nothing.
 """
 
 from __future__ import annotations
