@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.compute import dataflow
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark, profiles
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_hydrating import check_nothing_is_left
+from tests.spark_tasks import running_tasks
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -39,8 +41,7 @@ def parts(folder: Path, id: str) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and f"/parts/{id}" in str(path)]
 
 
-# A task of the small form goes on when its job is gone, until it next reads a row: of 27 billion pairs, for good.
-@pytest.mark.parametrize("large", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.parametrize("large", [False, True])
 def test_dropping_ends_the_jobs(
     coordinator: Coordinator, spark: SparkSession, tmp_path: Path, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +65,7 @@ def test_dropping_ends_the_jobs(
     time.sleep(0.5)  # so that it is not only planning
     assert sql("DROP MATERIALIZED VIEW slow") == ["DROP MATERIALIZED VIEW"]
     eventually(lambda: not jobs.getActiveJobsIds())
+    eventually(lambda: not running_tasks(spark))
     eventually(lambda: not parts(tmp_path, id))
     check_nothing_is_left(coordinator)
     monkeypatch.undo()
@@ -81,3 +83,49 @@ def test_closing_ends_the_jobs(coordinator: Coordinator, spark: SparkSession) ->
     eventually(lambda: bool(jobs.getActiveJobsIds()))
     coordinator.close()
     eventually(lambda: not jobs.getActiveJobsIds())
+    eventually(lambda: not running_tasks(spark))
+
+
+# Computations that nobody waits for the end of, by what goes through the rows. Hardly a row passes the conditions.
+RUNAWAYS = {
+    "pairs": "SELECT count(*) AS n FROM t x, t y, t z WHERE x.a + y.a + z.a = -1",
+    "pairs of groups": """SELECT count(*) AS n FROM (SELECT a, count(*) AS c FROM t GROUP BY a) x,
+        (SELECT a FROM t GROUP BY a) y, (SELECT a FROM t GROUP BY a) z WHERE x.a + y.a + z.a = -1""",
+    "rows of one key": """SELECT count(*) AS n FROM t x JOIN t y ON x.k = y.k JOIN t z ON y.k = z.k
+        WHERE x.a * y.a + z.a = -1""",
+    "rows of table functions": """SELECT count(*) AS n FROM t, generate_series(1, 3000 + k) g,
+        generate_series(1, 3000 + k) h WHERE a + g + h = -1""",
+    "frames": """SELECT max(n) AS n FROM (SELECT min(x.a * y.a % 1009) OVER (
+        PARTITION BY x.k ORDER BY x.a, y.a ROWS BETWEEN 1000000 PRECEDING AND CURRENT ROW) AS n FROM t x, t y)""",
+}
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("what", RUNAWAYS)
+def test_what_is_dropped_and_canceled_gives_all_cores_back(
+    coordinator: Coordinator,
+    spark: SparkSession,
+    *,
+    what: str,
+    large: bool,
+    long_forms: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE t (a int, k int)")
+    count = 60_000 if large else 3_000
+    sql(f"INSERT INTO t SELECT g, 0 FROM generate_series(1, {count}) g")
+    monkeypatch.setattr(dataflow, "LARGE_ROWS_MIN", 0 if large else 10**9)
+    cores = spark.sparkContext.defaultParallelism
+    for _ in range(2 * cores if long_forms or what == "pairs" else 1):
+        sql(f"CREATE MATERIALIZED VIEW slow AS {RUNAWAYS[what]}")
+        eventually(lambda: running_tasks(spark))
+        assert sql("DROP MATERIALIZED VIEW slow") == ["DROP MATERIALIZED VIEW"]
+    eventually(lambda: not running_tasks(spark))
+    sql(f"SET {PEEK_ENGINE} = {SPARK}")
+    sql("SET statement_timeout = '2s'")
+    for _ in range(cores if long_forms else 1):
+        assert sql(RUNAWAYS[what]) == ["! 57014 canceling statement due to statement timeout"]
+    eventually(lambda: not running_tasks(spark))
+    sql("SET statement_timeout = 0")
+    assert sql("SELECT count(*) FROM t") == ["count", f"{count}"]

@@ -15,6 +15,7 @@ from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark, profiles
 from tests.adapter.scripts import SessionClient
+from tests.spark_tasks import running_tasks
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def test_a_read_that_is_not_wanted_any_more_ends_its_jobs(coordinator: Coordinat
     canceling.join()
     sql("SET statement_timeout = '3s'")
     assert sql(endless) == ["! 57014 canceling statement due to statement timeout"]
-    eventually(lambda: not jobs.getActiveJobsIds())  # what is being canceled takes a moment to be gone
+    eventually(lambda: not jobs.getActiveJobsIds() and not running_tasks(spark))
     sql("SET statement_timeout = 0")
     assert sql("SELECT sum(a) FROM t") == ["sum", "4501500"]
 

@@ -20,6 +20,7 @@ from everview.cdc.rows import rows_of, table_of, updates_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import Sink
 from everview.cdc.source import Source
+from everview.compute.engine.spark.jobs import BACKGROUND
 from everview.storage.contract import Extend, UpdateAndDowngrade
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
@@ -28,6 +29,7 @@ from tests.cdc.histories import closed_by, random_history
 from tests.cdc.readers import on_spark
 from tests.cdc.shards import COLUMNS, contents
 from tests.cdc.test_property import DATA
+from tests.spark_tasks import Jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,9 +129,12 @@ def test_a_shard_goes_through_executors_and_comes_back(
         source, _ = Source.create(
             reading, "in", "copy", FolderInlet(folder, SCHEMA), SCHEMA, session=spark, bulk_bytes=1
         )
+        jobs = Jobs(spark)
         sink.step()
+        assert jobs.pools() == {BACKGROUND}
         while source.poll():
             pass
+        assert jobs.pools() == {BACKGROUND}
         write = writing.append(write, table_of([(row, 6, -1) for row, _, _ in rows[:15_000]], COLUMNS), Antichain(7))
         sink.step()
         source.poll()

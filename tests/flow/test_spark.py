@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from everview.compute.engine.spark.jobs import URGENT
 from everview.compute.ir.types import INT8, TEXT
 from everview.flow import spark as flow_spark
 from everview.flow.check.harness import Endpoint, Harness
@@ -23,6 +24,7 @@ from everview.flow.runtime import Delivery, Limits
 from everview.flow.source import Collections
 from everview.flow.spark import Rounds
 from tests.flow.ledger import Ledger
+from tests.spark_tasks import Jobs
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -36,11 +38,13 @@ def test_splits_run_as_spark_tasks(
     spark: SparkSession, driver: str, endpoint: Callable[[str], Endpoint], tmp_path: Path
 ) -> None:
     harness = Harness(endpoint(driver), tmp_path, name=f"spark-{driver}")
+    jobs = Jobs(spark)
     for splits in (2, 3, 1):
         harness.write(3)
         done = rounds_of(harness, splits).run(spark, harness.workload.time)
         assert done.frontier == harness.workload.time and done.stored > 0
         harness.verify()
+    assert jobs.pools() == {URGENT}
     harness.write(2)
     harness.deliver()  # a worker of this process goes on from there
     harness.verify()

@@ -35,6 +35,7 @@ from everview.cdc.rows import Row, arrays_of, rows_of, table_of, updates_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.scratch import Scratch
 from everview.cdc.times import bound_of
+from everview.compute.cancel import in_background
 from everview.storage.contract import Create, GlobalId, Put, ReadCapability, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.storage.errors import NotReadable
@@ -473,12 +474,19 @@ class Source:
 
     def _poll_bulk(self, at: int | None) -> bool:
         """Read all files that are not spent on Spark. Files with open times are read again later."""
+        from everview.compute.engine.spark.jobs import jobs_of_run
+
+        assert self._session is not None
+        with in_background(), jobs_of_run(self._session):  # a pile gives way to ticks
+            return self._read_pile(self._session, at)
+
+    def _read_pile(self, session: SparkSession, at: int | None) -> bool:
         from everview.cdc.spark.reader import SparkReader
         from everview.cdc.spark.staging import stage
 
-        assert self._session is not None and isinstance(self._inlet, FolderInlet)
+        assert isinstance(self._inlet, FolderInlet)
         files = self._inlet.unspent()
-        reader = SparkReader(self._session, self._schema, self._inlet.folder)
+        reader = SparkReader(session, self._schema, self._inlet.folder)
         hold = self._hold
         holds = {} if hold is None else {hold.time: (hold.reason, hold.detail)}
         pile = reader.read([info.key for info in files], self._reported, holds)

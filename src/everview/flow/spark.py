@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import Binding, Spec
 from everview.flow.drivers.contract import Driver
@@ -204,7 +205,9 @@ def _answers(
     # A plain function, not one over Arrow batches: those want pandas. It gets a row for each split.
     run = udf(_runner(driver.name, dict(driver.config), jobs), StringType(), useArrow=False).asNondeterministic()
     frame = spark.createDataFrame(pa.Table.from_pylist(payloads, schema=_INPUT)).repartition(len(jobs))
-    return [json.loads(each["answer"]) for each in frame.select(run("split", "payloads").alias("answer")).collect()]
+    with jobs_of_run(spark):
+        answers = frame.select(run("split", "payloads").alias("answer")).collect()
+    return [json.loads(each["answer"]) for each in answers]
 
 
 def _payload(updates: pa.Table) -> bytes:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 
+from everview.compute.cancel import in_background
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark import prepared
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import profiles
-from everview.compute.ir.relation import Get, Join, Map, Reduce, Relation, Threshold, Union, types
+from everview.compute.ir.relation import FlatMap, Get, Join, Map, Reduce, Relation, Threshold, Union, types
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, TEXT
 from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
@@ -77,13 +79,30 @@ def test_what_keeps_rows_between_runs_is_not_prepared(spark: SparkSession) -> No
 
 
 @pytest.mark.spark
-def test_a_join_of_many_inputs_is_prepared(spark: SparkSession) -> None:
-    """Spark multiplies their sizes, and from a size on it would divide the rows first."""
+@pytest.mark.parametrize("hydrates", [False, True])
+def test_a_join_of_many_inputs_is_prepared(spark: SparkSession, hydrates: bool) -> None:
+    """Spark multiplies their sizes, and from a size on it would divide the rows first.
+
+    Rows of a hydration ask whether their task is canceled, and Spark derives predicates from what they ask.
+    """
     engine, count = SparkEngine(profiles(spark).small), 12
     gets = tuple(Get(f"t{number}", (INT8, TEXT)) for number in range(count))
     chain = tuple((Column(2 * number, INT8), Column(2 * number + 2, INT8)) for number in range(count - 1))
     inputs = {each.id: rows_to_arrow({(1, each.id): 1}, (INT8, TEXT)) for each in gets}
-    found = engine.run_steps([("joined", Join(gets, chain))], ["joined"], inputs)["joined"]
+    with in_background() if hydrates else nullcontext():
+        found = engine.run_steps([("joined", Join(gets, chain))], ["joined"], inputs)["joined"]
     assert found.num_rows == 1
     assert engine._prepared is not None
     assert len(engine._prepared) == 1
+
+
+@pytest.mark.spark
+def test_rows_of_ticks_ask_only_where_they_may_take_long(spark: SparkSession) -> None:
+    engine = SparkEngine(profiles(spark).small)
+    small, large = (rows_to_arrow({(each, ""): 1 for each in range(count)}, (INT8, TEXT)) for count in (100, 3_000))
+    series = FlatMap(T, "generate_series(int8,int8)", (Column(0, INT8), Column(0, INT8)), (INT8,))
+    assert not engine._asks([T], [small, large, large])
+    assert engine._asks([T], [large, large, large])
+    assert not engine._asks([series], [small]) and engine._asks([series, series], [small, small])
+    with in_background():
+        assert engine._asks([T], [small])

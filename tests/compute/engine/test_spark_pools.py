@@ -14,10 +14,11 @@ from everview.adapter.coordinator import Coordinator
 from everview.compute import dataflow
 from everview.compute.cancel import in_background
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.engine.spark.jobs import BACKGROUND, URGENT, fair_scheduling, jobs_of_run
+from everview.compute.engine.spark.jobs import BACKGROUND, DEFAULT, URGENT, fair_scheduling, jobs_of_run
 from everview.compute.engine.spark.session import Spark, profiles
 from tests.adapter.scripts import SessionClient
-from tests.waiting import WAIT_S_MAX, eventually
+from tests.spark_tasks import Jobs, running_tasks
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,28 +27,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(280)]
 
 # 27 billion rows, in one task: a core is left for others.
 ENDLESS = "SELECT x.a % 3 AS c, count(*) AS n FROM t x, t y, t z WHERE x.a * y.a % 7 + z.a % 5 = 3 GROUP BY x.a % 3"
-
-
-class Jobs:
-    """The jobs of a Spark that began since it was last asked, by the pools that their stages were submitted to."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._context: Any = session.sparkContext
-        self._seen = self._total()
-
-    def _total(self) -> int:
-        return int(self._context._jsc.sc().dagScheduler().numTotalJobs())
-
-    def pools(self) -> set[str]:
-        """Of all stages of new jobs that have begun."""
-        first, self._seen = self._seen, self._total()
-        java = self._context._jsc.sc()
-        java.listenerBus().waitUntilEmpty(int(1000 * WAIT_S_MAX))
-        tracker, store = self._context.statusTracker(), java.statusStore()
-        found = [tracker.getJobInfo(job) for job in range(first, self._seen)]
-        stages = [store.lastStageAttempt(stage) for job in found if job is not None for stage in job.stageIds]
-        begun = [stage for stage in stages if str(stage.status()) not in ("PENDING", "SKIPPED")]
-        return {str(stage.schedulingPool()) for stage in begun}
 
 
 @pytest.fixture
@@ -74,12 +53,14 @@ def test_a_hydration_is_in_the_pool_that_gives_way_and_ticks_are_not(
     eventually(lambda: coordinator.hydrated(view) and coordinator.hydration(view) is None)
     assert jobs.pools() == {BACKGROUND}
     monkeypatch.undo()
+    # A large tick may have begun meanwhile, which gives way as well.
+    eventually(lambda: sql("SELECT count(*) FROM v") == ["count", "7"] and coordinator.hydration(view) is None)
+    jobs.pools()
     sql("INSERT INTO t VALUES (1, 70000)")
     assert sql("SELECT n, most FROM v WHERE a = 1") == ["n|most", f"{(count + 6) // 7 + 1}|70000"]
     assert jobs.pools() == {URGENT}
 
 
-@pytest.mark.long  # the task without end keeps its core after its job is gone, which other tests of this Spark need
 def test_views_tick_in_their_own_pool_while_another_hydrates_without_end(
     coordinator: Coordinator, spark: SparkSession
 ) -> None:
@@ -101,6 +82,7 @@ def test_views_tick_in_their_own_pool_while_another_hydrates_without_end(
     assert running.getActiveJobsIds(), "the other one goes on"
     assert sql("DROP MATERIALIZED VIEW slow") == ["DROP MATERIALIZED VIEW"]
     eventually(lambda: not running.getActiveJobsIds())
+    eventually(lambda: not running_tasks(spark))
 
 
 def test_a_thread_that_has_hydrated_is_urgent_again_afterwards(spark: SparkSession) -> None:
@@ -126,6 +108,13 @@ def test_spark_reads_from_the_file_that_ticks_weigh_more(spark: SparkSession, tm
         scheduler.FairSchedulableBuilder(root, java.sc()).buildPools()
     finally:
         conf.remove(name)
-    ticks, hydrations = (root.getSchedulableByName(pool) for pool in (URGENT, BACKGROUND))
-    assert (ticks.weight(), ticks.minShare()) == (100, 1)
-    assert (hydrations.weight(), hydrations.minShare()) == (1, 0)
+    pools = {pool: root.getSchedulableByName(pool) for pool in (URGENT, DEFAULT, BACKGROUND)}
+    shares = {pool: (found.weight(), found.minShare()) for pool, found in pools.items()}
+    assert shares == {URGENT: (100, 1), DEFAULT: (100, 0), BACKGROUND: (1, 0)}
+
+
+def test_what_a_program_does_with_a_frame_is_in_the_default_pool(spark: SparkSession) -> None:
+    jobs = Jobs(spark)
+    with ThreadPoolExecutor(1) as one:  # of the program, in which nothing of ours has run
+        assert one.submit(spark.range(3).count).result() == 3
+    assert jobs.pools() == {DEFAULT}

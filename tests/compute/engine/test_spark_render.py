@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import pytest
 
 from everview.compute.engine.contract import NotSupported
+from everview.compute.engine.spark.canceled_tasks import CANCELED
 from everview.compute.engine.spark.engine import statement_of
 from everview.compute.engine.spark.literal import render_literal
+from everview.compute.engine.spark.render import render_steps
 from everview.compute.engine.spark.window import attach
 from everview.compute.functions.registry import AGGREGATES
 from everview.compute.ir.relation import (
     Filter,
+    FlatMap,
     Frame,
     Join,
     Let,
@@ -176,3 +180,27 @@ def test_a_constant_names_its_columns() -> None:
     assert rendered(constant(schema=[INT4])).startswith(
         "SELECT c0, _diff FROM (SELECT cast(NULL as int) AS c0, 0L AS _diff"
     )
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_rows_ask_whether_their_task_is_canceled_before_they_are_multiplied(single: bool) -> None:
+    join = Join((get(), get("u"), get("u")), ((col(0), col(2)),), ((col(1), col(4)),))
+    flat = FlatMap(get(), "generate_series(int4,int4)", (col(0), col(1)), (INT4,))
+    for plan, count in ((join, 4), (flat, 1), (Threshold(get()), 0)):
+        statements = [
+            render_steps([("s", plan)], ["s"], VIEWS, single=single, asking=asking)[0] for asking in (False, True)
+        ]
+        assert [each.count(CANCELED) for each in statements] == [0, count]
+
+
+def test_what_asks_reads_no_column_that_is_equal_to_another() -> None:
+    """Spark would derive the same of the other, and of that one of the next."""
+    chain = tuple((col(2 * number), col(2 * number + 2)) for number in range(3))
+    statement, _ = render_steps([("s", Join((get(),) * 4, chain))], ["s"], VIEWS, asking=True)
+    asked = set(re.findall(r"hash\(([^)]*)\)", statement))
+    assert asked == {
+        "j0.c1, j0._diff",
+        *(f"j{number}._diff, j{number}.c1" for number in (1, 2, 3)),
+        "j0.c1, j1.c1",
+        "j0.c1, j2.c1",
+    }

@@ -23,7 +23,9 @@ from everview.cdc.files import FILE_UPDATES, Folder, file_name
 from everview.cdc.rows import updates_of
 from everview.cdc.schema import StreamSchema, message_schema, stream_schema
 from everview.cdc.spark.types import register, spark_failures, spark_type
+from everview.compute.cancel import in_background
 from everview.compute.engine.spark.bulk import plain_paths
+from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.quoting import spark_identifier
 from everview.storage.reading import Selection
 from everview.timely.consolidate import DIFF, HASH, TIME
@@ -53,8 +55,11 @@ class SparkWriter:
         self._places = range(len(schema.data)) if places is None else places
 
     def write(self, selection: Selection, advance_to: int | None = None) -> dict[int, int]:
-        """Write the updates of a selection, times before `advance_to` as that time; gives how many are at each time."""
-        with spark_failures("writing a stream"):
+        """Write the updates of a selection, times before `advance_to` as that time; gives how many are at each time.
+
+        So many at once are the contents of a collection, which give way to ticks as hydrations do.
+        """
+        with spark_failures("writing a stream"), in_background(), jobs_of_run(self._session):
             counts = self._write(selection, advance_to)
         return {} if counts is None else dict(json.loads(self._folder.take(counts)))
 

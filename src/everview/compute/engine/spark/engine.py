@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from everview.compute.cancel import is_in_background
 from everview.compute.engine.contract import (
     Batch,
     Early,
@@ -24,6 +26,7 @@ from everview.compute.engine.contract import (
     ValueRefused,
 )
 from everview.compute.engine.spark.bulk import plain_paths, said, spark_type_of
+from everview.compute.engine.spark.canceled_tasks import can_ask
 from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.compute.engine.spark.outputs import Layout, with_types
 from everview.compute.engine.spark.prepared import STATEMENTS_MAX, PreparedStatements, can_prepare, input_name
@@ -31,7 +34,7 @@ from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.scalar import FAILED, columns
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
-from everview.compute.ir.relation import Get, Relation, Steps, types, walk
+from everview.compute.ir.relation import FlatMap, Get, Relation, Steps, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.optimize.computed_columns import computed_columns
 from everview.compute.optimize.row_by_row import columns_read
@@ -49,6 +52,8 @@ _numbers = itertools.count()
 
 SMALL_ROWS_MAX = 20_000  # of inputs: up to so many, one task without code generation is the quickest
 ONE_TASK_ROWS_MAX = 400_000  # of inputs of a prepared statement: more are divided
+PAIRS_MAX = 10**10  # that one task goes through in some minutes
+FUNCTION_ROWS = 10_000  # that a table function may make of a row, as far as one can guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class SparkEngine:
     def __init__(self, small: SparkSession, bulk: SparkSession | None = None) -> None:
         self._small, self._bulk = small, bulk or small
         self._prepared = PreparedStatements(small) if can_prepare(small) else None
+        self._can_ask = can_ask(small)
         self._statements: dict[tuple[object, ...], _SmallStatement] = {}
 
     @staticmethod
@@ -85,7 +91,7 @@ class SparkEngine:
         plan = computed_columns(plan)  # so that every failure is guarded against, whatever operator it is under
         read = _read([plan], inputs)
         views = {name: f"everview_{next(_numbers)}" for name in read}
-        statement = statement_of(plan, views, guarded=True)
+        statement = statement_of(plan, views, guarded=True, asking=self._can_ask)
         batches = {views[name]: (inputs[name], schema) for name, schema in read.items()}
         with _errors(statement), self._views(batches) as session, jobs_of_run(session):
             return with_types(run_sql(session, statement).toArrow(), types(plan))
@@ -103,7 +109,7 @@ class SparkEngine:
                 return found
         views = {name: f"everview_{next(_numbers)}" for name in read}
         with rendering():
-            statement, layout = render_steps(steps, outputs, views, guarded=not separated)
+            statement, layout = render_steps(steps, outputs, views, guarded=not separated, asking=self._can_ask)
         batches = {views[name]: each for name, each in given.items()}
         with _errors(statement), self._views(batches) as session, jobs_of_run(session):
             return layout.split(run_sql(session, statement).toArrow())
@@ -120,7 +126,8 @@ class SparkEngine:
         separated: bool,
     ) -> dict[str, pa.Table] | None:
         """One statement: prepared, if it can be; else, over few rows, over one table, in which all the inputs are."""
-        known = self._small_statement(steps, outputs, inputs, separated=separated)
+        asking = self._asks([step for _, step in steps], [batch for batch, _ in inputs.values()])
+        known = self._small_statement(steps, outputs, inputs, separated=separated, asking=asking)
         given = {name: (batch, known.columns[name], schema) for name, (batch, schema) in inputs.items()}
         if self._prepared is not None and given:
             with _errors(known.text):
@@ -132,7 +139,7 @@ class SparkEngine:
         view = f"everview_{next(_numbers)}"
         table, tables = packed(given, view)
         with rendering():
-            statement, layout = render_steps(steps, outputs, tables, guarded=not separated, single=True)
+            statement, layout = render_steps(steps, outputs, tables, guarded=not separated, single=True, asking=asking)
         with _errors(statement), jobs_of_run(self._small):
             self._small.createDataFrame(table).coalesce(1).createOrReplaceTempView(view)
             try:
@@ -141,17 +148,25 @@ class SparkEngine:
                 with suppress(Exception):
                     self._small.catalog.dropTempView(view)
 
+    def _asks(self, relations: Iterable[Relation], batches: Iterable[pa.Table]) -> bool:
+        """Whether rows ask if their task is canceled: not in ticks that are over soon, which it would slow down."""
+        if not self._can_ask or is_in_background():
+            return self._can_ask
+        functions = [each for relation in relations for each in walk(relation) if isinstance(each, FlatMap)]
+        rows: list[int] = [*(max(1, batch.num_rows) for batch in batches), *[FUNCTION_ROWS] * len(functions)]
+        return prod(rows) > PAIRS_MAX
+
     def _small_statement(
-        self, steps: Steps, outputs: Sequence[str], inputs: Iterable[str], *, separated: bool
+        self, steps: Steps, outputs: Sequence[str], inputs: Iterable[str], *, separated: bool, asking: bool
     ) -> _SmallStatement:
         """The statement as it is prepared; the same for the very same steps, which ticks repeat."""
-        key = (id(steps), tuple(outputs), tuple(inputs), separated)
+        key = (id(steps), tuple(outputs), tuple(inputs), separated, asking)
         known = self._statements.get(key)
         if known is None or known.steps is not steps:
             spoken_of = columns_read(step for _, step in steps)
             views = {name: input_name(place) for place, name in enumerate(inputs)}
             with rendering():
-                text, layout = render_steps(steps, outputs, views, guarded=not separated, single=True)
+                text, layout = render_steps(steps, outputs, views, guarded=not separated, single=True, asking=asking)
             known = _SmallStatement(steps, text, layout, {name: sorted(spoken_of[name]) for name in views})
             if len(self._statements) >= STATEMENTS_MAX:
                 self._statements.clear()
@@ -300,10 +315,10 @@ def check(steps: Steps, outputs: Sequence[str], *, separated: bool) -> None:
         render_steps(steps, outputs, {name: f"`{name}`" for name in read}, guarded=not separated)
 
 
-def statement_of(plan: Relation, views: Mapping[str, str], *, guarded: bool = False) -> str:
+def statement_of(plan: Relation, views: Mapping[str, str], *, guarded: bool = False, asking: bool = False) -> str:
     """The statement for a plan, whose collections are in these views; raises NotSupported."""
     with rendering():
-        return render_plan(plan, views, guarded=guarded)
+        return render_plan(plan, views, guarded=guarded, asking=asking)
 
 
 def _schema(declared: str) -> object:

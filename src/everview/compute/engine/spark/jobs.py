@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 URGENT, BACKGROUND = "everview", "everview-background"
+DEFAULT = "default"  # Spark's name for the pool of jobs that name none: those of programs, over DataFrames of ours
 _POOL, _GROUP = "spark.scheduler.pool", "spark.jobGroup.id"
 # Of every hundred tasks that begin while both have some waiting, one is of the background.
 _POOLS = f"""<?xml version="1.0"?>
 <allocations>
   <pool name="{URGENT}"><schedulingMode>FAIR</schedulingMode><weight>100</weight><minShare>1</minShare></pool>
+  <pool name="{DEFAULT}"><schedulingMode>FAIR</schedulingMode><weight>100</weight><minShare>0</minShare></pool>
   <pool name="{BACKGROUND}"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
 </allocations>
 """
@@ -31,7 +33,7 @@ _numbers = itertools.count()
 
 
 def fair_scheduling(folder: Path) -> dict[str, str]:
-    """The settings of a Spark that knows both pools; the file that says what they are is written into the folder."""
+    """The settings of a Spark that knows the pools; the file that says what they are is written into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "pools.xml"
     file.write_text(_POOLS)
@@ -70,7 +72,10 @@ def _rows_read(session: SparkSession, group: str) -> int | None:
 
 @contextmanager
 def jobs_of_run(session: SparkSession) -> Iterator[None]:
-    """While inside, the jobs of this thread are in their pool, and end if whoever asked for them wants them no more."""
+    """While inside, the jobs of this thread are in their pool, and end if whoever asked for them wants them no more.
+
+    What runs `in_background` is in the pool that gives way, and all else beside ticks.
+    """
     check_wanted()
     _use_pool(session)
     wish = cancellation()

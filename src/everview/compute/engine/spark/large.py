@@ -20,6 +20,7 @@ import pyarrow as pa
 from everview.compute.engine.contract import Early, EvaluationFailed, RunFailed, Stored
 from everview.compute.engine.progress import progress
 from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
+from everview.compute.engine.spark.canceled_tasks import can_ask
 from everview.compute.engine.spark.engine import rendering
 from everview.compute.engine.spark.jobs import jobs_of_piece, jobs_of_run
 from everview.compute.engine.spark.outputs import with_types
@@ -201,7 +202,7 @@ class _Run:
                 self._add(get.id, frame.persist() if get.id in self._shared else frame)
         if name in self._views:
             return f"SELECT {', '.join([*columns(arity(relation)), DIFF])} FROM {self._views[name]}"
-        return render_relation(relation, self._views, guarded=self._guarded)
+        return render_relation(relation, self._views, guarded=self._guarded, asking=can_ask(self._session))
 
     def _add(self, name: str, frame: DataFrame) -> None:
         view = f"everview_large_{next(_numbers)}"

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from everview.compute.engine.spark.canceled_tasks import CANCELED, can_ask, make_known
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.interpreter.scalars import compile_scalar
@@ -47,12 +48,15 @@ def python_call(function: Function, args: Sequence[str], types: Sequence[SqlType
 
 
 def run_sql(session: SparkSession, statement: str) -> DataFrame:
-    """The statement as a DataFrame, its functions in Python made known to the session.
+    """The statement as a DataFrame, its functions that are ours made known to the session.
 
     A literal may have such a name in it as well. That makes a function known that is not called, or nothing at all: no
     name in a literal goes on behind its closing quote, so the names that are called are among those found.
     """
     known = _known.setdefault(session, set())
+    if CANCELED in statement and CANCELED not in known and can_ask(session):
+        make_known(session)
+        known.add(CANCELED)
     for name in (_calls.keys() & _NAMES.findall(statement)) - known:
         session.udf.register(name, _task_function(_calls[name]))
         known.add(name)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from everview.compute.engine.spark.accumulate import render_accumulate
+from everview.compute.engine.spark.canceled_tasks import column_to_read, still_wanted
 from everview.compute.engine.spark.join import render_join
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.outputs import Layout, layout
@@ -45,6 +46,7 @@ from everview.compute.ir.relation import (
     Union,
     Window,
     arity,
+    types,
     walk,
 )
 from everview.compute.ir.scalar import Column
@@ -52,9 +54,12 @@ from everview.compute.optimize.row_by_row import RowByRow, fused
 from everview.errors import EverviewError
 
 
-def render_plan(plan: Relation, tables: Mapping[str, str], *, guarded: bool = False) -> str:
-    """The statement for the plan, consolidated; `tables` says what Spark calls each collection that the plan reads."""
-    renderer = _Renderer(guarded=guarded)
+def render_plan(plan: Relation, tables: Mapping[str, str], *, guarded: bool = False, asking: bool = False) -> str:
+    """The statement for the plan, consolidated; `tables` says what Spark calls each collection that the plan reads.
+
+    `asking`: rows that are multiplied ask whether their task is canceled, see `canceled_tasks`.
+    """
+    renderer = _Renderer(guarded=guarded, asking=asking)
     source = renderer.source(plan, tables)
     names = columns(arity(plan))
     body = f"SELECT {', '.join([*names, '_diff'])} FROM {source}"
@@ -63,9 +68,11 @@ def render_plan(plan: Relation, tables: Mapping[str, str], *, guarded: bool = Fa
     return renderer.statement(body)
 
 
-def render_relation(relation: Relation, tables: Mapping[str, str], *, guarded: bool = False) -> str:
+def render_relation(
+    relation: Relation, tables: Mapping[str, str], *, guarded: bool = False, asking: bool = False
+) -> str:
     """The statement for one relation; its rows are not consolidated."""
-    renderer = _Renderer(guarded=guarded)
+    renderer = _Renderer(guarded=guarded, asking=asking)
     return renderer.statement(renderer.select(relation, tables))
 
 
@@ -76,13 +83,14 @@ def render_steps(
     *,
     guarded: bool = False,
     single: bool = False,
+    asking: bool = False,
 ) -> tuple[str, Layout]:
     """One statement for several relations, each of which may read those before it; `outputs` names those to give.
 
     The layout says where in its result they are. Rows are not consolidated. `single`: all tables are of one partition,
     and so is everything that is computed from them, which spares Spark all shuffles.
     """
-    renderer = _Renderer(guarded=guarded, single=single)
+    renderer = _Renderer(guarded=guarded, single=single, asking=asking)
     together = layout(steps, outputs)
     scope = dict(tables)
     for name, relation in _needed(steps, together.bases()):
@@ -105,9 +113,9 @@ def _needed(steps: Sequence[tuple[str, Relation]], bases: Sequence[str]) -> list
 class _Renderer:
     """Renders relation by relation, and gathers what Lets bind."""
 
-    def __init__(self, *, guarded: bool, single: bool = False) -> None:
+    def __init__(self, *, guarded: bool, single: bool = False, asking: bool = False) -> None:
         self.shared: list[tuple[str, str]] = []
-        self._guarded, self._single = guarded, single
+        self._guarded, self._single, self._asking = guarded, single, asking
         self.scalar = render_guarded if guarded else render_scalar
 
     def statement(self, body: str) -> str:
@@ -142,7 +150,8 @@ class _Renderer:
             case FlatMap(input):
                 return self._flat_map(plan, self.source(input, tables))
             case Join(inputs):
-                return render_join(plan, [self.source(each, tables) for each in inputs], single=self._single)
+                sources = [self.source(each, tables) for each in inputs]
+                return render_join(plan, sources, single=self._single, asking=self._asking)
             case Union(inputs):
                 return self._union([self.select(each, tables) for each in inputs], arity(plan))
             case Negate(input):
@@ -185,9 +194,11 @@ class _Renderer:
             present = " AND ".join([*(f"{arg} IS NOT NULL" for arg in args), "true"])
             rows = f"coalesce({rows}, CASE WHEN {present} THEN raise_error('{FAILED}') END)"
         added = columns(len(flat.added), start)
+        read = column_to_read((column(place), each) for place, each in enumerate(types(flat.input)))
+        asked = f" WHERE {still_wanted(['_diff', read or '_diff'])}" if self._asking else ""
         return (
             f"SELECT {_row([*columns(start), *added])} FROM {source} AS s"
-            f" LATERAL VIEW inline({rows}) e AS {', '.join(added)}"
+            f" LATERAL VIEW inline({rows}) e AS {', '.join(added)}{asked}"
         )
 
     def _union(self, selects: Sequence[str], width: int) -> str:
