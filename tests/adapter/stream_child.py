@@ -10,6 +10,7 @@ import time
 
 import structlog
 
+from everview.adapter.catalog.items import Sink
 from everview.adapter.coordinator import Coordinator
 
 if __name__ == "__main__":
@@ -17,7 +18,7 @@ if __name__ == "__main__":
     with Coordinator.open(sys.argv[1]) as opened:
         while True:
             for id, item in opened.catalog.state.items.items():
-                if item.kind == "sink":
+                if isinstance(item, Sink):
                     status = opened.sinks.status(id)
                     assert status is not None
                     print(status.frontier or 0, status.state, repr(status.error), flush=True)

@@ -262,7 +262,7 @@ def test_options_of_a_stream_are_changed(sql: SessionClient, coordinator: Coordi
     ok(sql, "ALTER SINK s SET (RETAIN HISTORY FOR '1 day', HEARTBEAT_S 5)", "INSERT INTO t VALUES (1)")
     delivered(coordinator, "s")
     found = next(item for item in coordinator.catalog.state.items.values() if item.name == "s")
-    assert json.loads(found.source["options"]) == {"interval_ms": "0", "retain history": "1 day", "heartbeat_s": "5"}
+    assert found.spec.options == {"interval_ms": "0", "retain history": "1 day", "heartbeat_s": "5"}
     assert sql("ALTER SINK s SET (SPLITS 2)")[0].startswith("! 22023 a change stream has no option")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from everview.adapter.catalog.items import Subscription
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.durable import GRACE_MS
 from everview.compute.sql.errors import SqlError
@@ -187,7 +188,7 @@ def test_past_its_limit_it_lapses(coordinator: Coordinator, table: SessionClient
     def pass_ms(milliseconds: int) -> None:
         clock.now_ms += milliseconds
         table("INSERT INTO t VALUES (3, 'c')")
-        coordinator.durable.lapse(coordinator.catalog.state.items.values())
+        coordinator.durable.lapse(coordinator.catalog.state.of(Subscription))
 
     pass_ms(HOUR_MS - 60_000)
     assert status(table) == "active"
@@ -217,7 +218,7 @@ def test_after_a_start_clients_have_time_to_come_back(tmp_path: Path, clock: Clo
         def pass_ms(milliseconds: int) -> str:
             clock.now_ms += milliseconds
             sql("INSERT INTO t VALUES (1)")
-            coordinator.durable.lapse(coordinator.catalog.state.items.values())
+            coordinator.durable.lapse(coordinator.catalog.state.of(Subscription))
             return status(sql)
 
         assert pass_ms(1_000) == "idle"
@@ -230,7 +231,7 @@ def test_for_ever(coordinator: Coordinator, table: SessionClient, clock: Clock) 
     table("ALTER SUBSCRIPTION s SET (HOLD FOR 'infinity')")
     clock.now_ms += 10_000 * HOUR_MS
     table("INSERT INTO t VALUES (3, 'c')")
-    coordinator.durable.lapse(coordinator.catalog.state.items.values())
+    coordinator.durable.lapse(coordinator.catalog.state.of(Subscription))
     assert status(table, "status, held_ms_max") == "idle|NULL"
     assert len(Subscriber(coordinator, "SUBSCRIBE TO s").take()) == 3
 

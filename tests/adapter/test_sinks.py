@@ -260,7 +260,7 @@ def test_dropping_lets_go_of_everything(sql: SessionClient, coordinator: Coordin
     assert sql("SELECT * FROM s")[0].startswith("! 42809")
     delivered(coordinator, "s")
     environment, view = coordinator.environment, id_of(coordinator, "totals")
-    name = coordinator.catalog.state.items[id_of(coordinator, "s")].source["name"]
+    name = coordinator.catalog.state.items[id_of(coordinator, "s")].spec.name
     token = held_tokens(environment, name)[view]
     assert sql("DROP MATERIALIZED VIEW totals")[0].startswith("! 2BP01")
     assert rows(ok(sql, "SELECT count(*) FROM mz_internal.mz_object_dependencies WHERE object_id LIKE 'u%'")) != []

@@ -138,7 +138,7 @@ def test_how_a_topic_of_changes_is_reached(
     ok(sql, f"ALTER SINK s SET (BROKERS '{again}', PROPERTIES '{properties}', HEARTBEAT_S 7)")
     ok(sql, "INSERT INTO t VALUES (2)")
     frontier = delivered(coordinator, "s")
-    arguments = json.loads(coordinator.catalog.state.items[id_of(coordinator, "s")].source["arguments"])
+    arguments = coordinator.catalog.state.items[id_of(coordinator, "s")].spec.arguments
     assert arguments["brokers"] == again and json.loads(arguments["properties"])["ssl.key.password"] == "topsecret"
     shown = "\n".join(ok(sql, "SHOW CREATE SINK s"))
     assert again in shown and "rotated" in shown and "topsecret" not in shown and "7" in shown

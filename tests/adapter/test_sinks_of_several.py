@@ -142,7 +142,7 @@ def test_what_is_told_of_it(sql: SessionClient, coordinator: Coordinator, tmp_pa
 def test_each_of_them_stays_while_the_sink_does(sql: SessionClient, coordinator: Coordinator, tmp_path: Path) -> None:
     create(sql, tmp_path)
     environment = coordinator.environment
-    name = coordinator.catalog.state.items[id_of(coordinator, "s")].source["name"]
+    name = coordinator.catalog.state.items[id_of(coordinator, "s")].spec.name
     tokens = held_tokens(environment, name)
     assert tokens.keys() == {id_of(coordinator, "have"), id_of(coordinator, "debt")}
     assert sql("DROP MATERIALIZED VIEW have")[0].startswith("! 2BP01")
@@ -300,7 +300,8 @@ def test_older_versions_know_that_it_is_not_for_them(
     assert json.loads(codec.encode(several))[0] == codec.SEVERAL_VERSION
     assert codec.decode_item(codec.encode(several)) == several
     assert json.loads(codec.encode(one))[0] == codec.VERSION
-    assert "collections" not in one.source and one.keys == ("id",)
+    fields = json.loads(codec.encode(one))[1]
+    assert "collections" not in fields["source"] and fields["keys"] == ["id"]
 
 
 @pytest.mark.parametrize("point", POINTS)

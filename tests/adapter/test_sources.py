@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from everview.adapter.catalog.items import Source
 from everview.adapter.coordinator import Coordinator
 from tests.adapter.conftest import Clock
 from tests.adapter.scripts import SessionClient
@@ -22,8 +23,8 @@ def test_a_generator_on_an_idle_server_starts_now(
     clock.now_ms += 10_000
     _, later = sql("SELECT count(*) FROM burst WHERE mz_now() > 0")
     assert int(count) + 9 <= int(later) <= 1 + (clock.now_ms - made) // 1000
-    (start,) = (item.source["start"] for item in coordinator.catalog.state.items.values() if item.kind == "source")
-    assert int(start) >= made
+    (start,) = (item.spec.start_ms for item in coordinator.catalog.state.of(Source))
+    assert start >= made
 
 
 def test_a_clock_that_went_back_does_not_matter(coordinator: Coordinator, sql: SessionClient, clock: Clock) -> None:
@@ -32,5 +33,5 @@ def test_a_clock_that_went_back_does_not_matter(coordinator: Coordinator, sql: S
     upper = coordinator.timeline.upper
     clock.now_ms -= 3_600_000
     sql("CREATE SOURCE burst FROM LOAD GENERATOR COUNTER (TICK INTERVAL '1s')")
-    (start,) = (item.source["start"] for item in coordinator.catalog.state.items.values() if item.kind == "source")
-    assert int(start) >= upper
+    (start,) = (item.spec.start_ms for item in coordinator.catalog.state.of(Source))
+    assert start >= upper

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from everview.adapter.catalog.items import MaterializedView
 from everview.adapter.coordinator import Coordinator
 from everview.compute.sql.errors import SqlError
 from everview.compute.view import View
@@ -111,7 +112,7 @@ def test_a_read_is_never_behind_what_was_due(coordinator: Coordinator, events: S
     assert events("SELECT n FROM above") == ["n", "2"]
     stands = coordinator.timeline.upper
     clock.now_ms += 400
-    views = [item.id for item in coordinator.catalog.state.items.values() if item.kind == "materialized view"]
+    views = [item.id for item in coordinator.catalog.state.of(MaterializedView)]
     # The last tick is committed, and about to end.
     eventually(lambda: all(coordinator.maintenance.settled(id, clock.now_ms) for id in views))
     assert events("SELECT n FROM above") == ["n", "2"]

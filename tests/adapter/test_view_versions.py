@@ -12,7 +12,7 @@ import pytest
 
 from everview.adapter.applying import Pair
 from everview.adapter.catalog import codec
-from everview.adapter.catalog.items import ColumnInfo, Item, Version
+from everview.adapter.catalog.items import ColumnInfo, MaterializedView, Version, View
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.versions import VERSIONS_KEPT_MAX, history
 from everview.compute.ir.types import INT4, INT8
@@ -414,10 +414,14 @@ def test_stored_queries_survive_names_that_need_quotes(world: World, name: str) 
 # The catalog's entries
 
 
+def view(id: str, columns: tuple[ColumnInfo, ...], query: str, **more: Any) -> MaterializedView:
+    return MaterializedView(id=id, name="mv", schema="n1", owner="me", columns=columns, query=query, **more)
+
+
 def test_versions_are_written_down() -> None:
     columns = (ColumnInfo("k", INT4), ColumnInfo("s", INT8))
     before = Version("u5", 1, columns[:1], "SELECT 1", ("u1",), {"u1": "u3"})
-    item = Item("u5", "materialized view", "mv", "n1", "me", columns, "SELECT 2", depends=("u1",), version=2)
+    item = view("u5", columns, "SELECT 2", depends=("u1",), version=2)
     item = replace(item, current="u9", history=(before,), pins={"u1": "u4"})
     assert codec.decode_item(codec.encode(item)) == item
     assert [each.id for each in item.versions] == ["u5", "u9"]
@@ -426,17 +430,17 @@ def test_versions_are_written_down() -> None:
 
 def test_places_are_written_down() -> None:
     columns = (ColumnInfo("k", INT4), ColumnInfo("s", INT8, place=2, earlier=(1,)))
-    item = Item("u5", "materialized view", "mv", "n1", "me", columns, "SELECT 2", layout=(INT4, INT4, INT8))
+    item = view("u5", columns, "SELECT 2", layout=(INT4, INT4, INT8))
     assert codec.decode_item(codec.encode(item)) == item
     assert item.places == (0, 2) and item.stored_types == (INT4, INT4, INT8)
-    plain = Item("u5", "materialized view", "mv", "n1", "me", columns[:1], "SELECT 2")
+    plain = view("u5", columns[:1], "SELECT 2")
     version, fields = json.loads(codec.encode(plain))
     del fields["layout"], fields["guards"]  # as it was written before
     assert version == 2 and codec.decode_item(json.dumps([version, fields]).encode()) == plain
 
 
 def test_entries_of_before_there_were_versions() -> None:
-    item = Item("u5", "materialized view", "mv", "n1", "me", (ColumnInfo("k", INT4),), "SELECT 2", version=3)
+    item = view("u5", (ColumnInfo("k", INT4),), "SELECT 2", version=3)
     _, fields = json.loads(codec.encode(item))
     for name in ("history", "pins", "current", "layout", "guards"):
         del fields[name]
@@ -448,8 +452,8 @@ def test_entries_of_before_there_were_versions() -> None:
 def test_only_so_many_versions_are_remembered() -> None:
     """But for one that someone knows the view by, and the widest, which tells what is in the shard."""
     column = ColumnInfo("k", INT4)
-    item = Item("u0", "materialized view", "mv", "n1", "me", (column,), "SELECT 0")
-    other = Item("u1", "view", "v", "n1", "me", depends=("u0",), pins={"u0": "u1003"})
+    item = view("u0", (column,), "SELECT 0")
+    other = View(id="u1", name="v", schema="n1", owner="me", query="", depends=("u0",), pins={"u0": "u1003"})
     for number in range(1, 2 * VERSIONS_KEPT_MAX):
         catalog = Catalog(items={"u0": item, "u1": other})
         columns = (column, column) if number == 5 else (column,)

@@ -13,12 +13,12 @@ stands there. Its tick over u is part of the commit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Item, MaterializedView
 from everview.adapter.cycles import check_acyclic
 from everview.adapter.errors import OBJECT_NOT_READY, UNDEFINED_OBJECT, sql_error
 from everview.adapter.guards import Guards, check, check_errors, check_rows
@@ -40,9 +40,15 @@ if TYPE_CHECKING:
 class Pair:
     """A view, and the replacement that is to be applied to it."""
 
-    target: Item
-    item: Item
+    target: MaterializedView
+    item: MaterializedView
     guards: Guards = field(default_factory=Guards)
+
+    def now(self, items: Mapping[GlobalId, Item]) -> Pair:
+        """The pair as it is by now."""
+        target, item = items[self.target.id], items[self.item.id]
+        assert isinstance(target, MaterializedView) and isinstance(item, MaterializedView)
+        return replace(self, target=target, item=item)
 
 
 class Applying:
@@ -211,7 +217,7 @@ class Applying:
         """The one step; false if they do not stand as they should, because of another who applies."""
         coordinator, maintenance = self._coordinator, self._coordinator.maintenance
         items = coordinator.catalog.state.items
-        pairs = [replace(each, target=items[each.target.id], item=items[each.item.id]) for each in self._pairs]
+        pairs = [each.now(items) for each in self._pairs]
         for each in pairs:  # who uses which columns may have changed
             coordinator.replacements.check_columns(each.target, each.item.name, each.item.columns)
         chained, between = self._chains()

@@ -15,7 +15,19 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from everview.adapter.catalog.items import Event, Item, is_maintained
+from everview.adapter.catalog.items import (
+    Event,
+    Index,
+    Item,
+    MaterializedView,
+    Sink,
+    Source,
+    Subscription,
+    Table,
+    View,
+    is_maintained,
+)
+from everview.adapter.catalog.specs import Part
 from everview.adapter.catalog.store import CatalogStore
 from everview.adapter.durable import DurableSubscriptions, PlaceStatus
 from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, sql_error
@@ -225,12 +237,12 @@ class Coordinator:
         with self._lock:
             self._subscriptions.pop(number, None)
 
-    def serve(self, item: Item, on: Item, keys: Sequence[Scalar]) -> None:
+    def serve(self, item: Index, on: Item, keys: Sequence[Scalar]) -> None:
         """Serve an index from memory."""
         collection = item.id if item.reader is not None else on.id
         self.indexes.add(item.id, ServedIndex(self.environment, collection, keys, on.stored_types))
 
-    def expire(self, item: Item) -> None:
+    def expire(self, item: Table) -> None:
         """Let the rows of a table leave by themselves as its TTL says, or stay if it has none."""
         if item.ttl is None:
             self.timeline.expiring.remove(item.id)
@@ -250,12 +262,13 @@ class Coordinator:
         """What stored queries are surrounded by, in which all names are in full."""
         return Surroundings(self.catalog.state, "everview", "everview", ("public",))
 
-    def feed(self, item: Item) -> None:
+    def feed(self, item: Source) -> None:
         """Begin to feed a source."""
-        if item.source.get("kind") == "subsource":
+        if isinstance(item.spec, Part):
             return
-        items = self.catalog.state.items.values()
-        parts = {each.source["table"]: each for each in items if each.source.get("of") == item.id} or {"": item}
+        sources = self.catalog.state.of(Source)
+        parts = {each.spec.table: each for each in sources if isinstance(each.spec, Part) and each.whole == item.id}
+        parts = parts or {"": item}
         feeder = feeder_of(self.environment, self.timeline, item, parts, self.bulk_spark)
         for each in parts.values():
             self._feeders[each.id] = feeder
@@ -282,16 +295,16 @@ class Coordinator:
 
     def dropped(self, item: Item) -> str | None:
         """An item is no longer in the catalog; tells what of it could not be removed elsewhere."""
-        if item.kind == "index":
+        if isinstance(item, Index):
             self.indexes.remove(item.id)
         self.timeline.expiring.remove(item.id)
         if is_maintained(item):
             self.maintenance.release(item.id)
         self.replacements.gone(item.id)
-        if item.kind == "subscription":
+        if isinstance(item, Subscription):
             self.durable.dropped(item)
         left = self.sinks.dropped(item)
-        if item.kind == "source":
+        if isinstance(item, Source):
             forget_source(self.environment, item)
         for id in list(self.environment.damaged):
             if id.partition(".")[0] == item.id:
@@ -306,10 +319,10 @@ class Coordinator:
             if id.partition(".")[0] == item.id:
                 held = self.environment.shard(id).held
                 commands += [Drop(self.environment.present(id, token)) for token in held]
-        if item.kind == "sink":
+        if isinstance(item, Sink):
             with suppress(StorageError, ValueError, LookupError, TypeError):
                 commands += self.sinks.release(item)
-        if item.kind == "subscription":
+        if isinstance(item, Subscription):
             with suppress(StorageError, ValueError, LookupError, TypeError):
                 commands += self.durable.release(item)
         return commands
@@ -401,7 +414,7 @@ class Coordinator:
         """Who is subscribed to what."""
         return list(self._subscriptions.values())
 
-    def durable_status(self, item: Item) -> PlaceStatus | None:
+    def durable_status(self, item: Subscription) -> PlaceStatus | None:
         """Where a durable subscription stands."""
         return self.durable.status(item)
 
@@ -437,36 +450,34 @@ class Coordinator:
         self._look_for_damage()
         for item in self._sound_items():
             with self._alone(item):
-                if item.ttl is not None:
-                    self.expire(item)
-                if item.kind in ("materialized view", "index"):
-                    self._resume_maintained(item)
-                if item.kind == "subscription":
-                    self.durable.resume([item])
-        for item in self._sound_items():
-            if item.kind == "sink":
-                with self._alone(item):
-                    self.sinks.tokens([item])
+                match item:
+                    case Table(ttl=(_, _)):
+                        self.expire(item)
+                    case MaterializedView() | Index():
+                        self._resume_maintained(item)
+                    case Subscription():
+                        self.durable.resume(item)
+                    case Sink():
+                        self.sinks.tokens([item])
         for id in self.catalog.state.damaged:
             self.maintenance.abandon(id)  # it was not known yet when this was resumed
         self._remove_leftovers()
         for item in self._sound_items():
-            if item.automatic:
+            if isinstance(item, MaterializedView) and item.staged is not None and item.staged.automatic:
                 self.replacements.apply_when_hydrated(item)
         for item in self._sound_items():
-            if item.kind == "source":
+            if isinstance(item, Source):
                 with self._alone(item):
                     self.feed(item)
         self.sinks.resume(self.catalog.state)
 
-    def _resume_maintained(self, item: Item) -> None:
+    def _resume_maintained(self, item: MaterializedView | Index) -> None:
         catalog, around = self.catalog.state, self.stored_surroundings()
-        if item.kind == "materialized view":
+        if isinstance(item, MaterializedView):
             self.maintenance.resume(item.id, self.planner.maintained(item, around))
             return
-        assert item.on is not None
         on = catalog.items[item.on]
-        if item.reader is not None:
+        if isinstance(on, View) and item.reader is not None:
             self.maintenance.resume(item.id, self.planner.maintained(on, around))
         self.serve(item, on, self.planner.keys(catalog, on, item.keys, around))
 
@@ -504,7 +515,7 @@ class Coordinator:
         known = self.maintenance.tokens() | self.sinks.tokens(items.values()) | self.durable.tokens()
         forget_lost_sources(self.environment, items)
         for item in items.values():
-            known |= {token for token in (item.reader, item.writer) if token is not None}
+            known |= set(item.tokens)
         commands: list[Command] = []
         for id in self.environment.ids():
             owner = id.partition(".")[0]
@@ -518,7 +529,7 @@ class Coordinator:
 
     def _watched(self) -> bool:
         """Whether someone waits for changes as they happen."""
-        return bool(self._subscriptions) or any(item.kind == "sink" for item in self.catalog.state.items.values())
+        return bool(self._subscriptions) or bool(self.catalog.state.of(Sink))
 
     def _ask_sources(self) -> None:
         for feeder in set(self._feeders.values()):
@@ -535,7 +546,7 @@ class Coordinator:
         self.timeline.holds.pin()
         if self.catalog.lock.acquire(blocking=False):  # else the next second will do
             try:
-                self.durable.lapse(self.catalog.state.items.values())
+                self.durable.lapse(self.catalog.state.of(Subscription))
             finally:
                 self.catalog.lock.release()
         for each in self.timelines.streams():

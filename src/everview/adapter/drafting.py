@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Table, View
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.catalog.store import DraftCatalog
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT
@@ -156,7 +156,7 @@ def _written(
     for id, (item, parts) in transaction.written.items():
         own = item.writer == DRAFTED
         found = made.find(tried.full_name(tried.items[id]), "", ()) if own else made.items.get(id)
-        if found is None or found.kind != "table" or found.columns != item.columns:
+        if not isinstance(found, Table) or found.columns != item.columns:
             raise SqlError(
                 "40001",
                 f'table "{item.name}" is not what it was when it was written to',
@@ -175,7 +175,7 @@ def _is_entry(context: Context, statement: nodes.Statement) -> bool:
             return not materialized
         case nodes.CreateIndex(on=on):
             found = context.session.surroundings().find(on)
-            return found is None or found.kind != "view"
+            return not isinstance(found, View)
         case _:
             return isinstance(statement, _ENTRIES)
 
@@ -248,7 +248,7 @@ class _Making:
         """An index is served once it is there."""
         self.after.append(lambda: self._coordinator.serve(*args))
 
-    def expire(self, item: Item) -> None:
+    def expire(self, item: Table) -> None:
         """A table has its TTL from the first row on."""
         self._coordinator.expire(item)
         self._expiring.append(item.id)
@@ -257,10 +257,10 @@ class _Making:
         """Let go of collections that nobody will know of."""
         for id in self._expiring:
             before = self._coordinator.catalog.state.items.get(id)
-            if before is None:
-                self._coordinator.timeline.expiring.remove(id)
-            else:
+            if isinstance(before, Table):
                 self._coordinator.expire(before)
+            else:
+                self._coordinator.timeline.expiring.remove(id)
         if self._made:
             self._coordinator.environment.commit(*map(Drop, self._made))
 

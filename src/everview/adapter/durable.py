@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Subscription
 from everview.adapter.errors import INVALID_PARAMETER_VALUE, OBJECT_IN_USE, OBJECT_NOT_READY
 from everview.adapter.retention import FOR_EVER_MS, shown_retention
 from everview.adapter.stream_timeline import Timelines
@@ -27,7 +27,6 @@ from everview.timely.antichain import Antichain
 
 HOLD_MS = 86_400_000  # how much of the past a subscription may hold, where nothing else is asked for
 GRACE_MS = 600_000  # after a start, clients have this long to come back, whatever a subscription holds
-HOLD, SNAPSHOT = "hold_ms", "snapshot"  # of the catalog's entry
 ACTIVE, IDLE, LAPSED = "active", "idle", "lapsed"
 _NOTE = "subscription/"
 
@@ -68,7 +67,7 @@ class PlaceStatus:
 class Reader:
     """Who reads a subscription now; the next one who comes takes its place."""
 
-    def __init__(self, item: Item, session: int) -> None:
+    def __init__(self, item: Subscription, session: int) -> None:
         self.item, self.session = item, session
 
 
@@ -82,11 +81,9 @@ class DurableSubscriptions:
         self._lock = threading.RLock()  # of places: who looks at one and acts on it holds it meanwhile
         self._opened_ms = self._timeline.now_ms
 
-    def resume(self, items: Iterable[Item]) -> None:
-        """Find where the subscriptions among these items stand."""
-        for item in items:
-            if item.kind == "subscription":
-                self._places[item.id] = _place_from(self._environment.get(_NOTE + item.id), item)
+    def resume(self, item: Subscription) -> None:
+        """Find where a subscription stands."""
+        self._places[item.id] = _place_from(self._environment.get(_NOTE + item.id), item)
 
     def tokens(self) -> set[str]:
         """The tokens of the capabilities that subscriptions hold."""
@@ -94,11 +91,10 @@ class DurableSubscriptions:
 
     # Beginning and ending
 
-    def begin(self, item: Item, capability: ReadCapability, time: int) -> tuple[Place, list[Command]]:
+    def begin(self, item: Subscription, capability: ReadCapability, time: int) -> tuple[Place, list[Command]]:
         """A place at a time, held by a capability that is at this time or before, and what makes it durable."""
-        snapshot = item.source[SNAPSHOT] == "true"
-        position = time if snapshot else time + 1
-        place = Place(capability.token, position, snapshot, self._timeline.now_ms)
+        position = time if item.snapshot else time + 1
+        place = Place(capability.token, position, item.snapshot, self._timeline.now_ms)
         return place, [Downgrade(capability, Antichain(place.start)), _note(item.id, place)]
 
     def begun(self, id: GlobalId, place: Place) -> None:
@@ -108,20 +104,19 @@ class DurableSubscriptions:
             self._readers.pop(id, None)
         self._environment.wake()
 
-    def release(self, item: Item) -> list[Command]:
+    def release(self, item: Subscription) -> list[Command]:
         """The commands that let go of what a subscription holds."""
         place = self._places.get(item.id)
         return [] if place is None else [*self._drop(item, place), Put(_NOTE + item.id, None)]
 
-    def letting_go(self, item: Item) -> list[Command]:
+    def letting_go(self, item: Subscription) -> list[Command]:
         """The commands that let go of the past that a subscription holds now, for one that begins anew."""
         return self._drop(item, self._places[item.id])
 
-    def _drop(self, item: Item, place: Place) -> list[Command]:
-        assert item.on is not None
+    def _drop(self, item: Subscription, place: Place) -> list[Command]:
         return [] if place.token is None else [Drop(self._environment.present(item.on, place.token))]
 
-    def dropped(self, item: Item) -> None:
+    def dropped(self, item: Subscription) -> None:
         """A subscription is no longer in the catalog."""
         with self._lock:
             self._places.pop(item.id, None)
@@ -129,7 +124,7 @@ class DurableSubscriptions:
 
     # Reading and acknowledging
 
-    def read(self, item: Item, session: int, hold: Callable[[int], None]) -> tuple[Place, Reader]:
+    def read(self, item: Subscription, session: int, hold: Callable[[int], None]) -> tuple[Place, Reader]:
         """Where a reader begins, who is the only one from now on; `hold` is to hold the past from that time on."""
         with self._lock:
             place = self._standing(item)
@@ -159,9 +154,8 @@ class DurableSubscriptions:
             hint="create a subscription for each reader",
         )
 
-    def acknowledge(self, item: Item, before: int, reader: Reader | None = None) -> bool:
+    def acknowledge(self, item: Subscription, before: int, reader: Reader | None = None) -> bool:
         """Everything before a time is done with; false if that was known. With a reader, only if it still reads."""
-        assert item.on is not None
         with self._lock:
             if reader is not None and self.failure(reader) is not None:
                 raise self.failure(reader)  # type: ignore[misc]
@@ -179,7 +173,7 @@ class DurableSubscriptions:
             self._places[item.id] = moved
         return True
 
-    def _standing(self, item: Item) -> Place:
+    def _standing(self, item: Subscription) -> Place:
         place = self._places.get(item.id)
         if place is None:
             raise SqlError("42704", f'subscription "{item.name}" was dropped')
@@ -187,8 +181,8 @@ class DurableSubscriptions:
             raise self._lapsed(item, place)
         return place
 
-    def _lapsed(self, item: Item, place: Place) -> SqlError:
-        limit = shown_retention(int(item.source[HOLD]))
+    def _lapsed(self, item: Subscription, place: Place) -> SqlError:
+        limit = shown_retention(item.hold_ms)
         told = "nothing was acknowledged" if place.snapshot else f"everything before {place.position} was acknowledged"
         return SqlError(
             OBJECT_NOT_READY,
@@ -200,14 +194,12 @@ class DurableSubscriptions:
 
     # The limit
 
-    def lapse(self, items: Iterable[Item]) -> None:
+    def lapse(self, items: Iterable[Subscription]) -> None:
         """Let go of what subscriptions have held for too long; the catalog does not change meanwhile."""
         now_ms = self._timeline.now_ms
         for item in items:
-            if item.kind != "subscription" or item.on is None:
-                continue
             with self._lock:
-                place, limit = self._places.get(item.id), int(item.source[HOLD])
+                place, limit = self._places.get(item.id), item.hold_ms
                 if place is None or place.token is None or self._held_ms(item, place) <= limit:
                     continue
                 if now_ms - self._opened_ms <= min(limit, GRACE_MS):
@@ -221,12 +213,12 @@ class DurableSubscriptions:
             _log.warning("subscription %s has lapsed: it held more than %s", item.name, shown_retention(limit))
             self._environment.wake()
 
-    def _held_ms(self, item: Item, place: Place) -> int:
-        if place.token is None or item.on is None:
+    def _held_ms(self, item: Subscription, place: Place) -> int:
+        if place.token is None:
             return 0
         return max(0, self._timelines.of([item.on]).upper - 1 - place.start)
 
-    def status(self, item: Item) -> PlaceStatus | None:
+    def status(self, item: Subscription) -> PlaceStatus | None:
         """How a subscription is doing."""
         with self._lock:
             place, reader = self._places.get(item.id), self._readers.get(item.id)
@@ -234,19 +226,19 @@ class DurableSubscriptions:
                 return None
             state = LAPSED if place.token is None else IDLE if reader is None else ACTIVE
             session = None if reader is None else reader.session
-            return PlaceStatus(place, state, session, self._held_ms(item, place), int(item.source[HOLD]))
+            return PlaceStatus(place, state, session, self._held_ms(item, place), item.hold_ms)
 
 
-def shown_hold(item: Item) -> str:
+def shown_hold(item: Subscription) -> str:
     """The limit of a subscription, as it is written."""
-    return shown_retention(min(int(item.source[HOLD]), FOR_EVER_MS))
+    return shown_retention(min(item.hold_ms, FOR_EVER_MS))
 
 
 def _note(id: GlobalId, place: Place) -> Put:
     return Put(_NOTE + id, json.dumps(asdict(place)).encode())
 
 
-def _place_from(note: bytes | None, item: Item) -> Place:
+def _place_from(note: bytes | None, item: Subscription) -> Place:
     if note is None:
         raise Corruption(f"the place of subscription {item.id} is missing")
     return Place(**json.loads(note))

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Table
 from everview.compute.ir.infinite import DAY_INFINITY, MICROS_INFINITY
 from everview.compute.ir.types import Kind
 from everview.storage.batch import as_declared
@@ -183,7 +183,7 @@ class Expiring:
         self._lock = threading.RLock()
         self.version = 0  # grows when `dues` may have changed
 
-    def add(self, item: Item) -> None:
+    def add(self, item: Table) -> None:
         """Let the rows of a table expire from now on, or otherwise than before."""
         assert item.ttl is not None and item.writer is not None
         place, ttl_ms = item.ttl

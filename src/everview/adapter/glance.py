@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from everview.adapter.bound import Bound
+from everview.adapter.catalog.items import Source, Table
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.peek import plain_rows
 from everview.adapter.serving import ServedIndex, key_side
@@ -154,11 +155,11 @@ def _moved_by_writes(id: GlobalId, catalog: Catalog, maintenance: Maintenance) -
     below, seen = [id], {id}
     while below:
         item = catalog.items.get(below.pop())
-        if item is None or item.kind == "source":
+        if item is None or isinstance(item, Source):
             return False
-        if item.kind == "table" and item.ttl is not None:
-            return False  # its rows leave by themselves
-        if item.kind == "table":
+        if isinstance(item, Table):
+            if item.ttl is not None:
+                return False  # its rows leave by themselves
             continue
         if item.reader is not None and not maintenance.timeless(item.id):
             return False
@@ -169,7 +170,7 @@ def _moved_by_writes(id: GlobalId, catalog: Catalog, maintenance: Maintenance) -
 
 def _failing(id: GlobalId, catalog: Catalog, environment: Environment) -> Callable[[int], bool]:
     """What tells whether a collection may have errors at a time: tables have none, and most views never had one."""
-    if catalog.items[id].kind == "table":
+    if isinstance(catalog.items[id], Table):
         return lambda time: False
     errors = errors_id(id)
 

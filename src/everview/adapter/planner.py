@@ -11,7 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from everview.adapter.bound import Bound
-from everview.adapter.catalog.items import Item, oid_of
+from everview.adapter.catalog.items import (
+    Index,
+    Item,
+    MaterializedView,
+    Sink,
+    Source,
+    Subscription,
+    Table,
+    View,
+    oid_of,
+)
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import WRONG_OBJECT_TYPE
 from everview.adapter.host import SessionHost
@@ -59,11 +69,11 @@ class Names:
         item = self.around.find(path)
         if item is None:
             return None
-        if item.kind in ("index", "sink", "subscription"):
+        if isinstance(item, Index | Sink | Subscription):
             message = f'"{item.name}" is not a table, view, materialized view or source'
-            detail = f"it is {'an' if item.kind == 'index' else 'a'} {item.kind}"
+            detail = f"it is {'an' if isinstance(item, Index) else 'a'} {item.kind}"
             raise SqlError(WRONG_OBJECT_TYPE, message, detail=detail)
-        if item.kind == "source" and not item.columns:
+        if isinstance(item, Source) and not item.columns:
             hint = "read the tables of the source: SHOW SOURCES lists them"
             raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" has no rows of its own', hint=hint)
         self.used.add(item.id)
@@ -198,18 +208,17 @@ class Planner:
                 return bound.returning, given
             return sql.plan(text, names), given
 
-    def maintained(self, item: Item, around: Surroundings) -> Relation:
+    def maintained(self, item: View | MaterializedView, around: Surroundings) -> Relation:
         """The plan that is maintained for the query of an item; indexes play no part in it."""
-        assert item.query is not None
         bound = self.query(item.query, around, pins=item.pins)
         return optimize(laid_out(bound.plan.relation, item))
 
     def columns_read(self, item: Item, of: Item, around: Surroundings) -> set[int]:
         """The columns of a view's collection that an item, which names the view, needs."""
         seen = of.at_version(item.pins.get(of.id, of.id))
-        if item.kind == "index":
+        if isinstance(item, Index):
             return set().union(*map(columns_of, self.keys(around.catalog, of, item.keys, around)))
-        if item.query is None:
+        if not isinstance(item, View | MaterializedView):
             return set(seen.places)
         with _binding(SessionHost(around, stored=True), around):
             plan = sql.plan(item.query, Names(around, pins=item.pins))
@@ -246,7 +255,7 @@ class Planner:
             if not isinstance(part, ir.Get):
                 return part
             item = around.catalog.items.get(part.id)
-            if item is None or item.kind != "view":
+            if not isinstance(item, View):
                 return part
             bound, body = self._view(item, around, depth + 1)
             asked.update(bound.asked)
@@ -254,13 +263,12 @@ class Planner:
 
         return ir.transform(relation, look)
 
-    def _view(self, item: Item, around: Surroundings, depth: int) -> tuple[Bound, Relation]:
+    def _view(self, item: View, around: Surroundings, depth: int) -> tuple[Bound, Relation]:
         key = (around.catalog.version, item.id)
         with self._lock:
             if key in self._views:
                 self._views.move_to_end(key)
                 return self._views[key]
-        assert item.query is not None
         host = SessionHost(around, stored=True)
         names = Names(around, pins=item.pins)
         with _binding(host, around):
@@ -328,7 +336,7 @@ def _target(around: Surroundings, path: Sequence[str], position: int | None) -> 
     if len(path) > 1 and (path[-2], path[-1]) in RELATIONS:
         raise SqlError("42501", f'system relation "{".".join(path)}" cannot be written to', position=position)
     item = around.relation(path, position)
-    if item.kind != "table":
+    if not isinstance(item, Table):
         message = f'cannot write to {item.kind} "{item.name}"'
         raise SqlError(WRONG_OBJECT_TYPE, message, hint="only tables can be written to", position=position)
     return Target(item.id, item.names, item.types, tuple(column.default for column in item.columns))
@@ -359,7 +367,7 @@ def _from_indexes(relation: Relation, catalog: Catalog) -> Relation:
 
     def look(part: Relation) -> Relation:
         item = catalog.items.get(part.id) if isinstance(part, ir.Get) else None
-        if item is None or item.kind != "view":
+        if not isinstance(item, View):
             return part
         if catalog.stream_timelines and not catalog.roots(item.id):
             return part  # constants are the same on all timelines, and what is kept of them is on one

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from everview.adapter.applying import Applying, Pair
-from everview.adapter.catalog.items import ColumnInfo, Item
+from everview.adapter.catalog.items import ColumnInfo, Item, MaterializedView
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.guards import Guards
 from everview.adapter.interrupts import Interrupts
@@ -72,7 +72,7 @@ class Replacements:
             return None  # not hydrated yet, or dropped a moment ago
         return StagedChange(*counts(table), int(table.nbytes))
 
-    def check_columns(self, target: Item, name: str, columns: Sequence[ColumnInfo]) -> None:
+    def check_columns(self, target: MaterializedView, name: str, columns: Sequence[ColumnInfo]) -> None:
         """Raise unless a definition with these columns can follow the target's."""
         around = self._coordinator.stored_surroundings()
         planner = self._coordinator.planner
@@ -150,12 +150,11 @@ class Replacements:
     def _apply_alone(self, item: Item, interrupts: Interrupts) -> float | None:
         """Try to apply a replacement; if it is refused, wait until trying again makes sense."""
         items = self._coordinator.catalog.state.items
-        target = items.get(item.replaces or "")
-        if item.id not in items or target is None:
+        target, staged = items.get(item.replaces or ""), items.get(item.id)
+        if not isinstance(target, MaterializedView) or not isinstance(staged, MaterializedView) or not staged.staged:
             return None
         try:
-            pair = Pair(target, items[item.id], Guards.of(item.guards))
-            self.apply([pair], interrupts, pair.item.owner)
+            self.apply([Pair(target, staged, Guards.of(staged.staged.guards))], interrupts, staged.owner)
             return None
         except SqlError as error:
             if interrupts.due or item.id not in self._coordinator.catalog.state.items:

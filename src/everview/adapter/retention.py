@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Collection
 from everview.adapter.durations import duration_ms
 from everview.adapter.errors import INVALID_PARAMETER_VALUE
 from everview.adapter.history import HISTORY_LAG_MS
@@ -37,7 +37,7 @@ def lag_ms(retain: int | None) -> int:
     return 0 if retain is None else max(0, retain - HISTORY_LAG_MS)
 
 
-def follow_history(environment: Environment, item: Item, retain: int | None) -> Follow:
+def follow_history(environment: Environment, item: Collection, retain: int | None) -> Follow:
     """What lets the collection of an item keep so much of the past."""
     assert item.reader is not None
     reader = environment.present(item.id, item.reader)

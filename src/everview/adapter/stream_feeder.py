@@ -12,12 +12,13 @@ be reached, local time goes on over it: who reads does not wait, and nothing is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Source as SourceItem
+from everview.adapter.catalog.specs import ChangeStream
 from everview.adapter.secrets import masked
 from everview.adapter.sinks.contract import ENDED, RUNNING, STALLED, STARTING
 from everview.adapter.stream_places import SparkWhenThere, inlet_of, is_confined, schema_to_read
@@ -54,26 +55,24 @@ class StreamFeeder:
     def __init__(
         self,
         environment: Environment,
-        item: Item,
-        arguments: Mapping[str, str],
+        item: SourceItem,
+        spec: ChangeStream,
         *,
         now_ms: Callable[[], int] | None,
-        poll_ms: int = POLL_MS,
         spark: SparkWhenThere = lambda: None,
         bulk_bytes: int = BULK_BYTES,
     ) -> None:
-        self._environment, self._item, self._arguments = environment, item, arguments
-        self._now_ms, self._poll_ms = now_ms, poll_ms
+        self._environment, self._item, self._spec = environment, item, spec
+        self._now_ms, self._poll_s = now_ms, spec.poll_ms / 1000
         # Spark's tasks open files by their names, and look at nothing.
-        self._spark, self._bulk_bytes = (lambda: None) if is_confined(arguments) else spark, bulk_bytes
+        self._spark, self._bulk_bytes = (lambda: None) if is_confined(spec.arguments) else spark, bulk_bytes
         self._source: Source | None = None
         self._read: SourceStatus | None = None
         self._step_lock = threading.Lock()
-        poll_s = poll_ms / 1000
         self._loop = Loop(
             f"everview-stream-{item.id}",
             self._step,
-            backoff=Backoff(max(poll_s, BACKOFF.first_s), max(poll_s, BACKOFF.longest_s)),
+            backoff=Backoff(max(self._poll_s, BACKOFF.first_s), max(self._poll_s, BACKOFF.longest_s)),
             ends=(Canceled, Fenced, UnknownId),  # closed, taken over by another process, or dropped
             on_failure=lambda error, _: log.warning("source failed", source=item.name, error=masked(text_of(error))),
             on_wake=self.move_on,
@@ -122,7 +121,7 @@ class StreamFeeder:
                 self._source.use(self._spark())
                 more = self._source.poll(at)
                 self._read = self._source.status
-                return 0.0 if more else self._poll_ms / 1000
+                return 0.0 if more else self._poll_s
             except (Canceled, Fenced, UnknownId):
                 raise
             except Exception as error:
@@ -140,7 +139,7 @@ class StreamFeeder:
 
     def _opened(self) -> Source:
         schema = schema_to_read(self._item.columns)
-        inlet = inlet_of(self._item.source["kind"], self._arguments, schema)
+        inlet = inlet_of(self._spec.kind, self._spec.arguments, schema)
         try:
             every_time = self._now_ms is None
             return Source(

@@ -10,15 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Source
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.history import History
 from everview.adapter.timeline import Timeline
 from everview.storage.contract import AdvanceClock, Command, GlobalId
 from everview.storage.environment import Environment
 from everview.storage.shard import FOREVER, from_frontier
-
-TIMELINE, TIMELINE_KEY = "timeline", "timeline_key"  # of a source: the name, and what its clocks are called by
 
 
 class StreamTimeline(History):
@@ -93,13 +91,14 @@ class Timelines:
         """Those of change streams."""
         return [self._named(name, items[0]) for name, items in self._catalog().stream_timelines.items()]
 
-    def _named(self, name: str, item: Item) -> StreamTimeline:
-        key = item.source[TIMELINE_KEY]
+    def _named(self, name: str, item: Source) -> StreamTimeline:
+        assert item.timeline is not None
+        key = item.timeline.key
         return self._by_key.get(key) or self.new(name, key)
 
     def _sources(self, name: str, key: str) -> Callable[[], Iterable[GlobalId]]:
         def found() -> list[GlobalId]:
             items = self._catalog().stream_timelines.get(name, ())
-            return [item.id for item in items if item.source[TIMELINE_KEY] == key]
+            return [item.id for item in items if item.timeline is not None and item.timeline.key == key]
 
         return found

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from everview.adapter.catalog.items import Source, Table
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import OBJECT_NOT_READY, as_sql_errors, sql_error
 from everview.adapter.holds import Hold, Ids
@@ -172,12 +173,12 @@ class Timestamps:
     def _follows_timeline(self, id: GlobalId, catalog: Catalog) -> bool:
         if id not in catalog.items:
             return True
-        return any(catalog.items[root].kind == "table" for root in catalog.roots(id))
+        return any(isinstance(catalog.items[root], Table) for root in catalog.roots(id))
 
     def _fresh(self, wanted: Wanted, catalog: Catalog) -> int:
         now = self._timeline.now_ms
         roots = {root for id in wanted.inputs if id in catalog.items for root in catalog.roots(id)}
-        sources = [id for id in roots if catalog.items[id].kind == "source"]
+        sources = [id for id in roots if isinstance(catalog.items[id], Source)]
         latest = min((each.upper - 1 for each in self.inputs(sources)), default=0)
         needs_now = wanted.needs_now or not self._settled(wanted.inputs, now, catalog)
         return now if needs_now else min(latest, now)
@@ -209,7 +210,7 @@ class Timestamps:
             failed.error = self._maintenance.error(each)
             if failed.error is not None:
                 return True
-            if each in catalog.items and catalog.items[each].kind not in ("table", "source"):
+            if each in catalog.items and not isinstance(catalog.items[each], Table | Source):
                 below += catalog.items[each].depends
         return False
 

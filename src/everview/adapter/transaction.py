@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Table
 from everview.adapter.catalog.state import Catalog, shown_timeline
 from everview.adapter.catalog.store import DraftCatalog
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
@@ -59,7 +59,7 @@ class Transaction:
     timeline: str | None = None  # that the time is on, if it is that of a change stream
     hold: Hold | None = None
     read: set[GlobalId] = field(default_factory=set)  # tables and sources below what it read
-    written: dict[GlobalId, tuple[Item, list[Part]]] = field(default_factory=dict)
+    written: dict[GlobalId, tuple[Table, list[Part]]] = field(default_factory=dict)
     rows: int = 0
     statements: int = 0
     savepoints: list[Savepoint] = field(default_factory=list)
@@ -179,7 +179,7 @@ class Transaction:
         self.failed = False
         return point
 
-    def write(self, item: Item, rows: Part) -> None:
+    def write(self, item: Table, rows: Part) -> None:
         """Keep changes of a table for the end."""
         self.check_may_write()
         if self.timeline is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from everview.adapter.catalog.items import ColumnInfo, Item, Version, places_of
+from everview.adapter.catalog.items import ColumnInfo, Item, MaterializedView, Version, places_of
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import DEPENDENT_OBJECTS
 from everview.compute.functions.precision import PRECISE
@@ -26,7 +26,7 @@ ColumnsRead = Callable[[Item, Item], set[int]]  # which columns an item needs of
 
 
 def check_columns(
-    catalog: Catalog, target: Item, name: str, columns: Sequence[ColumnInfo], columns_read: ColumnsRead
+    catalog: Catalog, target: MaterializedView, name: str, columns: Sequence[ColumnInfo], columns_read: ColumnsRead
 ) -> None:
     """Raise unless a definition with these columns can follow the target's, with one line for each difference."""
     goes_back = any(_shape(each.columns) == _shape(columns) for each in target.history)
@@ -54,7 +54,9 @@ def check_columns(
             raise SqlError(DEPENDENT_OBJECTS, message, detail="\n".join(lines[:LISTED_MAX]), hint=hint)
 
 
-def placed(target: Item, columns: Sequence[ColumnInfo]) -> tuple[tuple[ColumnInfo, ...], tuple[SqlType, ...]]:
+def placed(
+    target: MaterializedView, columns: Sequence[ColumnInfo]
+) -> tuple[tuple[ColumnInfo, ...], tuple[SqlType, ...]]:
     """The columns of a definition that is to follow the target's with their places, and the layout with these."""
     known: dict[tuple[str, SqlType], tuple[int, tuple[int, ...]]] = {}
     for version in target.versions:  # the latest last
@@ -101,7 +103,7 @@ def is_wider(narrow: SqlType, wide: SqlType) -> bool:
     return False
 
 
-def _changed(target: Item, name: str, columns: Sequence[ColumnInfo]) -> list[str]:
+def _changed(target: MaterializedView, name: str, columns: Sequence[ColumnInfo]) -> list[str]:
     lines = []
     for number, (old, new) in enumerate(zip(target.columns, columns, strict=False), 1):
         if old.name != new.name:
@@ -115,7 +117,9 @@ def _shape(columns: Iterable[ColumnInfo]) -> list[tuple[str, object]]:
     return [(each.name, each.type) for each in columns]
 
 
-def _uses(catalog: Catalog, target: Item, gone: Mapping[int, ColumnInfo], columns_read: ColumnsRead) -> list[str]:
+def _uses(
+    catalog: Catalog, target: MaterializedView, gone: Mapping[int, ColumnInfo], columns_read: ColumnsRead
+) -> list[str]:
     """Who needs these columns of the target, which are by their places."""
     lines = []
     for item in catalog.dependents(target.id):
@@ -126,7 +130,7 @@ def _uses(catalog: Catalog, target: Item, gone: Mapping[int, ColumnInfo], column
     return lines
 
 
-def history(catalog: Catalog, target: Item) -> tuple[Version, ...]:
+def history(catalog: Catalog, target: MaterializedView) -> tuple[Version, ...]:
     """What is remembered of the versions of a view that gets another: the latest, those that someone pins, the widest.
 
     The widest tells what is in the shard's columns.

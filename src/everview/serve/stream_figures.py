@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Item, Sink, Source, Subscription
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.durable import ACTIVE, LAPSED, PlaceStatus
 from everview.adapter.sinks.contract import DRIFTED, FENCED, STALLED, DeliveryStatus
@@ -13,6 +14,7 @@ from everview.cdc.source import SourceStatus
 from everview.cdc.times import bound_of
 from everview.server.metrics import Metrics
 
+T = TypeVar("T", bound=Item)
 Figures = Iterator[tuple[tuple[str, ...], float]]
 _FAILING = (STALLED, FENCED, DRIFTED)
 
@@ -48,15 +50,14 @@ def _frontier(read: SourceStatus | None) -> float | None:
 def add_stream_figures(metrics: Metrics, coordinator: Coordinator) -> None:
     """Add the figures of all sources that read change streams, of all sinks and of all durable subscriptions."""
 
-    def items(kind: str) -> Iterator[tuple[str, Item]]:
+    def items(kind: type[T]) -> Iterator[tuple[str, T]]:
         state = coordinator.catalog.state
-        for item in state.items.values():
-            if item.kind == kind:
-                yield f"{state.schemas[item.schema].name}.{item.name}", item
+        for item in state.of(kind):
+            yield f"{state.schemas[item.schema].name}.{item.name}", item
 
     def of_sources(figure: Callable[[StreamStatus], float | None]) -> Callable[[], Figures]:
         def read() -> Figures:
-            for name, item in items("source"):
+            for name, item in items(Source):
                 found = coordinator.source_status(item.id)
                 value = None if found is None else figure(found)
                 if value is not None:
@@ -66,7 +67,7 @@ def add_stream_figures(metrics: Metrics, coordinator: Coordinator) -> None:
 
     def of_sinks(figure: Callable[[DeliveryStatus], float | None]) -> Callable[[], Figures]:
         def read() -> Figures:
-            for name, item in items("sink"):
+            for name, item in items(Sink):
                 found = coordinator.sink_status(item.id)
                 value = None if found is None else figure(found)
                 if value is not None:
@@ -76,7 +77,7 @@ def add_stream_figures(metrics: Metrics, coordinator: Coordinator) -> None:
 
     def of_subscriptions(figure: Callable[[PlaceStatus], float]) -> Callable[[], Figures]:
         def read() -> Figures:
-            for name, item in items("subscription"):
+            for name, item in items(Subscription):
                 found = coordinator.durable_status(item)
                 if found is not None:
                     yield (name,), figure(found)

@@ -1,42 +1,96 @@
-"""How entries of the catalog are written down: JSON, with a version, so that a newer catalog is known as such."""
+"""How entries of the catalog are written down: JSON, with a version, so that a newer catalog is known as such.
+
+Items of all kinds are written in one flat form, that of the first version: every field that any kind has, and in
+`source` texts by name, of which some are JSON in turn.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
-from everview.adapter.catalog.items import ColumnInfo, Database, Event, Item, Role, Schema, Version
+from everview.adapter.catalog.items import (
+    KINDS,
+    ColumnInfo,
+    Database,
+    Event,
+    Item,
+    MaterializedView,
+    Role,
+    Schema,
+    Sink,
+    Source,
+    Staged,
+    Subscription,
+    Version,
+)
+from everview.adapter.catalog.specs import (
+    ChangeStream,
+    Delivered,
+    DriverSink,
+    LoadGenerator,
+    OwnTimeline,
+    Part,
+    SinkSpec,
+    SourceSpec,
+    StreamSink,
+)
 from everview.compute.ir.types import Kind, SqlType
 from everview.errors import EverviewError
 
 VERSION = 2
 PLACED_VERSION = 3  # of items whose columns have places of their own
 SEVERAL_VERSION = 4  # of sinks with several collections, of which an older everview would deliver the first only
+_FLAT: Mapping[str, Any] = {
+    **{"id": None, "kind": None, "name": None, "schema": None, "owner": None, "columns": (), "query": None},
+    **{"on": None, "keys": (), "depends": (), "retain_ms": None, "reader": None, "writer": None, "source": {}},
+    **{"replaces": None, "automatic": False, "guards": {}, "version": 1, "current": None, "history": (), "pins": {}},
+    **{"layout": (), "ttl": None},
+}
 
 
 def encode(entry: Database | Schema | Role | Item | Event) -> bytes:
     """The entry as bytes."""
-    fields = asdict(entry)
-    written_as = VERSION
-    if isinstance(entry, Item):
-        fields["columns"] = _columns_to_json(entry.columns)
-        fields["layout"] = [type_to_json(each) for each in entry.layout]
-        several = entry.kind == "sink" and "collections" in entry.source
-        written_as = SEVERAL_VERSION if several else PLACED_VERSION if entry.layout else VERSION
-        for version, written in zip(entry.history, fields["history"], strict=True):
-            written["columns"] = _columns_to_json(version.columns)
-    return json.dumps([written_as, fields], separators=(",", ":")).encode()
+    if not isinstance(entry, Item):
+        return _written(VERSION, asdict(entry))
+    several = isinstance(entry, Sink) and len(entry.spec.collections) > 1
+    placed = isinstance(entry, MaterializedView) and entry.layout
+    return _written(SEVERAL_VERSION if several else PLACED_VERSION if placed else VERSION, _flat(entry))
+
+
+def _written(version: int, found: Mapping[str, Any]) -> bytes:
+    return json.dumps([version, found], separators=(",", ":")).encode()
+
+
+def _flat(item: Item) -> dict[str, Any]:
+    own = {each.name: getattr(item, each.name) for each in fields(item) if each.name in _FLAT}
+    found = {**_FLAT, **own, "kind": item.noun, "columns": _columns_to_json(item.columns)}
+    match item:
+        case MaterializedView(staged=staged):
+            found["history"] = [_version_to_json(each) for each in item.history]
+            found["layout"] = [type_to_json(each) for each in item.layout]
+            if staged is not None:
+                found |= {"replaces": staged.target, "automatic": staged.automatic, "guards": staged.guards}
+        case Source(spec=spec):
+            found["source"] = _source_to_json(spec)
+        case Sink(spec=spec):
+            first, *others = spec.collections
+            found |= {"on": first.collection, "keys": () if others else first.key}
+            found["source"] = _sink_to_json(spec) | ({"state": "paused"} if item.paused else {})
+        case Subscription(hold_ms=hold_ms, snapshot=snapshot):
+            found["source"] = {"hold_ms": str(hold_ms), "snapshot": str(snapshot).lower()}
+    return found
 
 
 def _fields(data: bytes) -> dict[str, Any]:
-    version, fields = json.loads(data)
+    version, found = json.loads(data)
     if version > SEVERAL_VERSION:
         raise EverviewError(
             "the catalog was written by a newer version of everview", hint="use that version, or a newer one"
         )
-    return fields  # type: ignore[no-any-return]
+    return found  # type: ignore[no-any-return]
 
 
 def decode_database(data: bytes) -> Database:
@@ -61,23 +115,100 @@ def decode_event(data: bytes) -> Event:
 
 def decode_item(data: bytes) -> Item:
     """An item."""
-    fields = _fields(data)
-    fields["columns"] = _columns_from_json(fields["columns"])
-    fields["keys"], fields["depends"] = tuple(fields["keys"]), tuple(fields["depends"])
-    fields["layout"] = tuple(map(type_from_json, fields.get("layout", ())))
-    fields["history"] = tuple(map(_decode_version, fields.get("history", ())))
-    before = fields.pop("before", None)
-    if before is not None:  # as it was written when all versions of a view had the same columns
-        version = Version(fields["id"], fields["version"] - 1, fields["columns"], before)
-        fields["history"] = (version,)
-    if fields.get("ttl") is not None:
-        fields["ttl"] = tuple(fields["ttl"])
-    return Item(**fields)
+    found = _fields(data)
+    before = found.pop("before", None)  # the query, as it was written when all versions of a view had the same columns
+    if unknown := found.keys() - _FLAT.keys():
+        raise ValueError(f"an item has no {min(unknown)}")
+    kind, said = KINDS[found["kind"]], found.get("source", {})
+    found["columns"] = _columns_from_json(found["columns"])
+    found["layout"] = tuple(map(type_from_json, found.get("layout", ())))
+    found["history"] = tuple(map(_version_from_json, found.get("history", ())))
+    if before is not None:
+        found["history"] = (Version(found["id"], found["version"] - 1, found["columns"], before),)
+    found |= {name: tuple(found[name]) for name in ("keys", "depends", "ttl") if found.get(name) is not None}
+    if kind is MaterializedView and found.get("replaces") is not None:
+        found["staged"] = Staged(found["replaces"], found.get("automatic", False), found.get("guards", {}))
+    elif kind is Source:
+        found["spec"] = _source_from_json(said)
+    elif kind is Sink:
+        found |= {"spec": _sink_from_json(said, found["on"], found["keys"]), "paused": said.get("state") == "paused"}
+    elif kind is Subscription:
+        found |= {"hold_ms": int(said["hold_ms"]), "snapshot": said["snapshot"] == "true"}
+    own = {each.name for each in fields(kind)}
+    return kind(**{name: value for name, value in found.items() if name in own})
 
 
-def _decode_version(fields: dict[str, Any]) -> Version:
-    columns, depends = _columns_from_json(fields["columns"]), tuple(fields["depends"])
-    return Version(**{**fields, "columns": columns, "depends": depends})
+def _version_to_json(version: Version) -> dict[str, Any]:
+    return {**asdict(version), "columns": _columns_to_json(version.columns)}
+
+
+def _version_from_json(found: dict[str, Any]) -> Version:
+    columns, depends = _columns_from_json(found["columns"]), tuple(found["depends"])
+    return Version(**{**found, "columns": columns, "depends": depends})
+
+
+# Sinks and sources
+
+
+def _sink_to_json(spec: SinkSpec) -> dict[str, str]:
+    shown, options = json.dumps(spec.shown), json.dumps(spec.options)
+    if isinstance(spec, StreamSink):
+        return {"kind": spec.kind, "arguments": json.dumps(spec.arguments), "options": options, "shown": shown}
+    found = {"kind": spec.kind, "name": spec.name, "config": json.dumps(spec.config), "options": options}
+    if len(spec.collections) > 1:
+        collections = [
+            {"id": each.collection, "resource": each.resource, "key": each.key, "delta": each.delta_updates,
+             "reduce": each.reductions, "shown": each.shown}
+            for each in spec.collections
+        ]  # fmt: skip
+        return {**found, "collections": json.dumps(collections), "shown": shown}
+    (only,) = spec.collections
+    found |= {"resource": json.dumps(only.resource), "delta": "true" if only.delta_updates else ""}
+    return {**found, "reduce": json.dumps(only.reductions), "shown": shown}
+
+
+def _sink_from_json(said: Mapping[str, str], on: str, key: tuple[str, ...]) -> SinkSpec:
+    def part(name: str) -> Any:
+        return json.loads(said.get(name, "{}"))
+
+    if "arguments" in said:
+        return StreamSink(said["kind"], on, part("arguments"), part("options"), part("shown"))
+    if "collections" in said:
+        collections = tuple(
+            Delivered(each["id"], each["resource"], tuple(each["key"]), each["delta"], each["reduce"], each["shown"])
+            for each in part("collections")
+        )
+    else:
+        collections = (Delivered(on, part("resource"), key, bool(said.get("delta")), part("reduce")),)
+    return DriverSink(said["kind"], said["name"], part("config"), collections, part("options"), part("shown"))
+
+
+def _source_to_json(spec: SourceSpec | Part) -> dict[str, str]:
+    match spec:
+        case Part():
+            return {"kind": "subsource", "of": spec.of, "table": spec.table}
+        case LoadGenerator():
+            times = {"start": str(spec.start_ms), "from": str(spec.from_ms)}
+            return {"kind": "load generator", "argument": spec.name, **spec.options, **times}
+        case ChangeStream(timeline=own):
+            found = {"kind": spec.kind, "arguments": json.dumps(spec.arguments), "shown": json.dumps(spec.shown)}
+            timeline = {} if own is None else {"timeline": own.name, "timeline_key": own.key}
+            return {**found, "poll_ms": str(spec.poll_ms), **timeline}
+
+
+def _source_from_json(said: Mapping[str, str]) -> SourceSpec | Part:
+    if said["kind"] == "subsource":
+        return Part(said["of"], said["table"])
+    if "arguments" in said:
+        timeline = OwnTimeline(said["timeline"], said["timeline_key"]) if "timeline" in said else None
+        arguments, shown = json.loads(said["arguments"]), json.loads(said["shown"])
+        return ChangeStream(said["kind"], arguments, int(said["poll_ms"]), timeline, shown)
+    own = {name: value for name, value in said.items() if name not in ("kind", "argument", "start", "from")}
+    start = int(said["start"])  # before START AT, a generator started when it was made
+    return LoadGenerator(said["argument"], own, start, int(said.get("from", start)))
+
+
+# Columns and types
 
 
 def _columns_to_json(columns: Iterable[ColumnInfo]) -> list[Any]:
@@ -92,8 +223,8 @@ def _columns_from_json(columns: Iterable[Any]) -> tuple[ColumnInfo, ...]:
     return tuple(map(_column_from_json, columns))
 
 
-def _column_from_json(fields: list[Any]) -> ColumnInfo:
-    name, sql_type, nullable, default, *places = fields
+def _column_from_json(found: list[Any]) -> ColumnInfo:
+    name, sql_type, nullable, default, *places = found
     place = places[0] if places else None
     earlier = tuple(places[1]) if len(places) > 1 else ()
     return ColumnInfo(name, type_from_json(sql_type), nullable, default, place, earlier)

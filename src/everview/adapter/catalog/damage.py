@@ -1,6 +1,6 @@
 """What is known of catalog entries that are damaged or missing, from the audit log: enough to name and to drop them.
 
-A damaged item stays in the catalog under its name, without columns. Nobody reaches it or what depends on it, and DROP
+A damaged item stays in the catalog under its name. Nobody reaches it or what depends on it, and DROP
 removes it. Databases, schemas and roles hold little else than their names: they are made anew, a role without its
 password and its rights, but for the role of the environment's owner if nobody else could administer it.
 """
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import get_args
 
-from everview.adapter.catalog.items import Database, Event, Item, ItemKind, Role, Schema
+from everview.adapter.catalog.items import KINDS, Damaged, Database, Event, Item, Role, Schema, Table
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
 from everview.storage.errors import Corruption
@@ -66,18 +65,18 @@ def item_from(
     schemas: Mapping[GlobalId, Schema],
     databases: Mapping[GlobalId, Database],
     owner: str,
-) -> Item:
+) -> Damaged:
     """An item of which only the name and the kind are known."""
-    kind: ItemKind = trace.kind if trace is not None and trace.kind in get_args(ItemKind) else "table"  # type: ignore[assignment]
+    was = Table if trace is None else KINDS.get(trace.kind, Table)
     full = _name(id, trace)
     for schema in schemas.values():
         database = "" if schema.database is None else databases[schema.database].name
         prefix = f"{database}.{schema.name}."
         if full.startswith(prefix):
-            return Item(id, kind, full.removeprefix(prefix), schema.id, owner)
+            return Damaged(id=id, name=full.removeprefix(prefix), schema=schema.id, owner=owner, was=was)
     if not schemas:
         raise Corruption("no schema is left in the catalog", hint="restore the metadata from a copy")
-    return Item(id, kind, id, next(iter(schemas)), owner)
+    return Damaged(id=id, name=id, schema=next(iter(schemas)), owner=owner, was=was)
 
 
 def damage_of(item: Item, error: Exception) -> SqlError:

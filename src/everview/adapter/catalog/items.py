@@ -1,18 +1,17 @@
-"""What a catalog holds: databases, schemas, roles, and items, which are everything that has a name in a schema."""
+"""What a catalog holds: databases, schemas, roles, and items, which are everything that has a name in a schema.
+
+Each kind of item is a class of its own, with just its fields; kinds are matched by class. `kind` is the word for users.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import ClassVar
 
+from everview.adapter.catalog.specs import ChangeStream, OwnTimeline, Part, SinkSpec, SourceSpec
 from everview.compute.ir.types import SqlType
 from everview.storage.contract import GlobalId
-
-ItemKind: TypeAlias = Literal["table", "view", "materialized view", "index", "source", "sink", "subscription"]
-
-# Kinds that are collections in storage, and so have a time at which they are read.
-STORED: tuple[ItemKind, ...] = ("table", "materialized view", "source")
 
 # PostgreSQL's own objects have numbers below; ours are counted from here by the number in their id.
 OID_FIRST = 20_000
@@ -75,78 +74,48 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """A definition that a materialized view has had, with the columns of then; all versions are on one shard.
+class Event:
+    """An entry of the audit log."""
 
-    The `id` of the first is that of the view, and of each later one that of the replacement that brought it. `depends`
-    and `pins` are those of the definition.
-    """
-
-    id: GlobalId
     number: int
-    columns: tuple[ColumnInfo, ...]
-    query: str
-    depends: tuple[GlobalId, ...] = ()
-    pins: Mapping[GlobalId, GlobalId] = field(default_factory=dict)
+    kind: str  # create, drop or alter
+    object: str
+    details: Mapping[str, str]
+    user: str | None
+    at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A table, view, materialized view, index, source, sink or durable subscription.
+    """What has a name in a schema.
 
-    `query` is the text of a view's query, with names in full. `on` and `keys` are of an index: the relation, and the
-    texts of its key expressions. `reader` and `writer` are the tokens of the capabilities that keep its collection.
-    A materialized view may be a replacement that is staged for another, which it `replaces`, and be applied once it is
-    hydrated (`automatic`), with `guards`, which are options of APPLY. `version` counts the definitions that a view has
-    had, `current` is the id of this one, if it is not the first, and `history` holds those before, the last one last.
     `pins` are the versions of the views that an item names, where it is not the first: an item goes on with the columns
-    that they had when it was made. `layout` has the types of all columns of the collection, if they are not just those
-    of the widest version: a column that is gone keeps its place there, and a new one gets another.
-    `ttl` is of a table whose rows leave by themselves: the place of the column with their time, and for how many
-    milliseconds they stay from then on.
+    that they had when it was made.
     """
 
+    noun: ClassVar[str]
+
     id: GlobalId
-    kind: ItemKind
     name: str
     schema: GlobalId
     owner: str
-    columns: tuple[ColumnInfo, ...] = ()
-    query: str | None = None
-    on: GlobalId | None = None
-    keys: tuple[str, ...] = ()
     depends: tuple[GlobalId, ...] = ()
-    retain_ms: int | None = None
-    reader: str | None = None
-    writer: str | None = None
-    source: Mapping[str, str] = field(default_factory=dict)
-    replaces: GlobalId | None = None
-    automatic: bool = False
-    guards: Mapping[str, str] = field(default_factory=dict)
-    version: int = 1
-    current: GlobalId | None = None
-    history: tuple[Version, ...] = ()
     pins: Mapping[GlobalId, GlobalId] = field(default_factory=dict)
-    layout: tuple[SqlType, ...] = ()
-    ttl: tuple[int, int] | None = None
+
+    @property
+    def kind(self) -> str:
+        """What users call it."""
+        return self.noun
 
     @property
     def global_id(self) -> GlobalId:
-        """The id of the version that there is now."""
-        return self.current or self.id
+        """The id of the present version."""
+        return self.id
 
     @property
-    def versions(self) -> tuple[Version, ...]:
-        """All versions that are known, the one that there is now last."""
-        query = self.query or ""
-        return (*self.history, Version(self.global_id, self.version, self.columns, query, self.depends, self.pins))
-
-    def at_version(self, id: GlobalId) -> Item:
-        """The item with the columns that it had in a version."""
-        if id == self.global_id:
-            return self
-        found = next((each for each in self.history if each.id == id), None)
-        return self if found is None else replace(self, columns=found.columns)
+    def columns(self) -> tuple[ColumnInfo, ...]:
+        """Its columns; what is no relation has none."""
+        return ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -172,28 +141,218 @@ class Item:
     @property
     def all_stored_types(self) -> tuple[SqlType, ...]:
         """The types of all columns of the collection."""
+        return self.types
+
+    @property
+    def reader(self) -> str | None:
+        """The token of the read capability that keeps its collection; None if it has no collection."""
+        return None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens of the capabilities that keep its collection."""
+        return () if self.reader is None else (self.reader,)
+
+    @property
+    def stored(self) -> bool:
+        """Whether it is a collection in storage, whose rows people read by its name."""
+        return isinstance(self, Collection) and self.reader is not None
+
+    @property
+    def replaces(self) -> GlobalId | None:
+        """The materialized view that it is staged to replace."""
+        return None
+
+    @property
+    def whole(self) -> GlobalId:
+        """The source that it is a part of; else itself."""
+        return self.id
+
+    def at_version(self, id: GlobalId) -> Item:
+        """The item with the columns that it had in a version."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damaged(Item):
+    """An item of which only the name is known, and what it `was`."""
+
+    was: type[Item]
+
+    @property
+    def kind(self) -> str:
+        return self.was.noun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(Item):
+    """A query that has a name; in its text, names are in full."""
+
+    noun = "view"
+
+    columns: tuple[ColumnInfo, ...] = ()
+    query: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection(Item):
+    """A relation whose rows are in storage. `retain_ms` is how much of its history is kept, if that was said."""
+
+    columns: tuple[ColumnInfo, ...] = ()
+    retain_ms: int | None = None
+    reader: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written(Collection):
+    """A collection that nobody computes: `writer` is the token of the write capability."""
+
+    writer: str | None = None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return tuple(each for each in (self.reader, self.writer) if each is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(Written):
+    """A table.
+
+    `ttl` is of one whose rows leave by themselves: the place of the column with their time, and for how many
+    milliseconds they stay from then on.
+    """
+
+    noun = "table"
+
+    ttl: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(Written):
+    """A source, or a table of one; a source with tables has no collection of its own."""
+
+    noun = "source"
+
+    spec: SourceSpec | Part
+
+    @property
+    def whole(self) -> GlobalId:
+        return self.spec.of if isinstance(self.spec, Part) else self.id
+
+    @property
+    def timeline(self) -> OwnTimeline | None:
+        """The timeline that it keeps; None: the environment's."""
+        return self.spec.timeline if isinstance(self.spec, ChangeStream) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A definition that a materialized view has had, with the columns of then; all versions are on one shard.
+
+    The `id` of the first is that of the view, and of each later one that of the replacement that brought it. `depends`
+    and `pins` are those of the definition.
+    """
+
+    id: GlobalId
+    number: int
+    columns: tuple[ColumnInfo, ...]
+    query: str
+    depends: tuple[GlobalId, ...] = ()
+    pins: Mapping[GlobalId, GlobalId] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What makes a materialized view a replacement: its target, and whether it is applied once it is hydrated.
+
+    `guards` are options of that APPLY.
+    """
+
+    target: GlobalId
+    automatic: bool = False
+    guards: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaterializedView(Collection):
+    """A view whose rows are kept.
+
+    `version` counts its definitions, `current` is the id of this one, if it is not the first, and `history` holds those
+    before, the last one last. `layout` has the types of all columns of the collection, if they are not just those of
+    the widest version: a column that is gone keeps its place there, and a new one gets another.
+    """
+
+    noun = "materialized view"
+
+    query: str
+    staged: Staged | None = None
+    version: int = 1
+    current: GlobalId | None = None
+    history: tuple[Version, ...] = ()
+    layout: tuple[SqlType, ...] = ()
+
+    @property
+    def global_id(self) -> GlobalId:
+        return self.current or self.id
+
+    @property
+    def replaces(self) -> GlobalId | None:
+        return None if self.staged is None else self.staged.target
+
+    @property
+    def all_stored_types(self) -> tuple[SqlType, ...]:
         if self.layout:
             return self.layout
         return tuple(each.type for each in max((each.columns for each in self.versions), key=len))
 
     @property
-    def stored(self) -> bool:
-        """Whether it is a collection in storage."""
-        return self.kind in STORED and self.reader is not None
+    def versions(self) -> tuple[Version, ...]:
+        """All versions that are known, the present one last."""
+        present = Version(self.global_id, self.version, self.columns, self.query, self.depends, self.pins)
+        return (*self.history, present)
+
+    def at_version(self, id: GlobalId) -> MaterializedView:
+        found = next((each for each in self.history if each.id == id), None)
+        return self if found is None else replace(self, columns=found.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index(Item):
+    """An index on a relation, by key expressions; one on a view has a collection of its own."""
+
+    noun = "index"
+
+    on: GlobalId
+    keys: tuple[str, ...]
+    reader: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink(Item):
+    """Collections that are delivered elsewhere."""
+
+    noun = "sink"
+
+    spec: SinkSpec
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription(Item):
+    """A durable subscription to a collection: `hold_ms` is how much of the past it may hold."""
+
+    noun = "subscription"
+
+    on: GlobalId
+    hold_ms: int
+    snapshot: bool = True
+
+
+KINDS: Mapping[str, type[Item]] = {
+    each.noun: each for each in (Table, View, MaterializedView, Index, Source, Sink, Subscription)
+}
 
 
 def is_maintained(item: Item) -> bool:
     """Whether a dataflow keeps the item's collection."""
-    return item.reader is not None and item.kind in ("materialized view", "index")
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """An entry of the audit log."""
-
-    number: int
-    kind: str  # create, drop or alter
-    object: str
-    details: Mapping[str, str]
-    user: str | None
-    at_ms: int
+    return item.reader is not None and isinstance(item, MaterializedView | Index)

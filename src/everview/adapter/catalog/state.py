@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 from everview.adapter.catalog.damage import damage_below, damage_of
-from everview.adapter.catalog.items import Database, Item, Role, Schema
+from everview.adapter.catalog.items import Database, Index, Item, MaterializedView, Role, Schema, Source, Table, View
 from everview.compute.sql.errors import SqlError, did_you_mean
 from everview.storage.contract import GlobalId
+
+T = TypeVar("T", bound=Item)
 
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mz_catalog", "mz_internal", "mz_introspection")
 # Found without their schema, as PostgreSQL finds pg_catalog.
@@ -40,6 +43,10 @@ class Catalog:
             for each in item.depends if item.replaces is None else (*item.depends, item.replaces):
                 found.setdefault(each, []).append(item)
         return found
+
+    def of(self, kind: type[T]) -> list[T]:
+        """The items of a kind."""
+        return [item for item in self.items.values() if isinstance(item, kind)]
 
     # Names to objects
 
@@ -117,9 +124,9 @@ class Catalog:
             visit(id)
         return order
 
-    def indexes_on(self, id: GlobalId) -> list[Item]:
+    def indexes_on(self, id: GlobalId) -> list[Index]:
         """The indexes on a relation."""
-        return [each for each in self.dependents(id) if each.kind == "index" and each.on == id]
+        return [each for each in self.dependents(id) if isinstance(each, Index) and each.on == id]
 
     def replacement_of(self, id: GlobalId) -> Item | None:
         """The replacement that is staged for a materialized view, if there is one."""
@@ -133,7 +140,7 @@ class Catalog:
     def pinned(self, id: GlobalId) -> set[GlobalId]:
         """The versions of an item that someone knows it by, now or by a definition that could come back."""
         found = {item.pins.get(id, id) for item in self.dependents(id)}
-        for item in self.items.values():
+        for item in self.of(MaterializedView):
             found |= {each.pins.get(id, id) for each in item.history if id in each.depends}
         return found
 
@@ -144,26 +151,27 @@ class Catalog:
     def roots(self, id: GlobalId) -> set[GlobalId]:
         """The tables and sources from which a stored collection is made."""
         item = self.items[id]
-        if item.kind in ("table", "source"):
+        if isinstance(item, Table | Source):
             return {id}
         return {root for each in item.depends for root in self.roots(each)}
 
     # Timelines
 
     @cached_property
-    def stream_timelines(self) -> Mapping[str, Sequence[Item]]:
+    def stream_timelines(self) -> Mapping[str, Sequence[Source]]:
         """The timelines of change streams, each with the sources that are on it."""
-        found: dict[str, list[Item]] = {}
-        for item in self.items.values():
-            if "timeline" in item.source and item.id not in self.damaged:
-                found.setdefault(item.source["timeline"], []).append(item)
+        found: dict[str, list[Source]] = {}
+        for item in self.of(Source):
+            if item.timeline is not None and item.id not in self.damaged:
+                found.setdefault(item.timeline.name, []).append(item)
         return found
 
     def timeline(self, id: GlobalId) -> str | None:
         """The timeline of a change stream that an item is on; None: the environment's."""
         if not self.stream_timelines or id not in self.items:
             return None
-        return next((name for root in self.roots(id) if (name := self.items[root].source.get("timeline"))), None)
+        roots = (self.items[root] for root in self.roots(id))
+        return next((each.timeline.name for each in roots if isinstance(each, Source) and each.timeline), None)
 
     def check_one_timeline(self, ids: Iterable[GlobalId], verb: str = "read together") -> None:
         """Raise unless some items are all on one timeline; views of nothing but constants are on any."""
@@ -171,7 +179,7 @@ class Catalog:
             return
         on: dict[str | None, Item] = {}
         for id in sorted(ids):
-            if self.items[id].kind != "view" or self.roots(id):
+            if not isinstance(self.items[id], View) or self.roots(id):
                 on.setdefault(self.timeline(id), self.items[id])
         if len(on) > 1:
             (one, first), (other, second) = list(on.items())[:2]
@@ -193,7 +201,7 @@ class Catalog:
             item = below.pop()
             if item.reader is not None:
                 found.add(item.id)
-            elif item.kind == "view":
+            elif isinstance(item, View):
                 below += [self.items[id] for id in item.depends if id not in seen]
                 seen.update(item.depends)
         return found
@@ -225,8 +233,7 @@ class Catalog:
         """With an item out of reach, and all that depends on it."""
         item = self.items[id]
         damaged = {id: damage_of(item, error)}
-        whole = item.source.get("of", id)  # the tables of a source are fed together
-        along = [each.id for each in self.items.values() if whole in (each.id, each.source.get("of"))]
+        along = [each.id for each in self.items.values() if each.whole == item.whole]  # what is fed together
         for each in self.closure({id, *along}):
             damaged.setdefault(each.id, damage_below(each, item))
         return replace(self, damaged={**damaged, **self.damaged})

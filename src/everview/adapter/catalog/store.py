@@ -11,13 +11,13 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import structlog
 
 from everview.adapter.catalog import codec
 from everview.adapter.catalog.damage import Trace, database_from, item_from, role_from, schema_from, traces
-from everview.adapter.catalog.items import Database, Event, Item, ItemKind, Role, Schema
+from everview.adapter.catalog.items import KINDS, Database, Event, Item, Role, Schema
 from everview.adapter.catalog.state import Catalog
 from everview.storage.contract import AllocateId, Command, GlobalId, Put
 from everview.storage.environment import Environment
@@ -143,8 +143,8 @@ class CatalogStore:
             schemas[id] = schema_from(id, trace, databases, owner)
         for id, trace in missed(roles, lost_roles, ["role"], ()):
             roles[id] = role_from(id, trace, roles, owner)
-        named = [id for each in items.values() for id in (*each.depends, each.on, each.replaces)]
-        for id, trace in missed(items, lost_items, get_args(ItemKind), named):
+        named = [id for each in items.values() for id in (*each.depends, each.replaces)]
+        for id, trace in missed(items, lost_items, KINDS, named):
             items[id] = item_from(id, trace, schemas, databases, owner)
         comments: dict[tuple[GlobalId, int], str] = {}
         for key, text in self._read(_COMMENT, bytes.decode)[0].items():

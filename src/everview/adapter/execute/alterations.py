@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from everview.adapter.catalog.items import ColumnInfo, Item, Version, is_maintained, places_of
+from everview.adapter.catalog.items import (
+    KINDS,
+    Collection,
+    ColumnInfo,
+    Damaged,
+    Index,
+    Item,
+    MaterializedView,
+    Sink,
+    Source,
+    Subscription,
+    Table,
+    Version,
+    View,
+    is_maintained,
+    places_of,
+)
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import DEPENDENT_OBJECTS, DUPLICATE_OBJECT, DUPLICATE_TABLE, WRONG_OBJECT_TYPE
@@ -17,6 +34,8 @@ from everview.adapter.statements import nodes
 from everview.compute.sql.errors import DUPLICATE_COLUMN, UNDEFINED_COLUMN, SqlError, unsupported
 from everview.compute.sql.references import qualified
 from everview.storage.contract import Command, Drop
+
+T = TypeVar("T", bound=Item)
 
 NOTICED_MAX = 100  # objects that a cascade names
 
@@ -44,17 +63,24 @@ def _existing(context: Context, statement: nodes.Drop | nodes.Rename, path: tupl
             raise context.around.catalog.missing(statement.kind, path, context.around.names())
         context.session.notice(f'{statement.kind} "{".".join(path)}" does not exist, skipping')
         return None
-    check_kind(item, statement.kind)
+    check_kind(item, KINDS[statement.kind])
     check_owner(context, item)
     return item
 
 
-def check_kind(item: Item, kind: str) -> None:
-    """Raise unless the item is of this kind."""
-    if item.kind != kind:
-        article = "an" if kind[0] in "aeiou" else "a"
+def check_kind(item: Item, kind: type[Item]) -> None:
+    """Raise unless the item is, or was before it was damaged, of this kind."""
+    if kind not in (type(item), item.was if isinstance(item, Damaged) else None):
+        article = "an" if kind.noun[0] in "aeiou" else "a"
         hint = f"use DROP {item.kind.upper()} or ALTER {item.kind.upper()}"
-        raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not {article} {kind}', hint=hint)
+        raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not {article} {kind.noun}', hint=hint)
+
+
+def checked_kind(item: Item, kind: type[T]) -> T:
+    """A sound item that has to be of this kind."""
+    check_kind(item, kind)
+    assert isinstance(item, kind)
+    return item
 
 
 def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
@@ -64,9 +90,8 @@ def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
     wanted = set(ids)
     order = catalog.closure(wanted)
     for item in order:
-        whole = item.source.get("of")
-        if item.id in wanted and whole is not None and whole not in wanted:
-            hint = f"drop the whole source: DROP SOURCE {catalog.items[whole].name}"
+        if item.id in wanted and item.whole != item.id and item.whole not in wanted:
+            hint = f"drop the whole source: DROP SOURCE {catalog.items[item.whole].name}"
             raise SqlError(DEPENDENT_OBJECTS, f'"{item.name}" is part of a source', hint=hint)
     others = [item for item in order if item.id not in wanted and not _goes_along(item, wanted)]
     if others and not cascade:
@@ -90,9 +115,9 @@ def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
         for id in maintained:
             coordinator.maintenance.restore(id)
         for item in order:
-            if item.kind == "source":
+            if isinstance(item, Source):
                 coordinator.feed(item)
-            elif item.kind == "sink":
+            elif isinstance(item, Sink):
                 coordinator.sinks.restore(item)
         raise
     for item in order:  # what depends comes first, so nothing is let go that another still follows
@@ -115,7 +140,7 @@ def _once(commands: Iterable[Command]) -> list[Command]:
 
 def _goes_along(item: Item, wanted: set[str]) -> bool:
     """Whether an item goes without being asked for: an index, or a part of a source."""
-    return item.kind == "index" or item.source.get("of") in wanted
+    return isinstance(item, Index) or item.whole in wanted
 
 
 def release(context: Context, item: Item) -> list[Command]:
@@ -123,15 +148,13 @@ def release(context: Context, item: Item) -> list[Command]:
     environment = context.coordinator.environment
     if item.id in context.coordinator.catalog.state.damaged:
         return context.coordinator.release_damaged(item)
-    if item.kind == "sink":
+    if isinstance(item, Sink):
         return context.coordinator.sinks.release(item)
-    if item.kind == "subscription":
+    if isinstance(item, Subscription):
         return context.coordinator.durable.release(item)
-    if item.reader is None:
-        return []
-    held = environment.shard(item.id).held
-    mine = [token for token in (item.reader, item.writer) if token is not None and token in held]
-    return [Drop(environment.present(item.id, token)) for token in mine]
+    tokens = item.tokens
+    held = environment.shard(item.id).held if tokens else ()
+    return [Drop(environment.present(item.id, token)) for token in tokens if token in held]
 
 
 def _dependents(catalog: Catalog, wanted: set[str], others: list[Item]) -> SqlError:
@@ -222,13 +245,13 @@ def rename(context: Context, statement: nodes.Rename) -> Result:
             change.put_item(replace(item, name=statement.to), "alter", before=".".join(before))
             after = (*before[:2], statement.to)
             for each in catalog.state.dependents(item.id):
-                if each.query is not None:
+                if isinstance(each, View | MaterializedView):
                     query = qualified(each.query, lambda path: after if tuple(path) == before else None)
-                    change.put_item(replace(change.state.items[each.id], query=query), "alter")
-            for each in catalog.state.items.values():  # what ROLLBACK REPLACEMENT would stage
-                history = tuple(_renamed(version, before, after) for version in each.history)
-                if history != each.history:
-                    change.put_item(replace(change.state.items[each.id], history=history), "alter")
+                    change.put_item(replace(each, query=query), "alter")
+            for view in change.state.of(MaterializedView):  # what ROLLBACK REPLACEMENT would stage
+                history = tuple(_renamed(version, before, after) for version in view.history)
+                if history != view.history:
+                    change.put_item(replace(view, history=history), "alter")
         catalog.commit(change)
     return done
 
@@ -253,8 +276,11 @@ def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
         pairs = zip(columns, places_of(columns), strict=True)
         return tuple(replace(each, name=to) if at == place else each for each, at in pairs)
 
-    history = tuple(replace(each, columns=renamed(each.columns)) for each in item.history)
-    return replace(item, columns=renamed(item.columns), history=history)
+    if isinstance(item, MaterializedView):
+        history = tuple(replace(each, columns=renamed(each.columns)) for each in item.history)
+        return replace(item, columns=renamed(item.columns), history=history)
+    assert isinstance(item, Collection | View)
+    return replace(item, columns=renamed(item.columns))
 
 
 def alter_owner(context: Context, statement: nodes.AlterOwner) -> Result:
@@ -275,7 +301,7 @@ def alter_owner(context: Context, statement: nodes.AlterOwner) -> Result:
                 change.put_database(replace(catalog.state.databases[id], owner=statement.owner), "alter")
         else:
             item = context.around.relation(statement.path)
-            check_kind(item, statement.kind)
+            check_kind(item, KINDS[statement.kind])
             check_owner(context, item)
             change.put_item(replace(item, owner=statement.owner), "alter", owner=statement.owner)
         catalog.commit(change)
@@ -286,8 +312,7 @@ def alter_ttl(context: Context, statement: nodes.AlterTtl) -> Result:
     """ALTER TABLE … SET (TTL …) and RESET (TTL): rows that are due by then leave in the same step."""
     coordinator = context.coordinator
     with coordinator.catalog.lock:
-        item = context.around.relation(statement.path)
-        check_kind(item, "table")
+        item = checked_kind(context.around.relation(statement.path), Table)
         check_owner(context, item)
         ttl = None if statement.ttl is None else ttl_of(item.columns, *statement.ttl)
         altered = replace(item, ttl=ttl)
@@ -308,9 +333,9 @@ def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
     coordinator = context.coordinator
     with coordinator.catalog.lock:
         item = context.around.relation(statement.path)
-        check_kind(item, statement.kind)
+        check_kind(item, KINDS[statement.kind])
         check_owner(context, item)
-        if not item.stored or item.reader is None:
+        if not isinstance(item, Collection) or item.reader is None:
             raise SqlError(DUPLICATE_OBJECT, f"a {item.kind} has no history of its own")
         retain = None if statement.retain is None else retain_ms(statement.retain)
         change = coordinator.catalog.change(context.around.user)

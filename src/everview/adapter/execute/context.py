@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from everview.adapter.bound import Bound
+from everview.adapter.catalog.items import Index, Table
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.host import SessionHost
 from everview.adapter.peek import Own, Peek, peek_of
@@ -65,8 +66,8 @@ class Context:
         planner, items = self.coordinator.planner, self.around.catalog.items
         with as_sql_errors():
             bound = planner.read(text, self.around, self.values, self.template)
-            if self.transaction.written and any(items[id].kind == "index" for id in bound.reads):
-                below = {id for id in bound.reads if items[id].kind == "index"}
+            if self.transaction.written and any(isinstance(items[id], Index) for id in bound.reads):
+                below = {id for id in bound.reads if isinstance(items[id], Index)}
                 if self.tables_below(replace(bound, reads=frozenset(below))) & self.transaction.written.keys():
                     return planner.query(text, self.around, self.host)
             return bound
@@ -131,7 +132,7 @@ class Context:
     def tables_below(self, bound: Bound) -> set[GlobalId]:
         """The tables that a query is made from, through all views."""
         catalog = self.around.catalog
-        return {root for id in bound.reads for root in catalog.roots(id) if catalog.items[root].kind == "table"}
+        return {root for id in bound.reads for root in catalog.roots(id) if isinstance(catalog.items[root], Table)}
 
     def _behind(self, bound: Bound, isolation: str) -> bool:
         """Whether a block would begin far in the past, since nothing has moved the timeline for a while.
@@ -141,7 +142,7 @@ class Context:
         if not self.transaction.explicit or isolation != STRICT:
             return False
         catalog, timeline = self.around.catalog, self.coordinator.timeline
-        fed = any(catalog.items[root].kind != "table" for id in bound.reads for root in catalog.roots(id))
+        fed = any(not isinstance(catalog.items[root], Table) for id in bound.reads for root in catalog.roots(id))
         return not fed and timeline.now_ms - timeline.upper > BEHIND_MS_MAX
 
     def _as_of(self, bound: Bound, time: int, *, at_least: bool) -> int:

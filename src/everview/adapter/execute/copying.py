@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.adapter.bound import Bound
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Table
 from everview.adapter.contract import Column, CopyFormat, CopyOut, Result, Row, Rows
 from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
 from everview.adapter.execute.context import Context
@@ -141,14 +141,14 @@ def _copy_in(context: Context, statement: nodes.Copy) -> CopyTarget:
     assert statement.table is not None
     context.transaction.check_may_write()
     item = context.around.relation(statement.table)
-    if item.kind != "table":
+    if not isinstance(item, Table):
         raise SqlError(WRONG_OBJECT_TYPE, f'cannot copy to {item.kind} "{item.name}"', hint="only tables can be")
     places = _places(item, statement.columns)
     columns = tuple(Column(item.columns[place].name, _unlimited(item.columns[place].type)) for place in places)
     return CopyTarget(context, item, places, columns, copy_format(statement.options, columns))
 
 
-def _places(item: Item, names: Sequence[str]) -> list[int]:
+def _places(item: Table, names: Sequence[str]) -> list[int]:
     if not names:
         return list(range(len(item.columns)))
     for index, name in enumerate(names):
@@ -192,7 +192,7 @@ class CopyTarget:
     """COPY … FROM STDIN, waiting for its data."""
 
     def __init__(
-        self, context: Context, item: Item, places: list[int], columns: tuple[Column, ...], format: CopyFormat
+        self, context: Context, item: Table, places: list[int], columns: tuple[Column, ...], format: CopyFormat
     ) -> None:
         self._context, self._item, self._places = context, item, places
         self.columns, self.format = columns, format

@@ -10,7 +10,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from everview.adapter.bound import Bound
-from everview.adapter.catalog.items import ColumnInfo, Database, Item, Role, Schema
+from everview.adapter.catalog.items import (
+    KINDS,
+    ColumnInfo,
+    Database,
+    Index,
+    Item,
+    MaterializedView,
+    Role,
+    Schema,
+    Sink,
+    Source,
+    Table,
+    View,
+)
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.contract import Done, Result
 from everview.adapter.durations import duration_ms
@@ -33,6 +46,7 @@ from everview.adapter.planner import Pins, laid_out
 from everview.adapter.retention import lag_ms, retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
+from everview.adapter.surroundings import Surroundings
 from everview.adapter.tables import shard_schema
 from everview.adapter.timeline import CLOCK, HISTORY
 from everview.compute.ir.relation import Relation
@@ -55,7 +69,7 @@ def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool) 
     taken = context.coordinator.catalog.state.item(schema, name)
     if taken is None:
         return False
-    message = f'{"relation" if taken.kind != "index" else "index"} "{name}" already exists'
+    message = f'{"index" if isinstance(taken, Index) else "relation"} "{name}" already exists'
     if if_not_exists:
         context.session.notice(f"{message}, skipping", DUPLICATE_TABLE)
         return True
@@ -103,8 +117,17 @@ def create_table(context: Context, statement: nodes.CreateTable) -> Result:
             created = Create(id, shard_schema([each.type for each in columns]), at=coordinator.timeline.upper)
             ((read, write),) = coordinator.environment.commit(created)
             change = coordinator.catalog.change(context.around.user)
-            item = Item(id, "table", statement.path[-1], schema.id, context.around.user, columns, retain_ms=retain)
-            item = replace(item, reader=read.token, writer=write.token, ttl=ttl)
+            item = Table(
+                id=id,
+                name=statement.path[-1],
+                schema=schema.id,
+                owner=context.around.user,
+                columns=columns,
+                retain_ms=retain,
+                reader=read.token,
+                writer=write.token,
+                ttl=ttl,
+            )
             change.put_item(item, "create")
             coordinator.catalog.commit(
                 change, Follow(read, HISTORY, lag_ms(retain)), Follow(write, CLOCK), *coordinator.timeline.step()
@@ -139,6 +162,19 @@ class _NoNames:
         return []
 
 
+def deliverable(around: Surroundings, path: Path, what: str) -> Item:
+    """A collection that others can follow; `what` they are, such as `sink from`."""
+    item, noun = around.relation(path), what.split(maxsplit=1)[0]
+    if isinstance(item, View):
+        hint = f"create a materialized view of it, and the {what} that"
+        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a {what} view "{item.name}"', hint=hint)
+    if not item.stored:
+        detail = "it has tables, and no rows of its own" if isinstance(item, Source) else f"it is a {item.kind}"
+        hint = f"a {noun} is of a table, a materialized view or a source"
+        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a {what} "{item.name}"', detail=detail, hint=hint)
+    return item
+
+
 # Views
 
 
@@ -158,19 +194,31 @@ def create_view(context: Context, statement: nodes.CreateView) -> Result:
         columns = view_columns(statement, bound)
         name, owner = statement.path[-1], around.user
         around.catalog.check_lasting(name, bound.uses)
-        query = _written_out(context, statement.query)
+        query = written_out(context, statement.query)
         if replaces:
             assert taken is not None
             _replace_view(context, taken, query, columns, bound)
         elif statement.materialized:
             retain = retain_option(dict(statement.options))
-            item = Item("", "materialized view", name, schema.id, owner, columns, retain_ms=retain)
-            create_materialized(context, item, statement.query, bound)
+            item = MaterializedView(
+                id="", name=name, schema=schema.id, owner=owner, columns=columns, retain_ms=retain, query=query
+            )
+            create_materialized(context, item, bound)
         else:
             change = coordinator.catalog.change(owner)
             id = coordinator.catalog.allocate()
-            item = Item(id, "view", name, schema.id, owner, columns, query, depends=tuple(sorted(bound.uses)))
-            change.put_item(replace(item, pins=around.catalog.pins(bound.uses)), "create")
+            pins, depends = around.catalog.pins(bound.uses), tuple(sorted(bound.uses))
+            view = View(
+                id=id,
+                name=name,
+                schema=schema.id,
+                owner=owner,
+                depends=depends,
+                pins=pins,
+                columns=columns,
+                query=query,
+            )
+            change.put_item(view, "create")
             coordinator.catalog.commit(change)
     return Done(f"CREATE {kind}")
 
@@ -188,7 +236,7 @@ def view_columns(statement: nodes.CreateView, bound: Bound) -> tuple[ColumnInfo,
     return tuple(ColumnInfo(name, each) for name, each in zip(chosen, bound.plan.types, strict=True))
 
 
-def _written_out(context: Context, query: str) -> str:
+def written_out(context: Context, query: str) -> str:
     """The query with names in full, so that it means the same for everyone."""
     return qualified(query, lambda path: _in_full(context, path)).strip()
 
@@ -202,14 +250,14 @@ def _replace_view(context: Context, taken: Item, query: str, columns: tuple[Colu
     """OR REPLACE: the view keeps its id, so whatever names it goes on; what is maintained over it cannot change."""
     coordinator = context.coordinator
     catalog = coordinator.catalog.state
-    if taken.kind != "view":
+    if not isinstance(taken, View):
         raise SqlError(WRONG_OBJECT_TYPE, f'"{taken.name}" is not a view', detail=f"it is a {taken.kind}")
     check_owner(context, taken)
     below = {each.id for each in catalog.closure([taken.id])}
     if bound.uses & below:
         raise SqlError("42P19", f'view "{taken.name}" would depend on itself')
     others = [each for each in catalog.closure([taken.id]) if each.id != taken.id]
-    maintained = [each for each in others if each.kind in ("materialized view", "index", "sink")]
+    maintained = [each for each in others if isinstance(each, MaterializedView | Index | Sink)]
     if maintained:
         detail = "\n".join(f"{each.kind} {catalog.shown(each)} depends on it" for each in maintained)
         raise SqlError(DEPENDENT_OBJECTS, f'cannot replace view "{taken.name}"', detail=detail)
@@ -226,8 +274,8 @@ def _replace_view(context: Context, taken: Item, query: str, columns: tuple[Colu
 
 
 def create_materialized(
-    context: Context, item: Item, query: str, bound: Bound, *, pins: Pins | None = None, **details: str
-) -> Item:
+    context: Context, item: MaterializedView, bound: Bound, *, pins: Pins | None = None, **details: str
+) -> MaterializedView:
     """Install the view, then enter it in the catalog; gives the item as it is there.
 
     `pins` are those of a query that is stored already; another one names the versions that there are now.
@@ -238,7 +286,7 @@ def create_materialized(
     change = coordinator.catalog.change(context.around.user)
     depends = tuple(sorted(bound.uses))
     pins = context.around.catalog.pins(bound.uses) if pins is None else pins
-    item = replace(item, id=id, query=_written_out(context, query), reader=reader.token, depends=depends, pins=pins)
+    item = replace(item, id=id, reader=reader.token, depends=depends, pins=pins)
     change.put_item(item, "create", **details)
     history = coordinator.timelines.of(bound.reads).history_clock
     coordinator.catalog.commit(change, Follow(reader, history, lag_ms(item.retain_ms)))
@@ -359,7 +407,7 @@ def comment_on(context: Context, statement: nodes.CommentOn) -> Result:
                 if path[-1] not in item.names:
                     raise SqlError("42703", f'column "{path[-1]}" of relation "{item.name}" does not exist')
                 place = item.names.index(path[-1]) + 1
-            elif item.kind != kind:
+            elif not isinstance(item, KINDS.get(kind, ())):
                 raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
             change.comment(kind, item.id, place, statement.text)
         catalog.commit(change)

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Item, Subscription
 from everview.adapter.contract import Done, Result
-from everview.adapter.durable import HOLD, HOLD_MS, SNAPSHOT
-from everview.adapter.errors import CONFIGURATION_LIMIT, INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE
+from everview.adapter.durable import HOLD_MS
+from everview.adapter.errors import CONFIGURATION_LIMIT, INVALID_PARAMETER_VALUE
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import exists
+from everview.adapter.execute.definitions import deliverable, exists
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.resuming import named_subscription
 from everview.adapter.retention import retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.options import boolean
-from everview.adapter.statements.words import Path
-from everview.adapter.surroundings import Surroundings
 from everview.adapter.timestamps import Wanted
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Clone, Command, ReadCapability
@@ -37,39 +35,25 @@ def create_subscription(context: Context, statement: nodes.CreateSubscription) -
         schema = around.schema_for(statement.path)
         if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
             return _CREATED
-        others = [item for item in around.catalog.items.values() if item.kind == "subscription"]
-        if len(others) >= SUBSCRIPTIONS_MAX:
+        if len(around.catalog.of(Subscription)) >= SUBSCRIPTIONS_MAX:
             raise SqlError(CONFIGURATION_LIMIT, f"there are {SUBSCRIPTIONS_MAX} durable subscriptions already")
-        collection = _collection(around, statement.collection)
-        item = Item(
-            coordinator.catalog.allocate(),
-            "subscription",
-            statement.path[-1],
-            schema.id,
-            around.user,
-            on=collection.id,
+        collection = deliverable(around, statement.collection, "subscription for")
+        item = Subscription(
+            id=coordinator.catalog.allocate(),
+            name=statement.path[-1],
+            schema=schema.id,
+            owner=around.user,
             depends=(collection.id,),
             pins=around.catalog.pins([collection.id]),
-            source={HOLD: str(hold), SNAPSHOT: str(boolean(snapshot or "true", "snapshot")).lower()},
+            on=collection.id,
+            hold_ms=hold,
+            snapshot=boolean(snapshot or "true", "snapshot"),
         )
         change = coordinator.catalog.change(around.user)
         change.put_item(item, "create")
         _begin(context, item, collection, change.commands)
         coordinator.catalog.committed(change)
     return _CREATED
-
-
-def _collection(around: Surroundings, path: Path) -> Item:
-    """What is subscribed to."""
-    item = around.relation(path)
-    if item.kind == "view":
-        hint = "create a materialized view of it, and the subscription for that"
-        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a subscription for view "{item.name}"', hint=hint)
-    if not item.stored:
-        detail = f"it is a {item.kind}" if item.kind != "source" else "it has tables, and no rows of its own"
-        hint = "a subscription is for a table, a materialized view or a source"
-        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a subscription for "{item.name}"', detail=detail, hint=hint)
-    return item
 
 
 def _hold_ms(options: Mapping[str, str], hint: str) -> int:
@@ -80,7 +64,7 @@ def _hold_ms(options: Mapping[str, str], hint: str) -> int:
     return retain_ms(options["hold"], "HOLD") if "hold" in options else HOLD_MS
 
 
-def _begin(context: Context, item: Item, collection: Item, also: list[Command]) -> None:
+def _begin(context: Context, item: Subscription, collection: Item, also: list[Command]) -> None:
     """Let a subscription begin now, in one commit with other commands; the catalog is locked."""
     coordinator = context.coordinator
     environment, durable = coordinator.environment, coordinator.durable
@@ -106,11 +90,10 @@ def alter_subscription(context: Context, statement: nodes.AlterSubscription) -> 
             return _ALTERED
         item = named_subscription(context.around, statement.path)
         check_owner(context, item)
-        assert item.on is not None
         change = coordinator.catalog.change(context.around.user)
         if statement.action == "set":
             hold = _hold_ms(statement.options, "HOLD FOR exists")
-            change.put_item(replace(item, source={**item.source, HOLD: str(hold)}), "alter", hold_ms=str(hold))
+            change.put_item(replace(item, hold_ms=hold), "alter", hold_ms=str(hold))
             coordinator.catalog.commit(change)
         else:
             change.put_item(item, "alter", action="restart")

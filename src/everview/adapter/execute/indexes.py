@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Index, Item, Sink, Subscription, View
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import WRONG_OBJECT_TYPE, as_sql_errors
 from everview.adapter.execute.context import Context
@@ -15,7 +15,7 @@ from everview.adapter.retention import lag_ms
 from everview.adapter.statements import nodes
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.references import quoted
-from everview.storage.contract import Command, Follow
+from everview.storage.contract import Command, Follow, ReadCapability
 
 _DONE = Done("CREATE INDEX")
 
@@ -27,7 +27,7 @@ def create_index(context: Context, statement: nodes.CreateIndex) -> Result:
         context = replace(context, around=context.session.surroundings())
         catalog = context.around.catalog
         on = context.around.relation(statement.on)
-        if on.kind in ("index", "sink", "subscription"):
+        if isinstance(on, Index | Sink | Subscription):
             raise SqlError(WRONG_OBJECT_TYPE, f'cannot create an index on {on.kind} "{on.name}"')
         check_owner(context, on)
         catalog.check_lasting(statement.name or "index", [on.id])
@@ -38,17 +38,26 @@ def create_index(context: Context, statement: nodes.CreateIndex) -> Result:
             return _DONE
         with as_sql_errors():
             scalars = coordinator.planner.keys(catalog, on, keys, context.around)
-        item = Item("", "index", name, on.schema, context.around.user, on=on.id, keys=keys, depends=(on.id,))
+        reader: ReadCapability | None = None
         commands: list[Command] = []
-        if on.kind == "view":
+        if isinstance(on, View):
             bound = context.bind(f"TABLE {'.'.join(map(quoted, catalog.full_name(on)))}")
             refuse_unmaintainable(context, bound, "an indexed view")
             id, reader = install(context, maintained_plan(bound, len(on.columns)), bound)
-            item = replace(item, id=id, reader=reader.token)
             history = coordinator.timelines.of(bound.reads).history_clock
             commands.append(Follow(reader, history, lag_ms(None)))
         else:
-            item = replace(item, id=coordinator.catalog.allocate())
+            id = coordinator.catalog.allocate()
+        item = Index(
+            id=id,
+            name=name,
+            schema=on.schema,
+            owner=context.around.user,
+            depends=(on.id,),
+            on=on.id,
+            keys=keys,
+            reader=None if reader is None else reader.token,
+        )
         change = coordinator.catalog.change(context.around.user)
         change.put_item(item, "create", on=catalog.shown(on))
         coordinator.catalog.commit(change, *commands)

@@ -6,6 +6,8 @@ import json
 import re
 
 from everview.adapter.bound import Bound, at_time
+from everview.adapter.catalog.items import KINDS, MaterializedView
+from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.contract import Result, Rows
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.resuming import resumed
@@ -83,7 +85,7 @@ def _explained(
             return context.bind(text), None
         case nodes.ShowCreate(kind, path):
             item = context.around.relation(path)
-            if item.kind != kind or item.query is None:
+            if not isinstance(item, ViewItem | MaterializedView) or not isinstance(item, KINDS[kind]):
                 raise SqlError("42809", f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
             return context.bind(item.query, item.pins), None
         case nodes.Modify(text):

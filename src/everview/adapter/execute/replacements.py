@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from everview.adapter.applying import Pair
 from everview.adapter.bound import Bound
-from everview.adapter.catalog.items import Item, Version
+from everview.adapter.catalog.items import Item, MaterializedView, Staged, Version
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result, Rows
 from everview.adapter.cycles import CYCLE, cycle
@@ -25,7 +25,7 @@ from everview.adapter.errors import (
     WRONG_OBJECT_TYPE,
 )
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import create_materialized, exists, view_columns
+from everview.adapter.execute.definitions import create_materialized, exists, view_columns, written_out
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import run_query
 from everview.adapter.guards import EXISTING, Guards, is_guard, shown_guards
@@ -53,8 +53,15 @@ def create_replacement(context: Context, statement: nodes.CreateReplacement) -> 
             return _CREATED
         name = view.path[-1]
         target = _target(context, statement.target, name)
-        item = Item("", "materialized view", name, schema.id, context.around.user)
-        item = replace(item, retain_ms=retain, automatic=automatic, guards=guards)
+        item = MaterializedView(
+            id="",
+            name=name,
+            schema=schema.id,
+            owner=context.around.user,
+            query=written_out(context, view.query),
+            retain_ms=retain,
+            staged=Staged(target.id, automatic, guards),
+        )
         item = _stage(context, target, view, item)
         if automatic:
             coordinator.replacements.apply_when_hydrated(item)
@@ -63,12 +70,12 @@ def create_replacement(context: Context, statement: nodes.CreateReplacement) -> 
 
 def _stage(
     context: Context,
-    target: Item,
+    target: MaterializedView,
     view: nodes.CreateView,
-    item: Item,
+    item: MaterializedView,
     *,
     pins: Pins | None = None,
-) -> Item:
+) -> MaterializedView:
     """Install a replacement, and enter it in the catalog, whose lock is held; `pins` are those of a stored query."""
     catalog = context.around.catalog
     bound = context.bind(view.query, pins)
@@ -76,8 +83,8 @@ def _stage(
     _check_staged(catalog, target, item.name, bound)
     context.coordinator.replacements.check_columns(target, item.name, columns)
     columns, layout = placed(target, columns)
-    item = replace(item, columns=columns, layout=layout, replaces=target.id)
-    return create_materialized(context, item, view.query, bound, pins=pins, replaces=catalog.shown(target))
+    item = replace(item, columns=columns, layout=layout)
+    return create_materialized(context, item, bound, pins=pins, replaces=catalog.shown(target))
 
 
 def _options(options: Mapping[str, str]) -> tuple[int | None, bool, dict[str, str]]:
@@ -99,7 +106,7 @@ def _options(options: Mapping[str, str]) -> tuple[int | None, bool, dict[str, st
     return retain, automatic, guards
 
 
-def _target(context: Context, path: Path, name: str) -> Item:
+def _target(context: Context, path: Path, name: str) -> MaterializedView:
     """The view that is to be replaced by one of this name."""
     around = context.around
     item = around.find(path)
@@ -109,7 +116,7 @@ def _target(context: Context, path: Path, name: str) -> Item:
         raise SqlError(INSUFFICIENT_PRIVILEGE, message)
     if item is None:
         raise around.missing(path)
-    if item.kind != "materialized view":
+    if not isinstance(item, MaterializedView):
         message = f'cannot replace {item.kind} "{item.name}" with "{name}"'
         raise SqlError(WRONG_OBJECT_TYPE, message, detail="only materialized views can be replaced")
     check_owner(context, item)
@@ -130,7 +137,7 @@ def _target(context: Context, path: Path, name: str) -> Item:
     return item
 
 
-def _check_staged(catalog: Catalog, target: Item, name: str, bound: Bound) -> None:
+def _check_staged(catalog: Catalog, target: MaterializedView, name: str, bound: Bound) -> None:
     """Raise unless a query can take the place of the target's."""
     uses = tuple(bound.uses)
     staged = {each.replaces: each.depends for each in catalog.items.values() if each.replaces is not None}
@@ -181,10 +188,10 @@ def pairs_of(context: Context, statement: nodes.ApplyReplacement) -> list[Pair]:
 def _pair(context: Context, statement: nodes.ApplyReplacement) -> Pair:
     around = context.around
     target, item = around.relation(statement.target), around.relation(statement.replacement)
-    if target.kind != "materialized view":
+    if not isinstance(target, MaterializedView):
         message = f'cannot apply replacement "{item.name}" to {target.kind} "{target.name}"'
         raise SqlError(WRONG_OBJECT_TYPE, message)
-    if item.replaces is None:
+    if not isinstance(item, MaterializedView) or item.replaces is None:
         message = f'cannot apply {item.kind} "{item.name}" to "{target.name}": it is not a replacement'
         hint = f"stage one: CREATE MATERIALIZED VIEW … REPLACING {quoted(target.name)} AS …"
         raise SqlError(WRONG_OBJECT_TYPE, message, hint=hint)
@@ -227,7 +234,14 @@ def rollback_replacement(context: Context, statement: nodes.RollbackReplacement)
         _check_inputs(catalog, target, before)
         names = tuple(column.name for column in before.columns)
         view = nodes.CreateView((schema.name, name), names, before.query, True)
-        item = Item("", "materialized view", name, target.schema, target.owner)
+        item = MaterializedView(
+            id="",
+            name=name,
+            schema=target.schema,
+            owner=target.owner,
+            query=written_out(context, before.query),
+            staged=Staged(target.id),
+        )
         _stage(context, target, view, item, pins=before.pins)
         what = "the definition before" if statement.version is None else f"version {before.number}"
         context.session.notice(
@@ -237,7 +251,7 @@ def rollback_replacement(context: Context, statement: nodes.RollbackReplacement)
     return _ALTERED
 
 
-def _version(target: Item, number: int | None) -> Version:
+def _version(target: MaterializedView, number: int | None) -> Version:
     """The version of a view to go back to: of this number, or the one before."""
     if number == target.version:
         message = f'materialized view "{target.name}" is at version {number} already'
@@ -259,7 +273,7 @@ def _version(target: Item, number: int | None) -> Version:
     return known[number]
 
 
-def _check_inputs(catalog: Catalog, target: Item, version: Version) -> None:
+def _check_inputs(catalog: Catalog, target: MaterializedView, version: Version) -> None:
     """Raise if something that a version reads was dropped."""
     gone = [id for id in version.depends if id not in catalog.items]
     if gone:

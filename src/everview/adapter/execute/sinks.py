@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from everview.adapter.catalog.items import Item, Schema
+from everview.adapter.catalog.items import Item, Schema, Sink
+from everview.adapter.catalog.specs import Delivered, DriverSink, StreamSink
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import (
     CONFIGURATION_LIMIT,
@@ -23,16 +24,14 @@ from everview.adapter.errors import (
     WRONG_OBJECT_TYPE,
     sql_error,
 )
-from everview.adapter.execute.alterations import check_kind
+from everview.adapter.execute.alterations import checked_kind
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import exists
+from everview.adapter.execute.definitions import deliverable, exists
 from everview.adapter.execute.ownership import check_may_reach, check_owner
 from everview.adapter.secrets import masked, shown_arguments, without_passwords
-from everview.adapter.sinks.contract import PAUSED_FLAG, STATE
 from everview.adapter.sinks.definition import (
     PROGRAMS,
-    Definition,
-    Delivered,
+    bindings,
     named,
     parted,
     place_of,
@@ -59,14 +58,14 @@ from everview.adapter.stream_places import (
     schema_of,
     told_so_far,
 )
+from everview.cdc import sink as streams
 from everview.cdc.errors import InvalidUse
 from everview.cdc.reader import START
-from everview.cdc.sink import Sink
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
 from everview.errors import EverviewError
 from everview.flow.drivers.command import CommandDriver
 from everview.flow.drivers.registry import driver_class
-from everview.flow.materialization import Materialization
+from everview.flow.materialization import Materialization, Options
 from everview.storage.contract import GlobalId, ReadCapability
 
 SINKS_MAX = 1_000
@@ -97,8 +96,7 @@ def create_sink(context: Context, statement: nodes.CreateSink) -> Result:
 
 def _taken(context: Context, statement: nodes.CreateSink) -> Schema | None:
     """The schema for the sink; None if there is one of its name, and that is all right."""
-    sinks = [item for item in context.around.catalog.items.values() if item.kind == "sink"]
-    if len(sinks) >= SINKS_MAX:
+    if len(context.around.catalog.of(Sink)) >= SINKS_MAX:
         raise SqlError(CONFIGURATION_LIMIT, f"there are {SINKS_MAX} sinks already")
     schema = context.around.schema_for(statement.path)
     return None if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists) else schema
@@ -106,14 +104,7 @@ def _taken(context: Context, statement: nodes.CreateSink) -> Schema | None:
 
 def _collection(context: Context, path: Path) -> Item:
     """A collection that a sink can deliver."""
-    item = context.around.relation(path)
-    if item.kind == "view":
-        hint = "create a materialized view of it, and the sink from that"
-        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a sink from view "{item.name}"', hint=hint)
-    if not item.stored:
-        detail = f"it is a {item.kind}" if item.kind != "source" else "it has tables, and no rows of its own"
-        hint = "a sink delivers a table, a materialized view or a source"
-        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a sink from "{item.name}"', detail=detail, hint=hint)
+    item = deliverable(context.around, path, "sink from")
     if item.replaces is not None:
         detail = "it is a replacement that was not applied yet"
         raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a sink from "{item.name}"', detail=detail)
@@ -157,24 +148,22 @@ def _create_materialization(context: Context, statement: nodes.CreateSink, colle
     given = {**absolute(statement.into.arguments), **statement.options}
     config, resource, options = parted(kind, given)
     delivered = _delivered(statement, collections, resource)
-    definition = Definition(unique_name(statement.path[-1]), kind, config, delivered, options)
-    _refuse_second(context, definition)
+    sink = DriverSink(kind, unique_name(statement.path[-1]), config, delivered, options)
+    _refuse_second(context, sink)
     environment = coordinator.environment
-    bindings = definition.bindings(environment, collections)
-    driver, spec = Materialization.validate(environment, definition.name, kind, config, bindings)
+    bound = bindings(environment, sink, collections)
+    driver, spec = Materialization.validate(environment, sink.name, kind, config, bound)
     state = Materialization.prepare(driver, spec)
     with coordinator.catalog.lock:
-        item = _item(context, statement, collections)
-        if item is None:
-            return
         shown = {name: value for name, value in given.items() if name not in options}
         if len(delivered) == 1:
             shown |= absolute(statement.collections[0].place)
         visible = shown_arguments(kind, shown)
         if isinstance(driver, CommandDriver) and "config" in shown:
             visible["config"] = json.dumps(driver.shown_config())
-        source = {**definition.to_source(), "shown": json.dumps(visible)}
-        item = replace(item, source=source)
+        item = _item(context, statement, collections, replace(sink, shown=visible))
+        if item is None:
+            return
         change = coordinator.catalog.change(context.around.user)
         change.put_item(item, "create")
         with coordinator.timelines.of(each.id for each in collections).still():
@@ -182,7 +171,7 @@ def _create_materialization(context: Context, statement: nodes.CreateSink, colle
                 environment,
                 driver,
                 spec,
-                options=definition.running_options(),
+                options=Options(**sink.options),  # type: ignore[arg-type]
                 state=state,
                 readable=coordinator.sinks.readable,
                 also=change.commands,
@@ -217,23 +206,23 @@ def _delivered(
     return tuple(found)
 
 
-def _refuse_second(context: Context, definition: Definition) -> None:
+def _refuse_second(context: Context, sink: DriverSink) -> None:
     """Two sinks that write to one place would undo one another's work."""
-    if definition.driver in ("webhook", "kafka", *PROGRAMS):
+    if sink.kind in ("webhook", "kafka", *PROGRAMS):
         return  # those take what many send
-    for item in context.coordinator.catalog.state.items.values():
-        if item.kind != "sink" or item.source["kind"] != definition.driver:
+    for item in context.coordinator.catalog.state.of(Sink):
+        other = item.spec
+        if not isinstance(other, DriverSink) or other.kind != sink.kind or _place(other.config) != _place(sink.config):
             continue
-        other = Definition.of(item)
         theirs = [each.resource for each in other.collections]
-        if _place(other.config) == _place(definition.config) and any(
-            each.resource in theirs for each in definition.collections
-        ):
+        if any(each.resource in theirs for each in sink.collections):
             hint = "choose another place"
             raise SqlError("55006", f'sink "{item.name}" delivers to the same place already', hint=hint)
 
 
-def _item(context: Context, statement: nodes.CreateSink, collections: Sequence[Item]) -> Item | None:
+def _item(
+    context: Context, statement: nodes.CreateSink, collections: Sequence[Item], spec: DriverSink | StreamSink
+) -> Sink | None:
     """The entry in the catalog, under its lock: much may have happened since the statement was looked at first."""
     coordinator = context.coordinator
     context = replace(context, around=context.session.surroundings())
@@ -244,16 +233,14 @@ def _item(context: Context, statement: nodes.CreateSink, collections: Sequence[I
         if coordinator.catalog.state.items.get(each.id) != each:
             raise SqlError(UNDEFINED_OBJECT, f'"{each.name}" was changed or dropped meanwhile', hint="try again")
     ids = tuple(dict.fromkeys(each.id for each in collections))
-    return Item(
-        coordinator.catalog.allocate(),
-        "sink",
-        statement.path[-1],
-        schema.id,
-        context.around.user,
-        on=ids[0],
-        keys=statement.collections[0].key if len(collections) == 1 else (),
+    return Sink(
+        id=coordinator.catalog.allocate(),
+        name=statement.path[-1],
+        schema=schema.id,
+        owner=context.around.user,
         depends=ids,
         pins=coordinator.catalog.state.pins(ids),
+        spec=spec,
     )
 
 
@@ -298,28 +285,28 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collections: S
     make_place(kind, arguments, schema)
     outlet = outlet_of(kind, arguments, schema)
     with coordinator.catalog.lock:
-        item = _item(context, statement, collections)
+        spec = StreamSink(kind, collection.id, arguments, options, shown_arguments(kind, arguments))
+        item = _item(context, statement, collections, spec)
         if item is None:
             return
         _check_alone(context, kind, arguments)
-        item = replace(item, source=_stream_source(kind, arguments, options))
         change = coordinator.catalog.change(context.around.user)
         change.put_item(item, "create")
         with coordinator.timelines.of([collection.id]).still():
             reader = coordinator.environment.present(collection.id, collection.reader or "")
             assert isinstance(reader, ReadCapability)
-            also, places = change.commands, collection.places
-            Sink.create(coordinator.environment, item.id, reader, outlet, joined=told, columns=places, also=also)
+            environment, also, places = coordinator.environment, change.commands, collection.places
+            streams.Sink.create(environment, item.id, reader, outlet, joined=told, columns=places, also=also)
         coordinator.catalog.committed(change)
-        coordinator.sinks.add(item, coordinator.sinks.stream(item, collection))
+        coordinator.sinks.add(item, coordinator.sinks.stream(item, spec, collection))
 
 
 def _check_alone(context: Context, kind: str, arguments: Mapping[str, str], own: GlobalId | None = None) -> None:
     """A sink that has written nothing yet cannot be seen where it writes to, and a second one would start elsewhere."""
-    for item in context.coordinator.catalog.state.items.values():
-        if item.kind != "sink" or item.source["kind"] != kind or item.id == own:
+    for item in context.coordinator.catalog.state.of(Sink):
+        if not isinstance(item.spec, StreamSink) or item.spec.kind != kind or item.id == own:
             continue
-        if _place(json.loads(item.source["arguments"])) == _place(arguments):
+        if _place(item.spec.arguments) == _place(arguments):
             hint = "choose another place; WITH (JOIN) is for sinks of other environments"
             raise SqlError("55006", f'sink "{item.name}" writes to the same place already', hint=hint)
 
@@ -327,15 +314,6 @@ def _check_alone(context: Context, kind: str, arguments: Mapping[str, str], own:
 def _place(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What says where something is."""
     return {name: value for name, value in arguments.items() if name != CONFINED}
-
-
-def _stream_source(kind: str, arguments: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
-    return {
-        "kind": kind,
-        "arguments": json.dumps(arguments),
-        "options": json.dumps(options),
-        "shown": json.dumps(shown_arguments(kind, arguments)),
-    }
 
 
 # ALTER SINK
@@ -353,7 +331,7 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
         if item is None:
             context.session.notice(f'sink "{".".join(statement.path)}" does not exist, skipping')
             return _ALTERED
-        with _failures(seen_collections(coordinator.catalog.state, item), item.source["kind"]):
+        with _failures(seen_collections(coordinator.catalog.state, item), item.spec.kind):
             if statement.action == "set":
                 _set(context, statement, item)
             elif statement.action == "backfill":
@@ -371,44 +349,43 @@ def _check_may_set(context: Context, statement: nodes.AlterSink) -> None:
         check_may_reach(context, "change how a sink delivers", "", absolute(statement.options))
 
 
-def _is_confined(item: Item) -> bool:
+def _is_confined(item: Sink) -> bool:
     """Whether a sink has to stay in folders that are allowed, whatever is changed about it."""
-    if is_stream(item.source["kind"]):
-        return is_confined(json.loads(item.source["arguments"]))
-    return boolean(str(Definition.of(item).config.get(CONFINED, False)), CONFINED)
+    if isinstance(item.spec, StreamSink):
+        return is_confined(item.spec.arguments)
+    return boolean(str(item.spec.config.get(CONFINED, False)), CONFINED)
 
 
-def _altered(context: Context, statement: nodes.AlterSink) -> Item | None:
+def _altered(context: Context, statement: nodes.AlterSink) -> Sink | None:
     """The sink, if its user may alter it; None if there is none, and IF EXISTS was given."""
     item = context.around.find(statement.path)
     if item is None:
         if not statement.if_exists:
             raise context.around.catalog.missing("sink", statement.path, context.around.names())
         return None
-    check_kind(item, "sink")
+    item = checked_kind(item, Sink)
     check_owner(context, item)
     return item
 
 
-def _pause_or_resume(context: Context, statement: nodes.AlterSink, item: Item) -> None:
+def _pause_or_resume(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
     coordinator = context.coordinator
     delivery = coordinator.sinks.get(item.id)
     change = coordinator.catalog.change(context.around.user)
-    source = {name: value for name, value in item.source.items() if name != STATE}
-    if statement.action == "pause":
-        source[STATE] = PAUSED_FLAG
+    pauses = statement.action == "pause"
+    if pauses:
         delivery.halt()
-    change.put_item(replace(item, source=source), "alter", action=statement.action)
+    change.put_item(replace(item, paused=pauses), "alter", action=statement.action)
     coordinator.catalog.commit(change)
-    if statement.action == "resume":
+    if not pauses:
         delivery.start()
 
 
-def _backfill(context: Context, item: Item) -> None:
+def _backfill(context: Context, item: Sink) -> None:
     coordinator = context.coordinator
     delivery = coordinator.sinks.get(item.id)
     if not isinstance(delivery, MaterializedDelivery):
-        detail = "a change stream tells what happened" if is_stream(item.source["kind"]) else delivery.status().error
+        detail = "a change stream tells what happened" if isinstance(item.spec, StreamSink) else delivery.status().error
         raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" cannot be delivered anew', detail=detail)
     change = coordinator.catalog.change(context.around.user)
     change.put_item(item, "alter", action="backfill")
@@ -422,47 +399,40 @@ def _check_reach(context: Context, statement: nodes.AlterSink) -> None:
     if item is None:
         return
     collections = seen_collections(context.around.catalog, item)
-    with _failures(collections, item.source["kind"]):
-        if is_stream(item.source["kind"]):
-            _check_stream_reach(context, item, collections[0], statement.options)
+    environment = context.coordinator.environment
+    with _failures(collections, item.spec.kind):
+        if isinstance(item.spec, StreamSink):
+            _check_stream_reach(context, item, item.spec, collections[0], statement.options)
             return
-        changed, config = _changed(item, statement.options)
+        changed, config = _changed(item.spec, statement.options)
         if config:
-            Materialization.check_reach(
-                context.coordinator.environment,
-                changed.name,
-                changed.driver,
-                changed.config,
-                changed.bindings(context.coordinator.environment, collections),
-            )
+            bound = bindings(environment, changed, collections)
+            Materialization.check_reach(environment, changed.name, changed.kind, changed.config, bound)
 
 
-def _changed(item: Item, given: Mapping[str, str]) -> tuple[Definition, dict[str, Any]]:
+def _changed(spec: DriverSink, given: Mapping[str, str]) -> tuple[DriverSink, dict[str, Any]]:
     """The sink with new settings, and those of them that say how its destination is reached."""
-    definition = Definition.of(item)
-    config, _, options = parted(definition.driver, given)
-    places = {each.name for each in driver_class(definition.driver).options if each.place}
-    if fixed := [name for name in given if name in places | place_options(definition.driver)]:
+    config, _, options = parted(spec.kind, given)
+    places = {each.name for each in driver_class(spec.kind).options if each.place}
+    if fixed := [name for name in given if name in places | place_options(spec.kind)]:
         hint = "create another sink, and drop this one"
         raise SqlError(INVALID_PARAMETER_VALUE, f"{fixed[0].upper()} of a sink cannot be changed", hint=hint)
-    both = {**definition.config, **config}, {**definition.options, **options}
-    return replace(definition, config=both[0], options=both[1]), config
+    return replace(spec, config={**spec.config, **config}, options={**spec.options, **options}), config
 
 
-def _set(context: Context, statement: nodes.AlterSink, item: Item) -> None:
+def _set(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
     coordinator = context.coordinator
     delivery = coordinator.sinks.get(item.id)
-    if is_stream(item.source["kind"]):
-        _set_stream(context, statement, item)
+    if isinstance(item.spec, StreamSink):
+        _set_stream(context, statement, item, item.spec)
         return
-    changed, config = _changed(item, statement.options)
-    shown = json.loads(item.source.get("shown", "{}"))
-    shown |= shown_arguments(changed.driver, {name: statement.options[name] for name in config})
-    if changed.driver in PROGRAMS and "config" in config:
-        program = driver_class(changed.driver)(changed.config)
+    changed, config = _changed(item.spec, statement.options)
+    shown = {**changed.shown, **shown_arguments(changed.kind, {name: statement.options[name] for name in config})}
+    if changed.kind in PROGRAMS and "config" in config:
+        program = driver_class(changed.kind)(changed.config)
         assert isinstance(program, CommandDriver)
         shown["config"] = json.dumps(program.shown_config())
-    item = replace(item, source={**item.source, **changed.to_source(), "shown": json.dumps(shown)})
+    item = replace(item, spec=replace(changed, shown=shown))
     change = coordinator.catalog.change(context.around.user)
     change.put_item(item, "alter", options=", ".join(sorted(statement.options)))
     if set(statement.options) == {"splits"}:
@@ -483,29 +453,30 @@ def _set(context: Context, statement: nodes.AlterSink, item: Item) -> None:
         again.split(int(changed.options["splits"]), ())
 
 
-def _changed_stream(item: Item, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The arguments and the options of a change stream with new settings; which stream it is stays as it is."""
-    kind = item.source["kind"]
-    arguments, options = (json.loads(item.source[name]) for name in ("arguments", "options"))
+def _changed_stream(spec: StreamSink, given: Mapping[str, str]) -> StreamSink:
+    """A change stream with new settings; which stream it is stays as it is."""
+    arguments, options = dict(spec.arguments), dict(spec.options)
     for name, value in given.items():
-        if name not in ARGUMENTS[kind]:
+        if name not in ARGUMENTS[spec.kind]:
             options[name] = value
         elif name in TOPIC_REACHED_BY and (name != "registry" or name in arguments):  # which frames all messages
             arguments[name] = value
         else:
             hint = "create another sink, and drop this one"
             raise SqlError(INVALID_PARAMETER_VALUE, f"{name.upper()} of a sink cannot be changed", hint=hint)
-    check_arguments(kind, arguments)
-    StreamOptions.parse(kind, options)
-    return arguments, options
+    check_arguments(spec.kind, arguments)
+    StreamOptions.parse(spec.kind, options)
+    return replace(spec, arguments=arguments, options=options, shown=shown_arguments(spec.kind, arguments))
 
 
-def _check_stream_reach(context: Context, item: Item, collection: Item, given: Mapping[str, str]) -> None:
+def _check_stream_reach(
+    context: Context, item: Sink, spec: StreamSink, collection: Item, given: Mapping[str, str]
+) -> None:
     """An error unless the topic of a change stream is found by the new settings, with what was written to it."""
-    arguments, _ = _changed_stream(item, given)
-    if arguments == json.loads(item.source["arguments"]):
+    kind, arguments = spec.kind, _changed_stream(spec, given).arguments
+    if arguments == spec.arguments:
         return
-    kind, status = item.source["kind"], context.coordinator.sinks.status(item.id)
+    status = context.coordinator.sinks.status(item.id)
     schema_in(kind, arguments)  # asks the schema registry, if there is one
     if is_empty(kind, arguments, schema_of(collection.columns)) and status is not None and status.frontier is not None:
         raise InvalidUse(
@@ -515,12 +486,11 @@ def _check_stream_reach(context: Context, item: Item, collection: Item, given: M
         )
 
 
-def _set_stream(context: Context, statement: nodes.AlterSink, item: Item) -> None:
+def _set_stream(context: Context, statement: nodes.AlterSink, item: Sink, spec: StreamSink) -> None:
     """Other options of a change stream, and other ways to reach it, from now on; where it is stays where it is."""
-    coordinator, kind = context.coordinator, item.source["kind"]
-    arguments, options = _changed_stream(item, statement.options)
-    _check_alone(context, kind, arguments, item.id)
-    item = replace(item, source={**item.source, **_stream_source(kind, arguments, options)})
+    coordinator, changed = context.coordinator, _changed_stream(spec, statement.options)
+    _check_alone(context, changed.kind, changed.arguments, item.id)
+    item = replace(item, spec=changed)
     change = coordinator.catalog.change(context.around.user)
     change.put_item(item, "alter", options=", ".join(sorted(statement.options)))
     coordinator.sinks.get(item.id).halt()

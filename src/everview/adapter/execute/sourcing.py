@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from everview.adapter.catalog.items import ColumnInfo, Item, Schema
+from everview.adapter.catalog.items import ColumnInfo, Source
+from everview.adapter.catalog.specs import ChangeStream, LoadGenerator, Part
 from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
 from everview.adapter.durations import duration_ms
@@ -55,7 +56,6 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
         raise SqlError("42P16", "a load generator has columns of its own", hint="leave them out")
     coordinator = context.coordinator
     retain = retain_option(dict(statement.options))
-    spec = {"kind": statement.kind, "argument": statement.argument, **statement.arguments}
     with coordinator.catalog.lock:
         context = replace(context, around=context.session.surroundings())
         schema = context.around.schema_for(statement.path)
@@ -64,26 +64,33 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
         with coordinator.timeline.still():
             # The timeline stands still while nobody needs it; a generator starts at the present.
             now = max(coordinator.timeline.upper, coordinator.timeline.now_ms)
-            spec |= {"start": str(_start(spec, now)), "from": str(now)}
+            options = dict(statement.arguments)
+            spec = LoadGenerator(statement.argument, options, _start(options, now), now)
             generator, interval = generator_of(spec)
-            _check_past(now - int(spec["start"]), interval)
+            _check_past(now - spec.start_ms, interval)
             for table in generator.tables:
                 if table.name:
                     exists(context, schema, table.name, if_not_exists=False)
             change = coordinator.catalog.change(context.around.user)
-            item = Item(
-                coordinator.catalog.allocate(), "source", statement.path[-1], schema.id, context.around.user,
-                retain_ms=retain, source=spec,
-            )  # fmt: skip
-            follows = _outputs(context, change, item, schema, generator)
+            item = Source(
+                id=coordinator.catalog.allocate(),
+                name=statement.path[-1],
+                schema=schema.id,
+                owner=context.around.user,
+                retain_ms=retain,
+                spec=spec,
+            )
+            follows = _outputs(context, change, item, generator, now)
             coordinator.catalog.commit(change, *follows, *coordinator.timeline.step())
-        coordinator.feed(change.state.items[item.id])
+            made = coordinator.catalog.state.items[item.id]
+        assert isinstance(made, Source)
+        coordinator.feed(made)
     return _DONE
 
 
-def _outputs(context: Context, change: Change, item: Item, schema: Schema, generator: Generator) -> list[Command]:
+def _outputs(context: Context, change: Change, item: Source, generator: Generator, start: int) -> list[Command]:
     """The collections of a generator: the source itself, or one for each of its tables."""
-    coordinator, start = context.coordinator, int(item.source["from"])
+    coordinator = context.coordinator
     commands: list[Command] = []
     if generator.tables[0].name:
         change.put_item(item, "create")
@@ -93,21 +100,20 @@ def _outputs(context: Context, change: Change, item: Item, schema: Schema, gener
         ((read, write),) = coordinator.environment.commit(Create(id, shard_schema(table.types), at=start))
         filled = replace(item, id=id, columns=columns, reader=read.token, writer=write.token)
         if table.name:
-            part_of = {"kind": "subsource", "of": item.id, "table": table.name}
-            filled = replace(filled, name=table.name, schema=schema.id, depends=(item.id,), source=part_of)
+            filled = replace(filled, name=table.name, depends=(item.id,), spec=Part(item.id, table.name))
         change.put_item(filled, "create")
         commands.append(Follow(read, HISTORY, lag_ms(item.retain_ms)))
     return commands
 
 
-def generator_of(spec: Mapping[str, str]) -> tuple[Generator, int]:
+def generator_of(source: LoadGenerator) -> tuple[Generator, int]:
     """The generator that a source is defined by, and its interval in milliseconds."""
-    kind = spec["argument"]
+    kind, spec = source.name, source.options
     if kind not in OPTIONS:
         known = f"{', '.join(each.upper() for each in OPTIONS)} exist"
         message = f"there is no load generator {kind.upper()}"
         raise SqlError(INVALID_PARAMETER_VALUE, message, hint=did_you_mean(kind, OPTIONS) or known)
-    unknown = set(spec) - {"kind", "argument", "start", "from"} - set(OPTIONS[kind])
+    unknown = set(spec) - set(OPTIONS[kind])
     if unknown:
         hint = did_you_mean(min(unknown), OPTIONS[kind])
         raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
@@ -121,7 +127,7 @@ def generator_of(spec: Mapping[str, str]) -> tuple[Generator, int]:
             return Counter(keep or None), interval
         case "auction":
             bids = _option(spec, "bids per tick", "10", int)
-            return Auction(seed, int(spec.get("start", "0")), interval, bids), interval
+            return Auction(seed, source.start_ms, interval, bids), interval
         case _:
             scale = _option(spec, "scale factor", "0.001", float)
             if not 0 < scale <= SCALE_MAX:
@@ -165,21 +171,25 @@ def _option(spec: Mapping[str, str], name: str, default: str, read: Callable[[st
 
 
 def feeder_of(
-    environment: Environment, timeline: Timeline, item: Item, parts: Mapping[str, Item], spark: SparkWhenThere
+    environment: Environment,
+    timeline: Timeline,
+    item: Source,
+    parts: Mapping[str, Source],
+    spark: SparkWhenThere,
 ) -> Feeder | StreamFeeder:
     """The feeder of a source; `parts` are the items of its tables by their names."""
-    if is_stream(item.source["kind"]):
-        return stream_feeder_of(environment, timeline, item, spark)
-    generator, interval = generator_of(item.source)
+    spec = item.spec
+    if isinstance(spec, ChangeStream):
+        return stream_feeder_of(environment, timeline, item, spec, spark)
+    assert isinstance(spec, LoadGenerator)
+    generator, interval = generator_of(spec)
     outputs = {name: Output(each.id, each.writer or "") for name, each in parts.items()}
-    start = int(item.source["start"])
-    begin = int(item.source.get("from", start))  # before START AT, a generator started when it was made
     return Feeder(
         environment,
         generator,
         outputs,
-        start_ms=start,
+        start_ms=spec.start_ms,
         interval_ms=interval,
         now_ms=lambda: max(timeline.now_ms, timeline.upper),  # complete up to the latest read
-        from_ms=begin,
+        from_ms=spec.from_ms,
     )

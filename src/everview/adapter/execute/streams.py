@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everview.adapter.catalog.items import ColumnInfo, Item
+from everview.adapter.catalog.items import ColumnInfo, Item, Source
+from everview.adapter.catalog.specs import ChangeStream, LoadGenerator, OwnTimeline
 from everview.adapter.catalog.state import shown_timeline
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
-from everview.adapter.execute.alterations import check_kind
+from everview.adapter.execute.alterations import checked_kind
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import NAME_BYTES_MAX, columns_of, exists
 from everview.adapter.execute.ownership import check_may_reach, check_owner
@@ -28,12 +28,11 @@ from everview.adapter.stream_places import (
     begins_at,
     check_arguments,
     columns_in,
-    is_stream,
     says_schema,
     schema_in,
     schema_to_read,
 )
-from everview.adapter.stream_timeline import TIMELINE, TIMELINE_KEY, StreamTimeline
+from everview.adapter.stream_timeline import StreamTimeline
 from everview.adapter.tables import shard_schema
 from everview.adapter.timeline import Timeline
 from everview.cdc.codec.contract import codec_for
@@ -79,12 +78,8 @@ def create_stream_source(context: Context, statement: nodes.CreateSource) -> Res
     with as_sql_errors(), without_secrets():
         _check(statement.kind, arguments, schema_to_read(columns))
         begins = 0 if name is None else begins_at(statement.kind, arguments)
-    source = {
-        "kind": statement.kind,
-        "arguments": json.dumps(arguments),
-        "shown": json.dumps(shown_arguments(statement.kind, arguments)),
-        "poll_ms": str(poll_ms),
-    }
+    shown = shown_arguments(statement.kind, arguments)
+    spec = ChangeStream(statement.kind, arguments, poll_ms, shown=shown)
     with coordinator.catalog.lock:
         context = replace(context, around=context.session.surroundings())
         schema = context.around.schema_for(statement.path)
@@ -93,16 +88,23 @@ def create_stream_source(context: Context, statement: nodes.CreateSource) -> Res
         id = coordinator.catalog.allocate()
         timeline = _timeline(coordinator, name, id)
         if isinstance(timeline, StreamTimeline):
-            source |= {TIMELINE: timeline.name, TIMELINE_KEY: timeline.key}
+            spec = replace(spec, timeline=OwnTimeline(timeline.name, timeline.key))
         with timeline.still():
             at = begins if isinstance(timeline, StreamTimeline) else timeline.upper
             created = Create(id, shard_schema([each.type for each in columns]), at=at)
             ((read, write),) = coordinator.environment.commit(created)
             change = coordinator.catalog.change(context.around.user)
-            item = Item(
-                id, "source", statement.path[-1], schema.id, context.around.user, columns,
-                retain_ms=retain, reader=read.token, writer=write.token, source=source,
-            )  # fmt: skip
+            item = Source(
+                id=id,
+                name=statement.path[-1],
+                schema=schema.id,
+                owner=context.around.user,
+                columns=columns,
+                retain_ms=retain,
+                reader=read.token,
+                writer=write.token,
+                spec=spec,
+            )
             change.put_item(item, "create")
             coordinator.catalog.commit(
                 change,
@@ -125,13 +127,13 @@ def reset_source(context: Context, statement: nodes.ResetSource) -> Result:
                 raise around.catalog.missing("source", statement.path, around.names())
             context.session.notice(f'source "{".".join(statement.path)}" does not exist, skipping')
             return done
-        check_kind(item, "source")
+        item = checked_kind(item, Source)
         check_owner(replace(context, around=around), item)
-        if not is_stream(item.source.get("kind", "")):
-            detail = "it is a load generator" if item.source.get("kind") == "load generator" else None
+        if not isinstance(item.spec, ChangeStream):
+            detail = "it is a load generator" if isinstance(item.spec, LoadGenerator) else None
             raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be reset', detail=detail)
-        if TIMELINE in item.source:
-            detail = f"it has the times of its stream, on {shown_timeline(item.source[TIMELINE])}, and these are told"
+        if item.timeline is not None:
+            detail = f"it has the times of its stream, on {shown_timeline(item.timeline.name)}, and these are told"
             hint = "drop it and create it again: it is then what the stream says now"
             raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be reset', detail=detail, hint=hint)
         with as_sql_errors(), without_secrets():
@@ -185,21 +187,22 @@ def _timeline(coordinator: Coordinator, name: str | None, id: GlobalId) -> Timel
     return coordinator.timelines.named(name) or coordinator.timelines.new(name, id)
 
 
-def stream_feeder_of(environment: Environment, timeline: Timeline, item: Item, spark: SparkWhenThere) -> StreamFeeder:
+def stream_feeder_of(
+    environment: Environment, timeline: Timeline, item: Source, spec: ChangeStream, spark: SparkWhenThere
+) -> StreamFeeder:
     """The feeder of a source that reads a change stream."""
-    arguments, poll_ms = json.loads(item.source["arguments"]), int(item.source["poll_ms"])
 
     def now_ms() -> int:
         """The present, and what the timeline has closed already if that is later."""
         return max(timeline.now_ms, timeline.upper - 1)
 
-    local = None if TIMELINE in item.source else now_ms
-    return StreamFeeder(environment, item, arguments, now_ms=local, poll_ms=poll_ms, spark=spark)
+    local = None if spec.timeline is not None else now_ms
+    return StreamFeeder(environment, item, spec, now_ms=local, spark=spark)
 
 
-def forget_source(environment: Environment, item: Item) -> None:
+def forget_source(environment: Environment, item: Source) -> None:
     """A source was dropped: remove what is remembered of its stream."""
-    if is_stream(item.source.get("kind", "")):
+    if isinstance(item.spec, ChangeStream):
         forget(environment, item.id)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everview.adapter.bound import Bound
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Item, Subscription
 from everview.adapter.contract import Column, Row
 from everview.adapter.durable import DurableSubscriptions, Reader
 from everview.adapter.envelopes import ByKey, Differences, Envelope, Sort
@@ -100,12 +100,11 @@ def run_subscribe(context: Context, statement: nodes.Subscribe) -> SubscriptionR
     )
 
 
-def _check_resumable(context: Context, item: Item, plan: Relation) -> None:
+def _check_resumable(context: Context, item: Subscription, plan: Relation) -> None:
     """Raise unless the query goes row by row over the collection of a durable subscription, and the user owns that."""
     check_owner(context, item)
     read = {part.id for part in ir.walk(plan) if isinstance(part, ir.Get)}
     if read != {item.on} or not is_linear(plan):
-        assert item.on is not None
         name = context.around.catalog.items[item.on].name
         hint = f'name "{name}", or a query of its rows one by one; for others, create a materialized view'
         message = f'subscription "{item.name}" cannot be resumed by this query'

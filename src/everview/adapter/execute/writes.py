@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.adapter.bound import Bound, at_time, speaks_of_time
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Table
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.execute.context import Context
@@ -58,6 +58,7 @@ def run_modify(context: Context, statement: nodes.Modify) -> Result:
         planner = context.coordinator.planner
         change, bound = planner.write(statement.text, context.around, context.values, context.template)
     item = context.around.catalog.items[change.target.id]
+    assert isinstance(item, Table)
     bound = replace(bound, uses=bound.uses | {item.id})
     effect = _carried_out(context, item, change, bound)
     if change.returning is None:
@@ -72,7 +73,7 @@ def run_truncate(context: Context, statement: nodes.Truncate) -> Result:
     return Done("TRUNCATE TABLE")
 
 
-def _carried_out(context: Context, item: Item, change: Change, bound: Bound) -> Effect:
+def _carried_out(context: Context, item: Table, change: Change, bound: Bound) -> Effect:
     if context.session.alone and bound.reads:
         return _alone(context, item, change, bound)
     if context.session.alone and _speaks_of_time(change):
@@ -93,7 +94,7 @@ def _speaks_of_time(change: Change) -> bool:
     )
 
 
-def _alone(context: Context, item: Item, change: Change, bound: Bound) -> Effect:
+def _alone(context: Context, item: Table, change: Change, bound: Bound) -> Effect:
     """Read and write while nobody else writes to the same tables; durable when this returns.
 
     Views may take a while to be complete. That is waited for before the turn comes, so that it holds up nobody. They
@@ -106,7 +107,7 @@ def _alone(context: Context, item: Item, change: Change, bound: Bound) -> Effect
     timeline, catalog = context.coordinator.timeline, context.coordinator.catalog
     turn, below = context.session.interrupts.turn(), context.tables_below(bound)
     attempt = _Attempt(context, item, change, bound)
-    waits = any(context.around.catalog.items[id].kind != "table" for id in bound.reads)
+    waits = any(not isinstance(context.around.catalog.items[id], Table) for id in bound.reads)
     ahead_ms = 0
     for _ in range(ATTEMPTS_MAX):
         begun = time.monotonic()
@@ -137,7 +138,7 @@ def _alone(context: Context, item: Item, change: Change, bound: Bound) -> Effect
 class _Attempt:
     """Reads and writes at one time, or finds that the time has passed."""
 
-    def __init__(self, context: Context, item: Item, change: Change, bound: Bound) -> None:
+    def __init__(self, context: Context, item: Table, change: Change, bound: Bound) -> None:
         self._context, self._item, self._change, self._bound = context, item, change, bound
         self._timeline = context.coordinator.timeline
         below = {item.id, *context.tables_below(bound)}
@@ -186,7 +187,7 @@ class _Attempt:
         return wanted, Own({id: rows_from_arrow(rows, items[id].types) for id, rows in leaving.items()})
 
 
-def _stamped(context: Context, item: Item, change: Change) -> Effect:
+def _stamped(context: Context, item: Table, change: Change) -> Effect:
     """Rows that say at which time they are written: made when that is known."""
     made: list[Effect] = []
 
@@ -204,7 +205,7 @@ def _timed(bound: Bound) -> Bound:
     return replace(bound, present=True)
 
 
-def _effect(item: Item, change: Change, rows: Rows, time: int) -> Effect:
+def _effect(item: Table, change: Change, rows: Rows, time: int) -> Effect:
     if any(multiplicity < 0 for multiplicity in rows.values()):
         raise SqlError("XX000", "internal error: rows with a negative multiplicity")
     count = sum(rows.values())

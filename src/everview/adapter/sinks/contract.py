@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from everview.adapter.catalog.items import Item
 from everview.storage.contract import Command
 
 RUNNING, STALLED, PAUSED, STARTING, FENCED = "running", "stalled", "paused", "starting", "fenced off"
 DRIFTED, ENDED = "drifted", "ended"
-STATE, PAUSED_FLAG = "state", "paused"  # of the catalog's entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,3 @@ class Delivery(Protocol):
     def forget(self) -> str | None:
         """It was dropped: let the destination forget it; tells what could not be removed there."""
         ...
-
-
-def is_paused(item: Item) -> bool:
-    """Whether a sink was paused by its user."""
-    return item.source.get(STATE) == PAUSED_FLAG

@@ -1,9 +1,4 @@
-"""What a sink by the materialization protocol is defined by, as a statement gives it and as the catalog keeps it.
-
-A sink delivers one collection or several, all of them in the same transactions. The catalog's entry of a sink with one
-collection has the form that all entries had before there could be several: `on`, `keys` and single settings. With
-several, `collections` in its `source` lists them, and `on` is the first.
-"""
+"""What a sink by the materialization protocol is defined by: what a statement gives, and what a driver takes."""
 
 from __future__ import annotations
 
@@ -11,21 +6,19 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Item, Sink
+from everview.adapter.catalog.specs import DriverSink
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.statements.options import boolean
 from everview.flow.contract import Binding
 from everview.flow.drivers.registry import driver_class
 from everview.flow.errors import InvalidMaterialization
-from everview.flow.materialization import Options, make_binding
-from everview.storage.contract import GlobalId
+from everview.flow.materialization import make_binding
 from everview.storage.environment import Environment
 
 PROGRAMS = ("command", "connector")
-COLLECTIONS = "collections"  # of the catalog's entry, where there are several
 _OPTIONS: Mapping[str, type] = {
     "splits": int,
     "interval_ms": int,
@@ -37,110 +30,27 @@ _SPARK = "spark"  # whether splits are tasks of Spark
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """One collection of a sink, where it goes and how; `shown` is what anyone may see of where."""
-
-    collection: GlobalId
-    resource: Mapping[str, Any] = field(default_factory=dict)
-    key: tuple[str, ...] = ()
-    delta_updates: bool = False
-    reductions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    shown: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """As the catalog keeps it, where there are several."""
-        return {
-            "id": self.collection,
-            "resource": self.resource,
-            "key": self.key,
-            "delta": self.delta_updates,
-            "reduce": self.reductions,
-            "shown": self.shown,
-        }
-
-    @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Delivered:
-        """From the catalog."""
-        key, shown = tuple(said["key"]), said["shown"]
-        return cls(said["id"], said["resource"], key, bool(said["delta"]), said["reduce"], shown)
-
-    def binding(self, environment: Environment, collection: Item) -> Binding:
-        """The binding of the collection, which is given as the sink knows it."""
-        columns = [(each.name, each.type) for each in collection.columns]
-        return make_binding(
+def bindings(environment: Environment, spec: DriverSink, collections: Sequence[Item]) -> list[Binding]:
+    """The bindings of all collections, which are given in order, as the sink knows them."""
+    return [
+        make_binding(
             environment,
             collection.id,
-            columns,
-            self.key,
-            resource=self.resource,
-            delta_updates=self.delta_updates,
-            reductions=self.reductions,
-            places=() if collection.places == tuple(range(len(columns))) else collection.places,
+            [(column.name, column.type) for column in collection.columns],
+            each.key,
+            resource=each.resource,
+            delta_updates=each.delta_updates,
+            reductions=each.reductions,
+            places=() if collection.places == tuple(range(len(collection.columns))) else collection.places,
             title=collection.name,
         )
+        for each, collection in zip(spec.collections, collections, strict=True)
+    ]
 
 
-@dataclass(frozen=True)
-class Definition:
-    """What a sink is defined by; `name` is that of its checkpoints, which no other environment has."""
-
-    name: str
-    driver: str
-    config: Mapping[str, Any] = field(repr=False)
-    collections: tuple[Delivered, ...]
-    options: Mapping[str, int | float] = field(default_factory=dict)
-
-    def to_source(self) -> dict[str, str]:
-        """As the catalog keeps it."""
-        source = {
-            "kind": self.driver,
-            "name": self.name,
-            "config": json.dumps(self.config),
-            "options": json.dumps(self.options),
-        }
-        if len(self.collections) > 1:
-            return {**source, COLLECTIONS: json.dumps([each.to_json() for each in self.collections])}
-        (only,) = self.collections
-        return {
-            **source,
-            "resource": json.dumps(only.resource),
-            "delta": "true" if only.delta_updates else "",
-            "reduce": json.dumps(only.reductions),
-        }
-
-    @classmethod
-    def of(cls, item: Item) -> Definition:
-        """From the catalog."""
-        spec = item.source
-        config, options = (json.loads(spec[name]) for name in ("config", "options"))
-        return cls(spec["name"], spec["kind"], config, delivered_by(item), options)
-
-    def bindings(self, environment: Environment, collections: Sequence[Item]) -> list[Binding]:
-        """The bindings of all collections, which are given in order, as the sink knows them."""
-        return [
-            each.binding(environment, collection)
-            for each, collection in zip(self.collections, collections, strict=True)
-        ]
-
-    def running_options(self) -> Options:
-        """How it runs."""
-        return Options(**self.options)  # type: ignore[arg-type]
-
-
-def delivered_by(item: Item) -> tuple[Delivered, ...]:
-    """The collections of any sink, also of one that is a change stream."""
-    spec = item.source
-    if COLLECTIONS in spec:
-        return tuple(map(Delivered.from_json, json.loads(spec[COLLECTIONS])))
-    assert item.on is not None
-    resource, reductions = (json.loads(spec.get(name, "{}")) for name in ("resource", "reduce"))
-    return (Delivered(item.on, resource, item.keys, bool(spec.get("delta")), reductions),)
-
-
-def seen_collections(catalog: Catalog, item: Item) -> list[Item]:
+def seen_collections(catalog: Catalog, item: Sink) -> list[Item]:
     """The collections of a sink, in order, with the columns that it knows them by."""
-    return [catalog.seen_by(item, each.collection) for each in delivered_by(item)]
+    return [catalog.seen_by(item, each.collection) for each in item.spec.collections]
 
 
 def unique_name(name: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Item, Sink
+from everview.adapter.catalog.specs import DriverSink, StreamSink
 from everview.adapter.catalog.state import Catalog
-from everview.adapter.sinks.contract import Delivery, DeliveryStatus, is_paused
+from everview.adapter.sinks.contract import Delivery, DeliveryStatus
 from everview.adapter.sinks.definition import seen_collections
 from everview.adapter.sinks.materialized import FailedDelivery, MaterializedDelivery
 from everview.adapter.sinks.streamed import StreamedDelivery
-from everview.adapter.stream_places import SparkWhenThere, is_stream
+from everview.adapter.stream_places import SparkWhenThere
 from everview.cdc.sink import held_token
 from everview.errors import EverviewError
 from everview.flow.materialization import held_tokens
@@ -34,43 +35,45 @@ class Sinks:
         """The tokens of the capabilities by which the sinks among these items hold their collections."""
         found: set[str] = set()
         for item in items:
-            if item.kind == "sink" and is_stream(item.source["kind"]):
-                held = held_token(self._environment, item.id)
-                found |= set() if held is None else {held[1]}
-            elif item.kind == "sink":
-                found |= set(held_tokens(self._environment, item.source["name"]).values())
+            match item:
+                case Sink(spec=StreamSink()):
+                    held = held_token(self._environment, item.id)
+                    found |= set() if held is None else {held[1]}
+                case Sink(spec=DriverSink(name=name)):
+                    found |= set(held_tokens(self._environment, name).values())
         return found
 
     def resume(self, catalog: Catalog) -> None:
         """Go on with all sinks of a catalog, but for those that were paused."""
-        for item in catalog.items.values():
-            if item.kind == "sink":
-                self.add(item, self._open(item, catalog))
+        for item in catalog.of(Sink):
+            self.add(item, self._open(item, catalog))
 
-    def stream(self, item: Item, collection: Item) -> Delivery:
+    def stream(self, item: Sink, spec: StreamSink, collection: Item) -> Delivery:
         """A sink that is a change stream."""
-        return StreamedDelivery(self._environment, item, collection, self.readable, spark=self.spark)
+        return StreamedDelivery(self._environment, item, spec, collection, self.readable, spark=self.spark)
 
-    def _open(self, item: Item, catalog: Catalog) -> Delivery:
+    def _open(self, item: Sink, catalog: Catalog) -> Delivery:
         try:
             if item.id in catalog.damaged:
                 raise catalog.damaged[item.id]
             collections = seen_collections(catalog, item)
-            if is_stream(item.source["kind"]):
-                return self.stream(item, collections[0])
-            return MaterializedDelivery.resume(self._environment, item, collections, self.readable, self.spark)
+            if isinstance(item.spec, StreamSink):
+                return self.stream(item, item.spec, collections[0])
+            return MaterializedDelivery.resume(self._environment, item.spec, collections, self.readable, self.spark)
         except (EverviewError, ValueError, LookupError, TypeError) as error:
             # One sink that cannot be must not keep everything else from being.
-            return FailedDelivery(self._environment, item.source.get("name", item.id), error)
+            return FailedDelivery(
+                self._environment, item.spec.name if isinstance(item.spec, DriverSink) else item.id, error
+            )
 
-    def add(self, item: Item, delivery: Delivery) -> None:
+    def add(self, item: Sink, delivery: Delivery) -> None:
         """Take a sink on, and begin unless it is paused."""
         with self._lock:
             self._running[item.id] = delivery
-        if not is_paused(item):
+        if not item.paused:
             delivery.start()
 
-    def reopen(self, item: Item, catalog: Catalog) -> Delivery:
+    def reopen(self, item: Sink, catalog: Catalog) -> Delivery:
         """Go on with a sink that was halted and changed."""
         self.add(item, self._open(item, catalog))
         return self._running[item.id]
@@ -94,9 +97,9 @@ class Sinks:
         """The commands that let go of what a halted sink holds."""
         return self._running[item.id].let_go()
 
-    def restore(self, item: Item) -> None:
+    def restore(self, item: Sink) -> None:
         """Go on with a sink that was not dropped after all."""
-        if not is_paused(item):
+        if not item.paused:
             self._running[item.id].start()
 
     def dropped(self, item: Item) -> str | None:

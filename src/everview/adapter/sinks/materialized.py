@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.specs import DriverSink
 from everview.adapter.secrets import without_passwords
 from everview.adapter.sinks.contract import (
     DRIFTED,
@@ -16,10 +17,10 @@ from everview.adapter.sinks.contract import (
     DeliveryStatus,
     SplitStatus,
 )
-from everview.adapter.sinks.definition import Definition, named
+from everview.adapter.sinks.definition import bindings, named
 from everview.errors import EverviewError
 from everview.flow.checkpoint import START
-from everview.flow.materialization import Materialization, State, let_go
+from everview.flow.materialization import Materialization, Options, State, let_go
 from everview.flow.source import Readable
 from everview.flow.spark import SparkWhenThere
 from everview.flow.worker import WorkerStatus
@@ -46,20 +47,19 @@ class MaterializedDelivery:
     def resume(
         cls,
         environment: Environment,
-        item: Item,
+        spec: DriverSink,
         collections: Sequence[Item],
         readable: Readable,
         spark: SparkWhenThere,
     ) -> MaterializedDelivery:
         """The sink as the catalog and its last commit tell."""
-        definition = Definition.of(item)
         found = Materialization.resume(
             environment,
-            definition.name,
-            definition.driver,
-            definition.config,
-            definition.bindings(environment, collections),
-            options=definition.running_options(),
+            spec.name,
+            spec.kind,
+            spec.config,
+            bindings(environment, spec, collections),
+            options=Options(**spec.options),  # type: ignore[arg-type]
             readable=readable,
             spark=spark,
         )

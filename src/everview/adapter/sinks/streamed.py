@@ -6,7 +6,6 @@ progress is told once in a while only: a file for each moment in which nothing h
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 import structlog
 
 from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.specs import StreamSink
 from everview.adapter.durations import duration_ms
 from everview.adapter.secrets import masked
 from everview.adapter.sinks.contract import (
@@ -105,6 +105,7 @@ class StreamedDelivery:
         self,
         environment: Environment,
         item: Item,
+        spec: StreamSink,
         collection: Item,
         readable: Readable,
         *,
@@ -113,8 +114,8 @@ class StreamedDelivery:
     ) -> None:
         self._environment, self._item, self._collection, self._readable = environment, item, collection, readable
         self._spark, self._bulk_bytes = spark, bulk_bytes
-        self._arguments: dict[str, str] = json.loads(item.source["arguments"])
-        self._options = StreamOptions.parse(item.source["kind"], json.loads(item.source["options"]))
+        self._kind, self._arguments = spec.kind, spec.arguments
+        self._options = StreamOptions.parse(spec.kind, spec.options)
         self._lock = threading.Lock()
         self._loop: Loop | None = None  # None while it is halted
         self._position = self._written = 0
@@ -177,9 +178,9 @@ class StreamedDelivery:
         """Write until it is time to stop, or something fails."""
         id = self._collection.id
         schema = schema_of(self._collection.columns)
-        outlet = outlet_of(self._item.source["kind"], self._arguments, schema)
+        outlet = outlet_of(self._kind, self._arguments, schema)
         bulk = bulk_writer_of(self._arguments, schema, self._collection.places, outlet, self._spark())
-        others = others_of(self._item.source["kind"], self._arguments, schema, outlet)
+        others = others_of(self._kind, self._arguments, schema, outlet)
         upkeep = upkeep_of(self._arguments, schema, outlet, self._options.retain_ms)
         sink = Sink(self._environment, self._item.id, outlet, bulk=bulk, bulk_bytes=self._bulk_bytes, others=others)
         self._note(sink)

@@ -2,47 +2,74 @@
 
 from __future__ import annotations
 
-from everview.adapter.catalog.items import ColumnInfo, Item
+from everview.adapter.catalog.damage import damage_of
+from everview.adapter.catalog.items import (
+    Collection,
+    ColumnInfo,
+    Index,
+    Item,
+    MaterializedView,
+    Sink,
+    Source,
+    Subscription,
+    Table,
+    View,
+)
+from everview.adapter.catalog.specs import ChangeStream, LoadGenerator, Part
 from everview.adapter.catalog.state import Catalog
-from everview.adapter.durable import SNAPSHOT, shown_hold
+from everview.adapter.durable import shown_hold
 from everview.adapter.guards import shown_guards
 from everview.adapter.retention import shown_retention
-from everview.adapter.system.places import create_sink, shown_place
+from everview.adapter.system.places import create_sink, place_of
 from everview.compute.sql.references import narrowed, quoted
 from everview.quoting import literal
+from everview.storage.errors import Corruption
 
 
 def create(catalog: Catalog, item: Item) -> str:
     """The statement that would make the item."""
-    match item.kind:
-        case "table":
-            columns = ", ".join(_column(column) for column in item.columns)
-            return f"CREATE TABLE {_name(catalog, item)} ({columns}){_options(item)}"
-        case "view" | "materialized view":
-            columns = ", ".join(quoted(name) for name in item.names)
-            query = definition(catalog, item)
-            target = "" if item.replaces is None else f" REPLACING {_name(catalog, catalog.items[item.replaces])}"
-            name = f"{_name(catalog, item)} ({columns}){target}"
-            return f"CREATE {item.kind.upper()} {name}{_options(item)} AS {query}"
-        case "index":
+    name = _name(catalog, item)
+    match item:
+        case Table(columns=columns, ttl=ttl):
+            lasting = [] if ttl is None else [f"TTL '{ttl[1]} ms' ON {quoted(columns[ttl[0]].name)}"]
+            return f"CREATE TABLE {name} ({_columns(item)}){_with([*_retained(item), *lasting])}"
+        case View():
+            return f"CREATE VIEW {name} ({_names(item)}) AS {definition(catalog, item)}"
+        case MaterializedView(staged=None):
+            text = f"{name} ({_names(item)}){_with(_retained(item))}"
+            return f"CREATE MATERIALIZED VIEW {text} AS {definition(catalog, item)}"
+        case MaterializedView(staged=staged):
+            assert staged is not None
+            applied = ["APPLY WHEN HYDRATED"] if staged.automatic else []
+            target = _name(catalog, catalog.items[staged.target])
+            given = _with([*_retained(item), *applied, *shown_guards(staged.guards)])
+            text = f"{name} ({_names(item)}) REPLACING {target}{given}"
+            return f"CREATE MATERIALIZED VIEW {text} AS {definition(catalog, item)}"
+        case Index():
             return create_index(catalog, item)
-        case "sink":
+        case Sink():
             return create_sink(catalog, item)
-        case "subscription":
-            assert item.on is not None
-            options = f"HOLD FOR '{shown_hold(item)}'" + (
-                "" if item.source[SNAPSHOT] == "true" else ", SNAPSHOT = false"
-            )
-            names = f"{_name(catalog, item)} FOR {_name(catalog, catalog.items[item.on])}"
-            return f"CREATE SUBSCRIPTION {names} WITH ({options})"
+        case Subscription(on=on, snapshot=snapshot):
+            held = [f"HOLD FOR '{shown_hold(item)}'"] + ([] if snapshot else ["SNAPSHOT = false"])
+            return f"CREATE SUBSCRIPTION {name} FOR {_name(catalog, catalog.items[on])}{_with(held)}"
+        case Source(spec=Part(of, table)):
+            return f"CREATE SOURCE {name} FROM SOURCE {of} (TABLE {quoted(table)}){_with(_retained(item))}"
+        case Source(spec=LoadGenerator(generator, options)):
+            arguments = ", ".join(f"{option.upper()} {literal(value)}" for option, value in options.items())
+            shown = f"LOAD GENERATOR {generator.upper()}{f' ({arguments})' if arguments else ''}"
+            return f"CREATE SOURCE {name} FROM {shown}{_with(_retained(item))}"
+        case Source(spec=ChangeStream() as spec):
+            polled = [f"POLL_MS {spec.poll_ms}"]
+            own = [] if spec.timeline is None else [f"TIMELINE {literal(spec.timeline.name)}"]
+            read = _with([*_retained(item), *polled, *own])
+            return f"CREATE SOURCE {name} ({_columns(item)}) FROM {place_of(spec)}{read}"
         case _:
-            columns = f" ({', '.join(map(_column, item.columns))})" if "shown" in item.source else ""
-            return f"CREATE {item.kind.upper()} {_name(catalog, item)}{columns} FROM {_source(item)}{_options(item)}"
+            raise damage_of(item, Corruption("its entry in the catalog is missing"))
 
 
-def definition(catalog: Catalog, item: Item) -> str:
+def definition(catalog: Catalog, item: View | MaterializedView) -> str:
     """The query of a view. Where a view that it names has more columns by now, it is written to name those it knows."""
-    text = (item.query or "").strip()
+    text = item.query.strip()
     seen: dict[tuple[str, ...], tuple[str, ...]] = {}
     for id in item.depends:
         now, then = catalog.items[id], catalog.seen_by(item, id)
@@ -52,15 +79,13 @@ def definition(catalog: Catalog, item: Item) -> str:
     return narrowed(text, lambda path: seen.get(tuple(path))) if seen else text
 
 
-def create_index(catalog: Catalog, item: Item) -> str:
+def create_index(catalog: Catalog, item: Index) -> str:
     """The statement that would make the index."""
-    assert item.on is not None
     return f"CREATE INDEX {quoted(item.name)} ON {_name(catalog, catalog.items[item.on])} ({', '.join(item.keys)})"
 
 
-def index_definition(catalog: Catalog, item: Item) -> str:
+def index_definition(catalog: Catalog, item: Index) -> str:
     """The same as PostgreSQL writes it: tools take it apart at USING."""
-    assert item.on is not None
     relation = ".".join(map(quoted, catalog.full_name(catalog.items[item.on])[1:]))
     return f"CREATE INDEX {quoted(item.name)} ON {relation} USING btree ({', '.join(item.keys)})"
 
@@ -76,24 +101,17 @@ def _column(column: ColumnInfo) -> str:
     return text if column.default is None else f"{text} DEFAULT {column.default}"
 
 
-def _options(item: Item) -> str:
-    options = [] if item.retain_ms is None else [f"RETAIN HISTORY FOR '{shown_retention(item.retain_ms)}'"]
-    if item.ttl is not None:
-        place, ttl_ms = item.ttl
-        options.append(f"TTL '{ttl_ms} ms' ON {quoted(item.columns[place].name)}")
-    options += ["APPLY WHEN HYDRATED"] if item.automatic else []
-    options += shown_guards(item.guards)
-    options += [f"POLL_MS {item.source['poll_ms']}"] if "poll_ms" in item.source else []
-    options += [f"TIMELINE {literal(item.source['timeline'])}"] if "timeline" in item.source else []
+def _columns(item: Item) -> str:
+    return ", ".join(map(_column, item.columns))
+
+
+def _names(item: Item) -> str:
+    return ", ".join(map(quoted, item.names))
+
+
+def _retained(item: Collection) -> list[str]:
+    return [] if item.retain_ms is None else [f"RETAIN HISTORY FOR '{shown_retention(item.retain_ms)}'"]
+
+
+def _with(options: list[str]) -> str:
     return f" WITH ({', '.join(options)})" if options else ""
-
-
-def _source(item: Item) -> str:
-    if "shown" in item.source:
-        return shown_place(item)
-    if item.source.get("kind") == "subsource":
-        return f"SOURCE {item.source['of']} (TABLE {quoted(item.source['table'])})"
-    told = {name: value for name, value in item.source.items() if name not in ("kind", "argument", "start")}
-    arguments = ", ".join(f"{name.upper()} {literal(value)}" for name, value in told.items())
-    shown = f"{item.source.get('kind', '').upper()} {item.source.get('argument', '').upper()}".strip()
-    return f"{shown} ({arguments})" if arguments else shown

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
-from everview.adapter.catalog.items import Item, oid_of
+from everview.adapter.catalog.items import Index, Item, MaterializedView, View, oid_of
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS, Catalog
 from everview.adapter.statements.words import Words
 from everview.adapter.surroundings import Surroundings
@@ -158,12 +158,14 @@ def _to_class(text: str) -> int | None:
 
 def _view_definition(oid: int, *_: Any) -> str | None:
     found = _item(oid)
-    return None if found is None or found[1].query is None else f" {definitions.definition(*found)};"
+    if found is None or not isinstance(found[1], View | MaterializedView):
+        return None
+    return f" {definitions.definition(found[0], found[1])};"
 
 
 def _index_definition(oid: int, column: int = 0, *_: Any) -> str | None:
     found = _item(oid)
-    if found is None or found[1].kind != "index":
+    if found is None or not isinstance(found[1], Index):
         return None
     if column:
         keys = found[1].keys

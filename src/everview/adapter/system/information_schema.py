@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from everview.adapter.catalog.items import ColumnInfo
+from everview.adapter.catalog.items import ColumnInfo, Item, MaterializedView, Source, Table
+from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.catalog.state import SYSTEM_SCHEMAS
 from everview.adapter.system.definitions import definition
 from everview.adapter.system.pg_catalog import visible_items
@@ -12,11 +13,11 @@ from everview.adapter.system.pg_types import type_name
 from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
 from everview.compute.ir.types import Kind, SqlType
 
-_TABLE_TYPES = {
-    "table": "BASE TABLE",
-    "source": "BASE TABLE",
-    "view": "VIEW",
-    "materialized view": "MATERIALIZED VIEW",
+_TABLE_TYPES: Mapping[type[Item], str] = {
+    Table: "BASE TABLE",
+    Source: "BASE TABLE",
+    ViewItem: "VIEW",
+    MaterializedView: "MATERIALIZED VIEW",
 }
 _PRECISION = {Kind.INT2: 16, Kind.INT4: 32, Kind.INT8: 64, Kind.FLOAT4: 24, Kind.FLOAT8: 53}
 _DATETIME = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL)
@@ -27,8 +28,8 @@ def _relations(view: View) -> Iterable[tuple[str, str, str, str, tuple[ColumnInf
     from everview.adapter.system.relations import RELATIONS
 
     for item in visible_items(view):
-        if item.kind in _TABLE_TYPES:
-            yield (*view.around.catalog.full_name(item), _TABLE_TYPES[item.kind], item.columns)
+        if type(item) in _TABLE_TYPES:
+            yield (*view.around.catalog.full_name(item), _TABLE_TYPES[type(item)], item.columns)
     for (schema, name), relation in RELATIONS.items():
         infos = tuple(ColumnInfo(column, each) for column, each in relation.columns)
         yield (view.around.database, schema, name, "VIEW", infos)
@@ -74,7 +75,7 @@ def _type(sql_type: SqlType) -> str:
 
 def _views(view: View) -> Iterable[Row]:
     for item in visible_items(view):
-        if item.kind == "view":
+        if isinstance(item, ViewItem):
             catalog = view.around.catalog
             yield (*catalog.full_name(item), definition(catalog, item), "NONE", "NO", "NO", "NO", "NO", "NO")
 

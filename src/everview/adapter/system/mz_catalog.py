@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from everview.adapter.catalog.items import Item, oid_of
+from everview.adapter.catalog.items import Index, Item, MaterializedView, Source, Table, oid_of
+from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.moments import moment_of
 from everview.adapter.system.definitions import create, definition
 from everview.adapter.system.functions import schema_oid, system_oid
+from everview.adapter.system.mz_delivery import type_of
 from everview.adapter.system.pg_types import type_modifier, type_oid
 from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
 from everview.compute.engine.progress import Hydration
@@ -17,15 +19,15 @@ from everview.compute.ir.types import Interval
 from everview.storage.contract import Frontier
 
 CLUSTER, REPLICA = "c1", "r1"
-_RELATIONS = ("table", "view", "materialized view", "source")
+_RELATIONS = (Table, ViewItem, MaterializedView, Source)
 
 
 def _kind(item: Item) -> str:
     return item.kind.replace(" ", "-")
 
 
-def _items(view: View, *kinds: str) -> Iterator[Item]:
-    return (item for item in view.around.catalog.items.values() if not kinds or item.kind in kinds)
+def _items(view: View, *kinds: type[Item]) -> Iterator[Item]:
+    return (item for item in view.around.catalog.items.values() if isinstance(item, kinds or Item))
 
 
 def _owner(view: View, name: str) -> str | None:
@@ -33,7 +35,7 @@ def _owner(view: View, name: str) -> str | None:
     return None if role is None else role.id
 
 
-def _objects(view: View, *kinds: str) -> Iterable[Row]:
+def _objects(view: View, *kinds: type[Item]) -> Iterable[Row]:
     from everview.adapter.system.relations import RELATIONS
 
     for item in _items(view, *kinds):
@@ -43,7 +45,7 @@ def _objects(view: View, *kinds: str) -> Iterable[Row]:
 
 
 def _tables(view: View) -> Iterable[Row]:
-    for item in _items(view, "table"):
+    for item in view.around.catalog.of(Table):
         place, ttl_ms = item.ttl or (None, None)
         column = None if place is None else item.columns[place].name
         yield (*_named(view, item), create(view.around.catalog, item), column, ttl_ms)
@@ -54,32 +56,31 @@ def _named(view: View, item: Item) -> Row:
 
 
 def _views(view: View) -> Iterable[Row]:
-    for item in _items(view, "view"):
+    for item in view.around.catalog.of(ViewItem):
         catalog = view.around.catalog
         yield (*_named(view, item), definition(catalog, item), create(catalog, item))
 
 
 def _materialized_views(view: View) -> Iterable[Row]:
-    for item in _items(view, "materialized view"):
+    for item in view.around.catalog.of(MaterializedView):
         catalog = view.around.catalog
         yield (*_named(view, item), CLUSTER, definition(catalog, item), create(catalog, item), item.replaces)
 
 
 def _versions(view: View) -> Iterable[Row]:
-    for item in _items(view, "materialized view"):
+    for item in view.around.catalog.of(MaterializedView):
         for each in item.versions if item.replaces is None else ():
             names = [column.name for column in each.columns]
             yield (item.id, each.number, each.id, each.number == item.version, names, each.query)
 
 
 def _sources(view: View) -> Iterable[Row]:
-    for item in _items(view, "source"):
-        kind = item.source.get("kind", "").replace(" ", "-")
-        yield (*_named(view, item), kind, CLUSTER, create(view.around.catalog, item))
+    for item in view.around.catalog.of(Source):
+        yield (*_named(view, item), type_of(item), CLUSTER, create(view.around.catalog, item))
 
 
 def _indexes(view: View) -> Iterable[Row]:
-    for item in _items(view, "index"):
+    for item in view.around.catalog.of(Index):
         keys = list(item.keys)
         yield (item.id, oid_of(item.id), item.name, item.on, CLUSTER, _owner(view, item.owner), keys)
 
@@ -129,14 +130,14 @@ def _number(frontier: Frontier) -> int | None:
 
 def _frontiers(view: View) -> Iterable[Row]:
     for item in _items(view):
-        if item.stored or item.reader is not None:
+        if item.reader is not None:
             found = view.live.frontiers(item.id)
             if found is not None:
                 yield (item.id, _number(found.since), _number(found.upper))
 
 
 def _hydration(view: View) -> Iterable[Row]:
-    for item in _items(view, "materialized view", "index", "source"):
+    for item in _items(view, MaterializedView, Index, Source):
         yield (item.id, REPLICA, view.live.hydrated(item), *_progress(view.live.hydration(item)))
 
 
@@ -159,13 +160,13 @@ def _dependencies(view: View) -> Iterable[Row]:
 
 
 def _replacements(view: View) -> Iterable[Row]:
-    for item in _items(view, "materialized view"):
-        if item.replaces is None:
+    for item in view.around.catalog.of(MaterializedView):
+        if item.staged is None:
             continue
-        own, target = view.live.frontiers(item.id), view.live.frontiers(item.replaces)
+        own, target = view.live.frontiers(item.id), view.live.frontiers(item.staged.target)
         staged, status = view.live.staged_change(item), view.live.staged_status(item)
         yield (
-            *(item.id, item.replaces, item.automatic, view.live.hydrated(item)),
+            *(item.id, item.staged.target, item.staged.automatic, view.live.hydrated(item)),
             *((None, None) if own is None else (_number(own.since), _number(own.upper))),
             None if target is None else _number(target.upper),
             *((None, None, None) if staged is None else (staged.rows_added, staged.rows_removed, staged.bytes)),
@@ -209,7 +210,7 @@ def _lag(view: View) -> Iterable[Row]:
     for item in _items(view):
         if view.around.catalog.timeline(item.id) is not None:
             continue
-        found = view.live.frontiers(item.id) if item.stored or item.reader is not None else None
+        found = view.live.frontiers(item.id) if item.reader is not None else None
         if found is None:
             continue
         late = 0 if found.upper.empty else max(0, view.live.now_ms - (found.upper.only - 1))
@@ -219,7 +220,7 @@ def _lag(view: View) -> Iterable[Row]:
 def _materialization_lag(view: View) -> Iterable[Row]:
     """How far each view is behind what it is made from."""
     catalog = view.around.catalog
-    for item in _items(view, "materialized view"):
+    for item in view.around.catalog.of(MaterializedView):
         own = view.live.frontiers(item.id)
         roots = [found for root in catalog.roots(item.id) if (found := view.live.frontiers(root))]
         uppers = [found.upper.only for found in roots if not found.upper.empty]

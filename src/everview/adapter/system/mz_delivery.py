@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import zip_longest
 
-from everview.adapter.catalog.items import Item, oid_of
+from everview.adapter.catalog.items import Sink, Source, Subscription, oid_of
+from everview.adapter.catalog.specs import Delivered, LoadGenerator, Part
 from everview.adapter.retention import FOR_EVER_MS
-from everview.adapter.sinks.definition import Delivered, delivered_by
 from everview.adapter.system.places import create_sink
 from everview.adapter.system.relation import Row, SystemRelation, View, columns
 from everview.cdc.contract import Frontier
@@ -19,30 +19,33 @@ from everview.timely.lattice import Time
 CLUSTER = "c1"
 
 
-def _items(view: View, kind: str) -> Iterator[Item]:
-    return (item for item in view.around.catalog.items.values() if item.kind == kind)
-
-
-def _type(item: Item) -> str:
-    return item.source.get("kind", "").replace(" ", "-")
+def type_of(item: Sink | Source) -> str:
+    """What a sink delivers into, or what a source reads from."""
+    match item.spec:
+        case Part():
+            return "subsource"
+        case LoadGenerator():
+            return "load-generator"
+        case spec:
+            return spec.kind.replace(" ", "-")
 
 
 def _sinks(view: View) -> Iterable[Row]:
     catalog = view.around.catalog
-    for item in _items(view, "sink"):
+    for item in view.around.catalog.of(Sink):
         owner = catalog.role(item.owner)
-        collections = delivered_by(item)
+        collections = item.spec.collections
         only = collections[0] if len(collections) == 1 else None  # what differs between several is not told here
         yield (
             *(item.id, oid_of(item.id), item.schema, item.name, None if owner is None else owner.id),
-            *(_type(item), CLUSTER, create_sink(catalog, item)),
+            *(type_of(item), CLUSTER, create_sink(catalog, item)),
             *((None, None, None) if only is None else (only.collection, list(only.key), only.delta_updates)),
         )
 
 
 def _sink_collections(view: View) -> Iterable[Row]:
-    for item in _items(view, "sink"):
-        collections, found = delivered_by(item), view.live.sink_status(item.id)
+    for item in view.around.catalog.of(Sink):
+        collections, found = item.spec.collections, view.live.sink_status(item.id)
         rows_by: Iterable[int] = () if found is None else found.rows_by
         for number, (each, rows) in enumerate(zip_longest(collections, rows_by, fillvalue=0), 1):
             assert isinstance(each, Delivered)
@@ -51,15 +54,15 @@ def _sink_collections(view: View) -> Iterable[Row]:
 
 
 def _sink_statuses(view: View) -> Iterable[Row]:
-    for item in _items(view, "sink"):
+    for item in view.around.catalog.of(Sink):
         found = view.live.sink_status(item.id)
         if found is not None:
             retry = _moment(found.retry_ms)
-            yield (item.id, item.name, _type(item), found.state, found.error, found.frontier, found.lag_ms, retry)
+            yield (item.id, item.name, type_of(item), found.state, found.error, found.frontier, found.lag_ms, retry)
 
 
 def _sink_statistics(view: View) -> Iterable[Row]:
-    for item in _items(view, "sink"):
+    for item in view.around.catalog.of(Sink):
         found = view.live.sink_status(item.id)
         for each in () if found is None else found.splits:
             yield (
@@ -73,18 +76,27 @@ def _moment(ms: int | None) -> datetime | None:
 
 
 def _source_statuses(view: View) -> Iterable[Row]:
-    for item in _items(view, "source"):
+    for item in view.around.catalog.of(Source):
         found = view.live.source_status(item.id)
         if found is None:
-            yield (item.id, item.name, _type(item), "running", None, None, 0, None)
+            yield (item.id, item.name, type_of(item), "running", None, None, 0, None)
         else:
             frontier = None if found.read is None else bound_of(found.read.frontier)
             stalls = 0 if found.read is None else len(found.read.stalls)
-            yield (item.id, item.name, _type(item), found.state, found.error, frontier, stalls, _moment(found.retry_ms))
+            yield (
+                item.id,
+                item.name,
+                type_of(item),
+                found.state,
+                found.error,
+                frontier,
+                stalls,
+                _moment(found.retry_ms),
+            )
 
 
 def _source_statistics(view: View) -> Iterable[Row]:
-    for item in _items(view, "source"):
+    for item in view.around.catalog.of(Source):
         found = view.live.source_status(item.id)
         if found is None or found.read is None:
             continue
@@ -96,14 +108,14 @@ def _source_statistics(view: View) -> Iterable[Row]:
 
 
 def _source_stalls(view: View) -> Iterable[Row]:
-    for item in _items(view, "source"):
+    for item in view.around.catalog.of(Source):
         found = view.live.source_status(item.id)
         for each in () if found is None or found.read is None else found.read.stalls:
             yield (item.id, _time(each.time), each.reason, each.expected, each.arrived, each.curable, each.detail)
 
 
 def _source_bad_records(view: View) -> Iterable[Row]:
-    for item in _items(view, "source"):
+    for item in view.around.catalog.of(Source):
         found = view.live.source_status(item.id)
         for each in () if found is None or found.read is None else found.read.bad:
             yield (item.id, each.piece, each.position, _readable(each.reason), _readable(each.raw))
@@ -124,7 +136,7 @@ def _time(time: Time) -> int | None:
 
 
 def _subscription_statuses(view: View) -> Iterable[Row]:
-    for item in _items(view, "subscription"):
+    for item in view.around.catalog.of(Subscription):
         found = view.live.durable_status(item)
         if found is None:
             continue

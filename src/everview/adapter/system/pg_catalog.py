@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from everview.adapter.catalog.items import Item, oid_of
+from everview.adapter.catalog.items import Index, Item, MaterializedView, Sink, Source, Subscription, Table, oid_of
+from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.moments import moment_of
 from everview.adapter.settings import SETTINGS
@@ -17,7 +18,7 @@ from everview.adapter.system.pg_types import ALL, DOMAINS, VECTOR_ELEMENTS, PgTy
 from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
 from everview.compute.ir.types import Kind, SqlType
 
-_RELKINDS = {"table": "r", "source": "r", "view": "v", "materialized view": "m", "index": "i", "sink": "r"}
+_RELKINDS: Mapping[type[Item], str] = {ViewItem: "v", MaterializedView: "m", Index: "i"}  # others are tables
 _CLASS, _TYPE, _NAMESPACE, _RELATION_DATABASE = 1259, 1247, 2615, 1262
 
 
@@ -39,7 +40,7 @@ def visible_items(view: View) -> Iterator[Item]:
     database = catalog.database(view.around.database)
     for item in catalog.items.values():
         # PostgreSQL has no word for what is delivered elsewhere.
-        hidden = item.kind in ("sink", "subscription")
+        hidden = isinstance(item, Sink | Subscription)
         if not hidden and database is not None and catalog.schemas[item.schema].database == database.id:
             yield item
 
@@ -53,14 +54,13 @@ def attributes(view: View) -> Iterator[Attribute]:
         for number, (column, each) in enumerate(relation.columns):
             yield Attribute(oid, column, number + 1, each)
     for item in visible_items(view):
-        if item.kind == "index":
-            assert item.on is not None
+        if isinstance(item, Index):
             yield from _index_attributes(item, view.around.catalog.items[item.on], view.live.key_types(item))
         for number, info in enumerate(item.columns):
             yield Attribute(oid_of(item.id), info.name, number + 1, info.type, info.nullable, info.default)
 
 
-def _index_attributes(item: Item, on: Item, types: tuple[SqlType, ...]) -> Iterator[Attribute]:
+def _index_attributes(item: Index, on: Item, types: tuple[SqlType, ...]) -> Iterator[Attribute]:
     expressions = 0
     for number, (key, each) in enumerate(zip(item.keys, types, strict=False)):  # no types: it is being dropped
         name = key.strip('"')
@@ -85,8 +85,8 @@ def _classes(view: View) -> Iterable[Row]:
         yield _class(oid, name, schema_oid(schema_id), owner=_OWNER, kind="v", width=width, indexed=False)
     for item in visible_items(view):
         indexed = bool(catalog.indexes_on(item.id))
-        width = len(item.keys) if item.kind == "index" else len(item.columns)
-        owner, kind = _owner(view, item.owner), _RELKINDS[item.kind]
+        width = len(item.keys) if isinstance(item, Index) else len(item.columns)
+        owner, kind = _owner(view, item.owner), _RELKINDS.get(type(item), "r")
         oid, schema_number = oid_of(item.id), oid_of(item.schema)
         yield _class(oid, item.name, schema_number, owner=owner, kind=kind, width=width, indexed=indexed)
 
@@ -150,7 +150,7 @@ def _type(pg_type: PgType, element: int) -> Row:
 def _indexes(view: View) -> Iterable[Row]:
     catalog = view.around.catalog
     for item in visible_items(view):
-        if item.kind != "index" or item.on is None:
+        if not isinstance(item, Index):
             continue
         on = catalog.items[item.on]
         names = [key.strip('"') for key in item.keys]
@@ -207,14 +207,14 @@ def _depends(view: View) -> Iterable[Row]:
 def _tables(view: View) -> Iterable[Row]:
     catalog = view.around.catalog
     for item in visible_items(view):
-        if item.kind in ("table", "source"):
+        if isinstance(item, Table | Source):
             _, schema, name = catalog.full_name(item)
             yield (schema, name, item.owner, None, bool(catalog.indexes_on(item.id)), False, False, False)
 
 
 def _views(view: View) -> Iterable[Row]:
     for item in visible_items(view):
-        if item.kind == "view":
+        if isinstance(item, ViewItem):
             _, schema, name = view.around.catalog.full_name(item)
             yield (schema, name, item.owner, definition(view.around.catalog, item))
 
@@ -222,7 +222,7 @@ def _views(view: View) -> Iterable[Row]:
 def _matviews(view: View) -> Iterable[Row]:
     catalog = view.around.catalog
     for item in visible_items(view):
-        if item.kind == "materialized view":
+        if isinstance(item, MaterializedView):
             _, schema, name = catalog.full_name(item)
             yield (schema, name, item.owner, None, bool(catalog.indexes_on(item.id)), True, definition(catalog, item))
 
@@ -232,7 +232,7 @@ def _index_list(view: View) -> Iterable[Row]:
 
     catalog = view.around.catalog
     for item in visible_items(view):
-        if item.kind == "index" and item.on is not None:
+        if isinstance(item, Index):
             _, schema, on = catalog.full_name(catalog.items[item.on])
             yield (schema, on, item.name, None, index_definition(catalog, item))
 

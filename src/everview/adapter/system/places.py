@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Item, Sink
+from everview.adapter.catalog.specs import ChangeStream, Delivered, DriverSink, StreamSink
 from everview.adapter.catalog.state import Catalog
-from everview.adapter.sinks.definition import Delivered, delivered_by
 from everview.compute.sql.references import quoted
 from everview.quoting import literal
 
@@ -19,9 +19,9 @@ _LEADING = {
 }  # what stands without its name, before the parentheses
 
 
-def create_sink(catalog: Catalog, item: Item) -> str:
+def create_sink(catalog: Catalog, item: Sink) -> str:
     """The statement that would make the sink."""
-    collections = delivered_by(item)
+    collections = item.spec.collections
     several = len(collections) > 1
     names = [_full(catalog, catalog.items[each.collection]) for each in collections]
     clauses = [_clauses(each) for each in collections]
@@ -31,8 +31,8 @@ def create_sink(catalog: Catalog, item: Item) -> str:
         parts.append(", ".join("".join(each) for each in zip(names, given, clauses, strict=True)))
     else:
         parts += names
-    parts.append(f"INTO {shown_place(item)}{'' if several else clauses[0]}")
-    if options := json.loads(item.source["options"]):
+    parts.append(f"INTO {place_of(item.spec)}{'' if several else clauses[0]}")
+    if options := item.spec.options:
         parts.append(f"WITH ({', '.join(f'{name.upper()} {_value(value)}' for name, value in options.items())})")
     return " ".join(parts)
 
@@ -57,11 +57,11 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def shown_place(item: Item) -> str:
+def place_of(spec: DriverSink | StreamSink | ChangeStream) -> str:
     """Where a sink delivers to, or a source reads from."""
-    shown = dict(json.loads(item.source["shown"]))
+    shown = dict(spec.shown)
     form = f" FORMAT {shown.pop('format').upper()}" if "format" in shown else ""
-    kind = item.source["kind"]
+    kind = spec.kind
     first = f" {literal(shown.pop(_LEADING[kind]))}" if kind in _LEADING else ""
     rest = _options(shown)
     return f"{kind.upper()}{first}{f' ({rest})' if rest else ''}{form}"

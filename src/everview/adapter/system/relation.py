@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from everview.adapter.catalog.items import Event, Item
+from everview.adapter.catalog.items import Event, Item, Subscription
 from everview.adapter.durable import PlaceStatus
 from everview.adapter.sinks.contract import DeliveryStatus
 from everview.adapter.stream_feeder import StreamStatus
@@ -110,7 +110,7 @@ class Live(Protocol):
         """Who is subscribed to what."""
         ...
 
-    def durable_status(self, item: Item) -> PlaceStatus | None:
+    def durable_status(self, item: Subscription) -> PlaceStatus | None:
         """Where a durable subscription stands."""
         ...
 

@@ -1,0 +1,101 @@
+"""What sinks and sources are defined by: what a statement says, as the catalog keeps it.
+
+`shown` is what anyone may see of where something is: the same without secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from everview.storage.contract import GlobalId
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """One collection of a sink, where it goes and how."""
+
+    collection: GlobalId
+    resource: Mapping[str, Any] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+    delta_updates: bool = False
+    reductions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSink:
+    """A sink by the materialization protocol, of one collection or several, all of them in the same transactions.
+
+    `kind` is the driver, and `name` that of the checkpoints, which no other environment has.
+    """
+
+    kind: str
+    name: str
+    config: Mapping[str, Any] = field(repr=False)
+    collections: tuple[Delivered, ...]
+    options: Mapping[str, int | float] = field(default_factory=dict)
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSink:
+    """A sink that is a change stream; `kind` is its transport."""
+
+    kind: str
+    collection: GlobalId
+    arguments: Mapping[str, str] = field(repr=False)
+    options: Mapping[str, str] = field(default_factory=dict)
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def collections(self) -> tuple[Delivered, ...]:
+        """The only one."""
+        return (Delivered(self.collection),)
+
+
+SinkSpec: TypeAlias = DriverSink | StreamSink
+
+
+@dataclass(frozen=True, slots=True)
+class LoadGenerator:
+    """A source that makes its rows; `options` are those of its generator.
+
+    Its first tick is at `start_ms`, and its collections begin at `from_ms`.
+    """
+
+    name: str
+    options: Mapping[str, str]
+    start_ms: int
+    from_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTimeline:
+    """The timeline of a source that keeps the times of its stream; `key` is what its clocks are called by."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStream:
+    """A source that reads a change stream; `kind` is its transport."""
+
+    kind: str
+    arguments: Mapping[str, str] = field(repr=False)
+    poll_ms: int
+    timeline: OwnTimeline | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+
+SourceSpec: TypeAlias = LoadGenerator | ChangeStream
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A table of a source that has several."""
+
+    of: GlobalId
+    table: str
