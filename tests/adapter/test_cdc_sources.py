@@ -19,14 +19,15 @@ import pyarrow as pa
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.execute import streams
 from everview.adapter.sinks.streamed import StreamedDelivery
-from everview.adapter.stream_feeder import StreamFeeder
+from everview.adapter.sources import change_stream
+from everview.adapter.sources.change_stream import StreamFeeder
 from everview.cdc.codec.contract import codec_for
 from everview.cdc.files import Folder
 from everview.cdc.inspect import Stream, mangle_copy
 from everview.cdc.schema import StreamSchema
 from everview.cdc.times import bound_of
+from everview.sources.contract import Feeding, Output
 from tests.adapter.conftest import Clock
 from tests.adapter.delivery import WAIT_S, delivered, id_of, ok, rows
 from tests.adapter.scripts import SessionClient
@@ -270,10 +271,10 @@ def test_much_at_once_goes_through_executors(tmp_path: Path, clock: Clock, spark
             ok(other, f"CREATE SOURCE {name} {columns} FROM CDC FILES '{stream}' WITH ({options})")
             copy = reader.catalog.state.items[id_of(reader, name)]
             reader.stop_feeding(copy)
-            feeding = StreamFeeder(
-                reader.environment, copy, {"path": str(stream)},
-                now_ms=(lambda: reader.timeline.now_ms) if name == "t" else None, spark=lambda: spark, bulk_bytes=1,
-            )  # fmt: skip
+            own = None if name == "x" else lambda: reader.timeline.now_ms
+            outputs = {"": Output(copy.id, copy.writer, copy.columns)}
+            given = Feeding(reader.environment, copy.id, name, copy.spec, outputs, own, lambda: spark)
+            feeding = StreamFeeder(given, bulk_bytes=1)
             while feeding.step():
                 pass
             status = feeding.status()
@@ -364,7 +365,7 @@ def test_the_columns_of_a_stream_that_begins_meanwhile(
 def test_sources_that_cannot_be(
     coordinator: Coordinator, tmp_path: Path, text: str, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "SCHEMA_WAIT_S", 0.3)
+    monkeypatch.setattr(change_stream, "SCHEMA_WAIT_S", 0.3)
     sql = SessionClient(coordinator)
     full, new = tmp_path / "full", tmp_path / "new"
     ok(sql, "CREATE TABLE t (id int, name text)", f"CREATE SINK s FROM t INTO CDC FILES '{full}'")

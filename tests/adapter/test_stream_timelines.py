@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.stream_places import schema_to_read
+from everview.adapter.stream_locations import schema_to_read
 from everview.cdc.compaction import forget
 from everview.cdc.files import Folder
 from everview.cdc.inspect import Stream, examine

@@ -31,7 +31,10 @@ def test_what_sources_and_sinks_have_done_and_cannot_do(tmp_path: Path) -> None:
         ok(sql, f"CREATE SOURCE c FROM CDC FILES '{stream}'", "CREATE SOURCE g FROM LOAD GENERATOR COUNTER")
         read_so_far(coordinator, "c")
         shown = metrics.render().decode()
-        assert 'everview_source_updates_total{source="public.c"} 2.0' in shown and "public.g" not in shown
+        assert 'everview_source_updates_total{source="public.c"} 2.0' in shown
+        assert (
+            'everview_source_failing{source="public.g"} 0.0' in shown and 'updates_total{source="public.g"' not in shown
+        )
         assert 'everview_source_failing{source="public.c"} 0.0' in shown
         assert 'everview_source_failures_total{source="public.c"} 0.0' in shown
         assert re.search(r'everview_source_frontier\{source="public.c"\} 1\.7', shown)

@@ -10,10 +10,12 @@ import pytest
 from everview.adapter.tables import shard_schema
 from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.rows.collection import rows_of
+from everview.sources.contract import Feeding, Output
+from everview.sources.feeder import Feeder
 from everview.sources.generator.auction import Auction
 from everview.sources.generator.contract import Generator, Row
 from everview.sources.generator.counter import Counter
-from everview.sources.generator.feeder import Feeder, Output
+from everview.sources.generator.kind import LoadGenerator, Ticks
 from everview.sources.generator.tpch import Tpch
 from everview.storage.blob.memory import MemoryBlob
 from everview.storage.consensus.memory import MemoryConsensus
@@ -77,15 +79,9 @@ class Fed:
         self.feeder = self._feeder()
 
     def _feeder(self) -> Feeder:
-        return Feeder(
-            self.environment,
-            self.generator,
-            self.outputs,
-            start_ms=START,
-            interval_ms=INTERVAL,
-            now_ms=lambda: self.now,
-            from_ms=self.begin,
-        )
+        spec = LoadGenerator("load generator", "", {}, START, self.begin)
+        feeding = Feeding(self.environment, "u0", "it", spec, self.outputs, lambda: self.now - 1)
+        return Feeder(feeding, Ticks(self.generator, START, INTERVAL, self.begin))
 
     def restart(self) -> None:
         self.environment = Environment(*self._stores, self._folder, background=False)
@@ -135,7 +131,7 @@ def test_crashes_repeat_and_lose_nothing(tmp_path: Path) -> None:
 def test_one_that_started_before_has_the_same_at_the_same_times(
     generator: Generator, begin: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everview.sources.generator.feeder.TICKS_AT_ONCE_MAX", 3)
+    monkeypatch.setattr("everview.sources.generator.kind.TICKS_AT_ONCE_MAX", 3)
     fed = Fed(generator, tmp_path, begin)
     fed.now = max(begin, START) + 1_250
     while fed.feeder.step():

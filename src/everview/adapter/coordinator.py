@@ -20,6 +20,7 @@ from everview.adapter.catalog.items import (
     Index,
     Item,
     MaterializedView,
+    Part,
     Sink,
     Source,
     Subscription,
@@ -27,12 +28,9 @@ from everview.adapter.catalog.items import (
     View,
     is_maintained,
 )
-from everview.adapter.catalog.specs import Part
 from everview.adapter.catalog.store import CatalogStore
 from everview.adapter.durable import DurableSubscriptions, PlaceStatus
 from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, sql_error
-from everview.adapter.execute.sourcing import feeder_of
-from everview.adapter.execute.streams import forget_lost_sources, forget_source
 from everview.adapter.pacemaker import AllDues, Pacemaker
 from everview.adapter.peek import LOCAL_UPDATES_MAX, Peeks
 from everview.adapter.planner import Planner
@@ -41,7 +39,7 @@ from everview.adapter.serving import IndexLookups, ServedIndex
 from everview.adapter.session import CoordinatorSession
 from everview.adapter.sinks.contract import DeliveryStatus
 from everview.adapter.sinks.manager import Sinks
-from everview.adapter.stream_feeder import StreamFeeder, StreamStatus
+from everview.adapter.sources.registry import SOURCES, kind_of
 from everview.adapter.stream_timeline import Timelines
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relation import SessionInfo, StagedChange, StagedStatus, SubscriptionInfo
@@ -57,7 +55,7 @@ from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
 from everview.compute.maintenance import ScheduledDataflows
 from everview.compute.sql.errors import SqlError
-from everview.sources.generator.feeder import Feeder
+from everview.sources.contract import Column, Feeder, Feeding, Output, Resettable, Status
 from everview.stack import deepen
 from everview.storage.contract import Command, Drop, Frontiers, GlobalId
 from everview.storage.environment import Environment
@@ -106,7 +104,7 @@ class Coordinator:
         self.maintenance = maintenance or ScheduledDataflows(environment, self._engine or LocalEngine())
         self.timelines = Timelines(environment, self.timeline, lambda: self.catalog.state)
         self.timestamps = Timestamps(environment, self.timelines, self.maintenance, self.ask_source)
-        self._feeders: dict[GlobalId, Feeder | StreamFeeder] = {}
+        self._feeders: dict[GlobalId, Feeder] = {}
         self.planner = Planner()
         self.indexes = IndexLookups()
         self.peeks = Peeks(environment, self.indexes, self, lambda: self._engine, local_updates_max=local_updates_max)
@@ -268,12 +266,20 @@ class Coordinator:
             return
         sources = self.catalog.state.of(Source)
         parts = {each.spec.table: each for each in sources if isinstance(each.spec, Part) and each.whole == item.id}
-        parts = parts or {"": item}
-        feeder = feeder_of(self.environment, self.timeline, item, parts, self.bulk_spark)
-        for each in parts.values():
-            self._feeders[each.id] = feeder
-        self._feeders[item.id] = feeder
+        outputs = {
+            name: Output(each.id, each.writer or "", tuple(Column(c.name, c.type, c.nullable) for c in each.columns))
+            for name, each in (parts or {"": item}).items()
+        }
+        now_ms = self._now_to_feed if item.timeline is None else None
+        feeding = Feeding(self.environment, item.id, item.name, item.spec, outputs, now_ms, self.bulk_spark)
+        feeder = kind_of(item.spec).feeder(feeding)
+        for id in (item.id, *(each.id for each in parts.values())):
+            self._feeders[id] = feeder
         feeder.start()
+
+    def _now_to_feed(self) -> int:
+        """The present, or what the timeline has closed already if that is later."""
+        return max(self.timeline.now_ms, self.timeline.upper - 1)
 
     def stop_feeding(self, item: Item) -> None:
         """Feed a source, or from a sink, no longer."""
@@ -304,8 +310,8 @@ class Coordinator:
         if isinstance(item, Subscription):
             self.durable.dropped(item)
         left = self.sinks.dropped(item)
-        if isinstance(item, Source):
-            forget_source(self.environment, item)
+        if isinstance(item, Source) and not isinstance(item.spec, Part):
+            kind_of(item.spec).forget(self.environment, item.id)
         for id in list(self.environment.damaged):
             if id.partition(".")[0] == item.id:
                 self.environment.abandon(id)
@@ -383,15 +389,15 @@ class Coordinator:
         """Where a sink stands."""
         return self.sinks.status(id)
 
-    def source_status(self, id: GlobalId) -> StreamStatus | None:
-        """Where a source that reads a change stream stands."""
+    def source_status(self, id: GlobalId) -> Status | None:
+        """Where a source stands."""
         feeder = self._feeders.get(id)
-        return feeder.status() if isinstance(feeder, StreamFeeder) else None
+        return None if feeder is None else feeder.status()
 
     def reset_source(self, id: GlobalId) -> None:
-        """Let a source that reads a change stream begin again."""
+        """Let a source read everything again."""
         feeder = self._feeders.get(id)
-        assert isinstance(feeder, StreamFeeder)
+        assert isinstance(feeder, Resettable)
         feeder.reset()
 
     def staged_change(self, item: Item) -> StagedChange | None:
@@ -513,7 +519,10 @@ class Coordinator:
             return  # what looks lost may belong to what cannot be read
         items = self.catalog.state.items
         known = self.maintenance.tokens() | self.sinks.tokens(items.values()) | self.durable.tokens()
-        forget_lost_sources(self.environment, items)
+        for kind in SOURCES.values():
+            for id in kind.remembered(self.environment):
+                if id not in items:  # the process ended before it could
+                    kind.forget(self.environment, id)
         for item in items.values():
             known |= set(item.tokens)
         commands: list[Command] = []

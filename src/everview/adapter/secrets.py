@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from everview.adapter.statements.lexer import tokens
 from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError
+from everview.flow.drivers.registry import options_of
 
 HIDDEN = "***"
 # A password may hold what ends it elsewhere, so both readings of where it ends are hidden.
@@ -69,7 +70,7 @@ def _shown(kind: str, name: str, value: str) -> str:
             return HIDDEN
         every = name in _OBJECTS
         return json.dumps({key: HIDDEN if every or _SECRET_NAME.search(key) else each for key, each in given.items()})
-    if kind == "webhook" and name == "url":  # what comes behind the host is often all that keeps strangers out
+    if any(option.name == name and option.host_only for option in options_of(kind)):
         parts = urlsplit(value)
         host = parts.netloc.rpartition("@")[2]
         return (

@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from everview.adapter.durations import duration_ms
 from everview.adapter.errors import INVALID_PARAMETER_VALUE
 from everview.adapter.host import SERVER_VERSION
 from everview.adapter.statements.options import check_cluster
 from everview.adapter.statements.words import Words
 from everview.compute.allowance import memory_share
+from everview.compute.functions.durations import duration_ms
 from everview.compute.functions.input import FALSE, TRUE
 from everview.compute.sql.errors import UNDEFINED_OBJECT, SqlError, did_you_mean
 

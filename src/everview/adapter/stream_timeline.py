@@ -82,6 +82,10 @@ class Timelines:
         found = self._catalog().stream_timelines.get(name)
         return None if found is None else self._named(name, found[0])
 
+    def named_or_new(self, name: str, key: str) -> StreamTimeline:
+        """The timeline of a name; `key` is what a new one is known by."""
+        return self.named(name) or self.new(name, key)
+
     def new(self, name: str, key: str) -> StreamTimeline:
         """A timeline that is about to be."""
         with self._lock:

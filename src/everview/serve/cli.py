@@ -242,7 +242,7 @@ def parse_conf(pairs: Sequence[str]) -> dict[str, str]:
 
 def parse_clock_jump(text: str) -> int:
     """The bound on jumps of the wall clock in milliseconds: a second at least, for clocks are corrected by less."""
-    from everview.adapter.durations import duration_ms
+    from everview.compute.functions.durations import duration_ms
     from everview.timely.lattice import TIME_MAX
 
     try:

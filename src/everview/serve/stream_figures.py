@@ -9,16 +9,15 @@ from everview.adapter.catalog.items import Item, Sink, Source, Subscription
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.durable import ACTIVE, LAPSED, PlaceStatus
 from everview.adapter.sinks.contract import DRIFTED, FENCED, STALLED, DeliveryStatus
-from everview.adapter.stream_feeder import StreamStatus
-from everview.cdc.source import SourceStatus
 from everview.cdc.times import bound_of
 from everview.server.metrics import Metrics
+from everview.sources.contract import Reading, Status
 
 T = TypeVar("T", bound=Item)
 Figures = Iterator[tuple[tuple[str, ...], float]]
 _FAILING = (STALLED, FENCED, DRIFTED)
 
-_SOURCE_GAUGES: tuple[tuple[str, str, Callable[[StreamStatus], float | None]], ...] = (
+_SOURCE_GAUGES: tuple[tuple[str, str, Callable[[Status], float | None]], ...] = (
     ("failing", "whether a source cannot go on", lambda found: float(found.state in _FAILING)),
     ("stalls", "times that stay open", lambda found: None if found.read is None else len(found.read.stalls)),
     ("bad_records", "undecodable records", lambda found: None if found.read is None else found.read.bad_records),
@@ -42,7 +41,7 @@ _SUBSCRIPTION_GAUGES: tuple[tuple[str, str, Callable[[PlaceStatus], float]], ...
 )
 
 
-def _frontier(read: SourceStatus | None) -> float | None:
+def _frontier(read: Reading | None) -> float | None:
     bound = None if read is None else bound_of(read.frontier)
     return None if bound is None else float(bound)
 
@@ -55,7 +54,7 @@ def add_stream_figures(metrics: Metrics, coordinator: Coordinator) -> None:
         for item in state.of(kind):
             yield f"{state.schemas[item.schema].name}.{item.name}", item
 
-    def of_sources(figure: Callable[[StreamStatus], float | None]) -> Callable[[], Figures]:
+    def of_sources(figure: Callable[[Status], float | None]) -> Callable[[], Figures]:
         def read() -> Figures:
             for name, item in items(Source):
                 found = coordinator.source_status(item.id)

@@ -18,6 +18,7 @@ from everview.adapter.catalog.items import (
     Event,
     Item,
     MaterializedView,
+    Part,
     Role,
     Schema,
     Sink,
@@ -27,18 +28,15 @@ from everview.adapter.catalog.items import (
     Version,
 )
 from everview.adapter.catalog.specs import (
-    ChangeStream,
     Delivered,
     DriverSink,
-    LoadGenerator,
-    OwnTimeline,
-    Part,
     SinkSpec,
-    SourceSpec,
     StreamSink,
 )
+from everview.adapter.sources.registry import SOURCES, kind_of
 from everview.compute.ir.types import Kind, SqlType
 from everview.errors import EverviewError
+from everview.sources.contract import OwnTimeline, Spec
 
 VERSION = 2
 PLACED_VERSION = 3  # of items whose columns have places of their own
@@ -183,29 +181,20 @@ def _sink_from_json(said: Mapping[str, str], on: str, key: tuple[str, ...]) -> S
     return DriverSink(said["kind"], said["name"], part("config"), collections, part("options"), part("shown"))
 
 
-def _source_to_json(spec: SourceSpec | Part) -> dict[str, str]:
-    match spec:
-        case Part():
-            return {"kind": "subsource", "of": spec.of, "table": spec.table}
-        case LoadGenerator():
-            times = {"start": str(spec.start_ms), "from": str(spec.from_ms)}
-            return {"kind": "load generator", "argument": spec.name, **spec.options, **times}
-        case ChangeStream(timeline=own):
-            found = {"kind": spec.kind, "arguments": json.dumps(spec.arguments), "shown": json.dumps(spec.shown)}
-            timeline = {} if own is None else {"timeline": own.name, "timeline_key": own.key}
-            return {**found, "poll_ms": str(spec.poll_ms), **timeline}
+def _source_to_json(spec: Spec | Part) -> dict[str, str]:
+    if isinstance(spec, Part):
+        return {"kind": "subsource", "of": spec.of, "table": spec.table}
+    own = spec.timeline
+    timeline = {} if own is None else {"timeline": own.name, "timeline_key": own.key}
+    return {"kind": spec.kind, **kind_of(spec).to_json(spec), **timeline}
 
 
-def _source_from_json(said: Mapping[str, str]) -> SourceSpec | Part:
+def _source_from_json(said: Mapping[str, str]) -> Spec | Part:
     if said["kind"] == "subsource":
         return Part(said["of"], said["table"])
-    if "arguments" in said:
-        timeline = OwnTimeline(said["timeline"], said["timeline_key"]) if "timeline" in said else None
-        arguments, shown = json.loads(said["arguments"]), json.loads(said["shown"])
-        return ChangeStream(said["kind"], arguments, int(said["poll_ms"]), timeline, shown)
-    own = {name: value for name, value in said.items() if name not in ("kind", "argument", "start", "from")}
-    start = int(said["start"])  # before START AT, a generator started when it was made
-    return LoadGenerator(said["argument"], own, start, int(said.get("from", start)))
+    timeline = OwnTimeline(said["timeline"], said["timeline_key"]) if "timeline" in said else None
+    spec: Spec = SOURCES[said["kind"]].from_json(said["kind"], said, timeline)
+    return spec
 
 
 # Columns and types

@@ -73,10 +73,10 @@ def item_from(
         database = "" if schema.database is None else databases[schema.database].name
         prefix = f"{database}.{schema.name}."
         if full.startswith(prefix):
-            return Damaged(id=id, name=full.removeprefix(prefix), schema=schema.id, owner=owner, was=was)
+            return Damaged(id, full.removeprefix(prefix), schema.id, owner, was=was)
     if not schemas:
         raise Corruption("no schema is left in the catalog", hint="restore the metadata from a copy")
-    return Damaged(id=id, name=id, schema=next(iter(schemas)), owner=owner, was=was)
+    return Damaged(id, id, next(iter(schemas)), owner, was=was)
 
 
 def damage_of(item: Item, error: Exception) -> SqlError:

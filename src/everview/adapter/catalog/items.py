@@ -6,11 +6,12 @@ Each kind of item is a class of its own, with just its fields; kinds are matched
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar
 
-from everview.adapter.catalog.specs import ChangeStream, OwnTimeline, Part, SinkSpec, SourceSpec
+from everview.adapter.catalog.specs import SinkSpec
 from everview.compute.ir.types import SqlType
+from everview.sources.contract import OwnTimeline, Spec
 from everview.storage.contract import GlobalId
 
 # PostgreSQL's own objects have numbers below; ours are counted from here by the number in their id.
@@ -85,7 +86,7 @@ class Event:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """What has a name in a schema.
 
@@ -99,6 +100,7 @@ class Item:
     name: str
     schema: GlobalId
     owner: str
+    _: KW_ONLY
     depends: tuple[GlobalId, ...] = ()
     pins: Mapping[GlobalId, GlobalId] = field(default_factory=dict)
 
@@ -227,13 +229,21 @@ class Table(Written):
     ttl: tuple[int, int] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A table of a source that has several."""
+
+    of: GlobalId
+    table: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Written):
     """A source, or a table of one; a source with tables has no collection of its own."""
 
     noun = "source"
 
-    spec: SourceSpec | Part
+    spec: Spec | Part
 
     @property
     def whole(self) -> GlobalId:
@@ -242,7 +252,7 @@ class Source(Written):
     @property
     def timeline(self) -> OwnTimeline | None:
         """The timeline that it keeps; None: the environment's."""
-        return self.spec.timeline if isinstance(self.spec, ChangeStream) else None
+        return self.spec.timeline if isinstance(self.spec, Spec) else None
 
 
 @dataclass(frozen=True, slots=True)

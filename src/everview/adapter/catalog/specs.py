@@ -1,4 +1,4 @@
-"""What sinks and sources are defined by: what a statement says, as the catalog keeps it.
+"""What sinks are defined by: what a statement says, as the catalog keeps it.
 
 `shown` is what anyone may see of where something is: the same without secrets.
 """
@@ -56,46 +56,3 @@ class StreamSink:
 
 
 SinkSpec: TypeAlias = DriverSink | StreamSink
-
-
-@dataclass(frozen=True, slots=True)
-class LoadGenerator:
-    """A source that makes its rows; `options` are those of its generator.
-
-    Its first tick is at `start_ms`, and its collections begin at `from_ms`.
-    """
-
-    name: str
-    options: Mapping[str, str]
-    start_ms: int
-    from_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class OwnTimeline:
-    """The timeline of a source that keeps the times of its stream; `key` is what its clocks are called by."""
-
-    name: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeStream:
-    """A source that reads a change stream; `kind` is its transport."""
-
-    kind: str
-    arguments: Mapping[str, str] = field(repr=False)
-    poll_ms: int
-    timeline: OwnTimeline | None = None
-    shown: Mapping[str, str] = field(default_factory=dict)
-
-
-SourceSpec: TypeAlias = LoadGenerator | ChangeStream
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A table of a source that has several."""
-
-    of: GlobalId
-    table: str

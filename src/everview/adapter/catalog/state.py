@@ -48,6 +48,12 @@ class Catalog:
         """The items of a kind."""
         return [item for item in self.items.values() if isinstance(item, kind)]
 
+    def source(self, id: GlobalId) -> Source:
+        """A source that exists."""
+        found = self.items[id]
+        assert isinstance(found, Source)
+        return found
+
     # Names to objects
 
     def database(self, name: str) -> Database | None:

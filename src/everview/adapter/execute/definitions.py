@@ -26,7 +26,6 @@ from everview.adapter.catalog.items import (
 )
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.contract import Done, Result
-from everview.adapter.durations import duration_ms
 from everview.adapter.errors import (
     DEPENDENT_OBJECTS,
     DUPLICATE_DATABASE,
@@ -49,6 +48,7 @@ from everview.adapter.statements.words import Path
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.tables import shard_schema
 from everview.adapter.timeline import CLOCK, HISTORY
+from everview.compute.functions.durations import duration_ms
 from everview.compute.ir.relation import Relation
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.datatypes import named_type
@@ -117,17 +117,8 @@ def create_table(context: Context, statement: nodes.CreateTable) -> Result:
             created = Create(id, shard_schema([each.type for each in columns]), at=coordinator.timeline.upper)
             ((read, write),) = coordinator.environment.commit(created)
             change = coordinator.catalog.change(context.around.user)
-            item = Table(
-                id=id,
-                name=statement.path[-1],
-                schema=schema.id,
-                owner=context.around.user,
-                columns=columns,
-                retain_ms=retain,
-                reader=read.token,
-                writer=write.token,
-                ttl=ttl,
-            )
+            item = Table(id, statement.path[-1], schema.id, context.around.user, columns=columns, retain_ms=retain)
+            item = replace(item, reader=read.token, writer=write.token, ttl=ttl)
             change.put_item(item, "create")
             coordinator.catalog.commit(
                 change, Follow(read, HISTORY, lag_ms(retain)), Follow(write, CLOCK), *coordinator.timeline.step()
@@ -200,25 +191,13 @@ def create_view(context: Context, statement: nodes.CreateView) -> Result:
             _replace_view(context, taken, query, columns, bound)
         elif statement.materialized:
             retain = retain_option(dict(statement.options))
-            item = MaterializedView(
-                id="", name=name, schema=schema.id, owner=owner, columns=columns, retain_ms=retain, query=query
-            )
+            item = MaterializedView("", name, schema.id, owner, columns=columns, query=query, retain_ms=retain)
             create_materialized(context, item, bound)
         else:
             change = coordinator.catalog.change(owner)
             id = coordinator.catalog.allocate()
-            pins, depends = around.catalog.pins(bound.uses), tuple(sorted(bound.uses))
-            view = View(
-                id=id,
-                name=name,
-                schema=schema.id,
-                owner=owner,
-                depends=depends,
-                pins=pins,
-                columns=columns,
-                query=query,
-            )
-            change.put_item(view, "create")
+            view = View(id, name, schema.id, owner, columns=columns, query=query, depends=tuple(sorted(bound.uses)))
+            change.put_item(replace(view, pins=around.catalog.pins(bound.uses)), "create")
             coordinator.catalog.commit(change)
     return Done(f"CREATE {kind}")
 

@@ -28,7 +28,7 @@ _OPTIONS = "HOLD FOR and SNAPSHOT exist"
 def create_subscription(context: Context, statement: nodes.CreateSubscription) -> Result:
     """CREATE SUBSCRIPTION: the entry in the catalog and the hold on the collection are one commit."""
     coordinator = context.coordinator
-    hold, snapshot = _hold_ms(statement.options, _OPTIONS), statement.options.get("snapshot", "true")
+    hold, given = _hold_ms(statement.options, _OPTIONS), statement.options.get("snapshot", "true")
     with coordinator.catalog.lock:
         context = replace(context, around=context.session.surroundings())
         around = context.around
@@ -38,17 +38,9 @@ def create_subscription(context: Context, statement: nodes.CreateSubscription) -
         if len(around.catalog.of(Subscription)) >= SUBSCRIPTIONS_MAX:
             raise SqlError(CONFIGURATION_LIMIT, f"there are {SUBSCRIPTIONS_MAX} durable subscriptions already")
         collection = deliverable(around, statement.collection, "subscription for")
-        item = Subscription(
-            id=coordinator.catalog.allocate(),
-            name=statement.path[-1],
-            schema=schema.id,
-            owner=around.user,
-            depends=(collection.id,),
-            pins=around.catalog.pins([collection.id]),
-            on=collection.id,
-            hold_ms=hold,
-            snapshot=boolean(snapshot or "true", "snapshot"),
-        )
+        id, name, snapshot = coordinator.catalog.allocate(), statement.path[-1], boolean(given or "true", "snapshot")
+        item = Subscription(id, name, schema.id, around.user, on=collection.id, hold_ms=hold, snapshot=snapshot)
+        item = replace(item, depends=(collection.id,), pins=around.catalog.pins([collection.id]))
         change = coordinator.catalog.change(around.user)
         change.put_item(item, "create")
         _begin(context, item, collection, change.commands)

@@ -48,16 +48,9 @@ def create_index(context: Context, statement: nodes.CreateIndex) -> Result:
             commands.append(Follow(reader, history, lag_ms(None)))
         else:
             id = coordinator.catalog.allocate()
-        item = Index(
-            id=id,
-            name=name,
-            schema=on.schema,
-            owner=context.around.user,
-            depends=(on.id,),
-            on=on.id,
-            keys=keys,
-            reader=None if reader is None else reader.token,
-        )
+        token = None if reader is None else reader.token
+        owner = context.around.user
+        item = Index(id, name, on.schema, owner, depends=(on.id,), on=on.id, keys=keys, reader=token)
         change = coordinator.catalog.change(context.around.user)
         change.put_item(item, "create", on=catalog.shown(on))
         coordinator.catalog.commit(change, *commands)

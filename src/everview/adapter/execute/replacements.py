@@ -15,7 +15,6 @@ from everview.adapter.catalog.items import Item, MaterializedView, Staged, Versi
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result, Rows
 from everview.adapter.cycles import CYCLE, cycle
-from everview.adapter.durations import duration_ms
 from everview.adapter.errors import (
     DUPLICATE_OBJECT,
     INSUFFICIENT_PRIVILEGE,
@@ -36,6 +35,7 @@ from everview.adapter.statements.words import Path
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relations import RELATIONS
 from everview.adapter.versions import is_wider, placed
+from everview.compute.functions.durations import duration_ms
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.references import quoted
 
@@ -53,15 +53,8 @@ def create_replacement(context: Context, statement: nodes.CreateReplacement) -> 
             return _CREATED
         name = view.path[-1]
         target = _target(context, statement.target, name)
-        item = MaterializedView(
-            id="",
-            name=name,
-            schema=schema.id,
-            owner=context.around.user,
-            query=written_out(context, view.query),
-            retain_ms=retain,
-            staged=Staged(target.id, automatic, guards),
-        )
+        query, staged = written_out(context, view.query), Staged(target.id, automatic, guards)
+        item = MaterializedView("", name, schema.id, context.around.user, query=query, retain_ms=retain, staged=staged)
         item = _stage(context, target, view, item)
         if automatic:
             coordinator.replacements.apply_when_hydrated(item)
@@ -234,14 +227,8 @@ def rollback_replacement(context: Context, statement: nodes.RollbackReplacement)
         _check_inputs(catalog, target, before)
         names = tuple(column.name for column in before.columns)
         view = nodes.CreateView((schema.name, name), names, before.query, True)
-        item = MaterializedView(
-            id="",
-            name=name,
-            schema=target.schema,
-            owner=target.owner,
-            query=written_out(context, before.query),
-            staged=Staged(target.id),
-        )
+        query, staged = written_out(context, before.query), Staged(target.id)
+        item = MaterializedView("", name, target.schema, target.owner, query=query, staged=staged)
         _stage(context, target, view, item, pins=before.pins)
         what = "the definition before" if statement.version is None else f"version {before.number}"
         context.session.notice(

@@ -6,7 +6,6 @@ from typing import Any
 
 from everview.adapter.contract import Column, Done, Prepared, Result, Row, check_weight
 from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor, SubscriptionCursor
-from everview.adapter.durations import duration_ms
 from everview.adapter.errors import (
     DUPLICATE_CURSOR,
     DUPLICATE_STATEMENT,
@@ -23,6 +22,7 @@ from everview.adapter.peek import Peek
 from everview.adapter.results import RowList, text_columns
 from everview.adapter.settings import SETTINGS
 from everview.adapter.statements import nodes
+from everview.compute.functions.durations import duration_ms
 from everview.compute.ir.scalar import Literal
 from everview.compute.sql.datatypes import named_type
 from everview.compute.sql.errors import SqlError, did_you_mean, unsupported

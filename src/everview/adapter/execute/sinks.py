@@ -7,7 +7,6 @@ sink then comes to be in one commit, with the catalog's entry and its hold on th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,7 +29,6 @@ from everview.adapter.execute.definitions import deliverable, exists
 from everview.adapter.execute.ownership import check_may_reach, check_owner
 from everview.adapter.secrets import masked, shown_arguments, without_passwords
 from everview.adapter.sinks.definition import (
-    PROGRAMS,
     bindings,
     named,
     parted,
@@ -44,7 +42,7 @@ from everview.adapter.sinks.streamed import StreamOptions
 from everview.adapter.statements import nodes
 from everview.adapter.statements.options import boolean
 from everview.adapter.statements.words import Path
-from everview.adapter.stream_places import (
+from everview.adapter.stream_locations import (
     ARGUMENTS,
     CONFINED,
     absolute,
@@ -63,7 +61,7 @@ from everview.cdc.errors import InvalidUse
 from everview.cdc.reader import START
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
 from everview.errors import EverviewError
-from everview.flow.drivers.command import CommandDriver
+from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import driver_class
 from everview.flow.materialization import Materialization, Options
 from everview.storage.contract import GlobalId, ReadCapability
@@ -158,9 +156,7 @@ def _create_materialization(context: Context, statement: nodes.CreateSink, colle
         shown = {name: value for name, value in given.items() if name not in options}
         if len(delivered) == 1:
             shown |= absolute(statement.collections[0].place)
-        visible = shown_arguments(kind, shown)
-        if isinstance(driver, CommandDriver) and "config" in shown:
-            visible["config"] = json.dumps(driver.shown_config())
+        visible = _visible(driver, shown)
         item = _item(context, statement, collections, replace(sink, shown=visible))
         if item is None:
             return
@@ -206,10 +202,16 @@ def _delivered(
     return tuple(found)
 
 
+def _visible(driver: Driver, given: Mapping[str, str]) -> dict[str, str]:
+    """Settings as anyone may see them."""
+    shown = shown_arguments(driver.name, given)
+    return {name: driver.shown(name) or each for name, each in shown.items()}
+
+
 def _refuse_second(context: Context, sink: DriverSink) -> None:
     """Two sinks that write to one place would undo one another's work."""
-    if sink.kind in ("webhook", "kafka", *PROGRAMS):
-        return  # those take what many send
+    if driver_class(sink.kind).shared:
+        return
     for item in context.coordinator.catalog.state.of(Sink):
         other = item.spec
         if not isinstance(other, DriverSink) or other.kind != sink.kind or _place(other.config) != _place(sink.config):
@@ -233,15 +235,9 @@ def _item(
         if coordinator.catalog.state.items.get(each.id) != each:
             raise SqlError(UNDEFINED_OBJECT, f'"{each.name}" was changed or dropped meanwhile', hint="try again")
     ids = tuple(dict.fromkeys(each.id for each in collections))
-    return Sink(
-        id=coordinator.catalog.allocate(),
-        name=statement.path[-1],
-        schema=schema.id,
-        owner=context.around.user,
-        depends=ids,
-        pins=coordinator.catalog.state.pins(ids),
-        spec=spec,
-    )
+    pins = coordinator.catalog.state.pins(ids)
+    id, owner = coordinator.catalog.allocate(), context.around.user
+    return Sink(id, statement.path[-1], schema.id, owner, depends=ids, pins=pins, spec=spec)
 
 
 # Change streams
@@ -298,7 +294,7 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collections: S
             environment, also, places = coordinator.environment, change.commands, collection.places
             streams.Sink.create(environment, item.id, reader, outlet, joined=told, columns=places, also=also)
         coordinator.catalog.committed(change)
-        coordinator.sinks.add(item, coordinator.sinks.stream(item, spec, collection))
+        coordinator.sinks.add(item, coordinator.sinks.stream(item, collection))
 
 
 def _check_alone(context: Context, kind: str, arguments: Mapping[str, str], own: GlobalId | None = None) -> None:
@@ -427,11 +423,8 @@ def _set(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
         _set_stream(context, statement, item, item.spec)
         return
     changed, config = _changed(item.spec, statement.options)
-    shown = {**changed.shown, **shown_arguments(changed.kind, {name: statement.options[name] for name in config})}
-    if changed.kind in PROGRAMS and "config" in config:
-        program = driver_class(changed.kind)(changed.config)
-        assert isinstance(program, CommandDriver)
-        shown["config"] = json.dumps(program.shown_config())
+    given = {name: statement.options[name] for name in config}
+    shown = {**changed.shown, **(_visible(driver_class(changed.kind)(changed.config), given) if given else {})}
     item = replace(item, spec=replace(changed, shown=shown))
     change = coordinator.catalog.change(context.around.user)
     change.put_item(item, "alter", options=", ".join(sorted(statement.options)))

@@ -18,7 +18,6 @@ from everview.flow.errors import InvalidMaterialization
 from everview.flow.materialization import make_binding
 from everview.storage.environment import Environment
 
-PROGRAMS = ("command", "connector")
 _OPTIONS: Mapping[str, type] = {
     "splits": int,
     "interval_ms": int,
@@ -60,7 +59,8 @@ def unique_name(name: str) -> str:
 
 def parted(driver: str, given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, int | float]]:
     """What a statement gives, as the driver's settings, those of the place in it, and how the sink runs."""
-    own = place_options(driver)
+    kind, own = driver_class(driver), place_options(driver)
+    objects = {option.name for option in kind.options if option.kind is dict}
     config: dict[str, Any] = {}
     resource: dict[str, Any] = {}
     options: dict[str, int | float] = {}
@@ -69,10 +69,10 @@ def parted(driver: str, given: Mapping[str, str]) -> tuple[dict[str, Any], dict[
             options[name] = _number(name, value)
         elif name == _SPARK:
             options[name] = boolean(value, name)
-        elif driver in PROGRAMS and name in ("config", "resource"):
-            target = _object(name, value)
-            config.update({"config": target} if name == "config" else {})
-            resource.update(target if name == "resource" else {})
+        elif name in objects:
+            config[name] = _object(name, value)
+        elif name in own and kind.own_resource:
+            resource |= _object(name, value)
         elif name in own:
             resource[name] = value
         else:
@@ -82,9 +82,8 @@ def parted(driver: str, given: Mapping[str, str]) -> tuple[dict[str, Any], dict[
 
 def place_options(driver: str) -> set[str]:
     """The options of a statement that say where one collection goes."""
-    if driver in PROGRAMS:
-        return {"resource"}
-    return {option.name for option in driver_class(driver).resource_options}
+    kind = driver_class(driver)
+    return {"resource"} if kind.own_resource else {option.name for option in kind.resource_options}
 
 
 def place_of(driver: str, collection: str, given: Mapping[str, str]) -> dict[str, Any]:

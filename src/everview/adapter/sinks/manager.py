@@ -12,7 +12,7 @@ from everview.adapter.sinks.contract import Delivery, DeliveryStatus
 from everview.adapter.sinks.definition import seen_collections
 from everview.adapter.sinks.materialized import FailedDelivery, MaterializedDelivery
 from everview.adapter.sinks.streamed import StreamedDelivery
-from everview.adapter.stream_places import SparkWhenThere
+from everview.adapter.stream_locations import SparkWhenThere
 from everview.cdc.sink import held_token
 from everview.errors import EverviewError
 from everview.flow.materialization import held_tokens
@@ -48,9 +48,9 @@ class Sinks:
         for item in catalog.of(Sink):
             self.add(item, self._open(item, catalog))
 
-    def stream(self, item: Sink, spec: StreamSink, collection: Item) -> Delivery:
+    def stream(self, item: Sink, collection: Item) -> Delivery:
         """A sink that is a change stream."""
-        return StreamedDelivery(self._environment, item, spec, collection, self.readable, spark=self.spark)
+        return StreamedDelivery(self._environment, item, collection, self.readable, spark=self.spark)
 
     def _open(self, item: Sink, catalog: Catalog) -> Delivery:
         try:
@@ -58,7 +58,7 @@ class Sinks:
                 raise catalog.damaged[item.id]
             collections = seen_collections(catalog, item)
             if isinstance(item.spec, StreamSink):
-                return self.stream(item, item.spec, collections[0])
+                return self.stream(item, collections[0])
             return MaterializedDelivery.resume(self._environment, item.spec, collections, self.readable, self.spark)
         except (EverviewError, ValueError, LookupError, TypeError) as error:
             # One sink that cannot be must not keep everything else from being.

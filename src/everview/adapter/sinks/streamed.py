@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import structlog
 
 from everview.adapter.catalog.items import Item
+from everview.adapter.catalog.items import Sink as SinkItem
 from everview.adapter.catalog.specs import StreamSink
-from everview.adapter.durations import duration_ms
 from everview.adapter.secrets import masked
 from everview.adapter.sinks.contract import (
     ENDED,
@@ -28,7 +28,7 @@ from everview.adapter.sinks.contract import (
     SplitStatus,
 )
 from everview.adapter.sinks.definition import named
-from everview.adapter.stream_places import (
+from everview.adapter.stream_locations import (
     FILES,
     SparkWhenThere,
     bulk_writer_of,
@@ -44,6 +44,7 @@ from everview.cdc.files import FolderOutlet
 from everview.cdc.reader import START
 from everview.cdc.sink import BULK_BYTES, Sink, let_go
 from everview.cdc.times import bound_of
+from everview.compute.functions.durations import duration_ms
 from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError, text_of
 from everview.flow.source import Readable
@@ -104,8 +105,7 @@ class StreamedDelivery:
     def __init__(
         self,
         environment: Environment,
-        item: Item,
-        spec: StreamSink,
+        item: SinkItem,
         collection: Item,
         readable: Readable,
         *,
@@ -114,6 +114,8 @@ class StreamedDelivery:
     ) -> None:
         self._environment, self._item, self._collection, self._readable = environment, item, collection, readable
         self._spark, self._bulk_bytes = spark, bulk_bytes
+        assert isinstance(item.spec, StreamSink)
+        spec = item.spec
         self._kind, self._arguments = spec.kind, spec.arguments
         self._options = StreamOptions.parse(spec.kind, spec.options)
         self._lock = threading.Lock()

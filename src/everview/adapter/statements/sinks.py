@@ -12,6 +12,7 @@ from everview.adapter.statements.nodes import Place, Statement
 from everview.adapter.statements.options import in_cluster, option_list, option_value, refuse_repeated, with_options
 from everview.adapter.statements.words import Path, Words, if_not_exists
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+from everview.flow.drivers.registry import LEADING
 
 FORMATS = ("json", "avro")
 
@@ -101,8 +102,8 @@ def parse_place(words: Words) -> Place:
         return _stream(words)
     kind = words.name()
     arguments: dict[str, str] = {}
-    if kind in ("command", "connector"):
-        arguments[kind] = words.string()
+    if kind in LEADING:
+        arguments[LEADING[kind]] = words.string()
     if words.next.is_symbol("("):
         _arguments(words, arguments)
     return Place(kind, arguments)

@@ -9,20 +9,22 @@ from everview.adapter.catalog.items import (
     Index,
     Item,
     MaterializedView,
+    Part,
     Sink,
     Source,
     Subscription,
     Table,
     View,
 )
-from everview.adapter.catalog.specs import ChangeStream, LoadGenerator, Part
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.durable import shown_hold
 from everview.adapter.guards import shown_guards
 from everview.adapter.retention import shown_retention
-from everview.adapter.system.places import create_sink, place_of
+from everview.adapter.sources.registry import kind_of
+from everview.adapter.system.locations import create_sink
 from everview.compute.sql.references import narrowed, quoted
 from everview.quoting import literal
+from everview.sources.contract import Spec
 from everview.storage.errors import Corruption
 
 
@@ -54,15 +56,12 @@ def create(catalog: Catalog, item: Item) -> str:
             return f"CREATE SUBSCRIPTION {name} FOR {_name(catalog, catalog.items[on])}{_with(held)}"
         case Source(spec=Part(of, table)):
             return f"CREATE SOURCE {name} FROM SOURCE {of} (TABLE {quoted(table)}){_with(_retained(item))}"
-        case Source(spec=LoadGenerator(generator, options)):
-            arguments = ", ".join(f"{option.upper()} {literal(value)}" for option, value in options.items())
-            shown = f"LOAD GENERATOR {generator.upper()}{f' ({arguments})' if arguments else ''}"
-            return f"CREATE SOURCE {name} FROM {shown}{_with(_retained(item))}"
-        case Source(spec=ChangeStream() as spec):
-            polled = [f"POLL_MS {spec.poll_ms}"]
+        case Source(spec=Spec() as spec):
+            kind = kind_of(spec)
+            declared = f" ({_columns(item)})" if kind.takes_columns else ""
+            where, options = kind.shown(spec)
             own = [] if spec.timeline is None else [f"TIMELINE {literal(spec.timeline.name)}"]
-            read = _with([*_retained(item), *polled, *own])
-            return f"CREATE SOURCE {name} ({_columns(item)}) FROM {place_of(spec)}{read}"
+            return f"CREATE SOURCE {name}{declared} FROM {where}{_with([*_retained(item), *options, *own])}"
         case _:
             raise damage_of(item, Corruption("its entry in the catalog is missing"))
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import zip_longest
 
-from everview.adapter.catalog.items import Sink, Source, Subscription, oid_of
-from everview.adapter.catalog.specs import Delivered, LoadGenerator, Part
+from everview.adapter.catalog.items import Part, Sink, Source, Subscription, oid_of
+from everview.adapter.catalog.specs import Delivered
 from everview.adapter.retention import FOR_EVER_MS
-from everview.adapter.system.places import create_sink
+from everview.adapter.system.locations import create_sink
 from everview.adapter.system.relation import Row, SystemRelation, View, columns
 from everview.cdc.contract import Frontier
 from everview.cdc.times import bound_of
@@ -21,13 +21,7 @@ CLUSTER = "c1"
 
 def type_of(item: Sink | Source) -> str:
     """What a sink delivers into, or what a source reads from."""
-    match item.spec:
-        case Part():
-            return "subsource"
-        case LoadGenerator():
-            return "load-generator"
-        case spec:
-            return spec.kind.replace(" ", "-")
+    return "subsource" if isinstance(item.spec, Part) else item.spec.kind.replace(" ", "-")
 
 
 def _sinks(view: View) -> Iterable[Row]:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from everview.adapter.catalog.items import Event, Item, Subscription
 from everview.adapter.durable import PlaceStatus
 from everview.adapter.sinks.contract import DeliveryStatus
-from everview.adapter.stream_feeder import StreamStatus
 from everview.adapter.surroundings import Surroundings
 from everview.compute.engine.progress import Hydration
 from everview.compute.ir.types import (
@@ -30,6 +29,7 @@ from everview.compute.ir.types import (
     SqlType,
     array_of,
 )
+from everview.sources.contract import Status
 from everview.storage.contract import Frontiers, GlobalId
 
 Row = tuple[Any, ...]
@@ -122,7 +122,7 @@ class Live(Protocol):
         """Where a sink stands."""
         ...
 
-    def source_status(self, id: GlobalId) -> StreamStatus | None:
+    def source_status(self, id: GlobalId) -> Status | None:
         """Where a source that reads a change stream stands."""
         ...
 

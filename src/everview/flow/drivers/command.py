@@ -70,7 +70,7 @@ class CommandDriver(Driver):
     pattern = Pattern.NON_TRANSACTIONAL
     guarantee = Guarantee.AT_LEAST_ONCE
     keys = Keys.LOADED
-    foreign = True
+    foreign = shared = own_resource = True
     options = (Option("command", "the program and its arguments", required=True), *_OF_PROGRAMS)
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -100,10 +100,8 @@ class CommandDriver(Driver):
             schema = None
         return schemas.secrets(config, schema if isinstance(schema, Mapping) else {"secret": True})
 
-    def shown_config(self) -> dict[str, Any]:
-        """The settings as anyone may see them."""
-        shown: dict[str, Any] = _masked(self.config["config"], self.secrets)
-        return shown
+    def shown(self, name: str) -> str | None:
+        return dumps(_masked(self.config["config"], self.secrets)) if name == "config" else None
 
     # Before anything is written
 

@@ -93,6 +93,7 @@ class Option:
     secret: bool = False
     default: Any = None
     place: bool = False  # says which place it is, not how it is reached
+    host_only: bool = False  # of the address, what comes behind the host is secret too
 
 
 CONFINED = Option("confined", "stay inside of folders that are allowed", bool, default=False, place=True)
@@ -176,6 +177,8 @@ class Driver(ABC):
     foreign: ClassVar[bool] = False  # written by others: it may keep checkpoints of ranges that are no more
     options: ClassVar[tuple[Option, ...]] = ()
     resource_options: ClassVar[tuple[Option, ...]] = ()
+    shared: ClassVar[bool] = False  # whether several sinks can deliver to one place
+    own_resource: ClassVar[bool] = False  # whether RESOURCE is a JSON object that only the driver understands
     interval_ms: ClassVar[int] = 0  # the least time between two transactions, unless the user chooses
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -224,6 +227,10 @@ class Driver(ABC):
 
     def forget(self, spec: Spec) -> None:
         """The materialization is dropped: remove what was kept for it beside the data."""
+        return None
+
+    def shown(self, name: str) -> str | None:
+        """A setting as anyone may see it; None if its name tells enough about that."""
         return None
 
     @property

@@ -37,7 +37,7 @@ class KafkaDriver(contract.Driver):
     name = "kafka"
     pattern = contract.Pattern.AUTHORITATIVE
     guarantee = contract.Guarantee.EXACTLY_ONCE
-    delta_only = True
+    delta_only = shared = True
     options = (
         contract.Option("brokers", "host:port, several with commas between", required=True),
         contract.Option("properties", "a JSON object of librdkafka's settings", secret=True),

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from everview.flow.drivers.contract import Driver
+from everview.flow.drivers.contract import Driver, Option
 from everview.flow.errors import InvalidMaterialization
 
 DRIVERS = {
@@ -21,6 +21,8 @@ DRIVERS = {
     "command": "command.CommandDriver",
     "connector": "command.ConnectorDriver",
 }
+# The options that stand in a statement first, without their names.
+LEADING = {"command": "command", "connector": "connector"}
 
 
 def driver_class(name: str) -> type[Driver]:
@@ -33,6 +35,14 @@ def driver_class(name: str) -> type[Driver]:
     module, _, attribute = where.partition(".")
     found: type[Driver] = getattr(import_module(f"everview.flow.drivers.{module}"), attribute)
     return found
+
+
+def options_of(name: str) -> tuple[Option, ...]:
+    """The options of a driver; none of one that is not there."""
+    try:
+        return driver_class(name).options
+    except (ImportError, InvalidMaterialization):
+        return ()
 
 
 def open_driver(name: str, config: Mapping[str, Any]) -> Driver:

@@ -41,9 +41,9 @@ class WebhookDriver(contract.Driver):
     name = "webhook"
     pattern = contract.Pattern.PUSH_ONLY
     guarantee = contract.Guarantee.AT_LEAST_ONCE
-    delta_only = True
+    delta_only = shared = True
     options = (
-        contract.Option("url", "where to post to", required=True, secret=True),
+        contract.Option("url", "where to post to", required=True, secret=True, host_only=True),
         contract.Option("headers", "a JSON object of headers to send along", secret=True),
         contract.Option("batch_rows", "documents in a post at most", int, default=500),
         contract.Option("timeout_s", "how long to wait for an answer", float, default=30.0),

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from everview.compute.ir.types import INT4, INT8, TEXT, TIMESTAMPTZ
-from everview.sources.generator.contract import Changes, Row, Table, rng
+from everview.sources.contract import Table
+from everview.sources.generator.contract import Changes, Row, rng
 
 ORGANIZATIONS, USERS, ACCOUNTS = 10, 100, 50
 OPEN_TICKS = 10
@@ -32,13 +33,12 @@ class Auction:
     def tables(self) -> tuple[Table, ...]:
         """The five tables."""
         return (
-            Table("organizations", (("id", INT8), ("name", TEXT))),
-            Table("users", (("id", INT8), ("org_id", INT8), ("name", TEXT))),
-            Table("accounts", (("id", INT8), ("org_id", INT8), ("balance", INT8))),
-            Table("auctions", (("id", INT8), ("seller", INT8), ("item", TEXT), ("end_time", TIMESTAMPTZ))),
-            Table(
-                "bids",
-                (("id", INT8), ("buyer", INT8), ("auction_id", INT8), ("amount", INT4), ("bid_time", TIMESTAMPTZ)),
+            Table.of("organizations", ("id", INT8), ("name", TEXT)),
+            Table.of("users", ("id", INT8), ("org_id", INT8), ("name", TEXT)),
+            Table.of("accounts", ("id", INT8), ("org_id", INT8), ("balance", INT8)),
+            Table.of("auctions", ("id", INT8), ("seller", INT8), ("item", TEXT), ("end_time", TIMESTAMPTZ)),
+            Table.of(
+                "bids", ("id", INT8), ("buyer", INT8), ("auction_id", INT8), ("amount", INT4), ("bid_time", TIMESTAMPTZ)
             ),
         )
 

@@ -9,26 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from everview.compute.ir.types import SqlType
+from everview.sources.contract import Table
 
 Row: TypeAlias = tuple[Any, ...]
 Changes: TypeAlias = Mapping[str, Sequence[tuple[Row, int]]]  # by table: rows and diffs
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of a generator."""
-
-    name: str
-    columns: tuple[tuple[str, SqlType], ...]
-
-    @property
-    def types(self) -> tuple[SqlType, ...]:
-        """The types of its columns."""
-        return tuple(each for _, each in self.columns)
 
 
 class Generator(Protocol):

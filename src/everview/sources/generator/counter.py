@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from everview.compute.ir.types import INT8
-from everview.sources.generator.contract import Changes, Table
+from everview.sources.contract import Table
+from everview.sources.generator.contract import Changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Counter:
     @property
     def tables(self) -> tuple[Table, ...]:
         """One table, of one column."""
-        return (Table("", (("counter", INT8),)),)
+        return (Table.of("", ("counter", INT8)),)
 
     def changes(self, tick: int) -> Changes:
         """One number more, and perhaps one less."""

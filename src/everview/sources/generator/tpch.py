@@ -11,7 +11,8 @@ from decimal import Decimal
 from random import Random
 
 from everview.compute.ir.types import DATE, INT4, INT8, TEXT, SqlType, numeric
-from everview.sources.generator.contract import Changes, Row, Table, rng
+from everview.sources.contract import Table
+from everview.sources.generator.contract import Changes, Row, rng
 
 MONEY = numeric(15, 2)
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
@@ -37,7 +38,7 @@ CURRENT = date(1995, 6, 17)
 def _table(name: str, text: str) -> Table:
     kinds: dict[str, SqlType] = {"int": INT4, "key": INT8, "text": TEXT, "money": MONEY, "date": DATE}
     pairs = [each.split(" ") for each in text.split(", ")]
-    return Table(name, tuple((column, kinds[kind]) for column, kind in pairs))
+    return Table.of(name, *((column, kinds[kind]) for column, kind in pairs))
 
 
 TABLES = (

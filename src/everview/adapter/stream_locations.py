@@ -24,6 +24,7 @@ from everview.cdc.tracker import Tracker
 from everview.cdc.watch import OtherFiles, Others, Standing
 from everview.compute.ir.types import SqlType, declared_type, outside_type
 from everview.reach.addresses import check_kafka, check_url
+from everview.sources.contract import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,7 @@ SparkWhenThere: TypeAlias = "Callable[[], SparkSession | None]"
 
 FILES, KAFKA = "cdc files", "cdc kafka"
 CONFINED = "confined"
+LEADING = {FILES: "path"}  # what stands in a statement without its name
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     FILES: ("path", "format", CONFINED),
     KAFKA: ("brokers", "topic", "registry", "properties", "create_topics", "format"),
@@ -78,16 +80,16 @@ def schema_of(columns: Sequence[ColumnInfo]) -> StreamSchema:
     return StreamSchema(pa.schema([_field(each, outside_type(each.type)) for each in columns]))
 
 
-def schema_to_read(columns: Sequence[ColumnInfo]) -> StreamSchema:
+def schema_to_read(columns: Sequence[Column]) -> StreamSchema:
     """The schema of a stream that fills these columns: a number that does not fit its column is not read."""
     return StreamSchema(pa.schema([_field(each, declared_type(each.type)) for each in columns]))
 
 
-def _field(column: ColumnInfo, dtype: pa.DataType) -> pa.Field:
+def _field(column: ColumnInfo | Column, dtype: pa.DataType) -> pa.Field:
     return with_sql_type(pa.field(column.name, dtype, column.nullable), column.type)
 
 
-def columns_in(stream: StreamSchema) -> tuple[ColumnInfo, ...]:
+def columns_in(stream: StreamSchema) -> tuple[Column, ...]:
     """The columns of a source that takes them from its stream."""
     found = []
     for field in stream.data:
@@ -95,7 +97,7 @@ def columns_in(stream: StreamSchema) -> tuple[ColumnInfo, ...]:
         if sql_type is None or not declared_type(sql_type).equals(_with_digits(field.type, sql_type)):
             hint = "name the columns that the source is to have"
             raise InvalidUse(f'column "{field.name}" of the stream has no type of SQL: {field.type}', hint=hint)
-        found.append(ColumnInfo(field.name, sql_type, field.nullable))
+        found.append(Column(field.name, sql_type, field.nullable))
     return tuple(found)
 
 

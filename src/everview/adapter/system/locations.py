@@ -7,16 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from everview.adapter.catalog.items import Item, Sink
-from everview.adapter.catalog.specs import ChangeStream, Delivered, DriverSink, StreamSink
+from everview.adapter.catalog.specs import Delivered
 from everview.adapter.catalog.state import Catalog
+from everview.adapter.stream_locations import LEADING
 from everview.compute.sql.references import quoted
+from everview.flow.drivers import registry as drivers
 from everview.quoting import literal
-
-_LEADING = {
-    "cdc files": "path",
-    "command": "command",
-    "connector": "connector",
-}  # what stands without its name, before the parentheses
 
 
 def create_sink(catalog: Catalog, item: Sink) -> str:
@@ -31,7 +27,9 @@ def create_sink(catalog: Catalog, item: Sink) -> str:
         parts.append(", ".join("".join(each) for each in zip(names, given, clauses, strict=True)))
     else:
         parts += names
-    parts.append(f"INTO {place_of(item.spec)}{'' if several else clauses[0]}")
+    leading = {**LEADING, **drivers.LEADING}.get(item.spec.kind)
+    into = location(item.spec.kind, item.spec.shown, leading)
+    parts.append(f"INTO {into}{'' if several else clauses[0]}")
     if options := item.spec.options:
         parts.append(f"WITH ({', '.join(f'{name.upper()} {_value(value)}' for name, value in options.items())})")
     return " ".join(parts)
@@ -57,14 +55,12 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def place_of(spec: DriverSink | StreamSink | ChangeStream) -> str:
-    """Where a sink delivers to, or a source reads from."""
-    shown = dict(spec.shown)
-    form = f" FORMAT {shown.pop('format').upper()}" if "format" in shown else ""
-    kind = spec.kind
-    first = f" {literal(shown.pop(_LEADING[kind]))}" if kind in _LEADING else ""
-    rest = _options(shown)
-    return f"{kind.upper()}{first}{f' ({rest})' if rest else ''}{form}"
+def location(kind: str, shown: Mapping[str, str], leading: str | None) -> str:
+    """Where a sink delivers to, or a source reads from; what is `leading` stands in front, without its name."""
+    rest = {name: value for name, value in shown.items() if name not in (leading, "format")}
+    first = "" if leading is None or leading not in shown else f" {literal(shown[leading])}"
+    form = f" FORMAT {shown['format'].upper()}" if "format" in shown else ""
+    return f"{kind.upper()}{first}{f' ({_options(rest)})' if rest else ''}{form}"
 
 
 def _reduction(column: str, given: Mapping[str, Any]) -> str:

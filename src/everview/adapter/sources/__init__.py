@@ -1,0 +1,1 @@
+"""Sources: the kinds that there are, and those that read what this system writes itself."""

@@ -1,0 +1,261 @@
+"""What a kind of source is: what a statement may say of it, which collections it fills, and what feeds them.
+
+A source has one collection or several, all of them fed together. Whatever feeds them makes one commit of the rows of
+any of them, of how far the source was read, and of the time before which all are complete. So after a crash every row
+is there exactly once. What a position means is known to its kind alone.
+
+A kind is one file with a `SourceKind`, and one line in the list of kinds. It knows nothing of the catalog: it is given
+what a statement says, ids and capabilities.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+
+from everview.compute.ir.types import SqlType
+from everview.storage.contract import Command, GlobalId
+from everview.storage.environment import Environment
+from everview.timely.antichain import Antichain
+from everview.timely.lattice import Time
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RUNNING, STALLED, STARTING, ENDED = "running", "stalled", "starting", "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table of a source."""
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that a source fills; the only one of a source has no name of its own: ''."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, name: str, *columns: tuple[str, SqlType]) -> Table:
+        """A table by the names and types of its columns."""
+        return cls(name, tuple(Column(*each) for each in columns))
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        """The types of its columns."""
+        return tuple(each.type for each in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTimeline:
+    """The timeline of a source that keeps the times of its stream; `key` is what its clocks are called by."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a source is defined by; each kind has its own. Without a `timeline`, it is on the environment's."""
+
+    kind: str
+    timeline: OwnTimeline | None = field(default=None, kw_only=True)
+
+
+S = TypeVar("S", bound=Spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What CREATE SOURCE says: FROM kind `subject` (`arguments`) WITH (`options`), and columns, if it names any."""
+
+    kind: str
+    subject: str
+    arguments: Mapping[str, str]
+    options: Mapping[str, str]
+    columns: tuple[Column, ...] = ()
+    keeps_times: bool = False  # with TIMELINE
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[S]):
+    """What a source will be; `begins` is the first time of its own timeline at which its contents are known."""
+
+    spec: S
+    tables: tuple[Table, ...]
+    begins: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The collection of one table: its id, the token of the capability to write it, and its columns."""
+
+    id: GlobalId
+    writer: str
+    columns: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Feeding(Generic[S]):
+    """What a feeder is made of; `outputs` are by the names of tables.
+
+    `now_ms` is the time at which the collections are to be complete, None for a source with a timeline of its own.
+    """
+
+    environment: Environment
+    id: GlobalId
+    name: str
+    spec: S
+    outputs: Mapping[str, Output]
+    now_ms: Callable[[], int] | None
+    spark: Callable[[], SparkSession | None] = lambda: None
+
+
+class Stall(Protocol):
+    """A time of a stream that cannot close."""
+
+    @property
+    def time(self) -> Time: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def expected(self) -> int: ...
+    @property
+    def arrived(self) -> int: ...
+    @property
+    def curable(self) -> bool: ...
+    @property
+    def detail(self) -> str: ...
+
+
+class BadRecord(Protocol):
+    """What could not be decoded."""
+
+    @property
+    def piece(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def raw(self) -> bytes: ...
+    @property
+    def reason(self) -> str: ...
+
+
+class Reading(Protocol):
+    """How far a source has read what it reads."""
+
+    @property
+    def frontier(self) -> Antichain[Any]: ...
+    @property
+    def covered(self) -> Antichain[Any]: ...
+    @property
+    def updates_total(self) -> int: ...
+    @property
+    def open_times(self) -> int: ...
+    @property
+    def open_updates(self) -> int: ...
+    @property
+    def statements_waiting(self) -> int: ...
+    @property
+    def bad_records(self) -> int: ...
+    @property
+    def partial(self) -> Sequence[str]: ...
+    @property
+    def bad(self) -> Sequence[BadRecord]: ...
+    @property
+    def stalls(self) -> Sequence[Stall]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A source at one instant: what it does, why it cannot and when that is tried again, and how far it has read."""
+
+    state: str
+    error: str | None = None
+    read: Reading | None = None
+    retry_ms: int | None = None
+    failures: int = 0  # since it was opened
+
+
+class Feeder(Protocol):
+    """Feeds the collections of one source, in the background."""
+
+    def start(self) -> None:
+        """Begin to feed."""
+        ...
+
+    def ask(self) -> None:
+        """Someone waits for the present: let the collections become complete up to now."""
+        ...
+
+    def close(self) -> None:
+        """Feed no longer, and let go of what is read."""
+        ...
+
+    def status(self) -> Status:
+        """Where it stands."""
+        ...
+
+
+@runtime_checkable
+class Resettable(Protocol):
+    """A feeder that can read everything again."""
+
+    def reset(self) -> None:
+        """Read from the beginning; what is different then becomes visible at once."""
+        ...
+
+
+class SourceKind(ABC, Generic[S]):
+    """One kind of source."""
+
+    name: str  # the words after FROM
+    options: ClassVar[tuple[str, ...]] = ()  # behind WITH, beside RETAIN HISTORY
+    reaches: ClassVar[str | None] = None  # what it is that only who may reach files and addresses can create
+    takes_columns: ClassVar[bool] = False  # whether a statement may name them
+    keeps_times: ClassVar[bool] = False  # whether TIMELINE can be asked for
+    resettable: ClassVar[bool] = False
+
+    @abstractmethod
+    def look(self, given: Given, pause: Callable[[float], object]) -> Found[S]:
+        """What a statement makes; an error if it cannot. It may look at what is outside, and `pause` between looks."""
+
+    def begun(self, spec: S, now_ms: int) -> S:
+        """The spec of a source whose collections begin now."""
+        return spec
+
+    def enter(self, id: GlobalId, outputs: Mapping[str, Output]) -> list[Command]:
+        """What is to be remembered of a source from the commit on in which it comes to be."""
+        return []
+
+    @abstractmethod
+    def feeder(self, feeding: Feeding[S]) -> Feeder:
+        """What feeds a source; it is not started yet."""
+
+    def remembered(self, environment: Environment) -> list[GlobalId]:
+        """The sources of which something is remembered, though they may be gone by now."""
+        return []
+
+    def forget(self, environment: Environment, id: GlobalId) -> None:
+        """Remove what is remembered of a source that was dropped."""
+        return None
+
+    @abstractmethod
+    def to_json(self, spec: S) -> dict[str, str]:
+        """The spec as the catalog keeps it, but for its kind and timeline."""
+
+    @abstractmethod
+    def from_json(self, kind: str, said: Mapping[str, str], timeline: OwnTimeline | None) -> S:
+        """The spec as the catalog kept it."""
+
+    @abstractmethod
+    def shown(self, spec: S) -> tuple[str, list[str]]:
+        """What stands after FROM and in WITH of the statement that would make it, without secrets."""
