@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.ddl import carry_out
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import comment_on
 from everview.adapter.statements.nodes import CommentOn
@@ -133,5 +134,5 @@ def test_a_comment_on_what_is_dropped_meanwhile(coordinator: Coordinator) -> Non
     late = Context(session, coordinator, session.surroundings())
     assert sql("DROP TABLE gone") == ["DROP TABLE"]
     with pytest.raises(SqlError, match='relation "gone" does not exist') as refused:
-        comment_on(late, CommentOn("table", ("gone",), "too late"))
+        carry_out(late, CommentOn("table", ("gone",), "too late"), comment_on)
     assert refused.value.sqlstate == "42P01"

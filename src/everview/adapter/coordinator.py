@@ -318,8 +318,20 @@ class Coordinator:
         self.environment.wake()
         return left
 
-    def release_damaged(self, item: Item) -> list[Command]:
-        """The commands that let go of what a damaged item holds, as far as that is known; the rest is removed later."""
+    def release(self, item: Item) -> list[Command]:
+        """The commands that let go of what the catalog holds of an item's collection."""
+        if item.id in self.catalog.state.damaged:
+            return self._release_damaged(item)
+        match item:
+            case Sink():
+                return self.sinks.release(item)
+            case Subscription():
+                return self.durable.release(item)
+        held = self.environment.shard(item.id).held if item.tokens else ()
+        return [Drop(self.environment.present(item.id, token)) for token in item.tokens if token in held]
+
+    def _release_damaged(self, item: Item) -> list[Command]:
+        """The same of a damaged item, as far as it is known; the rest is removed later."""
         commands: list[Command] = []
         for id in self.environment.ids():
             if id.partition(".")[0] == item.id:

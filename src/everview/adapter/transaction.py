@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from everview.adapter.catalog.items import Table
 from everview.adapter.catalog.state import Catalog, shown_timeline
-from everview.adapter.catalog.store import DraftCatalog
+from everview.adapter.catalog.store import Change
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
 from everview.adapter.holds import Hold
 from everview.adapter.interrupts import Interrupts
@@ -41,7 +41,7 @@ class Savepoint:
     parts: Mapping[GlobalId, int]
     rows: int
     definitions: tuple[Statement, ...]
-    draft: DraftCatalog | None
+    draft: Change | None
     settings: Mark
     cursors: frozenset[str]
 
@@ -64,7 +64,7 @@ class Transaction:
     statements: int = 0
     savepoints: list[Savepoint] = field(default_factory=list)
     definitions: tuple[Statement, ...] = ()
-    draft: DraftCatalog | None = None  # the catalog as the definitions would leave it
+    draft: Change | None = None  # the catalog as the definitions would leave it
     _seen: dict[GlobalId, tuple[int, Rows]] = field(default_factory=dict)  # parts of `written` that are added up
 
     def drafted(self, ids: Iterable[GlobalId], catalog: Catalog) -> frozenset[GlobalId]:

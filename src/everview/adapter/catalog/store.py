@@ -10,6 +10,7 @@ import itertools
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ import structlog
 
 from everview.adapter.catalog import codec
 from everview.adapter.catalog.damage import Trace, database_from, item_from, role_from, schema_from, traces
-from everview.adapter.catalog.items import KINDS, Database, Event, Item, Role, Schema
+from everview.adapter.catalog.items import KINDS, Database, Event, Item, Role, Schema, Table
 from everview.adapter.catalog.state import Catalog
 from everview.storage.contract import AllocateId, Command, GlobalId, Put
 from everview.storage.environment import Environment
@@ -71,16 +72,6 @@ class CatalogStore:
         """A change is durable, by a commit of another's that took its commands along."""
         self._events += change.count
         self.state = replace(change.state, version=self.state.version + 1)
-
-    def draft(self) -> DraftCatalog:
-        """A draft of what it may become, which nobody else sees."""
-        return DraftCatalog(self, self._events)
-
-    def enter(self, draft: DraftCatalog, *commands: Command) -> None:
-        """Make everything durable that was drafted since `draft`, in one step; `lock` was held since."""
-        change = self.change(None)
-        change.state, change.puts, change.count = draft.state, draft.puts, draft.count
-        self.commit(change, *draft.commands, *commands)
 
     def events(self) -> list[Event]:
         """The audit log."""
@@ -173,49 +164,30 @@ class CatalogStore:
             self.commit(change)
 
 
-class DraftCatalog:
-    """A catalog to try changes on, in place of the store; they become durable by `CatalogStore.enter`, or never."""
-
-    def __init__(self, store: CatalogStore, events: int) -> None:
-        self._store, self._first = store, events
-        self.lock = store.lock
-        self.state = replace(store.state, version=next(_DRAFTS))
-        self.puts: dict[str, bytes | None] = {}
-        self.commands: list[Command] = []
-        self.count = 0
-
-    def allocate(self, prefix: str = "u") -> GlobalId:
-        """An id that was never given to anything."""
-        return self._store.allocate(prefix)
-
-    def change(self, user: str | None) -> Change:
-        """A change to be drafted and committed."""
-        return Change(self.state, user, self._first + self.count, self._store.now_ms())
-
-    def commit(self, change: Change, *commands: Command) -> list[Any]:
-        """Take a change into the draft."""
-        self.puts |= change.puts
-        self.commands += commands
-        self.count += change.count
-        self.state = replace(change.state, version=next(_DRAFTS))
-        return [None] * len(commands)
-
-    def copy(self) -> DraftCatalog:
-        """Another draft that goes on from here."""
-        other = DraftCatalog(self._store, self._first)
-        other.state, other.count = self.state, self.count
-        other.puts, other.commands = dict(self.puts), list(self.commands)
-        return other
-
-
 class Change:
-    """A change of the catalog while it is made: the catalog as it will be, and what is to be written for it."""
+    """What definitions come to, decided and not done: the catalog as it will be, and what has to be done for it.
+
+    `made` are the tables whose collections are to be made, `expiring` those whose TTL is another, `dropped` what goes.
+    `after` is called when all of it is durable.
+    """
 
     def __init__(self, state: Catalog, user: str | None, first_event: int, at_ms: int) -> None:
         self.state = state
         self.puts: dict[str, bytes | None] = {}
         self.count = 0
+        self.made: list[GlobalId] = []
+        self.expiring: list[GlobalId] = []
+        self.dropped: list[Item] = []
+        self.after: list[Callable[[], None]] = []
         self._user, self._first, self._at_ms = user, first_event, at_ms
+
+    def copy(self) -> Change:
+        """Another one that goes on from here; what is planned for its catalog is never taken for another's."""
+        other = copy(self)
+        other.puts, other.state = dict(self.puts), replace(self.state, version=next(_DRAFTS))
+        other.made, other.expiring = list(self.made), list(self.expiring)
+        other.dropped, other.after = list(self.dropped), list(self.after)
+        return other
 
     @property
     def commands(self) -> list[Command]:
@@ -231,6 +203,14 @@ class Change:
         name = self.state.shown(item)
         self._note(event, item.kind, {"id": item.id, "name": name, **details})
 
+    def fill(self, id: GlobalId, reader: str, writer: str) -> None:
+        """The collection of a table was made."""
+        table = self.state.items[id]
+        assert isinstance(table, Table)
+        table = replace(table, reader=reader, writer=writer)
+        self.state = self.state.with_item(table)
+        self.puts[_ITEM + id] = codec.encode(table)
+
     def drop_item(self, item: Item) -> None:
         """Remove an item, and the comments on it."""
         for id, column in self.state.comments:
@@ -239,6 +219,7 @@ class Change:
         self._note("drop", item.kind, {"id": item.id, "name": self.state.shown(item)})
         self.state = self.state.without_item(item.id)
         self.puts[_ITEM + item.id] = None
+        self.dropped.append(item)
 
     def put_schema(self, schema: Schema, event: str) -> None:
         """Add or replace a schema."""

@@ -14,16 +14,13 @@ from everview.adapter.catalog.items import (
     Index,
     Item,
     MaterializedView,
-    Sink,
-    Source,
-    Subscription,
     Table,
     Version,
     View,
-    is_maintained,
     places_of,
 )
 from everview.adapter.catalog.state import Catalog
+from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import DEPENDENT_OBJECTS, DUPLICATE_OBJECT, DUPLICATE_TABLE, WRONG_OBJECT_TYPE
 from everview.adapter.execute.context import Context
@@ -33,26 +30,21 @@ from everview.adapter.retention import follow_history, retain_ms
 from everview.adapter.statements import nodes
 from everview.compute.sql.errors import DUPLICATE_COLUMN, UNDEFINED_COLUMN, SqlError, unsupported
 from everview.compute.sql.references import qualified
-from everview.storage.contract import Command, Drop
 
 T = TypeVar("T", bound=Item)
 
 NOTICED_MAX = 100  # objects that a cascade names
 
 
-def drop(context: Context, statement: nodes.Drop) -> Result:
+def drop(context: Context, statement: nodes.Drop, change: Change) -> Result:
     """DROP of any kind."""
-    done = Done(f"DROP {statement.kind.upper()}")
-    coordinator = context.coordinator
-    with coordinator.catalog.lock:
-        context = replace(context, around=context.session.surroundings())
-        if statement.kind in ("schema", "database", "role"):
-            for path in statement.paths:
-                _drop_namespace(context, statement, path)
-            return done
+    if statement.kind in ("schema", "database", "role"):
+        for path in statement.paths:
+            _drop_namespace(context, statement, path, change)
+    else:
         found = [item for path in statement.paths if (item := _existing(context, statement, path)) is not None]
-        _drop_items(context, [item.id for item in found], cascade=statement.cascade)
-    return done
+        _drop_items(context, change, [item.id for item in found], cascade=statement.cascade)
+    return Done(f"DROP {statement.kind.upper()}")
 
 
 def _existing(context: Context, statement: nodes.Drop | nodes.Rename, path: tuple[str, ...]) -> Item | None:
@@ -83,10 +75,9 @@ def checked_kind(item: Item, kind: type[T]) -> T:
     return item
 
 
-def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
+def _drop_items(context: Context, change: Change, ids: Iterable[str], *, cascade: bool) -> None:
     """Drop items, the indexes on them, and with CASCADE all that depends on them."""
-    coordinator = context.coordinator
-    catalog = coordinator.catalog.state
+    catalog = change.state
     wanted = set(ids)
     order = catalog.closure(wanted)
     for item in order:
@@ -98,63 +89,13 @@ def _drop_items(context: Context, ids: Iterable[str], *, cascade: bool) -> None:
         raise _dependents(catalog, wanted, others)
     for item in others[:NOTICED_MAX]:
         context.session.notice(f"drop cascades to {item.kind} {catalog.shown(item)}")
-    maintained = [item.id for item in order if is_maintained(item)]
-    for item in order:
-        coordinator.stop_feeding(item)
-    for id in maintained:
-        coordinator.maintenance.abandon(id)
-    try:
-        with coordinator.timeline.still():
-            change = coordinator.catalog.change(context.around.user)
-            commands: list[Command] = []
-            for item in order:
-                change.drop_item(item)
-                commands += release(context, item)
-            coordinator.catalog.commit(change, *_once(commands))
-    except BaseException:
-        for id in maintained:
-            coordinator.maintenance.restore(id)
-        for item in order:
-            if isinstance(item, Source):
-                coordinator.feed(item)
-            elif isinstance(item, Sink):
-                coordinator.sinks.restore(item)
-        raise
-    for item in order:  # what depends comes first, so nothing is let go that another still follows
-        if (left := coordinator.dropped(item)) is not None:
-            context.session.notice(f'sink "{item.name}" was dropped, and something stays: {left}', "01000", "WARNING")
-
-
-def _once(commands: Iterable[Command]) -> list[Command]:
-    """The commands, with each capability dropped once: of what is damaged, all are, whoever else drops them too."""
-    kept: list[Command] = []
-    dropped: set[str] = set()
-    for command in commands:
-        if isinstance(command, Drop):
-            if command.capability.token in dropped:
-                continue
-            dropped.add(command.capability.token)
-        kept.append(command)
-    return kept
+    for item in order:  # what depends comes first
+        change.drop_item(item)
 
 
 def _goes_along(item: Item, wanted: set[str]) -> bool:
     """Whether an item goes without being asked for: an index, or a part of a source."""
     return isinstance(item, Index) or item.whole in wanted
-
-
-def release(context: Context, item: Item) -> list[Command]:
-    """The commands that let go of what the catalog holds of an item's collection."""
-    environment = context.coordinator.environment
-    if item.id in context.coordinator.catalog.state.damaged:
-        return context.coordinator.release_damaged(item)
-    if isinstance(item, Sink):
-        return context.coordinator.sinks.release(item)
-    if isinstance(item, Subscription):
-        return context.coordinator.durable.release(item)
-    tokens = item.tokens
-    held = environment.shard(item.id).held if tokens else ()
-    return [Drop(environment.present(item.id, token)) for token in tokens if token in held]
 
 
 def _dependents(catalog: Catalog, wanted: set[str], others: list[Item]) -> SqlError:
@@ -169,8 +110,7 @@ def _dependents(catalog: Catalog, wanted: set[str], others: list[Item]) -> SqlEr
     return SqlError(DEPENDENT_OBJECTS, message, detail="\n".join(lines[:NOTICED_MAX]), hint=hint)
 
 
-def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ...]) -> None:
-    catalog = context.coordinator.catalog
+def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ...], change: Change) -> None:
     try:
         id = namespace_id(context, statement.kind, path)
     except SqlError:
@@ -178,81 +118,69 @@ def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ..
             raise
         context.session.notice(f'{statement.kind} "{".".join(path)}" does not exist, skipping')
         return
-    state = catalog.state
+    state = change.state
     check_owner_of(context, statement.kind, id)
     if statement.kind == "role":
-        _drop_role(context, id)
+        _drop_role(context, change, id)
         return
-    schemas = (
-        [id] if statement.kind == "schema" else [each.id for each in state.schemas.values() if each.database == id]
-    )
-    inside = [item.id for schema in schemas for item in state.in_schema(schema)]
+    one = statement.kind == "schema"
+    schemas = [each for each in state.schemas.values() if (each.id if one else each.database) == id]
+    inside = [item.id for schema in schemas for item in state.in_schema(schema.id)]
     if inside and not statement.cascade:
         detail = "\n".join(
             f"{state.items[each].kind} {state.shown(state.items[each])}" for each in inside[:NOTICED_MAX]
         )
         message = f'cannot drop {statement.kind} "{path[-1]}" because it is not empty'
         raise SqlError(DEPENDENT_OBJECTS, message, detail=detail, hint="use CASCADE to drop what is in it too")
-    if statement.kind == "database" and path[-1] == context.around.database:
+    if not one and path[-1] == context.around.database:
         raise SqlError("55006", "cannot drop the currently open database")
-    if inside:
-        _drop_items(context, inside, cascade=True)
-    change = catalog.change(context.around.user)
+    _drop_items(context, change, inside, cascade=True)
     for schema in schemas:
-        change.drop_schema(catalog.state.schemas[schema])
-    if statement.kind == "database":
-        change.drop_database(catalog.state.databases[id])
-    catalog.commit(change)
+        change.drop_schema(schema)
+    if not one:
+        change.drop_database(state.databases[id])
 
 
-def _drop_role(context: Context, id: str) -> None:
-    catalog = context.coordinator.catalog
-    role = catalog.state.roles[id]
+def _drop_role(context: Context, change: Change, id: str) -> None:
+    state = change.state
+    role = state.roles[id]
     if role.name == context.around.user:
         raise SqlError("55006", "current user cannot be dropped")
-    owned = [item for item in catalog.state.items.values() if item.owner == role.name]
+    owned = [item for item in state.items.values() if item.owner == role.name]
     if owned:
-        detail = "\n".join(f"owner of {item.kind} {catalog.state.shown(item)}" for item in owned[:NOTICED_MAX])
+        detail = "\n".join(f"owner of {item.kind} {state.shown(item)}" for item in owned[:NOTICED_MAX])
         message = f'role "{role.name}" cannot be dropped because some objects depend on it'
         raise SqlError(DEPENDENT_OBJECTS, message, detail=detail)
-    change = catalog.change(context.around.user)
     change.drop_role(role)
-    catalog.commit(change)
 
 
 # ALTER
 
 
-def rename(context: Context, statement: nodes.Rename) -> Result:
+def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
     """ALTER … RENAME."""
-    done = Done(f"ALTER {statement.kind.upper()}")
-    catalog = context.coordinator.catalog
-    with catalog.lock:
-        context = replace(context, around=context.session.surroundings())
-        if statement.kind in ("schema", "database", "role", "cluster", "column"):
-            raise unsupported(f"renaming a {statement.kind}")
-        item = _existing(context, statement, statement.path)
-        if item is None:
-            return done
-        change = catalog.change(context.around.user)
-        if statement.column is not None:
-            change.put_item(_column_renamed(catalog.state, item, statement.column, statement.to), "alter")
-        else:
-            schema = catalog.state.schemas[item.schema]
-            if catalog.state.item(schema, statement.to) is not None:
-                raise SqlError(DUPLICATE_TABLE, f'relation "{statement.to}" already exists')
-            before = catalog.state.full_name(item)
-            change.put_item(replace(item, name=statement.to), "alter", before=".".join(before))
-            after = (*before[:2], statement.to)
-            for each in catalog.state.dependents(item.id):
-                if isinstance(each, View | MaterializedView):
-                    query = qualified(each.query, lambda path: after if tuple(path) == before else None)
-                    change.put_item(replace(each, query=query), "alter")
-            for view in change.state.of(MaterializedView):  # what ROLLBACK REPLACEMENT would stage
-                history = tuple(_renamed(version, before, after) for version in view.history)
-                if history != view.history:
-                    change.put_item(replace(view, history=history), "alter")
-        catalog.commit(change)
+    done, catalog = Done(f"ALTER {statement.kind.upper()}"), change.state
+    if statement.kind not in KINDS:
+        raise unsupported(f"renaming a {statement.kind}")
+    item = _existing(context, statement, statement.path)
+    if item is None:
+        return done
+    if statement.column is not None:
+        change.put_item(_column_renamed(catalog, item, statement.column, statement.to), "alter")
+        return done
+    if catalog.item(catalog.schemas[item.schema], statement.to) is not None:
+        raise SqlError(DUPLICATE_TABLE, f'relation "{statement.to}" already exists')
+    before = catalog.full_name(item)
+    change.put_item(replace(item, name=statement.to), "alter", before=".".join(before))
+    after = (*before[:2], statement.to)
+    for each in catalog.dependents(item.id):
+        if isinstance(each, View | MaterializedView):
+            query = qualified(each.query, lambda path: after if tuple(path) == before else None)
+            change.put_item(replace(each, query=query), "alter")
+    for view in change.state.of(MaterializedView):  # what ROLLBACK REPLACEMENT would stage
+        history = tuple(_renamed(version, before, after) for version in view.history)
+        if history != view.history:
+            change.put_item(replace(view, history=history), "alter")
     return done
 
 
@@ -283,48 +211,34 @@ def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
     return replace(item, columns=renamed(item.columns))
 
 
-def alter_owner(context: Context, statement: nodes.AlterOwner) -> Result:
+def alter_owner(context: Context, statement: nodes.AlterOwner, change: Change) -> Result:
     """ALTER … OWNER TO."""
-    catalog = context.coordinator.catalog
-    with catalog.lock:
-        if catalog.state.role(statement.owner) is None:
-            known = [each.name for each in catalog.state.roles.values()]
-            raise catalog.state.missing("role", [statement.owner], known)
-        check_may_give(context, statement.owner)
-        change = catalog.change(context.around.user)
-        if statement.kind in ("schema", "database"):
-            id = namespace_id(context, statement.kind, statement.path)
-            check_owner_of(context, statement.kind, id)
-            if statement.kind == "schema":
-                change.put_schema(replace(catalog.state.schemas[id], owner=statement.owner), "alter")
-            else:
-                change.put_database(replace(catalog.state.databases[id], owner=statement.owner), "alter")
+    catalog, kind, owner = change.state, statement.kind, statement.owner
+    if catalog.role(owner) is None:
+        raise catalog.missing("role", [owner], [each.name for each in catalog.roles.values()])
+    check_may_give(context, owner)
+    if kind in ("schema", "database"):
+        id = namespace_id(context, kind, statement.path)
+        check_owner_of(context, kind, id)
+        if kind == "schema":
+            change.put_schema(replace(catalog.schemas[id], owner=owner), "alter")
         else:
-            item = context.around.relation(statement.path)
-            check_kind(item, KINDS[statement.kind])
-            check_owner(context, item)
-            change.put_item(replace(item, owner=statement.owner), "alter", owner=statement.owner)
-        catalog.commit(change)
-    return Done(f"ALTER {statement.kind.upper()}")
-
-
-def alter_ttl(context: Context, statement: nodes.AlterTtl) -> Result:
-    """ALTER TABLE … SET (TTL …) and RESET (TTL): rows that are due by then leave in the same step."""
-    coordinator = context.coordinator
-    with coordinator.catalog.lock:
-        item = checked_kind(context.around.relation(statement.path), Table)
+            change.put_database(replace(catalog.databases[id], owner=owner), "alter")
+    else:
+        item = context.around.relation(statement.path)
+        check_kind(item, KINDS[kind])
         check_owner(context, item)
-        ttl = None if statement.ttl is None else ttl_of(item.columns, *statement.ttl)
-        altered = replace(item, ttl=ttl)
-        change = coordinator.catalog.change(context.around.user)
-        change.put_item(altered, "alter")
-        with coordinator.timeline.still():
-            coordinator.expire(altered)
-            try:
-                coordinator.catalog.commit(change, *coordinator.timeline.step())
-            except BaseException:
-                coordinator.expire(item)
-                raise
+        change.put_item(replace(item, owner=owner), "alter", owner=owner)
+    return Done(f"ALTER {kind.upper()}")
+
+
+def alter_ttl(context: Context, statement: nodes.AlterTtl, change: Change) -> Result:
+    """ALTER TABLE … SET (TTL …) and RESET (TTL): rows that are due by then leave in the same step."""
+    item = checked_kind(context.around.relation(statement.path), Table)
+    check_owner(context, item)
+    ttl = None if statement.ttl is None else ttl_of(item.columns, *statement.ttl)
+    change.put_item(replace(item, ttl=ttl), "alter")
+    change.expiring.append(item.id)
     return Done("ALTER TABLE")
 
 

@@ -25,6 +25,7 @@ from everview.adapter.catalog.items import (
     View,
 )
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
+from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import (
     DEPENDENT_OBJECTS,
@@ -46,8 +47,7 @@ from everview.adapter.retention import lag_ms, retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
 from everview.adapter.surroundings import Surroundings
-from everview.adapter.tables import shard_schema
-from everview.adapter.timeline import CLOCK, HISTORY
+from everview.adapter.transaction import DRAFTED
 from everview.compute.functions.durations import duration_ms
 from everview.compute.ir.relation import Relation
 from everview.compute.optimize.pipeline import optimize
@@ -56,7 +56,7 @@ from everview.compute.sql.dml import bind_scalar
 from everview.compute.sql.errors import DUPLICATE_COLUMN, SqlError, did_you_mean, unsupported
 from everview.compute.sql.hosting import hosted
 from everview.compute.sql.references import qualified
-from everview.storage.contract import Create, Follow, ReadCapability
+from everview.storage.contract import Follow, ReadCapability
 from everview.timely.lattice import TIME_MAX
 
 NAME_BYTES_MAX = 255
@@ -66,7 +66,7 @@ def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool) 
     """Whether the name is taken: told, if that is all right, else raised."""
     if len(name.encode()) > NAME_BYTES_MAX:
         raise SqlError("42622", f'identifier "{name[:40]}…" is longer than {NAME_BYTES_MAX} bytes')
-    taken = context.coordinator.catalog.state.item(schema, name)
+    taken = context.around.catalog.item(schema, name)
     if taken is None:
         return False
     message = f'{"index" if isinstance(taken, Index) else "relation"} "{name}" already exists'
@@ -101,29 +101,20 @@ def ttl_of(columns: Sequence[ColumnInfo], text: str, column: str) -> tuple[int, 
     return place, ttl_ms
 
 
-def create_table(context: Context, statement: nodes.CreateTable) -> Result:
+def create_table(context: Context, statement: nodes.CreateTable, change: Change) -> Result:
     """CREATE TABLE."""
-    coordinator, done = context.coordinator, Done("CREATE TABLE")
+    done, schema = Done("CREATE TABLE"), context.around.schema_for(statement.path)
     columns = columns_of(context, statement.columns)
     options = dict(statement.options)
     ttl = ttl_of(columns, options.pop("ttl"), options.pop("ttl on")) if "ttl" in options else None
     retain = retain_option(options, "RETAIN HISTORY and TTL exist")
-    with coordinator.catalog.lock:
-        schema = context.around.schema_for(statement.path)
-        if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
-            return done
-        id = coordinator.catalog.allocate()
-        with coordinator.timeline.still():
-            created = Create(id, shard_schema([each.type for each in columns]), at=coordinator.timeline.upper)
-            ((read, write),) = coordinator.environment.commit(created)
-            change = coordinator.catalog.change(context.around.user)
-            item = Table(id, statement.path[-1], schema.id, context.around.user, columns=columns, retain_ms=retain)
-            item = replace(item, reader=read.token, writer=write.token, ttl=ttl)
-            change.put_item(item, "create")
-            coordinator.catalog.commit(
-                change, Follow(read, HISTORY, lag_ms(retain)), Follow(write, CLOCK), *coordinator.timeline.step()
-            )
-            coordinator.expire(item)
+    if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
+        return done
+    id = context.coordinator.catalog.allocate()
+    item = Table(id, statement.path[-1], schema.id, context.around.user, columns=columns, retain_ms=retain, ttl=ttl)
+    change.put_item(replace(item, reader=DRAFTED, writer=DRAFTED), "create")
+    change.made.append(id)
+    change.expiring += [] if ttl is None else [id]
     return done
 
 
@@ -169,37 +160,47 @@ def deliverable(around: Surroundings, path: Path, what: str) -> Item:
 # Views
 
 
-def create_view(context: Context, statement: nodes.CreateView) -> Result:
-    """CREATE VIEW and CREATE MATERIALIZED VIEW."""
-    kind = "MATERIALIZED VIEW" if statement.materialized else "VIEW"
-    coordinator = context.coordinator
-    with coordinator.catalog.lock:
-        around = context.session.surroundings()
-        context = replace(context, around=around)
-        schema = around.schema_for(statement.path)
-        taken = coordinator.catalog.state.item(schema, statement.path[-1])
-        replaces = statement.or_replace and taken is not None
-        if not replaces and exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
-            return Done(f"CREATE {kind}")
-        bound = context.bind(statement.query)
-        columns = view_columns(statement, bound)
-        name, owner = statement.path[-1], around.user
-        around.catalog.check_lasting(name, bound.uses)
-        query = written_out(context, statement.query)
-        if replaces:
-            assert taken is not None
-            _replace_view(context, taken, query, columns, bound)
-        elif statement.materialized:
-            retain = retain_option(dict(statement.options))
-            item = MaterializedView("", name, schema.id, owner, columns=columns, query=query, retain_ms=retain)
-            create_materialized(context, item, bound)
-        else:
-            change = coordinator.catalog.change(owner)
-            id = coordinator.catalog.allocate()
-            view = View(id, name, schema.id, owner, columns=columns, query=query, depends=tuple(sorted(bound.uses)))
-            change.put_item(replace(view, pins=around.catalog.pins(bound.uses)), "create")
-            coordinator.catalog.commit(change)
-    return Done(f"CREATE {kind}")
+def create_view(context: Context, statement: nodes.CreateView, change: Change) -> Result:
+    """CREATE VIEW."""
+    around, done = context.around, Done("CREATE VIEW")
+    schema, name = around.schema_for(statement.path), statement.path[-1]
+    taken = around.catalog.item(schema, name) if statement.or_replace else None
+    if taken is None and exists(context, schema, name, if_not_exists=statement.if_not_exists):
+        return done
+    bound, columns, query = _bound_view(context, statement)
+    depends, pins = tuple(sorted(bound.uses)), around.catalog.pins(bound.uses)
+    if taken is None:
+        id = context.coordinator.catalog.allocate()
+        view = View(id, name, schema.id, around.user, columns=columns, query=query, depends=depends, pins=pins)
+        change.put_item(view, "create")
+    else:
+        view = _replaceable(context, taken, columns, bound)
+        view = replace(view, query=query, columns=columns, depends=depends, pins=pins)
+        change.put_item(view, "alter", replaced="true")
+    return done
+
+
+def create_materialized_view(context: Context, statement: nodes.CreateView) -> Result:
+    """CREATE MATERIALIZED VIEW."""
+    done, name = Done("CREATE MATERIALIZED VIEW"), statement.path[-1]
+    with context.coordinator.catalog.lock:
+        context = replace(context, around=context.session.surroundings())
+        schema, owner = context.around.schema_for(statement.path), context.around.user
+        if exists(context, schema, name, if_not_exists=statement.if_not_exists):
+            return done
+        bound, columns, query = _bound_view(context, statement)
+        retain = retain_option(dict(statement.options))
+        item = MaterializedView("", name, schema.id, owner, columns=columns, query=query, retain_ms=retain)
+        create_materialized(context, item, bound)
+    return done
+
+
+def _bound_view(context: Context, statement: nodes.CreateView) -> tuple[Bound, tuple[ColumnInfo, ...], str]:
+    """The query of a view, bound; its columns; and its text with names in full."""
+    bound = context.bind(statement.query)
+    columns = view_columns(statement, bound)
+    context.around.catalog.check_lasting(statement.path[-1], bound.uses)
+    return bound, columns, written_out(context, statement.query)
 
 
 def view_columns(statement: nodes.CreateView, bound: Bound) -> tuple[ColumnInfo, ...]:
@@ -225,10 +226,9 @@ def _in_full(context: Context, path: Sequence[str]) -> tuple[str, ...] | None:
     return None if item is None else context.around.catalog.full_name(item)
 
 
-def _replace_view(context: Context, taken: Item, query: str, columns: tuple[ColumnInfo, ...], bound: Bound) -> None:
+def _replaceable(context: Context, taken: Item, columns: tuple[ColumnInfo, ...], bound: Bound) -> View:
     """OR REPLACE: the view keeps its id, so whatever names it goes on; what is maintained over it cannot change."""
-    coordinator = context.coordinator
-    catalog = coordinator.catalog.state
+    catalog = context.around.catalog
     if not isinstance(taken, View):
         raise SqlError(WRONG_OBJECT_TYPE, f'"{taken.name}" is not a view', detail=f"it is a {taken.kind}")
     check_owner(context, taken)
@@ -244,12 +244,7 @@ def _replace_view(context: Context, taken: Item, query: str, columns: tuple[Colu
     if others and before != [(column.name, column.type) for column in columns][: len(before)]:
         detail = "\n".join(f"{each.kind} {catalog.shown(each)} depends on it" for each in others)
         raise SqlError("42P16", f'cannot change the columns of view "{taken.name}"', detail=detail)
-    change = coordinator.catalog.change(context.around.user)
-    depends = tuple(sorted(bound.uses))
-    pins = catalog.pins(bound.uses)
-    replaced = replace(taken, query=query, columns=columns, depends=depends, pins=pins)
-    change.put_item(replaced, "alter", replaced="true")
-    coordinator.catalog.commit(change)
+    return taken
 
 
 def create_materialized(
@@ -290,112 +285,93 @@ def install(context: Context, plan: Relation, bound: Bound) -> tuple[str, ReadCa
 # Namespaces and roles
 
 
-def create_namespace(context: Context, statement: nodes.CreateNamespace) -> Result:
+def create_namespace(context: Context, statement: nodes.CreateNamespace, change: Change) -> Result:
     """CREATE SCHEMA and CREATE DATABASE."""
-    coordinator, name = context.coordinator, statement.path[-1]
+    catalog, name, allocate = change.state, statement.path[-1], context.coordinator.catalog.allocate
     done = Done(f"CREATE {statement.kind.upper()}")
-    with coordinator.catalog.lock:
-        catalog = coordinator.catalog.state
-        change = coordinator.catalog.change(context.around.user)
-        owner = statement.owner or context.around.user
-        if statement.owner is not None:
-            if catalog.role(owner) is None:
-                raise catalog.missing("role", [owner], [each.name for each in catalog.roles.values()])
-            check_may_give(context, owner)
-        if statement.kind == "database":
-            check_superuser(context, "create database")
-            taken: object = catalog.database(name)
-            state = DUPLICATE_DATABASE
-        else:
-            in_database = statement.path[0] if len(statement.path) > 1 else context.around.database
-            home = catalog.database(in_database)
-            if home is None:
-                raise catalog.missing("database", [in_database], [each.name for each in catalog.databases.values()])
-            taken, state = catalog.schema(in_database, name), DUPLICATE_SCHEMA
-        if taken is not None:
-            message = f'{statement.kind} "{name}" already exists'
-            if not statement.if_not_exists:
-                raise SqlError(state, message)
-            context.session.notice(f"{message}, skipping", state)
-            return done
-        if name.startswith(("pg_", "mz_")):
-            raise SqlError("42939", f'unacceptable {statement.kind} name "{name}"', detail="the prefix is reserved")
-        if statement.kind == "database":
-            database = Database(coordinator.catalog.allocate("d"), name, owner)
-            change.put_database(database, "create")
-            change.put_schema(Schema(coordinator.catalog.allocate("n"), "public", database.id, owner), "create")
-        else:
-            assert home is not None
-            change.put_schema(Schema(coordinator.catalog.allocate("n"), name, home.id, owner), "create")
-        coordinator.catalog.commit(change)
+    owner = statement.owner or context.around.user
+    if statement.owner is not None:
+        if catalog.role(owner) is None:
+            raise catalog.missing("role", [owner], [each.name for each in catalog.roles.values()])
+        check_may_give(context, owner)
+    home: Database | None = None
+    if statement.kind == "database":
+        check_superuser(context, "create database")
+        taken: object = catalog.database(name)
+        state = DUPLICATE_DATABASE
+    else:
+        in_database = statement.path[0] if len(statement.path) > 1 else context.around.database
+        home = catalog.database(in_database)
+        if home is None:
+            raise catalog.missing("database", [in_database], [each.name for each in catalog.databases.values()])
+        taken, state = catalog.schema(in_database, name), DUPLICATE_SCHEMA
+    if taken is not None:
+        message = f'{statement.kind} "{name}" already exists'
+        if not statement.if_not_exists:
+            raise SqlError(state, message)
+        context.session.notice(f"{message}, skipping", state)
+        return done
+    if name.startswith(("pg_", "mz_")):
+        raise SqlError("42939", f'unacceptable {statement.kind} name "{name}"', detail="the prefix is reserved")
+    if home is None:
+        home = Database(allocate("d"), name, owner)
+        change.put_database(home, "create")
+        name = "public"
+    change.put_schema(Schema(allocate("n"), name, home.id, owner), "create")
     return done
 
 
-def create_role(context: Context, statement: nodes.CreateRole) -> Result:
+def create_role(context: Context, statement: nodes.CreateRole, change: Change) -> Result:
     """CREATE ROLE and CREATE USER."""
-    catalog = context.coordinator.catalog
     check_superuser(context, "create role")
-    with catalog.lock:
-        if catalog.state.role(statement.name) is not None:
-            raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
-        verifier = None if statement.password is None else verifier_of(statement.password)
-        change = catalog.change(context.around.user)
-        role = Role(catalog.allocate("r"), statement.name, statement.login, statement.superuser, verifier)
-        change.put_role(role, "create")
-        catalog.commit(change)
+    if change.state.role(statement.name) is not None:
+        raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
+    verifier = None if statement.password is None else verifier_of(statement.password)
+    id = context.coordinator.catalog.allocate("r")
+    change.put_role(Role(id, statement.name, statement.login, statement.superuser, verifier), "create")
     return Done("CREATE ROLE")
 
 
-def alter_role(context: Context, statement: nodes.AlterRole) -> Result:
+def alter_role(context: Context, statement: nodes.AlterRole, change: Change) -> Result:
     """ALTER ROLE … PASSWORD."""
-    catalog = context.coordinator.catalog
-    with catalog.lock:
-        role = catalog.state.role(statement.name)
-        if role is None:
-            known = [each.name for each in catalog.state.roles.values()]
-            raise catalog.state.missing("role", [statement.name], known)
-        if role.name != context.around.user:
-            check_superuser(context, f'alter role "{role.name}"')
-        verifier = None if statement.password is None else verifier_of(statement.password)
-        change = catalog.change(context.around.user)
-        change.put_role(replace(role, verifier=verifier), "alter")
-        catalog.commit(change)
+    role = change.state.role(statement.name)
+    if role is None:
+        known = [each.name for each in change.state.roles.values()]
+        raise change.state.missing("role", [statement.name], known)
+    if role.name != context.around.user:
+        check_superuser(context, f'alter role "{role.name}"')
+    verifier = None if statement.password is None else verifier_of(statement.password)
+    change.put_role(replace(role, verifier=verifier), "alter")
     return Done("ALTER ROLE")
 
 
-def comment_on(context: Context, statement: nodes.CommentOn) -> Result:
+def comment_on(context: Context, statement: nodes.CommentOn, change: Change) -> Result:
     """COMMENT ON."""
-    catalog, kind, path = context.coordinator.catalog, statement.kind, statement.path
-    with catalog.lock:
-        state = catalog.state
-        change = catalog.change(context.around.user)
-        if kind in ("schema", "database", "role"):
-            id = namespace_id(context, kind, path)
-            check_owner_of(context, kind, id)
-            change.comment(kind, id, 0, statement.text)
-        else:
-            relation: Path = path[:-1] if kind == "column" else path
-            if not relation:
-                raise SqlError("42601", "the name of a column needs the name of its relation")
-            item = context.around.relation(relation)
-            if item.id not in state.items:  # dropped by someone else since the statement began
-                raise state.missing("table", relation, ())
-            check_owner(context, item)
-            place = 0
-            if kind == "column":
-                if path[-1] not in item.names:
-                    raise SqlError("42703", f'column "{path[-1]}" of relation "{item.name}" does not exist')
-                place = item.names.index(path[-1]) + 1
-            elif not isinstance(item, KINDS.get(kind, ())):
-                raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
-            change.comment(kind, item.id, place, statement.text)
-        catalog.commit(change)
+    kind, path = statement.kind, statement.path
+    if kind in ("schema", "database", "role"):
+        id = namespace_id(context, kind, path)
+        check_owner_of(context, kind, id)
+        change.comment(kind, id, 0, statement.text)
+        return Done("COMMENT")
+    relation: Path = path[:-1] if kind == "column" else path
+    if not relation:
+        raise SqlError("42601", "the name of a column needs the name of its relation")
+    item = context.around.relation(relation)
+    check_owner(context, item)
+    place = 0
+    if kind == "column":
+        if path[-1] not in item.names:
+            raise SqlError("42703", f'column "{path[-1]}" of relation "{item.name}" does not exist')
+        place = item.names.index(path[-1]) + 1
+    elif not isinstance(item, KINDS.get(kind, ())):
+        raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
+    change.comment(kind, item.id, place, statement.text)
     return Done("COMMENT")
 
 
 def namespace_id(context: Context, kind: str, path: Path) -> str:
     """The id of a schema, database or role by its name."""
-    state = context.coordinator.catalog.state
+    state = context.around.catalog
     if kind == "schema":
         database = path[0] if len(path) > 1 else context.around.database
         if path[-1] in SYSTEM_SCHEMA_IDS:

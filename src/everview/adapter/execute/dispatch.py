@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from everview.adapter.catalog.items import View
 from everview.adapter.contract import Done, Result
-from everview.adapter.drafting import conclude, define
+from everview.adapter.ddl import Plan, carry_out, conclude, define
 from everview.adapter.execute import (
     alterations,
     copying,
@@ -27,37 +28,59 @@ from everview.adapter.statements import nodes
 
 Handler = Callable[[Context, Any], Result]
 
-# Definitions are transactions of their own.
-DEFINITIONS: Mapping[type, Handler] = {
+# What is decided by reading the catalog alone, see `ddl`.
+PLANS: Mapping[type, Plan] = {
     nodes.CreateTable: definitions.create_table,
     nodes.CreateView: definitions.create_view,
-    nodes.CreateReplacement: replacements.create_replacement,
-    nodes.ApplyReplacement: replacements.apply_replacement,
-    nodes.RollbackReplacement: replacements.rollback_replacement,
     nodes.CreateIndex: indexes.create_index,
-    nodes.CreateSource: sources.create_source,
-    nodes.CreateSink: sinks.create_sink,
-    nodes.AlterSink: sinks.alter_sink,
-    nodes.CreateSubscription: durable.create_subscription,
-    nodes.AlterSubscription: durable.alter_subscription,
-    nodes.ResetSource: sources.reset_source,
     nodes.CreateNamespace: definitions.create_namespace,
     nodes.CreateRole: definitions.create_role,
     nodes.AlterRole: definitions.alter_role,
     nodes.Drop: alterations.drop,
     nodes.Rename: alterations.rename,
     nodes.AlterOwner: alterations.alter_owner,
-    nodes.AlterRetain: alterations.alter_retain,
     nodes.AlterTtl: alterations.alter_ttl,
     nodes.CommentOn: definitions.comment_on,
 }
+# Other definitions take several steps.
+STEPS: Mapping[type, Handler] = {
+    nodes.CreateView: definitions.create_materialized_view,
+    nodes.CreateIndex: indexes.create_maintained_index,
+    nodes.CreateReplacement: replacements.create_replacement,
+    nodes.ApplyReplacement: replacements.apply_replacement,
+    nodes.RollbackReplacement: replacements.rollback_replacement,
+    nodes.CreateSource: sources.create_source,
+    nodes.ResetSource: sources.reset_source,
+    nodes.CreateSink: sinks.create_sink,
+    nodes.AlterSink: sinks.alter_sink,
+    nodes.CreateSubscription: durable.create_subscription,
+    nodes.AlterSubscription: durable.alter_subscription,
+    nodes.AlterRetain: alterations.alter_retain,
+}
+
+
+def _plan_of(context: Context, statement: nodes.Statement) -> Plan | None:
+    """How a definition is planned; None if it takes several steps."""
+    match statement:
+        case nodes.CreateView(materialized=True):
+            return None
+        case nodes.CreateIndex(on=on) if isinstance(context.session.surroundings().find(on), View):
+            return None
+        case _:
+            return PLANS.get(type(statement))
+
+
+def _define(context: Context, statement: nodes.Statement) -> Result:
+    """Carry a definition out, which is a transaction of its own."""
+    plan = _plan_of(context, statement)
+    return STEPS[type(statement)](context, statement) if plan is None else carry_out(context, statement, plan)
 
 
 def _end(context: Context, statement: nodes.End) -> Result:
     """COMMIT and ROLLBACK: what the block has defined is made before, and if that fails there is no more of it."""
     if statement.commit and not context.transaction.failed:
         try:
-            conclude(context, lambda each: DEFINITIONS[type(each)])
+            conclude(context, _plan_of, _define)
         except BaseException:
             context.session.end_transaction(commit=False)
             raise
@@ -98,13 +121,12 @@ OTHERS: Mapping[type, Handler] = {
 
 def execute(context: Context, statement: nodes.Statement) -> Result:
     """Carry a statement out."""
-    definition = DEFINITIONS.get(type(statement))
-    if definition is None:
+    if type(statement) in OTHERS:
         return OTHERS[type(statement)](context, statement)
     if context.transaction.explicit:
-        return define(context, statement, definition) or Done(_title(statement))
+        return define(context, statement, _plan_of) or Done(_title(statement))
     context.session.refuse_in_block(_title(statement))
-    return definition(context, statement)
+    return _define(context, statement)
 
 
 def _title(statement: nodes.Statement) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from everview.adapter.catalog.items import Index, Item, Sink, Subscription, View
+from everview.adapter.catalog.items import Index, Item, Sink, Subscription
+from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import WRONG_OBJECT_TYPE, as_sql_errors
 from everview.adapter.execute.context import Context
@@ -13,49 +15,61 @@ from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import maintained_plan, refuse_unmaintainable
 from everview.adapter.retention import lag_ms
 from everview.adapter.statements import nodes
+from everview.compute.ir.scalar import Scalar
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.references import quoted
-from everview.storage.contract import Command, Follow, ReadCapability
+from everview.storage.contract import Follow
 
 _DONE = Done("CREATE INDEX")
 
 
-def create_index(context: Context, statement: nodes.CreateIndex) -> Result:
-    """CREATE INDEX and CREATE DEFAULT INDEX."""
+def create_index(context: Context, statement: nodes.CreateIndex, change: Change) -> Result:
+    """CREATE INDEX and CREATE DEFAULT INDEX, on what is stored."""
+    found = _planned(context, statement)
+    if found is not None:
+        on, item, keys = found
+        item = replace(item, id=context.coordinator.catalog.allocate())
+        change.put_item(item, "create", on=context.around.catalog.shown(on))
+        change.after.append(lambda: context.coordinator.serve(item, on, keys))
+    return _DONE
+
+
+def create_maintained_index(context: Context, statement: nodes.CreateIndex) -> Result:
+    """The same on a view, which is maintained for it."""
     coordinator = context.coordinator
     with coordinator.catalog.lock:
         context = replace(context, around=context.session.surroundings())
-        catalog = context.around.catalog
-        on = context.around.relation(statement.on)
-        if isinstance(on, Index | Sink | Subscription):
-            raise SqlError(WRONG_OBJECT_TYPE, f'cannot create an index on {on.kind} "{on.name}"')
-        check_owner(context, on)
-        catalog.check_lasting(statement.name or "index", [on.id])
-        keys = statement.keys or tuple(map(quoted, on.names))
-        schema = catalog.schemas[on.schema]
-        name = statement.name or _free_name(context, on, statement.keys)
-        if exists(context, schema, name, if_not_exists=statement.if_not_exists):
+        catalog, found = context.around.catalog, _planned(context, statement)
+        if found is None:
             return _DONE
-        with as_sql_errors():
-            scalars = coordinator.planner.keys(catalog, on, keys, context.around)
-        reader: ReadCapability | None = None
-        commands: list[Command] = []
-        if isinstance(on, View):
-            bound = context.bind(f"TABLE {'.'.join(map(quoted, catalog.full_name(on)))}")
-            refuse_unmaintainable(context, bound, "an indexed view")
-            id, reader = install(context, maintained_plan(bound, len(on.columns)), bound)
-            history = coordinator.timelines.of(bound.reads).history_clock
-            commands.append(Follow(reader, history, lag_ms(None)))
-        else:
-            id = coordinator.catalog.allocate()
-        token = None if reader is None else reader.token
-        owner = context.around.user
-        item = Index(id, name, on.schema, owner, depends=(on.id,), on=on.id, keys=keys, reader=token)
+        on, item, keys = found
+        bound = context.bind(f"TABLE {'.'.join(map(quoted, catalog.full_name(on)))}")
+        refuse_unmaintainable(context, bound, "an indexed view")
+        id, reader = install(context, maintained_plan(bound, len(on.columns)), bound)
+        item = replace(item, id=id, reader=reader.token)
         change = coordinator.catalog.change(context.around.user)
         change.put_item(item, "create", on=catalog.shown(on))
-        coordinator.catalog.commit(change, *commands)
-        coordinator.serve(item, on, scalars)
+        history = coordinator.timelines.of(bound.reads).history_clock
+        coordinator.catalog.commit(change, Follow(reader, history, lag_ms(None)))
+        coordinator.serve(item, on, keys)
     return _DONE
+
+
+def _planned(context: Context, statement: nodes.CreateIndex) -> tuple[Item, Index, Sequence[Scalar]] | None:
+    """The relation, the index without an id, and its keys; None if it is there, and that is all right."""
+    catalog = context.around.catalog
+    on = context.around.relation(statement.on)
+    if isinstance(on, Index | Sink | Subscription):
+        raise SqlError(WRONG_OBJECT_TYPE, f'cannot create an index on {on.kind} "{on.name}"')
+    check_owner(context, on)
+    catalog.check_lasting(statement.name or "index", [on.id])
+    keys = statement.keys or tuple(map(quoted, on.names))
+    name = statement.name or _free_name(context, on, statement.keys)
+    if exists(context, catalog.schemas[on.schema], name, if_not_exists=statement.if_not_exists):
+        return None
+    with as_sql_errors():
+        scalars = context.coordinator.planner.keys(catalog, on, keys, context.around)
+    return on, Index("", name, on.schema, context.around.user, depends=(on.id,), on=on.id, keys=keys), scalars
 
 
 def _free_name(context: Context, on: Item, keys: tuple[str, ...]) -> str:

@@ -34,7 +34,7 @@ def check_owner(context: Context, item: Item) -> None:
 
 def check_owner_of(context: Context, kind: str, id: str) -> None:
     """The same of a schema, database or role by its id; a role is changed by superusers."""
-    state = context.coordinator.catalog.state
+    state = context.around.catalog
     if kind == "role":
         check_superuser(context, f'alter or drop role "{state.roles[id].name}"')
         return

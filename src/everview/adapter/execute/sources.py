@@ -26,6 +26,7 @@ from everview.adapter.statements import nodes
 from everview.adapter.stream_locations import CONFINED, absolute
 from everview.adapter.stream_timeline import StreamTimeline
 from everview.adapter.tables import shard_schema
+from everview.adapter.timeline import Timeline
 from everview.compute.sql.errors import SqlError
 from everview.sources.contract import Column, Given, Output, OwnTimeline, SourceKind, Table
 from everview.storage.contract import Create, Follow, ReadCapability
@@ -51,7 +52,9 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
             if table.name:
                 exists(context, schema, table.name, if_not_exists=False)
         id = coordinator.catalog.allocate()
-        timeline = coordinator.timeline if own_name is None else coordinator.timelines.named_or_new(own_name, id)
+        timeline: Timeline | StreamTimeline = coordinator.timeline
+        if own_name is not None:
+            timeline = coordinator.timelines.named_or_new(own_name, id)
         with timeline.still():
             if isinstance(timeline, StreamTimeline):
                 spec, at = replace(found.spec, timeline=OwnTimeline(timeline.name, timeline.key)), found.begins

@@ -11,14 +11,12 @@ from everview.compute.sql.errors import unsupported
 from everview.sources.contract import SourceKind, Spec
 from everview.sources.generator.kind import LoadGeneratorKind
 
-SOURCES: Mapping[str, SourceKind[Any]] = {
-    each.name: each
-    for each in (
-        LoadGeneratorKind(),
-        ChangeStreamKind(FILES),
-        ChangeStreamKind(KAFKA),
-    )
-}
+_KINDS: tuple[SourceKind[Any], ...] = (
+    LoadGeneratorKind(),
+    ChangeStreamKind(FILES),
+    ChangeStreamKind(KAFKA),
+)
+SOURCES: Mapping[str, SourceKind[Any]] = {each.name: each for each in _KINDS}
 
 
 def kind_named(name: str) -> SourceKind[Any]:
