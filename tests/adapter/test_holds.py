@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from everview.adapter.applying import Applying
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.replacement_cutover import Cutover
 from everview.storage.contract import ReadCapability
 from everview.storage.shard import from_frontier
 from tests.adapter.conftest import Clock
@@ -261,14 +261,14 @@ def test_applying_a_replacement_holds_what_it_compares(world: World, monkeypatch
         " AS SELECT count(*) + 1 AS c, max(a) AS m FROM quiet.tiny"
     )
     waiting, go = threading.Event(), threading.Event()
-    hold_up = Applying._hold_up
+    hold_up = Cutover._hold_up
 
-    def wait(applying: Applying) -> int:
+    def wait(applying: Cutover) -> int:
         waiting.set()
         assert go.wait(120)
         return hold_up(applying)
 
-    monkeypatch.setattr(Applying, "_hold_up", wait)
+    monkeypatch.setattr(Cutover, "_hold_up", wait)
     found: list[list[str]] = []
     applier = SessionClient(world.coordinator)
     statement = "ALTER MATERIALIZED VIEW quiet.total APPLY REPLACEMENT new"

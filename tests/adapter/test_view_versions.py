@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from everview.adapter.applying import Pair
 from everview.adapter.catalog import codec
 from everview.adapter.catalog.items import ColumnInfo, MaterializedView, Version, View
 from everview.adapter.catalog.state import Catalog
+from everview.adapter.replacement_cutover import Pair
 from everview.adapter.versions import VERSIONS_KEPT_MAX, history
 from everview.compute.ir.types import INT4, INT8
 from everview.compute.sql.errors import SqlError

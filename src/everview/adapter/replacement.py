@@ -1,7 +1,7 @@
 """Replacements that are staged: what they would change, and those that are applied by themselves.
 
 A replacement is a materialized view of its own, with its own collections, so nothing that befalls it touches its
-target; `applying.py` is how it takes the target's place.
+target; `replacement_cutover.py` is how it takes the target's place.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from everview.adapter.applying import Applying, Pair
 from everview.adapter.catalog.items import ColumnInfo, Item, MaterializedView
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.guards import Guards
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.replacement_cutover import Cutover, Pair
 from everview.adapter.system.relation import StagedChange, StagedStatus
 from everview.adapter.versions import check_columns
 from everview.background import Backoff, Loop
@@ -123,7 +123,7 @@ class Replacements:
     def apply(self, pairs: Sequence[Pair], interrupts: Interrupts, user: str, timeout_s: float | None = None) -> int:
         """Apply replacements once that is possible; gives the time from which on the new definitions hold."""
         with as_sql_errors():
-            return Applying(self._coordinator, pairs, interrupts, timeout_s).run(user)
+            return Cutover(self._coordinator, pairs, interrupts, timeout_s).run(user)
 
     def apply_when_hydrated(self, item: Item) -> None:
         """Apply a replacement by itself, in the background, once that is possible."""

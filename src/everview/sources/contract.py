@@ -11,7 +11,7 @@ what a statement says, ids and capabilities.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -19,7 +19,6 @@ from everview.compute.ir.types import SqlType
 from everview.storage.contract import Command, GlobalId
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
-from everview.timely.lattice import Time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,59 +118,20 @@ class Feeding(Generic[S]):
     spark: Callable[[], SparkSession | None] = lambda: None
 
 
-class Stall(Protocol):
-    """A time of a stream that cannot close."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How far a source has read: `stalls` are the times that cannot close, `bad` the first undecodable records."""
 
-    @property
-    def time(self) -> Time: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def expected(self) -> int: ...
-    @property
-    def arrived(self) -> int: ...
-    @property
-    def curable(self) -> bool: ...
-    @property
-    def detail(self) -> str: ...
-
-
-class BadRecord(Protocol):
-    """What could not be decoded."""
-
-    @property
-    def piece(self) -> str: ...
-    @property
-    def position(self) -> int: ...
-    @property
-    def raw(self) -> bytes: ...
-    @property
-    def reason(self) -> str: ...
-
-
-class Reading(Protocol):
-    """How far a source has read what it reads."""
-
-    @property
-    def frontier(self) -> Antichain[Any]: ...
-    @property
-    def covered(self) -> Antichain[Any]: ...
-    @property
-    def updates_total(self) -> int: ...
-    @property
-    def open_times(self) -> int: ...
-    @property
-    def open_updates(self) -> int: ...
-    @property
-    def statements_waiting(self) -> int: ...
-    @property
-    def bad_records(self) -> int: ...
-    @property
-    def partial(self) -> Sequence[str]: ...
-    @property
-    def bad(self) -> Sequence[BadRecord]: ...
-    @property
-    def stalls(self) -> Sequence[Stall]: ...
+    frontier: Antichain[Any]
+    covered: Antichain[Any]
+    updates_total: int
+    open_times: int
+    open_updates: int
+    statements_waiting: int
+    bad_records: int
+    partial: tuple[str, ...]
+    bad: tuple[Any, ...]
+    stalls: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from everview.adapter.applying import Pair
 from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import Item, MaterializedView, Staged, Version
 from everview.adapter.catalog.state import Catalog
@@ -29,6 +28,7 @@ from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import run_query
 from everview.adapter.guards import EXISTING, Guards, is_guard, shown_guards
 from everview.adapter.planner import Pins
+from everview.adapter.replacement_cutover import Pair
 from everview.adapter.retention import retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path

@@ -15,7 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import structlog
 
@@ -52,6 +52,7 @@ from everview.sources.contract import (
     Given,
     Output,
     OwnTimeline,
+    Reading,
     SourceKind,
     Spec,
     Status,
@@ -196,7 +197,8 @@ class StreamFeeder:
                 error = f"{read.bad_records} records cannot be decoded"
         running = ENDED if read is not None and read.frontier.empty else RUNNING
         state = STALLED if error is not None else STARTING if read is None else running
-        return Status(state, error, read, loop.retry_ms, loop.failures)
+        reading = None if read is None else Reading(*(getattr(read, each.name) for each in fields(Reading)))
+        return Status(state, error, reading, loop.retry_ms, loop.failures)
 
     def step(self) -> bool:
         """Poll once, and move on to the present; whether there may be more right now."""

@@ -51,7 +51,7 @@ class Pair:
         return replace(self, target=target, item=item)
 
 
-class Applying:
+class Cutover:
     """One APPLY under way, of one replacement or of several in one step."""
 
     def __init__(
