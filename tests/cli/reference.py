@@ -15,8 +15,8 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
 # What plans use and nobody writes.
 _INTERNAL = {
     "casts",
-    "internal",
-    "moments",
+    "plan functions",
+    "temporal inverses",
     "assign",
     "cast",
     "all_ne",

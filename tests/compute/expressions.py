@@ -15,7 +15,7 @@ from typing import Any
 from everview.compute.functions import registry
 from everview.compute.functions.casts import WIDENED
 from everview.compute.functions.contract import AggregateFunction, Function
-from everview.compute.functions.internal import PARAMETER
+from everview.compute.functions.plan_functions import PARAMETER
 from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
 from everview.compute.ir.types import BOOLEAN, DATE, FLOAT8, INT4, INT8, TEXT, Kind, SqlType, numeric

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from everview.compute.delta.sink import sunk
 from everview.compute.delta.temporal import temporal_filters
-from everview.compute.functions.calls import cast
-from everview.compute.functions.civil import timestamp
+from everview.compute.functions.calendar import timestamp
 from everview.compute.functions.naming import key_of
+from everview.compute.functions.resolve import cast
 from everview.compute.functions.temporal import MZ_NOW, now
 from everview.compute.functions.time_sets import INTERVALS, TIMES
 from everview.compute.ir.infinite import Infinite

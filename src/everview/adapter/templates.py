@@ -17,7 +17,7 @@ from everview.adapter.bound import Bound
 from everview.adapter.host import SessionHost
 from everview.adapter.surroundings import Surroundings
 from everview.compute.allowance import ROW_BYTES
-from everview.compute.functions.internal import PARAMETER
+from everview.compute.functions.plan_functions import PARAMETER
 from everview.compute.ir.parts import all_scalars, map_scalars
 from everview.compute.ir.relation import Constant, Relation, walk
 from everview.compute.ir.scalar import Call, Literal, Scalar, transform

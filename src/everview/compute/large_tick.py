@@ -27,7 +27,7 @@ from everview.compute.delta.program import (
 )
 from everview.compute.delta.prune import prune
 from everview.compute.engine.contract import Early, EvaluationFailed, LargeEngine, Stored
-from everview.compute.functions.calls import call
+from everview.compute.functions.resolve import call
 from everview.compute.hydration import can_hydrate, hydration_steps
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, Steps

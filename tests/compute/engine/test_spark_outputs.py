@@ -13,7 +13,7 @@ from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.outputs import layout
 from everview.compute.engine.spark.render import render_steps
 from everview.compute.engine.spark.session import profiles
-from everview.compute.functions.calls import call
+from everview.compute.functions.resolve import call
 from everview.compute.ir.relation import Filter, Get, Join, Map, Negate, Project, Relation, Union, types
 from everview.compute.ir.scalar import Case, Column, Literal, Scalar
 from everview.compute.ir.types import BOOLEAN, INT8, numeric

@@ -13,8 +13,8 @@ from typing import Any
 from everview.compute.functions.casts import WIDENED
 from everview.compute.functions.contract import Failure, Function
 from everview.compute.functions.input import from_text
-from everview.compute.functions.internal import PARAMETER
 from everview.compute.functions.naming import base, short_name
+from everview.compute.functions.plan_functions import PARAMETER
 from everview.compute.functions.precision import PRECISE
 from everview.compute.functions.registry import FUNCTIONS
 from everview.compute.functions.resolve import result_type

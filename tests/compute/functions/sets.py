@@ -8,7 +8,7 @@ from typing import Any
 
 from everview.compute.functions.contract import AggregateFunction, Failure
 from everview.compute.functions.input import from_text
-from everview.compute.functions.listing import FINISH, in_listing_order
+from everview.compute.functions.list_aggregates import FINISH, in_listing_order
 from everview.compute.functions.resolve import result_type
 from everview.compute.functions.table import ORDINALITY, TableFunction
 from everview.compute.functions.time_sets import INTERVALS

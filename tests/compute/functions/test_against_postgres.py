@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from everview.compute.functions import bounds, internal, moments, regression, time_sets
+from everview.compute.functions import plan_functions, regression, temporal_bounds, temporal_inverses, time_sets
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.keywords import COLUMNS, KEYWORDS, NEED_AS, RESERVED, TYPES_AND_FUNCTIONS
 from everview.compute.functions.output import to_text
@@ -59,8 +59,8 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 # What plans use and SQL has no name for.
-NAMELESS = {each.name for family in (internal, bounds, time_sets) for each in family.FUNCTIONS}
-NAMELESS |= {each.name for each in moments.FUNCTIONS if " " in each.name}  # the others are ANY and ALL
+NAMELESS = {each.name for family in (plan_functions, temporal_bounds, time_sets) for each in family.FUNCTIONS}
+NAMELESS |= {each.name for each in temporal_inverses.FUNCTIONS if " " in each.name}  # the others are ANY and ALL
 
 
 def differs(case: Case, ours: Any, theirs: list[str]) -> bool:

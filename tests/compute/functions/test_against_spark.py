@@ -10,8 +10,8 @@ import pytest
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.scalar import render_table
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.internal import PARAMETER
 from everview.compute.functions.naming import short_name
+from everview.compute.functions.plan_functions import PARAMETER
 from everview.compute.functions.registry import AGGREGATES, FUNCTIONS, TABLES
 from everview.compute.functions.spark_sql import render, spark_type
 from everview.compute.ir.infinite import as_numbers, to_python

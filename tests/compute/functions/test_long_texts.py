@@ -9,8 +9,8 @@ import pytest
 
 from everview.compute.functions import regex
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.date_patterns import FUNCTIONS as SHOWN
-from everview.compute.functions.formatting import FUNCTIONS as READ
+from everview.compute.functions.date_formatting import FUNCTIONS as SHOWN
+from everview.compute.functions.date_parsing import FUNCTIONS as READ
 from everview.compute.functions.input import from_text
 from everview.compute.ir.types import (
     DATE,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.functions.bounds import FUNCTIONS as BOUNDS
-from everview.compute.functions.bounds import bound
-from everview.compute.functions.civil import DAY, HOUR, add_interval, days_of, micros_of, month_length, timestamp
+from everview.compute.functions.calendar import DAY, HOUR, add_interval, days_of, micros_of, month_length, timestamp
 from everview.compute.functions.dates import at_zone
-from everview.compute.functions.moments import moments
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.precision import ZERO_US, rounded
 from everview.compute.functions.temporal import TIME_MAX, TIME_MIN
+from everview.compute.functions.temporal_bounds import FUNCTIONS as BOUNDS
+from everview.compute.functions.temporal_bounds import bound
+from everview.compute.functions.temporal_inverses import moments
 from everview.compute.functions.time_sets import INTERVALS, TIMES, times
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.interpreter.scalars import compile_scalar

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from everview.compute.delta.thresholds import is_now, name_of, speaks_of_now
-from everview.compute.functions.bounds import bound
-from everview.compute.functions.calls import call
+from everview.compute.functions.resolve import call
+from everview.compute.functions.temporal_bounds import bound
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Literal, Or, Scalar, transform
 from everview.compute.ir.types import BOOLEAN, INT8, Kind, numeric
 

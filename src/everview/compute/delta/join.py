@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from everview.compute.delta.per_key import numbered
 from everview.compute.delta.program import BEFORE, Source, at
-from everview.compute.functions.calls import call
+from everview.compute.functions.resolve import call
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, arity
 from everview.compute.ir.scalar import Column, Scalar, columns_of, shift

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from everview.compute.delta.first_rows import can_order
 from everview.compute.delta.program import BEFORE, NEXT, TIME, First, at
 from everview.compute.functions import lookup
-from everview.compute.functions.calls import call
 from everview.compute.functions.contract import Extreme
-from everview.compute.functions.internal import NUMBERS
+from everview.compute.functions.plan_functions import NUMBERS
+from everview.compute.functions.resolve import call
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import with_scalars
 from everview.compute.ir.relation import Relation, all_columns, arity

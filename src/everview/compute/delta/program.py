@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from everview.compute.functions.calls import call
+from everview.compute.functions.resolve import call
 from everview.compute.ir.relation import (
     Constant,
     Filter,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from everview.compute.functions.internal import NUMBERS
+from everview.compute.functions.plan_functions import NUMBERS
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Literal

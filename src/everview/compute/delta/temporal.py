@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from everview.compute.delta.program import TICK_END, TIME
 from everview.compute.delta.thresholds import refused, speaks_of_now
 from everview.compute.delta.times import Bounds, bounds_of, conjuncts
-from everview.compute.functions.calls import call
+from everview.compute.functions.resolve import call
 from everview.compute.functions.temporal import TIME_MAX
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import scalars_of

@@ -3,7 +3,7 @@
 An expression that only grows with time, as `mz_now() - INTERVAL '1 day'`, is not below a value from one time on, and
 above it from one time on, the same or a later one; one that only falls, as `ts - mz_now()`, before a time. Moving by
 months does neither, for months differ in length, nor do clocks that are set back; then it is a set of times. All of it
-is computed with the functions of `functions.bounds` and `functions.moments`, which do not fail: only what the row says
+is computed with the functions of `temporal_bounds` and `temporal_inverses`, which do not fail: only what the row says
 itself can. Choices, as CASE and GREATEST, are taken apart before: see `choices`.
 """
 
@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from everview.compute.functions.bounds import bound, limited
-from everview.compute.functions.calls import call, cast
-from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND
+from everview.compute.functions.calendar import DAY, HOUR, MINUTE, SECOND
+from everview.compute.functions.date_fields import STEADY_FIELDS, unit_of
 from everview.compute.functions.dates import is_zone
-from everview.compute.functions.fields import STEADY_FIELDS, unit_of
-from everview.compute.functions.moments import moments, number, within_calendar
 from everview.compute.functions.naming import as_numeric
 from everview.compute.functions.order import interval_micros
+from everview.compute.functions.resolve import call, cast
 from everview.compute.functions.temporal import MZ_NOW, Now
+from everview.compute.functions.temporal_bounds import bound, limited
+from everview.compute.functions.temporal_inverses import moments, number, within_calendar
 from everview.compute.functions.time_sets import TIMES, times
 from everview.compute.ir.scalar import Call, Literal, Scalar, walk
 from everview.compute.ir.types import INT8, TEXT, Interval, Kind, numeric

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from everview.compute.delta.choices import is_missing, spread
 from everview.compute.delta.thresholds import Reached, is_now, name_of, reached, refused, speaks_of_now
-from everview.compute.functions.calls import call
 from everview.compute.functions.lookup import can_fail
+from everview.compute.functions.resolve import call
 from everview.compute.functions.temporal import TIME_MAX
 from everview.compute.functions.time_sets import ALWAYS, NEVER, TIMES, times
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Failed, Literal, Or, Scalar

@@ -16,8 +16,7 @@ from everview.compute.delta.per_key import key_of
 from everview.compute.delta.program import BEFORE, at
 from everview.compute.functions import lookup
 from everview.compute.functions.aggregates import COUNT
-from everview.compute.functions.calls import call, cast
-from everview.compute.functions.resolve import resolve_aggregate
+from everview.compute.functions.resolve import call, cast, resolve_aggregate
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Aggregate, Relation, arity, types
 from everview.compute.ir.scalar import And, Case, Coalesce, Column, Literal, Scalar, shift

@@ -15,33 +15,23 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import partial, reduce
 from typing import Any
 
-from everview.compute.functions.civil import make_interval
-from everview.compute.functions.contract import (
-    Additive,
-    AggregateFunction,
-    Extreme,
-    Failure,
-    InOrder,
-    Result,
-    Total,
-    Unfit,
-)
+from everview.compute.functions.calendar import make_interval
+from everview.compute.functions.contract import Additive, Extreme, Failure, InOrder, OneRow, Total, Unfit
 from everview.compute.functions.exact_floats import MEAN, exact_sum, sum_sql
 from everview.compute.functions.intervals import divide_interval, divide_interval_sql
-from everview.compute.functions.naming import ANY, ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
+from everview.compute.functions.naming import ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
 from everview.compute.functions.numbers import EXACT, SURE_DIGITS, fit, quotient, real, significant, whole
 from everview.compute.functions.order import sort_key, spark_sort_key
 from everview.compute.functions.regression import deviation, total
+from everview.compute.functions.signatures import Aggregates
 from everview.compute.functions.spark_sql import Renderer, interval, let, spark_type
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import (
-    BOOLEAN,
     FLOAT4,
     FLOAT8,
     INT2,
     INT4,
     INT8,
-    INTERVAL,
     NUMERIC_PRECISION,
     NUMERIC_SCALE,
     Interval,
@@ -50,34 +40,27 @@ from everview.compute.ir.types import (
     numeric,
 )
 
-AGGREGATES: list[AggregateFunction] = []
+AGGREGATES = Aggregates()
+define = AGGREGATES.define
+SOME = "some(any)"  # the key of the aggregate that takes the value of any row
 AVERAGE = "total by count"  # the scalar function of a total and a number of rows
 
 COUNT, SUM, LEAST, GREATEST = Total(counts=True), Total(), Extreme(), Extreme(descending=True)
 Rows = list[tuple[Any, ...]]
 
 
-def _add(
-    name: str,
-    args: tuple[SqlType, ...],
-    result: Result,
-    evaluate: Callable[[SqlType, Rows], Any],
-    spark: str | Renderer,
-    **flags: Any,
-) -> None:
-    AGGREGATES.append(AggregateFunction(key_of(name, args), name, args, result, evaluate, spark, **flags))
+def _of_values(function: Callable[[list[Any]], Any]) -> Callable[[SqlType, Rows], Any]:
+    """An aggregate of the values of its only argument; NULL of none."""
+    return lambda _, rows: function([row[0] for row in rows]) if rows else None
 
 
-def _column(rows: Rows) -> list[Any]:
-    return [row[0] for row in rows]
+def _of_values_as(function: Callable[[SqlType, list[Any]], Any]) -> Callable[[SqlType, Rows], Any]:
+    """The same of a function that is given the result's type first."""
+    return lambda to, rows: function(to, [row[0] for row in rows]) if rows else None
 
 
 def _itself(argument: Scalar) -> Scalar:
     return argument
-
-
-def _sum_type(types: Sequence[SqlType]) -> SqlType:
-    return replace(as_numeric(types[0]), precision=38)
 
 
 def _total(values: Sequence[Decimal | int]) -> Decimal:
@@ -129,63 +112,14 @@ def _in_order(evaluate: Callable[[SqlType, Rows], Any], value: str, streamed: st
 _EXACT_SUM = sum_sql("collect_list(cast({0} as double))")
 
 
-def _float_sums(of: SqlType) -> None:
-    def whole(to: SqlType, rows: Rows) -> Any:
-        return _float_sum(_column(rows), to.kind) if rows else None
-
-    def running(to: SqlType, rows: Rows) -> Any:
-        return _float_sum(_column(rows), to.kind, total) if rows else None
-
+def _float_sum_sql(of: SqlType) -> str:
     exact = f"try_cast({_EXACT_SUM} as {spark_type(of)})"
-    spark = let(
-        f"CASE WHEN {_INFINITE.format('f.a')} AND NOT f.b THEN NULL ELSE f.a END", exact, _ANY_INFINITE, name="f"
-    )
-    in_order = _in_order(running, "s.a", "sum(cast({0} as double))", of)
-    _add("sum", (of,), of, whole, spark, algebra=SUM, unfit=_TOO_LARGE, in_order=in_order)
+    finite = f"CASE WHEN {_INFINITE.format('f.a')} AND NOT f.b THEN NULL ELSE f.a END"
+    return let(finite, exact, _ANY_INFINITE, name="f")
 
 
-def _float_averages(of: SqlType) -> None:
-    def whole(_: SqlType, rows: Rows) -> Any:
-        return _float_sum(_column(rows), Kind.FLOAT8) / len(rows) if rows else None
-
-    def running(_: SqlType, rows: Rows) -> Any:
-        return _float_sum(_column(rows), Kind.FLOAT8, total) / len(rows) if rows else None
-
-    in_order = _in_order(running, "s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8)
-    spark = f"{_EXACT_SUM} / nullif(count({{0}}), 0L)"
-    algebra = Additive((_itself,), key_of(MEAN, (FLOAT8, INT8)))
-    _add("avg", (of,), FLOAT8, whole, spark, algebra=algebra, unfit=_TOO_LARGE, in_order=in_order)
-
-
-def _counts() -> None:
-    _add("count", (), INT8, lambda _, rows: len(rows), "count(*)", takes_nulls=True, algebra=COUNT, empty=0)
-    _add("count", (ANY,), INT8, lambda _, rows: len(rows), "count({0})", algebra=COUNT, empty=0)
-
-
-def _sums() -> None:
-    for of in (INT2, INT4):
-        _add(
-            "sum",
-            (of,),
-            INT8,
-            lambda _, rows: whole(sum(_column(rows)), Kind.INT8) if rows else None,
-            "try_sum(cast({0} as bigint))",
-            algebra=SUM,
-        )
-    exact: Callable[[SqlType, Rows], Any] = lambda to, rows: fit(_total(_column(rows)), to) if rows else None  # noqa: E731
-    _add("sum", (INT8,), numeric(38, 0), exact, "try_sum(cast({0} as decimal(38,0)))", algebra=SUM)
-    total = lambda args, _, result: f"cast(try_sum({args[0]}) as {spark_type(result)})"  # noqa: E731
-    _add("sum", (NUMERIC,), _sum_type, exact, total, algebra=SUM, unfit=replace(_TOO_LONG, sure=_is_short))
-    for of in (FLOAT4, FLOAT8):
-        _float_sums(of)
-    _add(
-        "sum",
-        (INTERVAL,),
-        INTERVAL,
-        lambda _, rows: _interval_sum(_column(rows)) if rows else None,
-        interval("sum({0}.months)", "sum({0}.days)", "try_sum({0}.micros)"),
-        unfit=_TOO_LONG_AN_INTERVAL,
-    )
+def _float_mean(values: list[float], add: Callable[[list[float]], float] = exact_sum) -> float:
+    return _float_sum(values, Kind.FLOAT8, add) / len(values)
 
 
 def _average_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
@@ -198,28 +132,7 @@ def average_sql(total: str, count: str) -> str:
     return f"try_divide({total}, cast({count} as decimal(38,18)))"
 
 
-def _averages() -> None:
-    def exact(to: SqlType, rows: Rows) -> Any:
-        return quotient(_total(_column(rows)), Decimal(len(rows)), to) if rows else None
-
-    algebra = Additive((_itself,), key_of(AVERAGE, (NUMERIC, INT8)))
-    for of in (INT2, INT4, INT8, NUMERIC):
-        unfit = replace(_TOO_LONG, sure=_is_short)
-        _add("avg", (of,), NUMERIC, exact, _average_sql, algebra=algebra, unfit=unfit)
-    for of in (FLOAT4, FLOAT8):
-        _float_averages(of)
-    _add(
-        "avg",
-        (INTERVAL,),
-        INTERVAL,
-        lambda _, rows: divide_interval(_interval_sum(_column(rows)), float(len(rows))) if rows else None,
-        _interval_average_sql,
-        unfit=_TOO_LONG_AN_INTERVAL,
-    )
-
-
 def _interval_average_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
-
     total = interval(f"sum({args[0]}.months)", f"sum({args[0]}.days)", f"try_sum({args[0]}.micros)")
     return divide_interval_sql((total, f"cast(count({args[0]}) as double)"))
 
@@ -244,48 +157,10 @@ def _total_order_sql(of: SqlType, value: str) -> str:
     return key
 
 
-def _extremes() -> None:
-    def spark(name: str, of: SqlType) -> str | Renderer:
-        if of.kind in (Kind.INTERVAL, Kind.ARRAY):
-            return lambda args, types, _: f"{name}_by({args[0]}, {_total_order_sql(types[0], args[0])})"
-        return f"{name}({{0}})"
-
-    for of in (*ORDERED, *ARRAYS):
-        if of.kind in (Kind.BOOLEAN, Kind.JSONB) or (of.element and of.element.kind is Kind.JSONB):
-            continue
-        for name, pick, algebra in (("min", min, LEAST), ("max", max, GREATEST)):
-            key = _total_order(of)
-
-            def evaluate(_: SqlType, rows: Rows, pick: Any = pick, key: Any = key) -> Any:
-                return pick(_column(rows), key=key) if rows else None
-
-            _add(name, (of,), lambda types: types[0], evaluate, spark(name, of), algebra=algebra)
-
-
-def _booleans() -> None:
-    """False is less than true."""
-    every: Callable[[SqlType, Rows], Any] = lambda _, rows: all(_column(rows)) if rows else None  # noqa: E731
-    some: Callable[[SqlType, Rows], Any] = lambda _, rows: any(_column(rows)) if rows else None  # noqa: E731
-    for name in ("bool_and", "every"):
-        _add(name, (BOOLEAN,), BOOLEAN, every, "bool_and({0})", algebra=LEAST)
-    _add("bool_or", (BOOLEAN,), BOOLEAN, some, "bool_or({0})", algebra=GREATEST)
-
-
-def _bits() -> None:
-    for name, join in (("bit_and", operator.and_), ("bit_or", operator.or_), ("bit_xor", operator.xor)):
-        for of in (INT2, INT4, INT8):
-
-            def evaluate(_: SqlType, rows: Rows, join: Callable[[int, int], int] = join) -> Any:
-                return reduce(join, _column(rows)) if rows else None
-
-            _add(name, (of,), of, evaluate, f"cast({name}({{0}}) as {spark_type(of)})")
-
-
-def _any_value() -> None:
-    """Any value but NULL: the least, so that it is the same however and whenever it is computed."""
-    for least in [each for each in AGGREGATES if each.name == "min"]:
-        _add("any_value", least.args, least.result, least.evaluate, least.spark)
-    _add("any_value", (BOOLEAN,), BOOLEAN, lambda _, rows: min(_column(rows)) if rows else None, "min({0})")
+def _extreme_sql(name: str, of: SqlType) -> str | Renderer:
+    if of.kind in (Kind.INTERVAL, Kind.ARRAY):
+        return lambda args, types, _: f"{name}_by({args[0]}, {_total_order_sql(types[0], args[0])})"
+    return f"{name}({{0}})"
 
 
 _EXACT_SCALE_MAX = 9  # the squares of such decimals have the scale that decimals can have
@@ -308,9 +183,8 @@ def variance_sql(count: str, total: str, squares: str, scale: int, *, sample: bo
     spread = f"try_subtract(try_cast(try_multiply(m.c, m.a) as decimal(38,{2 * scale})), {product})"
     below = "cast(m.a * (m.a - 1) as decimal(38,0))" if sample else "cast(m.a * m.a as decimal(38,0))"
     ratio = f"try_cast(try_divide(cast({spread} as decimal(38,{2 * scale})), {below}) as decimal(38,18))"
-    return let(
-        f"CASE WHEN m.a > {int(sample)} THEN {ratio} END", f"cast({count} as decimal(18,0))", total, squares, name="m"
-    )
+    body = f"CASE WHEN m.a > {int(sample)} THEN {ratio} END"
+    return let(body, f"cast({count} as decimal(18,0))", total, squares, name="m")
 
 
 def _float_variance(values: list[float], *, sample: bool) -> float:
@@ -338,7 +212,7 @@ _MEAN_SQL = "aggregate(l.a, 0D, (s, e) -> s + e) / size(l.a)"
 
 
 def _numeric_variance(to: SqlType, rows: Rows, *, sample: bool, root: bool) -> Any:
-    values = [Decimal(value) for value in _column(rows)]
+    values = [Decimal(row[0]) for row in rows]
     if len(values) <= sample:
         return None
     if -int(values[0].as_tuple().exponent) > _EXACT_SCALE_MAX:
@@ -346,6 +220,13 @@ def _numeric_variance(to: SqlType, rows: Rows, *, sample: bool, root: bool) -> A
     else:
         result = exact_variance(values, sample=sample, to=to)
     return fit(significant(math.sqrt(result)), to) if root else result
+
+
+def _real_variance(_: SqlType, rows: Rows, *, sample: bool, root: bool) -> Any:
+    if len(rows) <= sample:
+        return None
+    variance = _float_variance([row[0] for row in rows], sample=sample)
+    return math.sqrt(variance) if root else variance
 
 
 def _numeric_variance_sql(*, sample: bool, root: bool) -> Renderer:
@@ -365,62 +246,80 @@ def _numeric_variance_sql(*, sample: bool, root: bool) -> Renderer:
     return rendered
 
 
-def _variances() -> None:
-    spellings = (
-        ("variance", True, False),
-        ("var_samp", True, False),
-        ("var_pop", False, False),
-        ("stddev", True, True),
-        ("stddev_samp", True, True),
-        ("stddev_pop", False, True),
-    )
-    for name, sample, root in spellings:
-        exact = partial(_numeric_variance, sample=sample, root=root)
-
-        def inexact(_: SqlType, rows: Rows, sample: bool = sample, root: bool = root) -> Any:
-            if len(rows) <= sample:
-                return None
-            variance = _float_variance(_column(rows), sample=sample)
-            return math.sqrt(variance) if root else variance
-
-        for of in (INT2, INT4, INT8, NUMERIC):
-            unfit = replace(_TOO_LONG, least=1 + sample)
-            _add(name, (of,), NUMERIC, exact, _numeric_variance_sql(sample=sample, root=root), unfit=unfit)
-        for of in (FLOAT4, FLOAT8):
-            unfit = replace(_TOO_LARGE, least=1 + sample)
-            _add(name, (of,), FLOAT8, inexact, _float_variance_sql(sample=sample, root=root), unfit=unfit)
-
-
-def _single() -> None:
+def _single(_: SqlType, rows: Rows) -> Any:
     """The value of a subquery in an expression, which must have no more than one row."""
-
-    def evaluate(_: SqlType, rows: Rows) -> Any:
-        if len(rows) > 1:
-            raise Failure("21000", "more than one row returned by a subquery used as an expression")
-        return rows[0][0]
-
-    _add(
-        "single",
-        (ANY,),
-        lambda types: types[0],
-        evaluate,
-        "CASE WHEN count(*) = 1 THEN first({0}) END",
-        takes_nulls=True,
-    )
+    if len(rows) > 1:
+        raise Failure("21000", "more than one row returned by a subquery used as an expression")
+    return rows[0][0]
 
 
-def _some() -> None:
-    """The value of a group of one row; of a larger one, some value of it, that of the first in order."""
-    _add("some", (ANY,), lambda types: types[0], lambda _, rows: rows[0][0], "first({0})", takes_nulls=True)
+_SINGLE = "CASE WHEN count(*) = 1 THEN first({0}) END"
+define("single(any) -> $1", _single, _SINGLE, takes_nulls=True, algebra=OneRow(enforced=True))
+define(f"{SOME} -> $1", lambda _, rows: rows[0][0], "first({0})", takes_nulls=True, algebra=OneRow())
+define("count() -> int8", lambda _, rows: len(rows), "count(*)", takes_nulls=True, algebra=COUNT, empty=0)
+define("count(any) -> int8", lambda _, rows: len(rows), "count({0})", algebra=COUNT, empty=0)
 
+_INTEGERS, _REALS = (INT2, INT4, INT8), (FLOAT4, FLOAT8)
+_sum_of_integers = _of_values(lambda values: whole(sum(values), Kind.INT8))
+_exact_sum = _of_values_as(lambda to, values: fit(_total(values), to))
+_interval_total = _of_values(_interval_sum)
+_EXACT_SUM_SQL: Renderer = lambda args, _, result: f"cast(try_sum({args[0]}) as {spark_type(result)})"
+_INTERVAL_SUM_SQL = interval("sum({0}.months)", "sum({0}.days)", "try_sum({0}.micros)")
+_SHORT = replace(_TOO_LONG, sure=_is_short)
+define("sum(T) -> int8", _sum_of_integers, "try_sum(cast({0} as bigint))", algebra=SUM, T="int2 int4")
+define("sum(int8) -> numeric(38,0)", _exact_sum, "try_sum(cast({0} as decimal(38,0)))", algebra=SUM)
+_sum_type = lambda types: replace(as_numeric(types[0]), precision=38)
+define("sum(numeric)", _exact_sum, _EXACT_SUM_SQL, result=_sum_type, algebra=SUM, unfit=_SHORT)
+define("sum(interval) -> interval", _interval_total, _INTERVAL_SUM_SQL, unfit=_TOO_LONG_AN_INTERVAL)
+for _of in _REALS:
+    _evaluate = _of_values_as(lambda to, values: _float_sum(values, to.kind))
+    _running = _of_values_as(lambda to, values: _float_sum(values, to.kind, total))
+    _over_window = _in_order(_running, "s.a", "sum(cast({0} as double))", _of)
+    _float_sum_of: Any = {"algebra": SUM, "unfit": _TOO_LARGE, "in_order": _over_window}
+    define("sum(T) -> T", _evaluate, _float_sum_sql(_of), **_float_sum_of, T=_of)
 
-_single()
-_some()
-_counts()
-_sums()
-_averages()
-_extremes()
-_booleans()
-_bits()
-_any_value()
-_variances()
+_average = _of_values_as(lambda to, values: quotient(_total(values), Decimal(len(values)), to))
+_interval_average = _of_values(lambda values: divide_interval(_interval_sum(values), float(len(values))))
+_running = _of_values(lambda values: _float_mean(values, total))
+_algebra = Additive((_itself,), key_of(AVERAGE, (NUMERIC, INT8)))
+_float_algebra = Additive((_itself,), key_of(MEAN, (FLOAT8, INT8)))
+define("avg(T) -> numeric", _average, _average_sql, algebra=_algebra, unfit=_SHORT, T="int2 int4 int8 numeric")
+define(
+    "avg(T) -> float8",
+    _of_values(_float_mean),
+    f"{_EXACT_SUM} / nullif(count({{0}}), 0L)",
+    algebra=_float_algebra,
+    unfit=_TOO_LARGE,
+    in_order=_in_order(_running, "s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8),
+    T="float4 float8",
+)
+define("avg(interval) -> interval", _interval_average, _interval_average_sql, unfit=_TOO_LONG_AN_INTERVAL)
+
+for _of in (*ORDERED, *ARRAYS):
+    if Kind.JSONB in (_of.kind, (_of.element or _of).kind) or _of.kind is Kind.BOOLEAN:
+        continue
+    _least, _greatest = (_of_values(partial(each, key=_total_order(_of))) for each in (min, max))
+    define("min(T) -> $1", _least, _extreme_sql("min", _of), algebra=LEAST, T=_of)
+    define("max(T) -> $1", _greatest, _extreme_sql("max", _of), algebra=GREATEST, T=_of)
+    # Any value but NULL: the least, so that it is the same however and whenever it is computed.
+    define("any_value(T) -> $1", _least, _extreme_sql("min", _of), T=_of)
+# False is less than true.
+define("any_value(bool) -> bool", _of_values(min), "min({0})")
+define("bool_and, every(bool) -> bool", _of_values(all), "bool_and({0})", algebra=LEAST)
+define("bool_or(bool) -> bool", _of_values(any), "bool_or({0})", algebra=GREATEST)
+for _of in _INTEGERS:
+    for _name, _join in (("bit_and", operator.and_), ("bit_or", operator.or_), ("bit_xor", operator.xor)):
+        _joined = _of_values(partial(reduce, _join))
+        define(f"{_name}(T) -> T", _joined, f"cast({_name}({{0}}) as {spark_type(_of)})", T=_of)
+for _name, _of_sample, _root in (
+    ("variance, var_samp", True, False),
+    ("var_pop", False, False),
+    ("stddev, stddev_samp", True, True),
+    ("stddev_pop", False, True),
+):
+    _which: Any = {"sample": _of_sample, "root": _root}
+    _long, _large = (replace(each, least=1 + _of_sample) for each in (_TOO_LONG, _TOO_LARGE))
+    _numeric, _numeric_sql = partial(_numeric_variance, **_which), _numeric_variance_sql(**_which)
+    define(f"{_name}(T) -> numeric", _numeric, _numeric_sql, unfit=_long, T="int2 int4 int8 numeric")
+    _real, _real_sql = partial(_real_variance, **_which), _float_variance_sql(**_which)
+    define(f"{_name}(T) -> float8", _real, _real_sql, unfit=_large, T="float4 float8")

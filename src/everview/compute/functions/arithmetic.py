@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from typing import Any
 
 from everview.compute.functions.contract import Arguments, Failure
-from everview.compute.functions.family import Family
-from everview.compute.functions.naming import NUMERIC, as_numeric
+from everview.compute.functions.naming import as_numeric, short_name
 from everview.compute.functions.numbers import EXACT, RANGES, fit, quotient, real, whole
-from everview.compute.functions.spark_sql import infinite, let, spark_type
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import Renderer, infinite, let, spark_type
 from everview.compute.ir.types import FLOAT4, FLOAT8, INT2, INT4, INT8, Kind, SqlType, numeric
 
 FUNCTIONS = Family()
+define = FUNCTIONS.define
 
 
 def sum_type(types: Sequence[SqlType]) -> SqlType:
@@ -93,38 +95,28 @@ def _wrapped(value: int, kind: Kind) -> int:
 
 
 def _integers(of: SqlType) -> None:
-    kind, pair, name = of.kind, (of, of), spark_type(of)
-    shift_mask = 63 if kind is Kind.INT8 else 31
-    FUNCTIONS.add("+", pair, of, lambda a, b: whole(a + b, kind), "try_add({0}, {1})", fails=True, word="add")
-    FUNCTIONS.add("-", pair, of, lambda a, b: whole(a - b, kind), "try_subtract({0}, {1})", fails=True, word="sub")
-    FUNCTIONS.add("*", pair, of, lambda a, b: whole(a * b, kind), "try_multiply({0}, {1})", fails=True, word="mul")
-    FUNCTIONS.add(
-        "/",
-        pair,
-        of,
-        lambda a, b: whole(_integer_division(a, b), kind),
-        _integer_division_sql,
-        fails=True,
-        word="div",
-        safe=_divides,
-    )
-    modulo = f"cast(try_mod({{0}}, {{1}}) as {name})"
-    FUNCTIONS.add("%", pair, of, remainder, modulo, fails=True, word="mod", safe=_divides)
-    FUNCTIONS.add(
-        "-", (of,), of, lambda a: whole(-a, kind), f"try_subtract(cast(0 as {name}), {{0}})", fails=True, word="neg"
-    )
-    FUNCTIONS.add("+", (of,), of, lambda a: a, "{0}", word="pos")
-    FUNCTIONS.add("&", pair, of, lambda a, b: a & b, "({0} & {1})", word="bit_and")
-    FUNCTIONS.add("|", pair, of, lambda a, b: a | b, "({0} | {1})", word="bit_or")
-    FUNCTIONS.add("#", pair, of, lambda a, b: a ^ b, "({0} ^ {1})", word="bit_xor")
-    FUNCTIONS.add("~", (of,), of, lambda a: ~a, "(~ {0})", word="bit_not")
-    wide = "bigint" if kind is Kind.INT8 else "int"
+    kind, name = of.kind, spark_type(of)
+    shift_mask, wide = (63, "bigint") if kind is Kind.INT8 else (31, "int")
     left = f"shiftleft(cast({{0}} as {wide}), {{1}})"
     if kind is Kind.INT2:  # the bits beyond the sixteenth fall off
         left = f"cast(shiftright(shiftleft({left}, 16), 16) as smallint)"
     right = f"cast(shiftright(cast({{0}} as {wide}), {{1}}) as {name})"
-    FUNCTIONS.add("<<", (of, INT4), of, lambda a, n: _wrapped(a << (n & shift_mask), kind), left, word="shift_left")
-    FUNCTIONS.add(">>", (of, INT4), of, lambda a, n: a >> (n & shift_mask), right, word="shift_right")
+    modulo, negated = f"cast(try_mod({{0}}, {{1}}) as {name})", f"try_subtract(cast(0 as {name}), {{0}})"
+
+    define("+ add(T, T) -> T", lambda a, b: whole(a + b, kind), "try_add({0}, {1})", fails=True, T=of)
+    define("- sub(T, T) -> T", lambda a, b: whole(a - b, kind), "try_subtract({0}, {1})", fails=True, T=of)
+    define("* mul(T, T) -> T", lambda a, b: whole(a * b, kind), "try_multiply({0}, {1})", fails=True, T=of)
+    divided = lambda a, b: whole(_integer_division(a, b), kind)
+    define("/ div(T, T) -> T", divided, _integer_division_sql, fails=True, safe=_divides, T=of)
+    define("% mod(T, T) -> T", remainder, modulo, fails=True, safe=_divides, T=of)
+    define("- neg(T) -> T", lambda a: whole(-a, kind), negated, fails=True, T=of)
+    define("+ pos(T) -> T", lambda a: a, "{0}", T=of)
+    define("& bit_and(T, T) -> T", lambda a, b: a & b, "({0} & {1})", T=of)
+    define("| bit_or(T, T) -> T", lambda a, b: a | b, "({0} | {1})", T=of)
+    define("# bit_xor(T, T) -> T", lambda a, b: a ^ b, "({0} ^ {1})", T=of)
+    define("~ bit_not(T) -> T", lambda a: ~a, "(~ {0})", T=of)
+    define("<< shift_left(T, int4) -> T", lambda a, n: _wrapped(a << (n & shift_mask), kind), left, T=of)
+    define(">> shift_right(T, int4) -> T", lambda a, n: a >> (n & shift_mask), right, T=of)
 
 
 def _integer_division_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
@@ -134,7 +126,7 @@ def _integer_division_sql(args: Sequence[str], _types: Sequence[SqlType], result
 
 
 def _floats(left: SqlType, right: SqlType, of: SqlType) -> None:
-    kind, pair = of.kind, (left, right)
+    kind, args = of.kind, f"({short_name(left)}, {short_name(right)}) -> {short_name(of)}"
 
     def infinity(a: float, b: float) -> bool:
         return math.isinf(a) or math.isinf(b)
@@ -146,59 +138,35 @@ def _floats(left: SqlType, right: SqlType, of: SqlType) -> None:
             return a
         return real(a / b, kind, infinite=math.isinf(a), nonzero=a != 0 and not math.isinf(b))
 
+    def multiplied(a: float, b: float) -> float:
+        return real(a * b, kind, infinite=infinity(a, b), nonzero=a != 0 and b != 0)
+
     def guarded(operation: str, lost: str = "false") -> str:
         # An infinity must come from an argument, and a zero from one too.
         bad = (
             f"w.a IS NULL OR (({infinite('w.a')}) AND NOT ({infinite('v.a')}) AND NOT ({infinite('v.b')})) OR ({lost})"
         )
-        return let(
-            let(f"CASE WHEN NOT ({bad}) THEN w.a + cast(0 as {spark_type(of)}) END", operation, name="w"),
-            *(f"cast({argument} as {spark_type(of)})" for argument in ("{0}", "{1}")),
-        )
+        checked = let(f"CASE WHEN NOT ({bad}) THEN w.a + cast(0 as {spark_type(of)}) END", operation, name="w")
+        return let(checked, *(f"cast({argument} as {spark_type(of)})" for argument in ("{0}", "{1}")))
 
-    FUNCTIONS.add(
-        "+",
-        pair,
-        of,
-        lambda a, b: real(a + b, kind, infinite=infinity(a, b)),
-        guarded("v.a + v.b"),
-        fails=True,
-        word="add",
-    )
-    FUNCTIONS.add(
-        "-",
-        pair,
-        of,
-        lambda a, b: real(a - b, kind, infinite=infinity(a, b)),
-        guarded("v.a - v.b"),
-        fails=True,
-        word="sub",
-    )
-    FUNCTIONS.add(
-        "*",
-        pair,
-        of,
-        lambda a, b: real(a * b, kind, infinite=infinity(a, b), nonzero=a != 0 and b != 0),
-        guarded("v.a * v.b", "w.a = 0 AND v.a <> 0 AND v.b <> 0"),
-        fails=True,
-        word="mul",
-    )
     # Spark divides floats as doubles; by zero it would fail.
-    quotient_sql = f"cast(v.a / nullif(v.b, 0) as {spark_type(of)})"
-    nothing = "w.a = 0 AND v.a <> 0 AND NOT (" + infinite("v.b") + ")"
-    by_zero = f"CASE WHEN isnan(v.a) AND v.b = 0 THEN v.a ELSE {quotient_sql} END"
-    infinite_by = guarded(by_zero, nothing)
-    FUNCTIONS.add("/", pair, of, divided, infinite_by, fails=True, word="div")
-    if left is not right:
-        return
-    FUNCTIONS.add("-", (of,), of, lambda a: -a + 0.0, f"(cast(0 as {spark_type(of)}) - {{0}})", word="neg")
-    FUNCTIONS.add("+", (of,), of, lambda a: a, "{0}", word="pos")
+    by_zero = f"CASE WHEN isnan(v.a) AND v.b = 0 THEN v.a ELSE cast(v.a / nullif(v.b, 0) as {spark_type(of)}) END"
+    quotient_sql = guarded(by_zero, "w.a = 0 AND v.a <> 0 AND NOT (" + infinite("v.b") + ")")
+    product_sql = guarded("v.a * v.b", "w.a = 0 AND v.a <> 0 AND v.b <> 0")
+    sum_sql, difference_sql = guarded("v.a + v.b"), guarded("v.a - v.b")
+    define("+ add" + args, lambda a, b: real(a + b, kind, infinite=infinity(a, b)), sum_sql, fails=True)
+    define("- sub" + args, lambda a, b: real(a - b, kind, infinite=infinity(a, b)), difference_sql, fails=True)
+    define("* mul" + args, multiplied, product_sql, fails=True)
+    define("/ div" + args, divided, quotient_sql, fails=True)
+    if left is right:
+        define("- neg(T) -> T", lambda a: -a + 0.0, f"(cast(0 as {spark_type(of)}) - {{0}})", T=of)
+        define("+ pos(T) -> T", lambda a: a, "{0}", T=of)
 
 
 _SIGNS = {"try_add": "+", "try_subtract": "-"}
 
 
-def _decimal_sql(operation: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+def _decimal_sql(operation: str) -> Renderer:
     def rendered(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
         left, right = (f"cast({each} as {spark_type(_type)})" for each, _type in zip(args, _types, strict=True))
         if operation in _SIGNS and _sum_fits(_types):
@@ -257,66 +225,22 @@ def _exactly(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[..., 
     return evaluate
 
 
-def _decimals() -> None:
-    pair = (NUMERIC, NUMERIC)
-    FUNCTIONS.add(
-        "+",
-        pair,
-        sum_type,
-        _exactly(lambda a, b: a + b),
-        _decimal_sql("try_add"),
-        typed=True,
-        fails=True,
-        word="add",
-        safe=lambda given: _sum_fits(given.types),
-    )
-    FUNCTIONS.add(
-        "-",
-        pair,
-        sum_type,
-        _exactly(lambda a, b: a - b),
-        _decimal_sql("try_subtract"),
-        typed=True,
-        fails=True,
-        word="sub",
-        safe=lambda given: _sum_fits(given.types),
-    )
-    FUNCTIONS.add(
-        "*",
-        pair,
-        product_type,
-        _exactly(lambda a, b: a * b),
-        _product_sql,
-        typed=True,
-        fails=True,
-        word="mul",
-        safe=lambda given: _product_fits(given.types),
-    )
-    FUNCTIONS.add(
-        "/",
-        pair,
-        NUMERIC,
-        lambda result, a, b: quotient(a, b, result),
-        _quotient_sql,
-        typed=True,
-        fails=True,
-        word="div",
-        safe=_quotient_fits,
-    )
-    FUNCTIONS.add(
-        "%", pair, remainder_type, _exactly(remainder), _decimal_sql("try_mod"), typed=True, fails=True, word="mod"
-    )
-    FUNCTIONS.add("-", (NUMERIC,), lambda types: types[0], EXACT.minus, "(- {0})", word="neg")
-    FUNCTIONS.add("+", (NUMERIC,), lambda types: types[0], lambda a: a, "{0}", word="pos")
-
-
 for _type in (INT2, INT4, INT8):
     _integers(_type)
-for _left, _right, _type in (
-    (FLOAT4, FLOAT4, FLOAT4),
-    (FLOAT8, FLOAT8, FLOAT8),
-    (FLOAT4, FLOAT8, FLOAT8),
-    (FLOAT8, FLOAT4, FLOAT8),
-):
-    _floats(_left, _right, _type)
-_decimals()
+_floats(FLOAT4, FLOAT4, FLOAT4)
+_floats(FLOAT8, FLOAT8, FLOAT8)
+_floats(FLOAT4, FLOAT8, FLOAT8)
+_floats(FLOAT8, FLOAT4, FLOAT8)
+
+_sum, _difference, _product = (_exactly(each) for each in (operator.add, operator.sub, operator.mul))
+_sum_sql, _difference_sql, _modulo_sql = map(_decimal_sql, ("try_add", "try_subtract", "try_mod"))
+_of_sums: dict[str, Any] = {"typed": True, "fails": True, "result": sum_type, "safe": lambda a: _sum_fits(a.types)}
+_of_products: dict[str, Any] = {**_of_sums, "result": product_type, "safe": lambda a: _product_fits(a.types)}
+define("+ add(numeric, numeric)", _sum, _sum_sql, **_of_sums)
+define("- sub(numeric, numeric)", _difference, _difference_sql, **_of_sums)
+define("* mul(numeric, numeric)", _product, _product_sql, **_of_products)
+_divided = lambda result, a, b: quotient(a, b, result)
+define("/ div(numeric, numeric) -> numeric", _divided, _quotient_sql, typed=True, fails=True, safe=_quotient_fits)
+define("% mod(numeric, numeric)", _exactly(remainder), _modulo_sql, result=remainder_type, typed=True, fails=True)
+define("- neg(numeric) -> $1", EXACT.minus, "(- {0})")
+define("+ pos(numeric) -> $1", lambda a: a, "{0}")

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from everview.compute.functions.cast_spark import text_sql
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
-from everview.compute.functions.naming import ELEMENTS, TEXT_ARRAY, element_of, wider_numeric
+from everview.compute.functions.naming import ELEMENTS, element_of, wider_numeric
 from everview.compute.functions.numbers import fit
 from everview.compute.functions.order import sort_key, spark_equality_key
 from everview.compute.functions.output import untyped_text
-from everview.compute.functions.spark_sql import Renderer, let, spark_type
-from everview.compute.ir.types import BOOLEAN, INT4, TEXT, Kind, SqlType, array_of
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import Renderer, let, let_arguments, spark_type
+from everview.compute.ir.types import Kind, SqlType, array_of
 
 FUNCTIONS = Family()
-_add = FUNCTIONS.add
+define = FUNCTIONS.define
 
 
 def _unified(types: Sequence[SqlType]) -> SqlType:
@@ -39,17 +40,17 @@ def _as(result: SqlType, value: str, *, single: bool = False) -> str:
     return f"cast({value} as {spark_type(target)})" if numeric else value
 
 
-def _appended(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
+def _append_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
     array = f"coalesce({_as(result, args[0])}, cast(array() as {spark_type(result)}))"
     return f"concat({array}, array({_as(result, args[1], single=True)}))"
 
 
-def _prepended(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
+def _prepend_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
     array = f"coalesce({_as(result, args[1])}, cast(array() as {spark_type(result)}))"
     return f"concat(array({_as(result, args[0], single=True)}), {array})"
 
 
-def _joined(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
+def _concatenated_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
     one, other = (_as(result, each) for each in args)
     return f"coalesce(concat({one}, {other}), {one}, {other})"
 
@@ -59,10 +60,6 @@ def _concatenated(result: SqlType, one: list[Any] | None, other: list[Any] | Non
         rest = one if other is None else other
         return None if rest is None else _scaled(result, rest)
     return _scaled(result, [*one, *other])
-
-
-def _subscript_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
-    return let("CASE WHEN v.b > 0 THEN try_element_at(v.a, v.b) END", *args)
 
 
 def _slice(array: list[Any], low: int | None, high: int | None) -> list[Any]:
@@ -85,28 +82,9 @@ def _trimmed(array: list[Any], count: int) -> list[Any]:
     return array[: len(array) - count]
 
 
-def _trimmed_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
-    return let("CASE WHEN v.b BETWEEN 0 AND size(v.a) THEN slice(v.a, 1, size(v.a) - v.b) END", *args)
-
-
-def _constructor(of: SqlType) -> None:
-    def rendered(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
-        return (
-            f"array({', '.join(_as(result, each, single=True) for each in args)})"
-            if args
-            else (f"cast(array() as {spark_type(result)})")
-        )
-
-    _add(
-        "array",
-        (of,),
-        lambda types: _unified(types or (of,)),
-        lambda result, *values: _scaled(result, list(values)),
-        rendered,
-        typed=True,
-        strict=False,
-        variadic=True,
-    )
+def _constructor_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
+    items = ", ".join(_as(result, each, single=True) for each in args)
+    return f"array({items})" if args else f"cast(array() as {spark_type(result)})"
 
 
 def _keyed(of: SqlType, array: str, name: str) -> str:
@@ -115,7 +93,7 @@ def _keyed(of: SqlType, array: str, name: str) -> str:
 
 def _membership(of: SqlType) -> None:
     """Containment and overlap, in which a NULL is in nothing; and the position of a value, in which NULL is NULL."""
-    array, key = array_of(of), sort_key(of)
+    key = sort_key(of)
 
     def within(inner: list[Any], outer: list[Any]) -> bool:
         have = {key(each) for each in outer if each is not None}
@@ -126,12 +104,8 @@ def _membership(of: SqlType) -> None:
         return any(each is not None and key(each) in have for each in other)
 
     def within_sql(inner: str, outer: str) -> str:
-        keyed = let(
-            f"forall({_keyed(of, 'w.a', 'i')}, i -> coalesce(array_contains(w.b, i), false))",
-            inner,
-            f"filter({_keyed(of, outer, 'o')}, o -> o IS NOT NULL)",
-            name="w",
-        )
+        body = f"forall({_keyed(of, 'w.a', 'i')}, i -> coalesce(array_contains(w.b, i), false))"
+        keyed = let(body, inner, f"filter({_keyed(of, outer, 'o')}, o -> o IS NOT NULL)", name="w")
         return f"CASE WHEN {inner} IS NOT NULL AND {outer} IS NOT NULL THEN {keyed} END"
 
     def overlap_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
@@ -140,64 +114,41 @@ def _membership(of: SqlType) -> None:
             f" coalesce(arrays_overlap({_keyed(of, args[0], 'i')}, {_keyed(of, args[1], 'o')}), false) END"
         )
 
-    pair = (array, array)
-    _add("@>", pair, BOOLEAN, lambda a, b: within(b, a), lambda a, t, r: within_sql(a[1], a[0]), word="array_contains")
-    _add("<@", pair, BOOLEAN, within, lambda a, t, r: within_sql(a[0], a[1]), word="array_within")
-    _add("&&", pair, BOOLEAN, overlap, overlap_sql, word="array_overlaps")
+    contains_sql: Renderer = lambda args, types, result: within_sql(*reversed(args))
+    define("@> array_contains(T[], T[]) -> bool", lambda a, b: within(b, a), contains_sql, T=of)
+    define("<@ array_within(T[], T[]) -> bool", within, lambda args, types, result: within_sql(*args), T=of)
+    define("&& array_overlaps(T[], T[]) -> bool", overlap, overlap_sql, T=of)
 
-    def position(values: list[Any] | None, value: Any, start: int = 1) -> int | None:
-        for place, each in enumerate(values or (), 1):
-            if place >= start and (
-                (each is None and value is None) or (each is not None and value is not None and key(each) == key(value))
-            ):
-                return place
-        return None
+    def same(one: Any, other: Any) -> bool:
+        return one is other if one is None or other is None else bool(key(one) == key(other))
 
-    def same(left: str, right: str) -> str:
-        return f"{spark_equality_key(of, left)} <=> {spark_equality_key(of, right)}"
+    def positions(values: list[Any] | None, value: Any) -> list[int] | None:
+        return values and [place for place, each in enumerate(values, 1) if same(each, value)]
 
-    def position_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
-        hits = f"filter(sequence(1, size(v.a)), i -> {same('v.a[i - 1]', 'v.b')})"
-        return let(f"CASE WHEN size(v.a) > 0 THEN try_element_at({hits}, 1) END", *args)
-
-    _add("array_position", (array, of), INT4, position, position_sql, strict=False)
+    def position(values: list[Any] | None, value: Any) -> int | None:
+        return next(iter(positions(values, value) or ()), None)
 
     def removed(values: list[Any] | None, value: Any) -> list[Any] | None:
-        if values is None:
-            return None
-        return [each for each in values if not position([each], value)]
-
-    _add(
-        "array_remove",
-        (array, of),
-        lambda types: types[0],
-        removed,
-        lambda a, t, r: let(f"filter(v.a, e -> NOT ({same('e', 'v.b')}))", *a),
-        strict=False,
-    )
+        return values and [each for each in values if not same(each, value)]
 
     def replaced(to: SqlType, values: list[Any] | None, old: Any, new: Any) -> list[Any] | None:
-        if values is None:
-            return None
-        return _scaled(to, [new if position([each], old) else each for each in values])
+        return values and _scaled(to, [new if same(each, old) else each for each in values])
+
+    def same_sql(left: str, right: str) -> str:
+        return f"{spark_equality_key(of, left)} <=> {spark_equality_key(of, right)}"
 
     def replaced_sql(args: Sequence[str], _types: Any, result: SqlType) -> str:
         given = (_as(result, args[0]), *(_as(result, each, single=True) for each in args[1:]))
-        return let(f"transform(v.a, e -> CASE WHEN {same('e', 'v.b')} THEN v.c ELSE e END)", *given)
+        return let(f"transform(v.a, e -> CASE WHEN {same_sql('e', 'v.b')} THEN v.c ELSE e END)", *given)
 
-    _add("array_replace", (array, of, of), _unified, replaced, replaced_sql, strict=False, typed=True)
-
-    def positions(values: list[Any] | None, value: Any) -> list[int] | None:
-        if values is None:
-            return None
-        return [place for place, each in enumerate(values, 1) if position([each], value)]
-
-    def positions_sql(args: Sequence[str], _types: Any, result: SqlType) -> str:
-        hits = f"filter(sequence(1, size(v.a)), i -> {same('v.a[i - 1]', 'v.b')})"
-        none = f"cast(array() as {spark_type(result)})"
-        return let(f"CASE WHEN size(v.a) > 0 THEN {hits} WHEN v.a IS NOT NULL THEN {none} END", *args)
-
-    _add("array_positions", (array, of), array_of(INT4), positions, positions_sql, strict=False)
+    hits = f"filter(sequence(1, size(v.a)), i -> {same_sql('v.a[i - 1]', 'v.b')})"
+    first = let_arguments(f"CASE WHEN size(v.a) > 0 THEN try_element_at({hits}, 1) END", 2)
+    every = f"CASE WHEN size(v.a) > 0 THEN {hits} WHEN v.a IS NOT NULL THEN cast(array() as array<int>) END"
+    kept = let_arguments(f"filter(v.a, e -> NOT ({same_sql('e', 'v.b')}))", 2)
+    define("array_position(T[], T) -> int4", position, first, strict=False, T=of)
+    define("array_positions(T[], T) -> int4[]", positions, let_arguments(every, 2), strict=False, T=of)
+    define("array_remove(T[], T) -> $1", removed, kept, strict=False, T=of)
+    define("array_replace(T[], T, T)", replaced, replaced_sql, result=_unified, strict=False, typed=True, T=of)
     _quantified(of, key)
 
 
@@ -219,93 +170,21 @@ def _quantified(of: SqlType, key: Callable[[Any], Any]) -> None:
     def rendered(args: Sequence[str], types: Sequence[SqlType], _result: Any) -> str:
         return f"exists({_keyed(of, args[1], 'e')}, e -> e = {spark_equality_key(types[0], args[0])})"
 
-    pair = (of, array_of(of))
-    _add("any_eq", pair, BOOLEAN, any_equal, rendered, strict=False)
-    _add("all_ne", pair, BOOLEAN, negated, lambda a, t, r: f"(NOT {rendered(a, t, r)})", strict=False)
+    define("any_eq(T, T[]) -> bool", any_equal, rendered, strict=False, T=of)
+    define("all_ne(T, T[]) -> bool", negated, lambda a, t, r: f"(NOT {rendered(a, t, r)})", strict=False, T=of)
 
 
-def _shape(of: SqlType) -> None:
-    array = array_of(of)
-    _add(
-        "subscript",
-        (array, INT4),
-        lambda types: element_of(types[0]),
-        lambda a, i: a[i - 1] if 1 <= i <= len(a) else None,
-        _subscript_sql,
-    )
-    _add("slice", (array, INT4, INT4), lambda types: types[0], _slice, _slice_sql)
-    for name in ("array_length", "array_upper"):
-        _add(
-            name,
-            (array, INT4),
-            INT4,
-            lambda a, n: len(a) if n == 1 and a else None,
-            "CASE WHEN {1} = 1 THEN nullif(size({0}), 0) END",
-        )
-    _add(
-        "array_lower",
-        (array, INT4),
-        INT4,
-        lambda a, n: 1 if n == 1 and a else None,
-        "CASE WHEN {1} = 1 AND size({0}) > 0 THEN 1 END",
-    )
-    _add("array_ndims", (array,), INT4, lambda a: 1 if a else None, "CASE WHEN size({0}) > 0 THEN 1 END")
-    _add(
-        "array_dims",
-        (array,),
-        TEXT,
-        lambda a: f"[1:{len(a)}]" if a else None,
-        "CASE WHEN size({0}) > 0 THEN concat('[1:', cast(size({0}) as string), ']') END",
-    )
-    _add("cardinality", (array,), INT4, len, "size({0})")
-    _add("trim_array", (array, INT4), lambda types: types[0], _trimmed, _trimmed_sql, fails=True)
-    for name, word in (("array_append", "array_append"), ("||", "array_push")):
-        _add(
-            name,
-            (array, of),
-            _unified,
-            lambda to, a, e: _scaled(to, [*(a or ()), e]),
-            _appended,
-            word=word,
-            typed=True,
-            strict=False,
-        )
-    for name, word in (("array_prepend", "array_prepend"), ("||", "array_unshift")):
-        _add(
-            name,
-            (of, array),
-            _unified,
-            lambda to, e, a: _scaled(to, [e, *(a or ())]),
-            _prepended,
-            word=word,
-            typed=True,
-            strict=False,
-        )
-    for name, word in (("array_cat", "array_cat"), ("||", "array_concat")):
-        _add(name, (array, array), _unified, _concatenated, _joined, word=word, typed=True, strict=False)
+def _to_string(of: SqlType, values: list[Any] | None, glue: str | None, null: str | None = None) -> str | None:
+    if values is None or glue is None:
+        return None
+    parts = [null if each is None else untyped_text(each, of) for each in values]
+    return glue.join(part for part in parts if part is not None)
 
 
-def _texts(of: SqlType) -> None:
-    array = array_of(of)
-
-    def shown(values: list[Any], glue: str, null: str | None = None) -> str:
-        parts = [null if each is None else untyped_text(each, of) for each in values]
-        return glue.join(part for part in parts if part is not None)
-
-    def rendered(args: Sequence[str], types: Sequence[SqlType], _result: Any) -> str:
-        texts = f"transform({args[0]}, e -> {text_sql('e', element_of(types[0]))})"
-        return f"array_join({', '.join((texts, *args[1:]))})"
-
-    _add("array_to_string", (array, TEXT), TEXT, shown, rendered)
-
-    def with_null(values: list[Any] | None, glue: str | None, null: str | None) -> str | None:
-        return None if values is None or glue is None else shown(values, glue, null)
-
-    def rendered_null(args: Sequence[str], types: Sequence[SqlType], result: Any) -> str:
-        plain, full = rendered(args[:2], types, result), rendered(args, types, result)
-        return f"CASE WHEN {args[2]} IS NULL THEN {plain} ELSE {full} END"
-
-    _add("array_to_string", (array, TEXT, TEXT), TEXT, with_null, rendered_null, strict=False)
+def _to_string_sql(args: Sequence[str], types: Sequence[SqlType], _result: Any) -> str:
+    texts = f"transform({args[0]}, e -> {text_sql('e', element_of(types[0]))})"
+    plain, full = f"array_join({texts}, {args[1]})", f"array_join({', '.join((texts, *args[1:]))})"
+    return plain if len(args) == 2 else f"CASE WHEN {args[2]} IS NULL THEN {plain} ELSE {full} END"
 
 
 def split(text: str | None, glue: str | None, null: str | None = None) -> list[str | None] | None:
@@ -327,11 +206,33 @@ def split_sql(args: Sequence[str], *_: Any) -> str:
     return f"transform({whole}, p -> CASE WHEN p = {args[2]} THEN NULL ELSE p END)" if len(args) == 3 else whole
 
 
-_renderer: Renderer = split_sql
-_add("string_to_array", (TEXT, TEXT), TEXT_ARRAY, split, _renderer, strict=False)
-_add("string_to_array", (TEXT, TEXT, TEXT), TEXT_ARRAY, split, _renderer, strict=False)
+_item = lambda types: element_of(types[0])
+_subscript = lambda a, i: a[i - 1] if 1 <= i <= len(a) else None
+_first = lambda a, n: 1 if n == 1 and a else None
+_last = lambda a, n: len(a) if n == 1 and a else None
+_LAST = "CASE WHEN {1} = 1 THEN nullif(size({0}), 0) END"
+_DIMS = "CASE WHEN size({0}) > 0 THEN concat('[1:', cast(size({0}) as string), ']') END"
+_SUBSCRIPT = let_arguments("CASE WHEN v.b > 0 THEN try_element_at(v.a, v.b) END", 2)
+_TRIMMED = let_arguments("CASE WHEN v.b BETWEEN 0 AND size(v.a) THEN slice(v.a, 1, size(v.a) - v.b) END", 2)
+_joining: dict[str, Any] = {"result": _unified, "typed": True, "strict": False}
+define("string_to_array(text, text [, text]) -> text[]", split, split_sql, strict=False)
+define("subscript(T[], int4)", _subscript, _SUBSCRIPT, result=_item, T=ELEMENTS)
+define("slice(T[], int4, int4) -> $1", _slice, _slice_sql, T=ELEMENTS)
+define("array_length, array_upper(T[], int4) -> int4", _last, _LAST, T=ELEMENTS)
+define("array_lower(T[], int4) -> int4", _first, "CASE WHEN {1} = 1 AND size({0}) > 0 THEN 1 END", T=ELEMENTS)
+define("array_ndims(T[]) -> int4", lambda a: 1 if a else None, "CASE WHEN size({0}) > 0 THEN 1 END", T=ELEMENTS)
+define("array_dims(T[]) -> text", lambda a: f"[1:{len(a)}]" if a else None, _DIMS, T=ELEMENTS)
+define("cardinality(T[]) -> int4", len, "size({0})", T=ELEMENTS)
+define("trim_array(T[], int4) -> $1", _trimmed, _TRIMMED, fails=True, T=ELEMENTS)
+_append = lambda result, array, item: _scaled(result, [*(array or ()), item])
+define("array_append, || array_push(T[], T)", _append, _append_sql, **_joining, T=ELEMENTS)
+_prepend = lambda result, item, array: _scaled(result, [item, *(array or ())])
+define("array_prepend, || array_unshift(T, T[])", _prepend, _prepend_sql, **_joining, T=ELEMENTS)
+define("array_cat, || array_concat(T[], T[])", _concatenated, _concatenated_sql, **_joining, T=ELEMENTS)
 for _of in ELEMENTS:
-    _constructor(_of)
-    _shape(_of)
+    _array_type = lambda types, of=_of: _unified(types or (of,))
+    _array = lambda result, *values: _scaled(result, list(values))
+    define("array(T...)", _array, _constructor_sql, result=_array_type, typed=True, strict=False, T=_of)
+    define("array_to_string(T[], text) -> text", partial(_to_string, _of), _to_string_sql, T=_of)
+    define("array_to_string(T[], text, text) -> text", partial(_to_string, _of), _to_string_sql, strict=False, T=_of)
     _membership(_of)
-    _texts(_of)

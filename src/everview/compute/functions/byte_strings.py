@@ -1,14 +1,29 @@
-"""Functions of bytea: parts, places, and single bytes and bits."""
+"""Functions of bytea: parts, single bytes and bits, bytes as text and back, and the encodings of characters."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from typing import Any
+
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
-from everview.compute.functions.spark_sql import not_on_spark
-from everview.compute.ir.types import BYTEA, INT4, INT8
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import NotOnSpark, unquoted
 
 FUNCTIONS = Family()
-_add = FUNCTIONS.add
+define = FUNCTIONS.define
+_BLANK = " \\t\\n\\r"
+_HEX = re.compile(rf"(?:[{_BLANK}]*[0-9a-fA-F]{{2}})*[{_BLANK}]*")
+_ESCAPED = re.compile(rb"[^\\]|\\\\|\\[0-3][0-7][0-7]", re.DOTALL)
+# By PostgreSQL's names of encodings, without what people put between their letters.
+_CODECS = {
+    **dict.fromkeys(("utf8", "unicode"), "utf-8"),
+    **dict.fromkeys(("latin1", "iso88591"), "latin-1"),
+    **dict.fromkeys(("win1252", "windows1252"), "cp1252"),
+    "win1251": "cp1251",
+}
 
 
 def _inside(index: int, count: int) -> None:
@@ -40,18 +55,107 @@ def _set_bit(data: bytes, index: int, value: int) -> bytes:
     return _set_byte(data, place, data[place] | mask if value else data[place] & ~mask)
 
 
+def _unrecognized(style: str) -> Failure:
+    return Failure("22023", f'unrecognized encoding: "{style}"')
+
+
+def _encode(data: bytes, style: str) -> str:
+    match style.lower():
+        case "hex":
+            return data.hex()
+        case "base64":
+            return "\n".join(re.findall(".{1,76}", base64.b64encode(data).decode()))
+        case "escape":
+            return "".join("\\\\" if byte == 92 else chr(byte) if 0 < byte < 128 else f"\\{byte:03o}" for byte in data)
+    raise _unrecognized(style)
+
+
+def _decode(text: str, style: str) -> bytes:
+    match style.lower():
+        case "hex":
+            if not _HEX.fullmatch(text):
+                raise Failure("22023", "invalid hexadecimal data")
+            return bytes.fromhex(text)
+        case "base64":
+            try:
+                return base64.b64decode(re.sub(f"[{_BLANK}]", "", text), validate=True)
+            except (ValueError, binascii.Error):
+                raise Failure("22023", "invalid base64 data") from None
+        case "escape":
+            return _unescaped(text.encode())
+    raise _unrecognized(style)
+
+
+def _unescaped(data: bytes) -> bytes:
+    pieces, place = [], 0
+    while place < len(data):
+        piece = _ESCAPED.match(data, place)
+        if piece is None:
+            raise Failure("22P02", "invalid input syntax for type bytea")
+        place = piece.end()
+        pieces.append(bytes([int(piece[0][1:], 8)]) if len(piece[0]) == 4 else piece[0][:1])
+    return b"".join(pieces)
+
+
+def _decode_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    blank = f"[{_BLANK}]".replace("\\", "\\\\")
+    bare = f"regexp_replace({args[0]}, '{blank}', '')"
+    match (unquoted(args[1]) or "").lower():
+        case "hex":
+            pairs = f"'^({blank}*[0-9a-fA-F]{{2}})*{blank}*$'"
+            return f"CASE WHEN {args[0]} RLIKE {pairs} THEN unhex({bare}) END"
+        case "base64":
+            return f"try_to_binary({bare}, 'base64')"
+    raise NotOnSpark("decode of escapes, or by a style from a column")
+
+
+def _codec(name: str, role: str) -> str:
+    found = _CODECS.get(re.sub("[^a-z0-9]", "", name.lower()))
+    if found is None:
+        raise Failure("22023", f'invalid {role} encoding name "{name}"')
+    return found
+
+
+def _from_encoding(data: bytes, name: str) -> str:
+    codec = _codec(name, "source")
+    try:
+        text = data.decode(codec)
+    except UnicodeDecodeError as error:
+        shown = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.end])
+        raise Failure("22021", f'invalid byte sequence for encoding "{name.upper()}": {shown}') from None
+    if "\0" in text:
+        raise Failure("22021", f'invalid byte sequence for encoding "{name.upper()}": 0x00')
+    return text
+
+
+def _to_encoding(text: str, name: str) -> bytes:
+    codec = _codec(name, "destination")
+    try:
+        return text.encode(codec)
+    except UnicodeEncodeError as error:
+        shown = text[error.start]
+        raise Failure("22P05", f'character "{shown}" has no equivalent in encoding "{name.upper()}"') from None
+
+
+_LINES = "regexp_replace(regexp_replace(base64({0}), '[\\\\r\\\\n]', ''), '(.{{76}})(?=.)', '$1\\n')"
+_ESCAPE = (
+    "array_join(transform(regexp_extract_all(hex({0}), '(..)', 1), h -> CASE WHEN h = '5C' THEN '\\\\\\\\'"
+    " WHEN h BETWEEN '01' AND '7F' THEN decode(unhex(h), 'UTF-8')"
+    " ELSE concat('\\\\', lpad(conv(h, 16, 8), 3, '0')) END), '')"
+)
+_ENCODE = (
+    f"CASE lower({{1}}) WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN {_LINES} WHEN 'escape' THEN {_ESCAPE} END"
+)
 for _name, _strip in (("btrim", bytes.strip), ("ltrim", bytes.lstrip), ("rtrim", bytes.rstrip)):
-    _add(
-        _name,
-        (BYTEA, BYTEA),
-        BYTEA,
-        lambda data, ends, strip=_strip: strip(data, ends) if ends else data,
-        not_on_spark(_name),
-    )
-_add("position", (BYTEA, BYTEA), INT4, lambda data, part: data.find(part) + 1, not_on_spark("position"))
-_add("bit_length", (BYTEA,), INT4, lambda data: 8 * len(data), "bit_length({0})")
-_add("bit_count", (BYTEA,), INT8, lambda data: sum(map(int.bit_count, data)), not_on_spark("bit_count"))
-_add("get_byte", (BYTEA, INT4), INT4, _get_byte, not_on_spark("get_byte"), fails=True)
-_add("set_byte", (BYTEA, INT4, INT4), BYTEA, _set_byte, not_on_spark("set_byte"), fails=True)
-_add("get_bit", (BYTEA, INT8), INT4, _get_bit, not_on_spark("get_bit"), fails=True)
-_add("set_bit", (BYTEA, INT8, INT4), BYTEA, _set_bit, not_on_spark("set_bit"), fails=True)
+    define(f"{_name}(bytea, bytea) -> bytea", lambda data, ends, strip=_strip: strip(data, ends) if ends else data)
+define("position(bytea, bytea) -> int4", lambda data, part: data.find(part) + 1)
+define("bit_length(bytea) -> int4", lambda data: 8 * len(data), "bit_length({0})")
+define("bit_count(bytea) -> int8", lambda data: sum(map(int.bit_count, data)))
+define("get_byte(bytea, int4) -> int4", _get_byte, fails=True)
+define("set_byte(bytea, int4, int4) -> bytea", _set_byte, fails=True)
+define("get_bit(bytea, int8) -> int4", _get_bit, fails=True)
+define("set_bit(bytea, int8, int4) -> bytea", _set_bit, fails=True)
+define("encode(bytea, text) -> text", _encode, _ENCODE, fails=True)
+define("decode(text, text) -> bytea", _decode, _decode_sql, fails=True)
+define("convert_from(bytea, text) -> text", _from_encoding, fails=True)
+define("convert_to(text, text) -> bytea", _to_encoding, fails=True)

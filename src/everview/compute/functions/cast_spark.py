@@ -10,7 +10,6 @@ from everview.compute.functions.numbers import FLOATS, INTEGERS
 from everview.compute.functions.precision import PRECISE, rounded_sql
 from everview.compute.functions.spark_sql import (
     NotOnSpark,
-    Renderer,
     carried,
     date_of,
     infinity,
@@ -35,15 +34,9 @@ _ONLY_TIME = rf"^\\s*{_TIME}\\s*$"
 _BLANK = "' \\t\\n\\r\\u000b\\u000c'"
 
 
-def renderer(source: SqlType, target: SqlType, word: str) -> Renderer:
-    """How a cast is rendered; the modifiers are those of the actual types."""
-
-    def rendered(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
-        if word == "assign":
-            return _assigned(args[0], result)
-        return cast_sql(args[0], types[0], result)
-
-    return rendered
+def cast(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+    """A cast; the modifiers are those of the actual types."""
+    return cast_sql(args[0], types[0], result)
 
 
 def widened(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
@@ -115,9 +108,10 @@ def _limited(text: str, target: SqlType) -> str:
     return f"rtrim({cut})" if target.kind is Kind.CHAR else cut
 
 
-def _assigned(text: str, target: SqlType) -> str:
+def assigned(args: Sequence[str], _types: Sequence[SqlType], target: SqlType) -> str:
+    """A text as a value of a column, which is NULL if it is too long."""
     lost = f"length(rtrim(substring(x.a, {(target.length or 0) + 1})))"
-    return let(f"CASE WHEN {lost} = 0 THEN {_limited('x.a', target)} END", text, name="x")
+    return let(f"CASE WHEN {lost} = 0 THEN {_limited('x.a', target)} END", args[0], name="x")
 
 
 def _to_numeric(value: str, source: SqlType, target: SqlType) -> str:
@@ -143,11 +137,7 @@ def _to_float4(value: str) -> str:
 def _to_mz(value: str, source: SqlType) -> str:
     if source.kind in (Kind.DATE, *_STAMPS):  # which may be before the epoch
         floor = "cast(floor({} / 1000BD) as bigint)"
-        return once(
-            value,
-            lambda of: carried(of, source, MZ_TIMESTAMP, floor.format(micros_of(of, source))),
-            "k",
-        )
+        return once(value, lambda of: carried(of, source, MZ_TIMESTAMP, floor.format(micros_of(of, source))), "k")
     return let("CASE WHEN x.a >= 0 AND x.a % 1 = 0 THEN try_cast(x.a as bigint) END", value, name="x")
 
 
@@ -173,9 +163,8 @@ def _from_text(value: str, target: SqlType) -> str:
         return _limited(value, target)
     if kind in INTEGERS:
         guard = "x.a RLIKE '^[+-]?[0-9]+(_[0-9]+)*$'"
-        return let(
-            f"CASE WHEN {guard} THEN try_cast(replace(x.a, '_', '') as {spark_type(target)}) END", trimmed, name="x"
-        )
+        body = f"CASE WHEN {guard} THEN try_cast(replace(x.a, '_', '') as {spark_type(target)}) END"
+        return let(body, trimmed, name="x")
     if kind is Kind.NUMERIC:
         guard = "x.a RLIKE '^[+-]?([0-9]+\\\\.?[0-9]*|\\\\.[0-9]+)([eE][+-]?[0-9]{1,4})?$'"
         return let(f"CASE WHEN {guard} THEN {_to_numeric('x.a', target, target)} END", trimmed, name="x")
@@ -183,16 +172,14 @@ def _from_text(value: str, target: SqlType) -> str:
         return _float_from_text(trimmed, target)
     if kind is Kind.BOOLEAN:
         true, false = (", ".join(map(spark_literal, words)) for words in (TRUE, FALSE))
-        return let(
-            f"CASE WHEN x.a IN ({true}) THEN true WHEN x.a IN ({false}) THEN false END", f"lower({trimmed})", name="x"
-        )
+        body = f"CASE WHEN x.a IN ({true}) THEN true WHEN x.a IN ({false}) THEN false END"
+        return let(body, f"lower({trimmed})", name="x")
     if kind is Kind.BYTEA:
-        return let(
+        body = (
             "CASE WHEN startswith(x.a, '\\\\x') AND length(x.a) % 2 = 0 THEN try_to_binary(substring(x.a, 3), 'hex')"
-            " WHEN NOT contains(x.a, '\\\\') THEN cast(x.a as binary) END",
-            value,
-            name="x",
+            " WHEN NOT contains(x.a, '\\\\') THEN cast(x.a as binary) END"
         )
+        return let(body, value, name="x")
     if kind is Kind.UUID:
         return _uuid(value)
     if kind is Kind.TIME:
@@ -207,11 +194,8 @@ def _from_text(value: str, target: SqlType) -> str:
 def _float_from_text(trimmed: str, target: SqlType) -> str:
     guard = "x.a RLIKE '^[+-]?([0-9]+\\\\.?[0-9]*|\\\\.[0-9]+)([eE][+-]?[0-9]+)?$'"
     lost = "abs(z.a) = double('Infinity') OR (z.a = 0 AND regexp_replace(x.a, '[eE].*$', '') RLIKE '[1-9]')"
-    number = let(
-        f"CASE WHEN NOT ({lost}) THEN z.a + cast(0 as {spark_type(target)}) END",
-        f"try_cast(x.a as {spark_type(target)})",
-        name="z",
-    )
+    body = f"CASE WHEN NOT ({lost}) THEN z.a + cast(0 as {spark_type(target)}) END"
+    number = let(body, f"try_cast(x.a as {spark_type(target)})", name="z")
     special = f"x.a RLIKE '(?i)^([+-]?inf(inity)?|nan)$' THEN try_cast(x.a as {spark_type(target)})"
     return let(f"CASE WHEN {guard} THEN {number} WHEN {special} END", trimmed, name="x")
 
@@ -242,11 +226,8 @@ def _clock(pattern: str, first: int) -> str:
 
 
 def _stamp(value: str, target: SqlType) -> str:
-    days = let(
-        "CASE WHEN d.a > '0000' THEN unix_date(try_cast(concat_ws('-', d.a, d.b, d.c) as date)) END",
-        *(_part(_STAMP, group) for group in (1, 2, 3)),
-        name="d",
-    )
+    found = "CASE WHEN d.a > '0000' THEN unix_date(try_cast(concat_ws('-', d.a, d.b, d.c) as date)) END"
+    days = let(found, *(_part(_STAMP, group) for group in (1, 2, 3)), name="d")
     parts = [days, _clock(_STAMP, 4)]
     offset = (
         f"(CASE {_part(_STAMP, 9)} WHEN '+' THEN -1 WHEN '-' THEN 1 ELSE 0 END)"
@@ -271,11 +252,8 @@ def _stamp(value: str, target: SqlType) -> str:
         f"WHEN x.a RLIKE '(?i)^\\\\s*{sign}\\\\s*infinity\\\\s*$' THEN {infinity(target, each)}"
         for sign, each in (("[+]?", INFINITY), ("-", MINUS_INFINITY))
     )
-    return let(
-        f"CASE WHEN x.a RLIKE '{_STAMP}' THEN {body} WHEN lower(trim(x.a)) = 'epoch' THEN {epoch} {infinite} END",
-        value,
-        name="x",
-    )
+    chosen = f"CASE WHEN x.a RLIKE '{_STAMP}' THEN {body} WHEN lower(trim(x.a)) = 'epoch' THEN {epoch} {infinite} END"
+    return let(chosen, value, name="x")
 
 
 def text_sql(value: str, source: SqlType, depth: int = 0) -> str:
@@ -304,11 +282,8 @@ def text_sql(value: str, source: SqlType, depth: int = 0) -> str:
         text = text_sql(name, element_of(source), depth + 1)
         bare = f"{name}t.a <> '' AND upper({name}t.a) <> 'NULL' AND NOT ({name}t.a RLIKE '[{{}}\",\\\\\\\\\\\\s]')"
         marked = f"concat('\"', regexp_replace({name}t.a, '([\"\\\\\\\\])', '\\\\\\\\$1'), '\"')"
-        item = let(
-            f"CASE WHEN {name}t.a IS NULL THEN 'NULL' WHEN {bare} THEN {name}t.a ELSE {marked} END",
-            text,
-            name=f"{name}t",
-        )
+        body = f"CASE WHEN {name}t.a IS NULL THEN 'NULL' WHEN {bare} THEN {name}t.a ELSE {marked} END"
+        item = let(body, text, name=f"{name}t")
         return f"concat('{{', array_join(transform({value}, {name} -> {item}), ','), '}}')"
     return f"cast({value} as string)"
 
@@ -321,15 +296,14 @@ def moment_text(value: str, source: SqlType, finite: str) -> str:
 
 def float_text(value: str, digits: int, low: int = -4) -> str:
     """From Java's shortest digits, `d.dddE±x` or plain, to PostgreSQL's."""
-    parts = let(
+    body = (
         "named_struct('m', CASE WHEN g.a LIKE '%E%' THEN replace(substring_index(g.a, 'E', 1), '.', '')"
         " ELSE regexp_replace(replace(g.a, '.', ''), '^0+(?=.)', '') END,"
         " 'e', CASE WHEN g.a LIKE '%E%' THEN cast(substring_index(g.a, 'E', -1) as int)"
         " WHEN g.a LIKE '0.%' THEN - length(regexp_extract(g.a, '^0\\\\.(0*)', 1)) - 1"
-        " ELSE length(substring_index(g.a, '.', 1)) - 1 END)",
-        "cast(abs(f.a) as string)",
-        name="g",
+        " ELSE length(substring_index(g.a, '.', 1)) - 1 END)"
     )
+    parts = let(body, "cast(abs(f.a) as string)", name="g")
     mantissa = "coalesce(nullif(regexp_replace(h.a.m, '0+$', ''), ''), '0')"
     plain = (
         "CASE WHEN i.b < 0 THEN concat('0.', repeat('0', - i.b - 1), i.a)"
@@ -351,13 +325,12 @@ def float_text(value: str, digits: int, low: int = -4) -> str:
         parts,
         name="h",
     )
-    return let(
+    found = (
         "CASE WHEN f.a IS NULL THEN NULL WHEN isnan(f.a) THEN 'NaN' WHEN f.a = double('Infinity') THEN 'Infinity'"
         " WHEN f.a = double('-Infinity') THEN '-Infinity' WHEN f.a = 0 THEN '0'"
-        f" ELSE concat(CASE WHEN f.a < 0 THEN '-' ELSE '' END, {number}) END",
-        value,
-        name="f",
+        f" ELSE concat(CASE WHEN f.a < 0 THEN '-' ELSE '' END, {number}) END"
     )
+    return let(found, value, name="f")
 
 
 def _time_text(micros: str) -> str:

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from everview.compute.functions import cast_spark
-from everview.compute.functions.civil import DAY, day, micros_of, timestamp
+from everview.compute.functions.calendar import DAY, day, micros_of, timestamp
 from everview.compute.functions.contract import Arguments, Failure, Function
 from everview.compute.functions.input import from_text, limited
 from everview.compute.functions.json_value import parse
@@ -24,6 +24,7 @@ from everview.compute.functions.naming import (
     CHAR,
     ELEMENTS,
     NUMERIC,
+    TYPES,
     VARCHAR,
     as_numeric,
     base,
@@ -35,27 +36,7 @@ from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrai
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.precision import PRECISE, is_rounded, rounded
 from everview.compute.ir.infinite import OF_MICROS, Infinite
-from everview.compute.ir.types import (
-    BOOLEAN,
-    DATE,
-    FLOAT4,
-    FLOAT8,
-    INT2,
-    INT4,
-    INT8,
-    INTERVAL,
-    JSONB,
-    MZ_TIMESTAMP,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    Interval,
-    Kind,
-    SqlType,
-    array_of,
-    arrow_type,
-)
+from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, TIMESTAMP, Interval, Kind, SqlType, array_of, arrow_type
 
 FUNCTIONS: list[Function] = []
 
@@ -126,36 +107,29 @@ def _widens(source: SqlType, target: SqlType) -> bool:
     return target.precision - target.scale >= source.precision - source.scale
 
 
+def _listed(text: str) -> set[tuple[SqlType, SqlType]]:
+    """Pairs of types, as in "date > timestamp timestamptz, time > interval"."""
+    rows = [each.partition(">") for each in text.split(",")]
+    return {(TYPES[source.strip()], TYPES[target]) for source, _, targets in rows for target in targets.split()}
+
+
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
-_NUMBERS = (INT2, INT4, INT8, NUMERIC, FLOAT4, FLOAT8)
+_NUMBERS = tuple(TYPES[name] for name in ("int2", "int4", "int8", "numeric", "float4", "float8"))
 _IMPLICIT = {
     *((low, high) for place, low in enumerate(_NUMBERS) for high in _NUMBERS[place + 1 :]),
     *((source, target) for source in (TEXT, VARCHAR, CHAR) for target in (TEXT, VARCHAR, CHAR)),
-    (DATE, TIMESTAMP),
-    (DATE, TIMESTAMPTZ),
-    (TIMESTAMP, TIMESTAMPTZ),
-    (TIME, INTERVAL),
-    *((source, MZ_TIMESTAMP) for source in (INT2, INT4, INT8, NUMERIC, TIMESTAMP, TIMESTAMPTZ, DATE)),
+    *_listed("date > timestamp timestamptz, timestamp > timestamptz, time > interval"),
+    *(
+        (TYPES[source], MZ_TIMESTAMP)
+        for source in ["int2", "int4", "int8", "numeric", "timestamp", "timestamptz", "date"]
+    ),
 }
 _ASSIGNMENT = {
     *((high, low) for place, low in enumerate(_NUMBERS) for high in _NUMBERS[place + 1 :]),
-    (TIMESTAMP, DATE),
-    (TIMESTAMP, TIME),
-    (TIMESTAMPTZ, TIMESTAMP),
-    (TIMESTAMPTZ, DATE),
-    (TIMESTAMPTZ, TIME),
-    (INTERVAL, TIME),
-    (MZ_TIMESTAMP, TIMESTAMP),
-    (MZ_TIMESTAMP, TIMESTAMPTZ),
-    (MZ_TIMESTAMP, DATE),
-    (MZ_TIMESTAMP, INT8),
-    (MZ_TIMESTAMP, NUMERIC),
+    *_listed("timestamp > date time, timestamptz > timestamp date time, interval > time"),
+    *_listed("mz_timestamp > timestamp timestamptz date int8 numeric"),
 }
-_EXPLICIT = {
-    (BOOLEAN, INT4),
-    (INT4, BOOLEAN),
-    *((JSONB, target) for target in (BOOLEAN, *_NUMBERS)),
-}
+_EXPLICIT = _listed("bool > int4, int4 > bool, jsonb > bool int2 int4 int8 numeric float4 float8")
 
 
 def _context(source: SqlType, target: SqlType) -> Context | None:
@@ -201,7 +175,7 @@ def _exact_conversion(source: SqlType, target: SqlType) -> Conversion:
         return _from_jsonb
     if target.kind in (*INTEGERS, *FLOATS, Kind.NUMERIC) and source.kind is not Kind.BOOLEAN:
         return _number if source.kind is not Kind.FLOAT4 else lambda to, value: _number(to, value, Kind.FLOAT4)
-    return _OTHERS[source.kind, target.kind]
+    return _OTHERS[source, target]
 
 
 def _text(value: Any, source: SqlType) -> str:
@@ -273,26 +247,17 @@ def to_time(value: Any) -> int:
     return int(millis)
 
 
-_OTHERS: dict[tuple[Kind, Kind], Conversion] = {
-    (Kind.BOOLEAN, Kind.INT4): lambda _, value: int(value),
-    (Kind.INT4, Kind.BOOLEAN): lambda _, value: value != 0,
-    (Kind.DATE, Kind.TIMESTAMP): _stamp,
-    (Kind.DATE, Kind.TIMESTAMPTZ): _stamp,
-    (Kind.TIMESTAMP, Kind.TIMESTAMPTZ): _stamp,
-    (Kind.TIMESTAMPTZ, Kind.TIMESTAMP): _stamp,
-    (Kind.TIMESTAMP, Kind.DATE): _date,
-    (Kind.TIMESTAMPTZ, Kind.DATE): _date,
-    (Kind.TIMESTAMP, Kind.TIME): _time,
-    (Kind.TIMESTAMPTZ, Kind.TIME): _time,
-    (Kind.TIME, Kind.INTERVAL): lambda _, value: Interval(0, 0, value),
-    (Kind.INTERVAL, Kind.TIME): lambda _, value: value.micros % DAY,
-    (Kind.MZ_TIMESTAMP, Kind.TIMESTAMP): _from_mz,
-    (Kind.MZ_TIMESTAMP, Kind.TIMESTAMPTZ): _from_mz,
-    (Kind.MZ_TIMESTAMP, Kind.DATE): lambda to, value: _date(to, _from_mz(TIMESTAMP, value)),
-    **{
-        (kind, Kind.MZ_TIMESTAMP): lambda _, value: to_time(value)
-        for kind in (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE)
-    },
+_OTHERS: dict[tuple[SqlType, SqlType], Conversion] = {
+    **dict.fromkeys(_listed("bool > int4"), lambda _, value: int(value)),
+    **dict.fromkeys(_listed("int4 > bool"), lambda _, value: value != 0),
+    **dict.fromkeys(_listed("date > timestamp timestamptz, timestamp > timestamptz, timestamptz > timestamp"), _stamp),
+    **dict.fromkeys(_listed("timestamp > date, timestamptz > date"), _date),
+    **dict.fromkeys(_listed("timestamp > time, timestamptz > time"), _time),
+    **dict.fromkeys(_listed("mz_timestamp > timestamp timestamptz"), _from_mz),
+    **dict.fromkeys(_listed("mz_timestamp > date"), lambda to, value: _date(to, _from_mz(TIMESTAMP, value))),
+    **dict.fromkeys([pair for pair in _IMPLICIT if pair[1] is MZ_TIMESTAMP], lambda _, value: to_time(value)),
+    **dict.fromkeys(_listed("time > interval"), lambda _, value: Interval(0, 0, value)),
+    **dict.fromkeys(_listed("interval > time"), lambda _, value: value.micros % DAY),
 }
 
 # Between these nothing can go wrong; a target of a limited range, or text to be read, can.
@@ -309,51 +274,30 @@ def _fails(source: SqlType, target: SqlType) -> bool:
     return target.kind not in _SAFE_TARGETS
 
 
-_INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
+# Numbers to wider ones, and dates and timestamps to one another.
 _LONGER = {
-    *((low, high) for place, low in enumerate(_INTEGERS) for high in _INTEGERS[place + 1 :]),
-    *((each, real) for each in _INTEGERS for real in (Kind.FLOAT4, Kind.FLOAT8)),
-    *((each, stamp) for each in (Kind.DATE, Kind.TIMESTAMP) for stamp in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)),
-    (Kind.TIMESTAMPTZ, Kind.TIMESTAMP),
-    (Kind.TIMESTAMP, Kind.DATE),
-    (Kind.TIMESTAMPTZ, Kind.DATE),
-    (Kind.FLOAT4, Kind.FLOAT8),
-    (Kind.BOOLEAN, Kind.INT4),
+    (source.kind, target.kind)
+    for source, target in _listed(
+        "int2 > int4 int8 float4 float8, int4 > int8 float4 float8, int8 > float4 float8, float4 > float8, bool > int4,"
+        "date > timestamp timestamptz, timestamp > timestamp timestamptz date, timestamptz > timestamp date"
+    )
 }
 
 
 def _is_safe(given: Arguments) -> bool:
     """Whether every value of the source is one of the target, or has one that it is cut or rounded to."""
     source, target = given.types[0], given.result
-    if source.kind in _INTEGERS and target.kind is Kind.NUMERIC:
+    if source.kind in INTEGERS and target.kind is Kind.NUMERIC:
         return as_numeric(source).precision <= target.precision - target.scale
     # To fewer digits of a second, the last time of all would be rounded up.
     return (source.kind, target.kind) in _LONGER and target.length is None
 
 
-def _register(source: SqlType, target: SqlType, *, word: str = "cast") -> None:
-    key = f"{word}({short_name(source)} as {short_name(target)})"
-    evaluate = _conversion(source, target)
-    fails = _fails(source, target)
-    if word == "assign":
-        fails = True
-
-        def evaluate(to: SqlType, value: Any) -> Any:
-            return limited(value, to, explicit=False)
-
-    FUNCTIONS.append(
-        Function(
-            key,
-            word,
-            (source,),
-            target,
-            evaluate,
-            cast_spark.renderer(source, target, word),
-            fails=fails,
-            typed=True,
-            safe=_is_safe if word == "cast" else None,
-        )
-    )
+def _register(source: SqlType, target: SqlType) -> None:
+    key = f"cast({short_name(source)} as {short_name(target)})"
+    evaluate, fails = _conversion(source, target), _fails(source, target)
+    spark = cast_spark.cast
+    FUNCTIONS.append(Function(key, "cast", (source,), target, evaluate, spark, fails=fails, typed=True, safe=_is_safe))
 
 
 def _pairs() -> Sequence[tuple[SqlType, SqlType]]:
@@ -377,6 +321,10 @@ FUNCTIONS.append(
 )
 for _source, _target in _pairs():
     _register(_source, _target)
+# Into a column, where text that is too long fails.
 for _source in (TEXT, VARCHAR, CHAR):
     for _target in (VARCHAR, CHAR):
-        _register(_source, _target, word="assign")
+        _key = f"assign({short_name(_source)} as {short_name(_target)})"
+        _cut = lambda to, value: limited(value, to, explicit=False)
+        _spark = cast_spark.assigned
+        FUNCTIONS.append(Function(_key, "assign", (_source,), _target, _cut, _spark, fails=True, typed=True))

@@ -6,31 +6,21 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everview.compute.functions.contract import Function
-from everview.compute.functions.naming import ANY, ARRAYS, ORDERED, TEXT_ARRAY, key_of, merged
+from everview.compute.functions.naming import ARRAYS, ORDERED, TEXT_ARRAY, merged, short_name
 from everview.compute.functions.numbers import fit
 from everview.compute.functions.order import sort_key, spark_equality_key, spark_sort_key
+from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, spark_type
-from everview.compute.ir.types import BOOLEAN, FLOAT4, FLOAT8, NUMERIC_PRECISION, TEXT, Kind, SqlType
+from everview.compute.ir.types import FLOAT4, FLOAT8, NUMERIC_PRECISION, TEXT, Kind, SqlType
 
-FUNCTIONS: list[Function] = []
-
-_OPERATORS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
-    ("eq", "=", operator.eq),
-    ("ne", "<>", operator.ne),
-    ("lt", "<", operator.lt),
-    ("le", "<=", operator.le),
-    ("gt", ">", operator.gt),
-    ("ge", ">=", operator.ge),
-)
+FUNCTIONS = Family()
+define = FUNCTIONS.define
+_OPERATORS = ("= eq", "<> ne", "< lt", "<= le", "> gt", ">= ge")
 
 
 def _compared(symbol: str) -> Renderer:
     def rendered(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
-        if types[0] != types[1] and Kind.NUMERIC in (
-            types[0].kind,
-            *(each.element.kind for each in types if each.element),
-        ):
+        if types[0] != types[1] and (types[0].element or types[0]).kind is Kind.NUMERIC:
             args, types = _aligned(args, types)
         key = spark_equality_key if symbol in ("=", "<>", "<=>") else spark_sort_key
         left, right = (key(each, arg) for arg, each in zip(args, types, strict=True))
@@ -43,10 +33,8 @@ def _aligned(args: Sequence[str], types: Sequence[SqlType]) -> tuple[Sequence[st
     """Decimals at one scale. Spark would choose one that drops digits where both do not fit into 38 together."""
     common = merged(types)
     number = common.element or common
-    if (
-        number.precision - number.scale + max(each.scale for each in (e.element or e for e in types))
-        <= NUMERIC_PRECISION
-    ):
+    scale = max((each.element or each).scale for each in types)
+    if number.precision - number.scale + scale <= NUMERIC_PRECISION:
         return [f"cast({arg} as {spark_type(common)})" for arg in args], [common, common]
     parts = "struct(cast({0} - {0} % 1 as decimal(38,0)), cast({0} % 1 as decimal(38,37)))"
     split = f"CASE WHEN {{0}} IS NOT NULL THEN {parts} END"
@@ -55,45 +43,24 @@ def _aligned(args: Sequence[str], types: Sequence[SqlType]) -> tuple[Sequence[st
     return [split.format(arg) for arg in args], [TEXT, TEXT]
 
 
-def _negated(symbol: str) -> Renderer:
-    positive = _compared(symbol)
-    return lambda args, types, result: f"(NOT {positive(args, types, result)})"
-
-
 def _comparisons(left: SqlType, right: SqlType) -> None:
-    pair, key = (left, right), sort_key(left)
+    key, args = sort_key(left), f"({short_name(left)}, {short_name(right)}) -> bool"
     plain = left.kind not in (Kind.ARRAY, Kind.FLOAT4, Kind.FLOAT8, Kind.INTERVAL, Kind.JSONB)
-    for name, symbol, compare in _OPERATORS:
+    for each in _OPERATORS:
+        symbol, _, name = each.partition(" ")
+        compare = getattr(operator, name)
         evaluate = compare if plain else (lambda a, b, compare=compare: compare(key(a), key(b)))
-        FUNCTIONS.append(Function(key_of(name, pair), symbol, pair, BOOLEAN, evaluate, _compared(symbol)))
+        define(each + args, evaluate, _compared(symbol))
     if left is not right:
         return
 
     def same(a: Any, b: Any) -> bool:
         return a is b if a is None or b is None else bool(key(a) == key(b))
 
-    for name, title, test, spark in (
-        ("is_distinct_from", "is distinct from", lambda a, b: not same(a, b), _negated("<=>")),
-        ("is_not_distinct_from", "is not distinct from", same, _compared("<=>")),
-    ):
-        FUNCTIONS.append(Function(key_of(name, pair), title, pair, BOOLEAN, test, spark, strict=False))
-
-
-def _tests() -> None:
-    tests: tuple[tuple[str, SqlType, Callable[[Any], bool], str], ...] = (
-        ("is null", ANY, lambda a: a is None, "({0} IS NULL)"),
-        ("is not null", ANY, lambda a: a is not None, "({0} IS NOT NULL)"),
-        ("is true", BOOLEAN, lambda a: a is True, "({0} IS TRUE)"),
-        ("is not true", BOOLEAN, lambda a: a is not True, "({0} IS NOT TRUE)"),
-        ("is false", BOOLEAN, lambda a: a is False, "({0} IS FALSE)"),
-        ("is not false", BOOLEAN, lambda a: a is not False, "({0} IS NOT FALSE)"),
-        ("is unknown", BOOLEAN, lambda a: a is None, "({0} IS NULL)"),
-        ("is not unknown", BOOLEAN, lambda a: a is not None, "({0} IS NOT NULL)"),
-    )
-    for name, arg, test, spark in tests:
-        key = key_of(name.replace(" ", "_"), (arg,))
-        FUNCTIONS.append(Function(key, name, (arg,), BOOLEAN, test, spark, strict=False))
-    FUNCTIONS.append(Function("not(bool)", "not", (BOOLEAN,), BOOLEAN, operator.not_, "(NOT {0})"))
+    same_sql = _compared("<=>")
+    negated: Renderer = lambda args, types, result: f"(NOT {same_sql(args, types, result)})"
+    define(f"is distinct from as is_distinct_from{args}", lambda a, b: not same(a, b), negated, strict=False)
+    define(f"is not distinct from as is_not_distinct_from{args}", same, same_sql, strict=False)
 
 
 def _extremes(of: SqlType) -> None:
@@ -127,19 +94,7 @@ def _extremes(of: SqlType) -> None:
         return rendered
 
     for name, pick in (("greatest", max), ("least", min)):
-        FUNCTIONS.append(
-            Function(
-                key_of(name, (of,), variadic=True),
-                name,
-                (of,),
-                merged,
-                chosen(pick),
-                spark(name),
-                strict=False,
-                typed=True,
-                variadic=True,
-            )
-        )
+        define(f"{name}(T...)", chosen(pick), spark(name), result=merged, strict=False, typed=True, T=of)
 
 
 for _type in (*ORDERED, *ARRAYS):
@@ -147,4 +102,12 @@ for _type in (*ORDERED, *ARRAYS):
     _extremes(_type)
 _comparisons(FLOAT4, FLOAT8)
 _comparisons(FLOAT8, FLOAT4)
-_tests()
+define("is null as is_null(any) -> bool", lambda a: a is None, "({0} IS NULL)", strict=False)
+define("is not null as is_not_null(any) -> bool", lambda a: a is not None, "({0} IS NOT NULL)", strict=False)
+define("is true as is_true(bool) -> bool", lambda a: a is True, "({0} IS TRUE)", strict=False)
+define("is not true as is_not_true(bool) -> bool", lambda a: a is not True, "({0} IS NOT TRUE)", strict=False)
+define("is false as is_false(bool) -> bool", lambda a: a is False, "({0} IS FALSE)", strict=False)
+define("is not false as is_not_false(bool) -> bool", lambda a: a is not False, "({0} IS NOT FALSE)", strict=False)
+define("is unknown as is_unknown(bool) -> bool", lambda a: a is None, "({0} IS NULL)", strict=False)
+define("is not unknown as is_not_unknown(bool) -> bool", lambda a: a is not None, "({0} IS NOT NULL)", strict=False)
+define("not(bool) -> bool", operator.not_, "(NOT {0})")

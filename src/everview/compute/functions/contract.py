@@ -135,7 +135,14 @@ class Extreme:
     descending: bool = False
 
 
-Algebra: TypeAlias = Total | Additive | Extreme
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """The argument in the only row of the group, of a larger group in its first row; or a failure, if `enforced`."""
+
+    enforced: bool = False
+
+
+Algebra: TypeAlias = Total | Additive | Extreme | OneRow
 
 
 @dataclass(frozen=True, slots=True)

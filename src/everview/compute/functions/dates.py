@@ -1,4 +1,8 @@
-"""Sums and differences of dates, times and timestamps, and what makes them; UTC is the session's time zone."""
+"""Sums and differences of dates, times and timestamps, time zones, and functions that make dates and times.
+
+UTC is the session's time zone. Functions without Spark SQL are called in Python on Spark too, where a zone's clock that
+goes back is read as PostgreSQL reads it.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,31 @@ from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from everview.compute.functions.civil import (
+from everview.compute.functions import date_fields
+from everview.compute.functions.calendar import (
     DAY,
     add_interval,
     civil,
     day,
     days_of,
-    kind_of,
     micros_of,
     month_length,
     timestamp,
 )
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
 from everview.compute.functions.intervals import justify_hours, justify_hours_sql
 from everview.compute.functions.numbers import whole
+from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import (
     NotOnSpark,
+    Renderer,
     carried,
     date_of,
     infinity,
     interval,
     is_infinite,
     let,
+    let_arguments,
     once,
     timestamp_of,
     unquoted,
@@ -38,23 +44,10 @@ from everview.compute.functions.spark_sql import (
 from everview.compute.functions.spark_sql import days_of as days_sql
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, Infinite
-from everview.compute.ir.types import (
-    BOOLEAN,
-    DATE,
-    FLOAT8,
-    INT4,
-    INTERVAL,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    Interval,
-    Kind,
-    SqlType,
-)
+from everview.compute.ir.types import DATE, TIMESTAMP, TIMESTAMPTZ, Interval, Kind, SqlType
 
 FUNCTIONS = Family()
-_add = FUNCTIONS.add
+define = FUNCTIONS.define
 
 
 def add_interval_sql(value: str, span: str, sql_type: SqlType, sign: int = 1) -> str:
@@ -69,44 +62,11 @@ def add_interval_sql(value: str, span: str, sql_type: SqlType, sign: int = 1) ->
     return let(carried("i.a", sql_type, result, finite, ["i.b"]), value, span, name="i")
 
 
-def _with_intervals(of: SqlType) -> None:
-    result = TIMESTAMP if of.kind is Kind.DATE else of
-
-    def moved(sign: int) -> Any:
-        def evaluate(value: Any, span: Interval) -> datetime | Infinite:
-            if isinstance(value, Infinite):
-                return value
-            return timestamp(add_interval(micros_of(value), span, sign), kind_of(of))
-
-        return evaluate
-
-    _add(
-        "+",
-        (of, INTERVAL),
-        result,
-        moved(1),
-        lambda a, t, r: add_interval_sql(a[0], a[1], t[0]),
-        word="add",
-        fails=True,
-    )
-    _add(
-        "+",
-        (INTERVAL, of),
-        result,
-        lambda span, value: moved(1)(value, span),
-        lambda a, t, r: add_interval_sql(a[1], a[0], t[1]),
-        word="add",
-        fails=True,
-    )
-    _add(
-        "-",
-        (of, INTERVAL),
-        result,
-        moved(-1),
-        lambda a, t, r: add_interval_sql(a[0], a[1], t[0], -1),
-        word="sub",
-        fails=True,
-    )
+def _moved(value: Any, span: Interval, sign: int = 1) -> datetime | Infinite:
+    if isinstance(value, Infinite):
+        return value
+    kind = Kind.TIMESTAMPTZ if getattr(value, "tzinfo", None) else Kind.TIMESTAMP
+    return timestamp(add_interval(micros_of(value), span, sign), kind)
 
 
 def _difference(one: datetime | Infinite, other: datetime | Infinite) -> Interval:
@@ -139,107 +99,10 @@ def _at_time_sql(value: str, time: str) -> str:
     return let(carried("n.a", DATE, TIMESTAMP, at, ["n.b"]), value, time, name="n")
 
 
-def _sums() -> None:
-    for of in (DATE, TIMESTAMP, TIMESTAMPTZ):
-        _with_intervals(of)
-    for of in (TIMESTAMP, TIMESTAMPTZ):
-        _add(
-            "-",
-            (of, of),
-            INTERVAL,
-            _difference,
-            lambda a, t, r: justify_hours_sql(
-                interval("0", "0", f"{micros_sql(a[0], t[0])} - {micros_sql(a[1], t[1])}")
-            ),
-            word="sub",
-            fails=True,
-        )
-    _add(
-        "-",
-        (DATE, DATE),
-        INT4,
-        _days_between,
-        f"cast({days_sql('{0}')} - {days_sql('{1}')} as int)",
-        word="sub",
-        fails=True,
-    )
-    _add(
-        "+",
-        (DATE, INT4),
-        DATE,
-        _day_moved,
-        lambda a, t, r: _day_moved_sql(a[0], a[1], "+"),
-        word="add",
-        fails=True,
-    )
-    _add(
-        "+",
-        (INT4, DATE),
-        DATE,
-        lambda n, a: _day_moved(a, n),
-        lambda a, t, r: _day_moved_sql(a[1], a[0], "+"),
-        word="add",
-        fails=True,
-    )
-    _add(
-        "-",
-        (DATE, INT4),
-        DATE,
-        lambda a, n: _day_moved(a, -n),
-        lambda a, t, r: _day_moved_sql(a[0], a[1], "-"),
-        word="sub",
-        fails=True,
-    )
-    _add(
-        "+",
-        (DATE, TIME),
-        TIMESTAMP,
-        _at_time,
-        lambda a, t, r: _at_time_sql(a[0], a[1]),
-        word="add",
-        fails=True,
-    )
-    _add(
-        "+",
-        (TIME, DATE),
-        TIMESTAMP,
-        lambda t, a: _at_time(a, t),
-        lambda a, t, r: _at_time_sql(a[1], a[0]),
-        word="add",
-        fails=True,
-    )
-    _add(
-        "+",
-        (TIME, INTERVAL),
-        TIME,
-        lambda t, s: (t + s.micros) % DAY,
-        "pmod({0} + {1}.micros % 86400000000L, 86400000000L)",
-        word="add",
-    )
-    _add(
-        "+",
-        (INTERVAL, TIME),
-        TIME,
-        lambda s, t: (t + s.micros) % DAY,
-        "pmod({1} + {0}.micros % 86400000000L, 86400000000L)",
-        word="add",
-    )
-    _add(
-        "-",
-        (TIME, INTERVAL),
-        TIME,
-        lambda t, s: (t - s.micros) % DAY,
-        "pmod({0} - {1}.micros % 86400000000L, 86400000000L)",
-        word="sub",
-    )
-    _add(
-        "-",
-        (TIME, TIME),
-        INTERVAL,
-        lambda a, b: Interval(0, 0, a - b),
-        lambda a, t, r: interval("0", "0", f"{a[0]} - {a[1]}"),
-        word="sub",
-    )
+_DIFFERENCE_SQL: Renderer = lambda args, types, result: justify_hours_sql(
+    interval("0", "0", f"{micros_sql(args[0], types[0])} - {micros_sql(args[1], types[1])}")
+)
+_TIME_SUM_SQL = "pmod({{{}}} {} {{{}}}.micros % 86400000000L, 86400000000L)".format
 
 
 def _age(one: datetime | Infinite, other: datetime | Infinite) -> Interval:
@@ -338,23 +201,18 @@ def at_zone(name: str, value: datetime | Infinite) -> datetime | Infinite:
         raise Failure("22008", "timestamp out of range") from None
 
 
-def _zones() -> None:
-    """AT TIME ZONE. On Spark an unknown name ends the query: a name from a column is for Python to look up."""
+def _at_zone_sql(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
+    """An unknown name ends a query of Spark's: a name from a column is for Python to look up."""
+    name = unquoted(args[0])
+    if name is None or not is_zone(name):
+        raise NotOnSpark("a time zone from a column")
+    source, target = ("'UTC'", args[0]) if types[1].kind is Kind.TIMESTAMPTZ else (args[0], "'UTC'")
 
-    def rendered(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
-        name = unquoted(args[0])
-        if name is None or not is_zone(name):
-            raise NotOnSpark("a time zone from a column")
-        source, target = ("'UTC'", args[0]) if types[1].kind is Kind.TIMESTAMPTZ else (args[0], "'UTC'")
+    def moved(of: str) -> str:
+        local = f"convert_timezone({source}, {target}, cast({of} as timestamp_ntz))"
+        return carried(of, types[1], result, timestamp_of(micros_sql(local, TIMESTAMP), result))
 
-        def moved(of: str) -> str:
-            local = f"convert_timezone({source}, {target}, cast({of} as timestamp_ntz))"
-            return carried(of, types[1], result, timestamp_of(micros_sql(local, TIMESTAMP), result))
-
-        return once(args[1], moved, "k")
-
-    for of, result in ((TIMESTAMPTZ, TIMESTAMP), (TIMESTAMP, TIMESTAMPTZ)):
-        _add("timezone", (TEXT, of), result, at_zone, rendered, fails=True)
+    return once(args[1], moved, "k")
 
 
 def _make_date(year: int, month: int, of_month: int) -> Any:
@@ -376,51 +234,32 @@ def make_timestamp(*args: Any) -> datetime:
     return timestamp(micros_of(_make_date(*args[:3])) + _clock(*args[3:6]), Kind.TIMESTAMP)
 
 
-_CLOCK_SQL = let(
+_CLOCK_SQL = let_arguments(
     "CASE WHEN v.a BETWEEN 0 AND 24 AND v.b BETWEEN 0 AND 59 AND v.c BETWEEN 0 AND 60 AND"
     " v.a * 3600000000L + v.b * 60000000L + rint(v.c * 1000000) <= 86400000000L THEN"
     " v.a * 3600000000L + v.b * 60000000L + cast(rint(v.c * 1000000) as bigint) END",
-    "{0}",
-    "{1}",
-    "{2}",
+    3,
 )
-_DATE_SQL = let(
+_DATE_SQL = let_arguments(
     "CASE WHEN d.a BETWEEN 1 AND 9999 AND d.b BETWEEN 1 AND 12 AND"
     " d.c BETWEEN 1 AND day(last_day(make_date(d.a, d.b, 1))) THEN make_date(d.a, d.b, d.c) END",
-    "{0}",
-    "{1}",
-    "{2}",
-    name="d",
+    3,
+    "d",
 )
 
 
-def _makers() -> None:
-    _add("make_date", (INT4, INT4, INT4), DATE, _make_date, _DATE_SQL, fails=True)
-    _add("make_time", (INT4, INT4, FLOAT8), TIME, _clock, _CLOCK_SQL, fails=True)
-    _add(
-        "make_timestamp",
-        (INT4, INT4, INT4, INT4, INT4, FLOAT8),
-        TIMESTAMP,
-        make_timestamp,
-        lambda a, t, r: timestamp_of(
-            f"unix_date({_DATE_SQL.format(*a[:3])}) * 86400000000L + {_CLOCK_SQL.format(*a[3:])}", TIMESTAMP
-        ),
-        fails=True,
-    )
-    _add(
-        "to_timestamp",
-        (FLOAT8,),
-        TIMESTAMPTZ,
-        _from_epoch,
-        let(
-            f"CASE WHEN abs(e.a) < 1e15D THEN {timestamp_of('cast(rint(e.a * 1000000) as bigint)', TIMESTAMPTZ)}"
-            f" WHEN e.a = double('Infinity') THEN {infinity(TIMESTAMPTZ)}"
-            f" WHEN e.a = double('-Infinity') THEN {infinity(TIMESTAMPTZ, MINUS_INFINITY)} END",
-            "{0}",
-            name="e",
-        ),
-        fails=True,
-    )
+def _timestamp_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    days, clock = _DATE_SQL.format(*args[:3]), _CLOCK_SQL.format(*args[3:])
+    return timestamp_of(f"unix_date({days}) * 86400000000L + {clock}", TIMESTAMP)
+
+
+_FROM_EPOCH_SQL = let_arguments(
+    f"CASE WHEN abs(e.a) < 1e15D THEN {timestamp_of('cast(rint(e.a * 1000000) as bigint)', TIMESTAMPTZ)}"
+    f" WHEN e.a = double('Infinity') THEN {infinity(TIMESTAMPTZ)}"
+    f" WHEN e.a = double('-Infinity') THEN {infinity(TIMESTAMPTZ, MINUS_INFINITY)} END",
+    1,
+    "e",
+)
 
 
 def _from_epoch(seconds: float) -> datetime | Infinite:
@@ -431,19 +270,97 @@ def _from_epoch(seconds: float) -> datetime | Infinite:
     return timestamp(whole(round(seconds * 1_000_000), Kind.INT8), Kind.TIMESTAMPTZ)
 
 
-_sums()
-for _of in (DATE, TIMESTAMP, TIMESTAMPTZ):
-    _add(
-        "isfinite",
-        (_of,),
-        BOOLEAN,
-        lambda value: not isinstance(value, Infinite),
-        lambda a, t, r: f"(NOT {is_infinite(a[0], t[0])})",
-    )
+_BELOW_DAYS = ("microseconds", "milliseconds", "second", "minute", "hour")
+
+
+def _make_timestamptz(*args: Any) -> Any:
+    local: Any = make_timestamp(*args[:6])
+    return local.replace(tzinfo=UTC) if len(args) == 6 else at_zone(args[6], local)
+
+
+def _truncated_in_zone(field: str, value: datetime | Infinite, name: str) -> Any:
+    """By the zone's calendar. Parts of an hour keep its offset, for they may be in an hour that comes twice."""
+    if isinstance(value, Infinite):
+        zone(name)
+        return date_fields.truncated(TIMESTAMPTZ)(field, value)
+    local: Any = at_zone(name, value)
+    found: Any = date_fields.truncated(TIMESTAMP)(field, local)
+    if date_fields.unit_of(field) in _BELOW_DAYS:
+        return timestamp(micros_of(value) - (micros_of(local) - micros_of(found)), Kind.TIMESTAMPTZ)
+    try:
+        return found.replace(tzinfo=zone(name)).astimezone(UTC)
+    except OverflowError:
+        raise Failure("22008", "timestamp out of range") from None
+
+
+def _overlaps(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | None:
+    """Whether two periods have a moment in common, without their ends; a NULL is an end that is not known."""
+    one, other = _ordered(start, end), _ordered(other_start, other_end)
+    if one is None or other is None:
+        return None
+    if one[0] > other[0]:
+        one, other = other, one
+    if one[0] == other[0]:
+        return None if one[1] is None or other[1] is None else True
+    if one[1] is None:
+        return None
+    return True if other[0] < one[1] else None if other[1] is None else False
+
+
+def _ordered(start: Any, end: Any) -> tuple[Any, Any] | None:
+    """The earlier end first, the one that is known before one that is not; None where neither is."""
+    if start is None or end is None:
+        known = end if start is None else start
+        return None if known is None else (known, None)
+    return (start, end) if start <= end else (end, start)
+
+
+_LATER: Renderer = lambda args, types, result: add_interval_sql(args[0], args[1], types[0])
+_LATER_SWAPPED: Renderer = lambda args, types, result: add_interval_sql(args[1], args[0], types[1])
+_EARLIER: Renderer = lambda args, types, result: add_interval_sql(args[0], args[1], types[0], -1)
+for _of, _to in ((DATE, TIMESTAMP), (TIMESTAMP, TIMESTAMP), (TIMESTAMPTZ, TIMESTAMPTZ)):
+    define("+ add(T, interval) -> S", _moved, _LATER, fails=True, T=_of, S=_to)
+    define("+ add(interval, T) -> S", lambda span, a: _moved(a, span), _LATER_SWAPPED, fails=True, T=_of, S=_to)
+    define("- sub(T, interval) -> S", lambda a, span: _moved(a, span, -1), _EARLIER, fails=True, T=_of, S=_to)
+define("- sub(T, T) -> interval", _difference, _DIFFERENCE_SQL, fails=True, T="timestamp timestamptz")
+_days_between_sql = f"cast({days_sql('{0}')} - {days_sql('{1}')} as int)"
+define("- sub(date, date) -> int4", _days_between, _days_between_sql, fails=True)
+define("+ add(date, int4) -> date", _day_moved, lambda a, t, r: _day_moved_sql(a[0], a[1], "+"), fails=True)
+define(
+    "+ add(int4, date) -> date",
+    lambda n, a: _day_moved(a, n),
+    lambda a, t, r: _day_moved_sql(a[1], a[0], "+"),
+    fails=True,
+)
+define(
+    "- sub(date, int4) -> date",
+    lambda a, n: _day_moved(a, -n),
+    lambda a, t, r: _day_moved_sql(a[0], a[1], "-"),
+    fails=True,
+)
+define("+ add(date, time) -> timestamp", _at_time, lambda a, t, r: _at_time_sql(a[0], a[1]), fails=True)
+define(
+    "+ add(time, date) -> timestamp", lambda t, a: _at_time(a, t), lambda a, t, r: _at_time_sql(a[1], a[0]), fails=True
+)
+define("+ add(time, interval) -> time", lambda t, span: (t + span.micros) % DAY, _TIME_SUM_SQL(0, "+", 1))
+define("+ add(interval, time) -> time", lambda span, t: (t + span.micros) % DAY, _TIME_SUM_SQL(1, "+", 0))
+define("- sub(time, interval) -> time", lambda t, span: (t - span.micros) % DAY, _TIME_SUM_SQL(0, "-", 1))
+_time_between: Renderer = lambda a, t, r: interval("0", "0", f"{a[0]} - {a[1]}")
+define("- sub(time, time) -> interval", lambda a, b: Interval(0, 0, a - b), _time_between)
+
+_finite_sql: Renderer = lambda a, t, r: f"(NOT {is_infinite(a[0], t[0])})"
+define("isfinite(T) -> bool", lambda a: not isinstance(a, Infinite), _finite_sql, T="date timestamp timestamptz")
 # There are no infinite intervals.
-_add("isfinite", (INTERVAL,), BOOLEAN, lambda _: True, "CASE WHEN {0} IS NOT NULL THEN true END")
-for _of in (TIMESTAMP, TIMESTAMPTZ):
-    _add("age", (_of, _of), INTERVAL, _age, _age_sql, fails=True)
-    _add("date_bin", (INTERVAL, _of, _of), _of, _bin, _bin_sql, fails=True)
-_zones()
-_makers()
+define("isfinite(interval) -> bool", lambda _: True, "CASE WHEN {0} IS NOT NULL THEN true END")
+define("age(T, T) -> interval", _age, _age_sql, fails=True, T="timestamp timestamptz")
+define("date_bin(interval, T, T) -> T", _bin, _bin_sql, fails=True, T="timestamp timestamptz")
+define("timezone(text, timestamptz) -> timestamp", at_zone, _at_zone_sql, fails=True)
+define("timezone(text, timestamp) -> timestamptz", at_zone, _at_zone_sql, fails=True)
+define("make_date(int4, int4, int4) -> date", _make_date, _DATE_SQL, fails=True)
+define("make_time(int4, int4, float8) -> time", _clock, _CLOCK_SQL, fails=True)
+_PARTS = "int4, int4, int4, int4, int4, float8"
+define(f"make_timestamp({_PARTS}) -> timestamp", make_timestamp, _timestamp_sql, fails=True)
+define(f"make_timestamptz({_PARTS} [, text]) -> timestamptz", _make_timestamptz, fails=True)
+define("to_timestamp(float8) -> timestamptz", _from_epoch, _FROM_EPOCH_SQL, fails=True)
+define("date_trunc(text, timestamptz, text) -> timestamptz", _truncated_in_zone, fails=True)
+define("overlaps(T, T, T, T) -> bool", _overlaps, strict=False, T="time timestamp timestamptz")

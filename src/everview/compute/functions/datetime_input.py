@@ -7,7 +7,16 @@ from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 
 from everview.compute.cancel import check_wanted
-from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, days_of, make_interval, month_length, timestamp
+from everview.compute.functions.calendar import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    days_of,
+    make_interval,
+    month_length,
+    timestamp,
+)
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.numbers import integer_of
 from everview.compute.ir.infinite import Infinite, infinite_of
@@ -20,36 +29,14 @@ DATE = re.compile(rf"\s*{_DATE}\s*", re.ASCII)
 TIME = re.compile(rf"\s*{_TIME}\s*", re.ASCII)
 TIMESTAMP = re.compile(rf"\s*{_DATE}(?:(?:\s*T|\s+){_TIME}(?:{_ZONE})?)?\s*", re.ASCII | re.IGNORECASE)
 
-_UNITS = {
-    "microsecond": (0, 0, 1),
-    "us": (0, 0, 1),
-    "usec": (0, 0, 1),
-    "millisecond": (0, 0, 1000),
-    "ms": (0, 0, 1000),
-    "msec": (0, 0, 1000),
-    "second": (0, 0, SECOND),
-    "sec": (0, 0, SECOND),
-    "s": (0, 0, SECOND),
-    "minute": (0, 0, MINUTE),
-    "min": (0, 0, MINUTE),
-    "m": (0, 0, MINUTE),
-    "hour": (0, 0, HOUR),
-    "hr": (0, 0, HOUR),
-    "h": (0, 0, HOUR),
-    "day": (0, 1, 0),
-    "d": (0, 1, 0),
-    "week": (0, 7, 0),
-    "w": (0, 7, 0),
-    "month": (1, 0, 0),
-    "mon": (1, 0, 0),
-    "year": (12, 0, 0),
-    "yr": (12, 0, 0),
-    "y": (12, 0, 0),
-    "decade": (120, 0, 0),
-    "century": (1200, 0, 0),
-    "centurie": (1200, 0, 0),
+# How many months, days and microseconds a unit has, by all of its names.
+_SPELLINGS = {
+    **{"microsecond us usec": (0, 0, 1), "millisecond ms msec": (0, 0, 1000), "second sec s": (0, 0, SECOND)},
+    **{"minute min m": (0, 0, MINUTE), "hour hr h": (0, 0, HOUR), "day d": (0, 1, 0), "week w": (0, 7, 0)},
+    **{"month mon": (1, 0, 0), "year yr y": (12, 0, 0), "decade": (120, 0, 0), "century centurie": (1200, 0, 0)},
     "millennium": (12000, 0, 0),
 }
+_UNITS = {name: unit for names, unit in _SPELLINGS.items() for name in names.split()}
 # Possessive repetitions never try a shorter match, so the time is linear.
 _BLANKS = re.compile(r"\s*+")
 _AMOUNT = re.compile(r"(?:([+-])\s*+)?(\d++(?:\.\d*+)?|\.\d++)\s*+([a-zA-Z]++)")
@@ -73,10 +60,6 @@ def _out_of_range(text: str) -> Failure:
     return Failure("22008", f'date/time field value out of range: "{text}"')
 
 
-def _too_long() -> Failure:
-    return Failure("22008", "interval out of range")
-
-
 def _days(text: str, year: str, month: str, day: str) -> int:
     if int(year) < 1 or not 1 <= int(month) <= 12 or not 1 <= int(day) <= month_length(int(year), int(month)):
         raise _out_of_range(text)
@@ -96,16 +79,20 @@ def _fraction(digits: str | None) -> int:
     return int((value * SECOND).quantize(Decimal(1), ROUND_HALF_EVEN))
 
 
+def _infinite(text: str, name: str) -> Infinite:
+    infinite = infinite_of(text)
+    if infinite is None:
+        raise _invalid(text, name)
+    return infinite
+
+
 def read_date(text: str) -> date | Infinite:
     """YYYY-MM-DD; what a timestamp says about the time is dropped."""
     if text.strip().lower() == "epoch":
         return date(1970, 1, 1)
     match = TIMESTAMP.fullmatch(text)
     if not match:
-        infinite = infinite_of(text)
-        if infinite is not None:
-            return infinite
-        raise _invalid(text, "date")
+        return _infinite(text, "date")
     days = _days(text, *match.groups()[:3])
     if match[4]:
         _clock(text, *match.groups()[3:7])
@@ -126,10 +113,7 @@ def read_timestamp(text: str, kind: Kind) -> datetime | Infinite:
         return timestamp(0, kind)
     match = TIMESTAMP.fullmatch(text)
     if not match:
-        infinite = infinite_of(text)
-        if infinite is not None:
-            return infinite
-        raise _invalid(text, "timestamp" if kind is Kind.TIMESTAMP else "timestamp with time zone")
+        return _infinite(text, "timestamp" if kind is Kind.TIMESTAMP else "timestamp with time zone")
     micros = _days(text, *match.groups()[:3]) * DAY
     if match[4]:
         micros += _clock(text, *match.groups()[3:7])
@@ -150,7 +134,7 @@ def read_interval(text: str) -> Interval:
         year, month, week, day, hour, minute = (integer_of(each or "0") for each in iso.groups()[:6])
         seconds = Decimal(iso[7] or 0) * SECOND
         if abs(seconds) > _AMOUNT_MAX:
-            raise _too_long()
+            raise Failure("22008", "interval out of range")
         micros = int(seconds.quantize(Decimal(1), ROUND_HALF_EVEN))
         return make_interval(year * 12 + month, week * 7 + day, hour * HOUR + minute * MINUTE + micros)
     ago = stripped[-3:].lower() == "ago" and stripped[-4:-3].isspace()
@@ -199,7 +183,7 @@ def _amounts(text: str, stripped: str) -> tuple[Decimal, Decimal, Decimal]:
 def _spread(months: Decimal, days: Decimal, micros: Decimal, sign: int) -> Interval:
     """Fractions go to the next smaller unit: of a month to days of 30, of a day to microseconds."""
     if max(abs(months), abs(days), abs(micros)) > _AMOUNT_MAX:
-        raise _too_long()
+        raise Failure("22008", "interval out of range")
     whole_months = int(months)
     days += (months - whole_months) * 30
     whole_days = int(days)

@@ -16,12 +16,13 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from everview.compute.functions.contract import AggregateFunction, Failure, Function
-from everview.compute.functions.naming import NUMERIC, key_of
-from everview.compute.functions.spark_sql import Renderer, let
-from everview.compute.ir.types import FLOAT8, INT8, SqlType, numeric
+from everview.compute.functions.contract import Failure
+from everview.compute.functions.signatures import Aggregates, Family
+from everview.compute.functions.spark_sql import let
+from everview.compute.ir.types import SqlType, numeric
 
-FUNCTIONS: list[Function] = []
+FUNCTIONS, _AGGREGATES = Family(), Aggregates()
+define = FUNCTIONS.define
 
 BIN, PART, LIMB, WHOLE = "bin of a float", "part of a float", "limb of a part", "whole of limbs"
 TOTAL, MEAN = "total of floats", "mean of floats"
@@ -150,11 +151,7 @@ def rounded_sql(totals: str) -> str:
     finite = let(let(number, digits, name="d"), _digits_sql("+"), name="o")
     bins = "transform(w.a, e -> e.b)"
     known = let(finite, f"array_min({bins})", f"array_max({bins})", name="k")
-    return let(
-        f"CASE WHEN exists(w.a, e -> e.b < 0) THEN {special} ELSE {known} END",
-        totals,
-        name="w",
-    )
+    return let(f"CASE WHEN exists(w.a, e -> e.b < 0) THEN {special} ELSE {known} END", totals, name="w")
 
 
 def _digits_sql(sign: str) -> str:
@@ -203,29 +200,15 @@ def sum_sql(values: str) -> str:
     return let(_finite(totals), values, name="j")
 
 
-def _limb(index: int) -> Function:
-    name = f"{LIMB} {index}"
-    spark: Renderer = lambda args, types, result: limb_sql(args[0], index)  # noqa: E731
-    return Function(key_of(name, (FLOAT8,)), name, (FLOAT8,), INT8, partial(limb_of, index=index), spark)
-
-
-_TWO, _THREE = (FLOAT8, INT8), (INT8,) * LIMBS
-FUNCTIONS += [
-    Function(key_of(BIN, (FLOAT8,)), BIN, (FLOAT8,), INT8, bin_of, lambda args, types, result: bin_sql(args[0])),
-    Function(key_of(PART, _TWO), PART, _TWO, FLOAT8, part_of, lambda args, types, result: part_sql(*args)),
-    *map(_limb, range(LIMBS)),
-    Function(key_of(WHOLE, _THREE), WHOLE, _THREE, WHOLE_TYPE, whole, lambda args, types, result: whole_sql(*args)),
-    Function(
-        key_of(MEAN, (FLOAT8, INT8)),
-        MEAN,
-        (FLOAT8, INT8),
-        FLOAT8,
-        lambda total, count: total / count if count else None,
-        "{0} / nullif(cast({1} as double), 0D)",
-    ),
-]
+define(f"{BIN}(float8) -> int8", bin_of, lambda args, types, result: bin_sql(args[0]))
+define(f"{PART}(float8, int8) -> float8", part_of, lambda args, types, result: part_sql(*args))
+for _index in range(LIMBS):
+    _limb_sql = lambda args, types, result, index=_index: limb_sql(args[0], index)
+    define(f"{LIMB} {_index}(float8) -> int8", partial(limb_of, index=_index), _limb_sql)
+define(f"{WHOLE}(int8, int8, int8) -> numeric(38,0)", whole, lambda args, types, result: whole_sql(*args))
+_mean = lambda total, count: total / count if count else None
+define(f"{MEAN}(float8, int8) -> float8", _mean, "{0} / nullif(cast({1} as double), 0D)")
 # The sum, of the bins of floats and totals of their parts; it fails where there is no such float.
 _ITEM = "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN named_struct('b', {0}, 't', cast({1} as decimal(38,0))) END"
-TOTAL_OF_BINS = AggregateFunction(
-    key_of(TOTAL, (INT8, NUMERIC)), TOTAL, (INT8, NUMERIC), FLOAT8, _total, _finite(f"collect_list({_ITEM})")
-)
+_AGGREGATES.define(f"{TOTAL}(int8, numeric) -> float8", _total, _finite(f"collect_list({_ITEM})"))
+(TOTAL_OF_BINS,) = _AGGREGATES

@@ -173,20 +173,12 @@ def _array(text: str, sql_type: SqlType) -> list[Any]:
 
 
 _READERS: dict[Kind, Callable[[str, SqlType], Any]] = {
-    Kind.BOOLEAN: _boolean,
-    Kind.FLOAT4: _float,
-    Kind.FLOAT8: _float,
-    Kind.TEXT: lambda text, _: text,
-    Kind.UNKNOWN: lambda text, _: text,
-    Kind.VARCHAR: limited,
-    Kind.CHAR: limited,
-    Kind.BYTEA: _bytea,
+    **{Kind.BOOLEAN: _boolean, Kind.FLOAT4: _float, Kind.FLOAT8: _float, Kind.BYTEA: _bytea, Kind.UUID: _uuid},
+    **{Kind.VARCHAR: limited, Kind.CHAR: limited, Kind.MZ_TIMESTAMP: _mz_timestamp},
+    **dict.fromkeys((Kind.TEXT, Kind.UNKNOWN), lambda text, _: text),
+    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), lambda text, to: datetime_input.read_timestamp(text, to.kind)),
     Kind.DATE: lambda text, _: datetime_input.read_date(text),
     Kind.TIME: lambda text, _: datetime_input.read_time(text),
-    Kind.TIMESTAMP: lambda text, _: datetime_input.read_timestamp(text, Kind.TIMESTAMP),
-    Kind.TIMESTAMPTZ: lambda text, _: datetime_input.read_timestamp(text, Kind.TIMESTAMPTZ),
     Kind.INTERVAL: lambda text, _: datetime_input.read_interval(text),
-    Kind.UUID: _uuid,
     Kind.JSONB: lambda text, _: canonical(text),
-    Kind.MZ_TIMESTAMP: _mz_timestamp,
 }

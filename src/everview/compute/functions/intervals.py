@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-from everview.compute.functions.civil import DAY, make_interval
+from everview.compute.functions.calendar import DAY, make_interval, rest, units
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
+from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, interval, let
-from everview.compute.ir.types import FLOAT8, INT4, INTERVAL, Interval
+from everview.compute.ir.types import Interval
 
 FUNCTIONS = Family()
-_add = FUNCTIONS.add
+define = FUNCTIONS.define
 
 
-def _out_of_range() -> Failure:
-    return Failure("22008", "interval out of range")
-
-
-def _scaled(span: Interval, months: float, days: float, micros: float) -> Interval:
+def _scaled(months: float, days: float, micros: float) -> Interval:
     """The parts as floats, their fractions carried down: of a month to days of 30, of a day to seconds."""
     if not all(map(math.isfinite, (months, days, micros))):
-        raise _out_of_range()
+        raise Failure("22008", "interval out of range")
     if abs(months) >= 2**31 or abs(days) >= 2**31:
-        raise _out_of_range()
+        raise Failure("22008", "interval out of range")
     month_days = _to_micros((months - int(months)) * 30)
     seconds = _to_micros((days - int(days) + month_days - int(month_days)) * 86_400)
     whole_days = int(days)
@@ -33,7 +30,7 @@ def _scaled(span: Interval, months: float, days: float, micros: float) -> Interv
         seconds -= int(seconds / 86_400) * 86_400
     total = micros + seconds * 1_000_000
     if not abs(total) < 2**63:
-        raise _out_of_range()
+        raise Failure("22008", "interval out of range")
     return make_interval(int(months), whole_days + int(month_days), round(total))
 
 
@@ -43,14 +40,14 @@ def _to_micros(value: float) -> float:
 
 def multiply_interval(span: Interval, factor: float) -> Interval:
     """`span * factor`."""
-    return _scaled(span, span.months * factor, span.days * factor, span.micros * factor)
+    return _scaled(span.months * factor, span.days * factor, span.micros * factor)
 
 
 def divide_interval(span: Interval, divisor: float) -> Interval:
     """`span / divisor`."""
     if divisor == 0:
         raise Failure("22012", "division by zero")
-    return _scaled(span, span.months / divisor, span.days / divisor, span.micros / divisor)
+    return _scaled(span.months / divisor, span.days / divisor, span.micros / divisor)
 
 
 def _scaled_sql(args: Sequence[str], operator: str) -> str:
@@ -68,26 +65,14 @@ def _scaled_sql(args: Sequence[str], operator: str) -> str:
     return let(let(f"CASE WHEN {bounded} THEN {whole} END", *floats, name="f"), *args, name="i")
 
 
-def multiply_interval_sql(args: Sequence[str]) -> str:
-    """The same in Spark."""
-    return _scaled_sql(args, "*")
-
-
 def divide_interval_sql(args: Sequence[str]) -> str:
-    """The same in Spark."""
+    """`divide_interval` in Spark SQL."""
     return _scaled_sql(args, "/")
-
-
-def _moved(amount: int, size: int) -> tuple[int, int]:
-    """So many whole units, rounded towards zero, and the rest."""
-    units = int(math.copysign(abs(amount) // size, amount)) if amount else 0
-    return units, amount - units * size
 
 
 def justify_hours(span: Interval) -> Interval:
     """24 hours are a day; both parts of one sign."""
-    units, micros = _moved(span.micros, DAY)
-    days = span.days + units
+    days, micros = span.days + units(span.micros, DAY), rest(span.micros, DAY)
     if days > 0 > micros:
         days, micros = days - 1, micros + DAY
     elif days < 0 < micros:
@@ -97,8 +82,7 @@ def justify_hours(span: Interval) -> Interval:
 
 def justify_days(span: Interval) -> Interval:
     """30 days are a month; both parts of one sign."""
-    units, days = _moved(span.days, 30)
-    months = span.months + units
+    months, days = span.months + units(span.days, 30), rest(span.days, 30)
     if months > 0 > days:
         months, days = months - 1, days + 30
     elif months < 0 < days:
@@ -108,9 +92,8 @@ def justify_days(span: Interval) -> Interval:
 
 def justify_interval(span: Interval) -> Interval:
     """Both, and all three parts of one sign."""
-    units, micros = _moved(span.micros, DAY)
-    more, days = _moved(span.days + units, 30)
-    months = span.months + more
+    total, micros = span.days + units(span.micros, DAY), rest(span.micros, DAY)
+    months, days = span.months + units(total, 30), rest(total, 30)
     if months > 0 and (days < 0 or (days == 0 and micros < 0)):
         months, days = months - 1, days + 30
     elif months < 0 and (days > 0 or (days == 0 and micros > 0)):
@@ -162,95 +145,67 @@ def _justify_interval_sql(value: str) -> str:
     return let(outer, value, name="i")
 
 
-def _sum_sql(args: Sequence[str], operation: str) -> str:
-    parts = [f"{operation}(i.a.{part}, i.b.{part})" for part in ("months", "days", "micros")]
-    return let(interval(*parts), *args, name="i")
+def _sum_sql(operation: str) -> Renderer:
+    def rendered(args: Sequence[str], _types: Any, _result: Any) -> str:
+        parts = [f"{operation}(i.a.{part}, i.b.{part})" for part in ("months", "days", "micros")]
+        return let(interval(*parts), *args, name="i")
+
+    return rendered
 
 
-def _make_sql(args: Sequence[str]) -> str:
-    whole = [f"cast({each} as bigint)" for each in args[:6]]
-    seconds = f"rint({args[6]} * 1000000D)" if len(args) > 6 else "0"
-    micros = (
-        f"try_add(({whole[4]} * 60 + {whole[5]}) * 60000000, try_cast({seconds} as bigint))"
-        if len(args) > 5
-        else (f"{whole[4]} * 3600000000" if len(args) > 4 else "0")
-    )
-    months = f"{whole[0]} * 12" + (f" + {whole[1]}" if len(args) > 1 else "")
-    days = " + ".join(f"{part} * {size}" for part, size in zip(whole[2:4], (7, 1), strict=False)) or "0"
+def _negated_sql(args: Sequence[str], types: Any, result: Any) -> str:
+    return _sum_sql("try_subtract")(("named_struct('months', 0, 'days', 0, 'micros', 0L)", args[0]), types, result)
+
+
+def _make_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    given = {place: f"cast({each} as bigint)" for place, each in enumerate(args[:6])}
+    months = f"{given[0]} * 12" + (f" + {given[1]}" if 1 in given else "")
+    days = " + ".join(f"{given[place]} * {size}" for place, size in ((2, 7), (3, 1)) if place in given) or "0"
+    micros = f"{given[4]} * 3600000000" if 4 in given else "0"
+    if 5 in given:
+        seconds = f"rint({args[6]} * 1000000D)" if len(args) > 6 else "0"
+        micros = f"try_add(({given[4]} * 60 + {given[5]}) * 60000000, try_cast({seconds} as bigint))"
     return interval(months, days, micros)
 
 
 def _make(*args: float) -> Interval:
     year, month, week, day, hour, minute, second = [*args, 0, 0, 0, 0, 0, 0][:7]
     if not math.isfinite(second * 1_000_000.0):
-        raise _out_of_range()
+        raise Failure("22008", "interval out of range")
     clock = (int(hour) * 60 + int(minute)) * 60_000_000 + round(second * 1_000_000.0)
     return make_interval(int(year) * 12 + int(month), int(week) * 7 + int(day), clock)
 
 
-def _one(spark: Callable[[str], str]) -> Renderer:
-    return lambda args, types, result: spark(args[0])
+def _scaling(operator: str, *, swapped: bool = False) -> Renderer:
+    return lambda args, types, result: _scaled_sql(args[::-1] if swapped else args, operator)
 
 
-_pair = (INTERVAL, INTERVAL)
-_add(
-    "+",
-    _pair,
-    INTERVAL,
-    lambda a, b: make_interval(a.months + b.months, a.days + b.days, a.micros + b.micros),
-    lambda a, t, r: _sum_sql(a, "try_add"),
-    word="add",
+def _sum(a: Interval, b: Interval, sign: int = 1) -> Interval:
+    return make_interval(a.months + sign * b.months, a.days + sign * b.days, a.micros + sign * b.micros)
+
+
+_PAIR = "(interval, interval) -> interval"
+define("+ add" + _PAIR, _sum, _sum_sql("try_add"), fails=True)
+define("- sub" + _PAIR, lambda a, b: _sum(a, b, -1), _sum_sql("try_subtract"), fails=True)
+define("- neg(interval) -> interval", lambda a: _sum(Interval(0, 0, 0), a, -1), _negated_sql, fails=True)
+define("* mul(interval, float8) -> interval", multiply_interval, _scaling("*"), fails=True)
+define(
+    "* mul(float8, interval) -> interval",
+    lambda factor, span: multiply_interval(span, factor),
+    _scaling("*", swapped=True),
     fails=True,
 )
-_add(
-    "-",
-    _pair,
-    INTERVAL,
-    lambda a, b: make_interval(a.months - b.months, a.days - b.days, a.micros - b.micros),
-    lambda a, t, r: _sum_sql(a, "try_subtract"),
-    word="sub",
-    fails=True,
-)
-_add(
-    "-",
-    (INTERVAL,),
-    INTERVAL,
-    lambda a: make_interval(-a.months, -a.days, -a.micros),
-    lambda a, t, r: _sum_sql(("named_struct('months', 0, 'days', 0, 'micros', 0L)", a[0]), "try_subtract"),
-    word="neg",
-    fails=True,
-)
-_add(
-    "*",
-    (INTERVAL, FLOAT8),
-    INTERVAL,
-    multiply_interval,
-    lambda a, t, r: multiply_interval_sql(a),
-    word="mul",
-    fails=True,
-)
-_add(
-    "*",
-    (FLOAT8, INTERVAL),
-    INTERVAL,
-    lambda f, a: multiply_interval(a, f),
-    lambda a, t, r: multiply_interval_sql((a[1], a[0])),
-    word="mul",
-    fails=True,
-)
-_add("/", (INTERVAL, FLOAT8), INTERVAL, divide_interval, lambda a, t, r: divide_interval_sql(a), word="div", fails=True)
+define("/ div(interval, float8) -> interval", divide_interval, _scaling("/"), fails=True)
 for _name, _python, _spark in (
     ("justify_hours", justify_hours, justify_hours_sql),
     ("justify_days", justify_days, _justify_days_sql),
     ("justify_interval", justify_interval, _justify_interval_sql),
 ):
-    _add(_name, (INTERVAL,), INTERVAL, _python, _one(_spark), fails=True)
-for _count in range(1, 8):
-    _add(
-        "make_interval",
-        (*(INT4,) * min(_count, 6), *(FLOAT8,) * (_count == 7)),
-        INTERVAL,
-        _make,
-        lambda a, t, r: _make_sql(a),
-        fails=True,
-    )
+    _justified: Renderer = lambda args, types, result, spark=_spark: spark(args[0])  # type: ignore[misc]
+    define(f"{_name}(interval) -> interval", _python, _justified, fails=True)
+define(
+    "make_interval(int4 [, int4 [, int4 [, int4 [, int4 [, int4 [, float8]]]]]]) -> interval",
+    _make,
+    _make_sql,
+    fails=True,
+)

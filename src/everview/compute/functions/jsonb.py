@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from everview.compute.functions import jsonb_spark as spark
 from everview.compute.functions.cast_spark import text_sql
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
 from everview.compute.functions.json_value import dump, key_order, parse, quote
 from everview.compute.functions.jsonb_spark import object_sql, to_jsonb_sql
-from everview.compute.functions.naming import ANY, ARRAYS, CHAR, ELEMENTS, element_of
+from everview.compute.functions.naming import ARRAYS, CHAR, ELEMENTS, element_of
 from everview.compute.functions.output import to_text, untyped_text
-from everview.compute.functions.spark_sql import Renderer, let, not_on_spark
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import Renderer, let
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import BOOLEAN, INT4, JSONB, TEXT, Kind, SqlType, array_of
+from everview.compute.ir.types import Kind, SqlType
 
 FUNCTIONS = Family()
-_PATH = array_of(TEXT)
-_add = FUNCTIONS.add
+define = FUNCTIONS.define
 
 __all__ = ["FUNCTIONS", "jsonb_of", "object_sql", "to_jsonb_sql"]
 
@@ -70,26 +70,22 @@ def _item(json: str, index: int) -> Any:
     return value[index] if inside else _MISSING
 
 
-def _at(json: str, path: list[str | None]) -> Any:
+def _at(json: str, path: Sequence[str | None]) -> Any:
     value = parse(json)
     for step in path:
         if step is None:
             return _MISSING
         if isinstance(value, dict) and step in value:
             value = value[step]
-        elif isinstance(value, list) and _is_index(step) and -len(value) <= int(step) < len(value):
+        elif isinstance(value, list) and INDEX.fullmatch(step) and -len(value) <= int(step) < len(value):
             value = value[int(step)]
         else:
             return _MISSING
     return value
 
 
-def _is_index(step: str) -> bool:
-    return _INDEX.fullmatch(step) is not None
-
-
 _MISSING = object()
-_INDEX = re.compile("[+-]?[0-9]{1,10}")
+INDEX = re.compile("[+-]?[0-9]{1,10}")  # a step of a path that is a place in an array
 
 
 def _json(find: Callable[..., Any]) -> Callable[..., str | None]:
@@ -104,26 +100,8 @@ def _found(sql: Callable[[str, str], str], *, text: bool = False) -> Renderer:
     return lambda args, types, result: spark.as_text(sql(*args)) if text else sql(*args)
 
 
-def _accessors() -> None:
-    shapes: tuple[tuple[str, SqlType, Callable[..., Any], Callable[[str, str], str]], ...] = (
-        ("->", TEXT, _field, spark.field),
-        ("->", INT4, _item, spark.item),
-        ("#>", _PATH, _at, spark.at_path),
-    )
-    for symbol, by, find, sql in shapes:
-        word = "json_get" if symbol == "->" else "json_path"
-        args = (JSONB, by)
-        _add(symbol, args, JSONB, _json(find), _found(sql), word=word)
-        _add(f"{symbol}>", args, TEXT, _text(find), _found(sql, text=True), word=f"{word}_text")
-    for name, wrap in (("jsonb_extract_path", _json), ("jsonb_extract_path_text", _text)):
-        text = name.endswith("text")
-
-        def rendered(args: Sequence[str], _types: Any, _result: Any, text: bool = text) -> str:
-            found = spark.at_path(args[0], f"array({', '.join(args[1:])})") if len(args) > 1 else args[0]
-            return spark.as_text(found) if text else found
-
-        evaluate = wrap(lambda json, *path: _at(json, list(path)))
-        _add(name, (JSONB, TEXT), TEXT if text else JSONB, evaluate, rendered, variadic=True)
+def _at_path_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    return spark.at_path(args[0], f"array({', '.join(args[1:])})") if len(args) > 1 else args[0]
 
 
 def contains(outer: Any, inner: Any, top: bool = True) -> bool:
@@ -152,12 +130,8 @@ def _exists(json: str, key: str) -> bool:
 
 def _exists_sql(json: str, key: str) -> str:
     where = f"CASE WHEN {spark.is_object('x.a')} THEN {spark.keys('x.a')} WHEN {spark.is_array('x.a')}"
-    return let(
-        f"array_contains({where} THEN {spark.elements('x.a')} ELSE array(x.a) END, x.b)",
-        json,
-        spark.quote(key),
-        name="x",
-    )
+    body = f"array_contains({where} THEN {spark.elements('x.a')} ELSE array(x.a) END, x.b)"
+    return let(body, json, spark.quote(key), name="x")
 
 
 def _some_sql(quantifier: str) -> Callable[..., str]:
@@ -166,43 +140,6 @@ def _some_sql(quantifier: str) -> Callable[..., str]:
         return f"CASE WHEN {args[0]} IS NOT NULL THEN {quantifier}({keys}, n -> {_exists_sql(args[0], 'n')}) END"
 
     return rendered
-
-
-def _tests() -> None:
-    pair = (JSONB, JSONB)
-    _add(
-        "@>",
-        pair,
-        BOOLEAN,
-        lambda a, b: contains(parse(a), parse(b)),
-        not_on_spark("jsonb @> jsonb"),
-        word="json_contains",
-    )
-    _add(
-        "<@",
-        pair,
-        BOOLEAN,
-        lambda a, b: contains(parse(b), parse(a)),
-        not_on_spark("jsonb <@ jsonb"),
-        word="json_within",
-    )
-    _add("?", (JSONB, TEXT), BOOLEAN, _exists, lambda a, t, r: _exists_sql(*a), word="json_has")
-    _add(
-        "?|",
-        (JSONB, _PATH),
-        BOOLEAN,
-        lambda a, keys: any(_exists(a, key) for key in keys if key is not None),
-        _some_sql("exists"),
-        word="json_has_any",
-    )
-    _add(
-        "?&",
-        (JSONB, _PATH),
-        BOOLEAN,
-        lambda a, keys: all(_exists(a, key) for key in keys if key is not None),
-        _some_sql("forall"),
-        word="json_has_all",
-    )
 
 
 def _merge(left: str, right: str) -> str:
@@ -237,25 +174,6 @@ def _without_index_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     return let(f"CASE WHEN {spark.is_array('x.a')} AND x.b IS NOT NULL THEN {rest} END", *args, name="x")
 
 
-def _changes() -> None:
-    _add("||", (JSONB, JSONB), JSONB, _merge, lambda a, t, r: spark.merged(*a), word="json_concat")
-    _add(
-        "-",
-        (JSONB, TEXT),
-        JSONB,
-        lambda a, key: _without(a, [key]),
-        lambda a, t, r: spark.without_keys(a[0], f"CASE WHEN {a[1]} IS NOT NULL THEN array({a[1]}) END"),
-        word="json_without",
-        fails=True,
-    )
-    _add("-", (JSONB, _PATH), JSONB, _without, lambda a, t, r: spark.without_keys(*a), word="json_without", fails=True)
-    _add("-", (JSONB, INT4), JSONB, _without_index, _without_index_sql, word="json_without", fails=True)
-    _add("jsonb_strip_nulls", (JSONB,), JSONB, lambda a: dump(_stripped(parse(a))), not_on_spark("jsonb_strip_nulls"))
-    _add("jsonb_pretty", (JSONB,), TEXT, lambda a: _pretty(parse(a)), not_on_spark("jsonb_pretty"))
-    _add("jsonb_set", (JSONB, _PATH, JSONB), JSONB, _set, not_on_spark("jsonb_set"), fails=True)
-    _add("jsonb_set", (JSONB, _PATH, JSONB, BOOLEAN), JSONB, _set, not_on_spark("jsonb_set"), fails=True)
-
-
 def _pretty(value: Any, depth: int = 0) -> str:
     """Over several lines, each of which has an element or a field."""
     inner, outer = "\n" + " " * 4 * (depth + 1), "\n" + " " * 4 * depth
@@ -272,33 +190,6 @@ def _stripped(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _stripped(each) for key, each in value.items() if each is not None}
     return [_stripped(each) for each in value] if isinstance(value, list) else value
-
-
-def _set(json: str, path: list[str | None], new: str, create: bool = True) -> str:
-    value = parse(json)
-    if not isinstance(value, dict | list):
-        raise Failure("22023", "cannot set path in scalar")
-    return dump(_put(value, path, parse(new), create, 1) if path else value)
-
-
-def _put(value: Any, path: list[str | None], new: Any, create: bool, depth: int) -> Any:
-    step, rest = path[0], path[1:]
-    if not isinstance(value, dict | list):
-        return value
-    if step is None:
-        raise Failure("22004", f"path element at position {depth} is null")
-    if isinstance(value, dict):
-        if step in value:
-            return {**value, step: _put(value[step], rest, new, create, depth + 1) if rest else new}
-        return {**value, step: new} if create and not rest else value
-    if not _is_index(step):
-        raise Failure("22P02", f'path element at position {depth} is not an integer: "{step}"')
-    index = int(step) + (len(value) if int(step) < 0 else 0)
-    if 0 <= index < len(value):
-        return [*value[:index], _put(value[index], rest, new, create, depth + 1) if rest else new, *value[index + 1 :]]
-    if rest or not create:
-        return value
-    return [new, *value] if index < 0 else [*value, new]
 
 
 _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", Decimal: "number", type(None): "null"}
@@ -327,43 +218,56 @@ def _build_object_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     return object_sql(f"array({pairs})") if args else "'{}'"
 
 
-def _builders() -> None:
-    kinds = "CASE substring({0}, 1, 1) WHEN '{{' THEN 'object' WHEN '[' THEN 'array' WHEN '\"' THEN 'string'"
-    _add(
-        "jsonb_typeof",
-        (JSONB,),
-        TEXT,
-        lambda a: _NAMES[type(parse(a))],
-        kinds + " WHEN 't' THEN 'boolean' WHEN 'f' THEN 'boolean' WHEN 'n' THEN 'null' ELSE"
-        " CASE WHEN {0} IS NOT NULL THEN 'number' END END",
-    )
-    _add(
-        "jsonb_array_length",
-        (JSONB,),
-        INT4,
-        _length,
-        lambda a, t, r: let(f"CASE WHEN {spark.is_array('x.a')} THEN size({spark.elements('x.a')}) END", *a, name="x"),
-        fails=True,
-    )
-    for of in (*ELEMENTS, CHAR, *ARRAYS):
-        _add("to_jsonb", (of,), JSONB, lambda a, of=of: jsonb_of(a, of), lambda a, t, r: to_jsonb_sql(a[0], t[0]))
-        _add("text_of", (of,), TEXT, lambda a, of=of: untyped_text(a, of), lambda a, t, r: text_sql(a[0], t[0]))
-    _add("jsonb_build_object", (ANY,), JSONB, _build_object, _build_object_sql, strict=False, variadic=True, fails=True)
-    _add(
-        "jsonb_build_array",
-        (ANY,),
-        JSONB,
-        lambda *args: "[" + ", ".join(each or "null" for each in args) + "]",
-        lambda a, t, r: (
-            spark.array_sql(f"array({', '.join(f'coalesce({each}, {_NULL})' for each in a)})") if a else "'[]'"
-        ),
-        strict=False,
-        variadic=True,
-    )
+_TYPEOF_SQL = (
+    "CASE substring({0}, 1, 1) WHEN '{{' THEN 'object' WHEN '[' THEN 'array' WHEN '\"' THEN 'string'"
+    " WHEN 't' THEN 'boolean' WHEN 'f' THEN 'boolean' WHEN 'n' THEN 'null' ELSE"
+    " CASE WHEN {0} IS NOT NULL THEN 'number' END END"
+)
+_LENGTH_SQL = f"CASE WHEN {spark.is_array('x.a')} THEN size({spark.elements('x.a')}) END"
 
 
-_NULL = "'null'"
-_accessors()
-_tests()
-_changes()
-_builders()
+def _build_array_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    items = ", ".join(f"coalesce({each}, 'null')" for each in args)
+    return spark.array_sql(f"array({items})") if args else "'[]'"
+
+
+def _without_key_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
+    return spark.without_keys(args[0], f"CASE WHEN {args[1]} IS NOT NULL THEN array({args[1]}) END")
+
+
+define("-> json_get(jsonb, text) -> jsonb", _json(_field), _found(spark.field))
+define("->> json_get_text(jsonb, text) -> text", _text(_field), _found(spark.field, text=True))
+define("-> json_get(jsonb, int4) -> jsonb", _json(_item), _found(spark.item))
+define("->> json_get_text(jsonb, int4) -> text", _text(_item), _found(spark.item, text=True))
+define("#> json_path(jsonb, text[]) -> jsonb", _json(_at), _found(spark.at_path))
+define("#>> json_path_text(jsonb, text[]) -> text", _text(_at), _found(spark.at_path, text=True))
+define("jsonb_extract_path(jsonb, text...) -> jsonb", _json(lambda json, *path: _at(json, path)), _at_path_sql)
+_text_at_path_sql = lambda args, types, result: spark.as_text(_at_path_sql(args, types, result))
+define("jsonb_extract_path_text(jsonb, text...) -> text", _text(lambda json, *path: _at(json, path)), _text_at_path_sql)
+
+define("@> json_contains(jsonb, jsonb) -> bool", lambda a, b: contains(parse(a), parse(b)))
+define("<@ json_within(jsonb, jsonb) -> bool", lambda a, b: contains(parse(b), parse(a)))
+define("? json_has(jsonb, text) -> bool", _exists, lambda args, types, result: _exists_sql(*args))
+_has_some = lambda a, keys: any(_exists(a, key) for key in keys if key is not None)
+_has_all = lambda a, keys: all(_exists(a, key) for key in keys if key is not None)
+define("?| json_has_any(jsonb, text[]) -> bool", _has_some, _some_sql("exists"))
+define("?& json_has_all(jsonb, text[]) -> bool", _has_all, _some_sql("forall"))
+
+define("|| json_concat(jsonb, jsonb) -> jsonb", _merge, _found(spark.merged))
+define("- json_without(jsonb, text) -> jsonb", lambda a, key: _without(a, [key]), _without_key_sql, fails=True)
+define("- json_without(jsonb, text[]) -> jsonb", _without, _found(spark.without_keys), fails=True)
+define("- json_without(jsonb, int4) -> jsonb", _without_index, _without_index_sql, fails=True)
+define("jsonb_strip_nulls(jsonb) -> jsonb", lambda a: dump(_stripped(parse(a))))
+define("jsonb_pretty(jsonb) -> text", lambda a: _pretty(parse(a)))
+
+define("jsonb_typeof(jsonb) -> text", lambda a: _NAMES[type(parse(a))], _TYPEOF_SQL)
+_length_sql: Renderer = lambda args, types, result: let(_LENGTH_SQL, *args, name="x")
+define("jsonb_array_length(jsonb) -> int4", _length, _length_sql, fails=True)
+for _of in (*ELEMENTS, CHAR, *ARRAYS):
+    _to_jsonb: Renderer = lambda args, types, result: to_jsonb_sql(args[0], types[0])
+    _text_of: Renderer = lambda args, types, result: text_sql(args[0], types[0])
+    define("to_jsonb(T) -> jsonb", partial(jsonb_of, sql_type=_of), _to_jsonb, T=_of)
+    define("text_of(T) -> text", partial(untyped_text, base_type=_of), _text_of, T=_of)
+define("jsonb_build_object(any...) -> jsonb", _build_object, _build_object_sql, strict=False, fails=True)
+_build_array = lambda *args: "[" + ", ".join(each or "null" for each in args) + "]"
+define("jsonb_build_array(any...) -> jsonb", _build_array, _build_array_sql, strict=False)

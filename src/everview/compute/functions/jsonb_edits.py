@@ -2,90 +2,78 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from typing import Any
 
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
 from everview.compute.functions.json_value import dump, parse
-from everview.compute.functions.naming import TEXT_ARRAY
-from everview.compute.functions.spark_sql import not_on_spark
-from everview.compute.ir.types import BOOLEAN, JSONB
+from everview.compute.functions.jsonb import INDEX
+from everview.compute.functions.signatures import Family
 
 FUNCTIONS = Family()
-_add = FUNCTIONS.add
+define = FUNCTIONS.define
 _ABSENT = "2202E"
+# What becomes of an object or an array, given the key or the place at the end of the path.
+Edit = Callable[[Any, Any], Any]
 
 
-def _container(json: str, what: str) -> Any:
+def _edited(json: str, path: list[str | None], edit: Edit, what: str) -> str:
+    """The JSON with the container edited that the path leads to."""
     value = parse(json)
-    if isinstance(value, dict | list):
+    if not isinstance(value, dict | list):
+        raise Failure("22023", f"cannot {what} in scalar")
+    return dump(_edited_below(value, path, 0, edit) if path else value)
+
+
+def _edited_below(value: Any, path: list[str | None], depth: int, edit: Edit) -> Any:
+    """The same from a step of the path on; nothing changes where the path leads nowhere."""
+    if not isinstance(value, dict | list):
         return value
-    raise Failure("22023", f"cannot {what} in scalar")
-
-
-_INDEX = re.compile("[+-]?[0-9]{1,10}")
-
-
-def _place(step: str | None, depth: int, count: int) -> int:
-    """The place in an array that a step of a path means, counted from the end if it is negative."""
-    if step is None:
+    at: Any = path[depth]
+    if at is None:
         raise Failure("22004", f"path element at position {depth + 1} is null")
-    if not _INDEX.fullmatch(step):
-        raise Failure("22P02", f'path element at position {depth + 1} is not an integer: "{step}"')
-    return int(step) + (count if int(step) < 0 else 0)
-
-
-def _delete(json: str, path: list[str | None]) -> str:
-    value = _container(json, "delete path")
-    return dump(_without(value, path, 0) if path and value else value)
-
-
-def _without(value: Any, path: list[str | None], depth: int) -> Any:
-    step, last = path[depth], depth + 1 == len(path)
+    if isinstance(value, list):
+        if not INDEX.fullmatch(at):
+            raise Failure("22P02", f'path element at position {depth + 1} is not an integer: "{at}"')
+        at = int(at) + (len(value) if int(at) < 0 else 0)
+    if depth + 1 == len(path):
+        return edit(value, at)
     if isinstance(value, dict):
-        if step is None:
-            raise Failure("22004", f"path element at position {depth + 1} is null")
-        if step not in value:
-            return value
-        rest = {key: each for key, each in value.items() if key != step}
-        return rest if last else {**value, step: _without(value[step], path, depth + 1)}
-    if not isinstance(value, list):
+        return {**value, at: _edited_below(value[at], path, depth + 1, edit)} if at in value else value
+    if not 0 <= at < len(value):
         return value
-    place = _place(step, depth, len(value))
-    if not 0 <= place < len(value):
-        return value
-    inside = [] if last else [_without(value[place], path, depth + 1)]
-    return [*value[:place], *inside, *value[place + 1 :]]
+    return [*value[:at], _edited_below(value[at], path, depth + 1, edit), *value[at + 1 :]]
+
+
+def _deleted(value: Any, at: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: each for key, each in value.items() if key != at}
+    return [each for place, each in enumerate(value) if place != at]
 
 
 def _insert(json: str, path: list[str | None], new: str, after: bool = False) -> str:
-    value = _container(json, "set path")
-    return dump(_with(value, path, parse(new), after, 0) if path else value)
-
-
-def _with(value: Any, path: list[str | None], new: Any, after: bool, depth: int) -> Any:
     """A field that is there is refused; an element makes the others move on."""
-    step, last = path[depth], depth + 1 == len(path)
-    if isinstance(value, dict):
-        if step is None:
-            raise Failure("22004", f"path element at position {depth + 1} is null")
-        if step not in value:
-            return {**value, step: new} if last else value
-        if last:
-            raise Failure("22023", "cannot replace existing key")
-        return {**value, step: _with(value[step], path, new, after, depth + 1)}
-    if not isinstance(value, list):
-        return value
-    place = _place(step, depth, len(value))
-    if not last:
-        if not 0 <= place < len(value):
-            return value
-        return [*value[:place], _with(value[place], path, new, after, depth + 1), *value[place + 1 :]]
-    if place < 0:
-        return [new, *value]
-    where = min(place + after, len(value))
-    return [*value[:where], new, *value[where:]]
+
+    def edit(value: Any, at: Any) -> Any:
+        if isinstance(value, dict):
+            if at in value:
+                raise Failure("22023", "cannot replace existing key")
+            return {**value, at: parse(new)}
+        place = 0 if at < 0 else min(at + after, len(value))
+        return [*value[:place], parse(new), *value[place:]]
+
+    return _edited(json, path, edit, "set path")
+
+
+def _set(json: str, path: list[str | None], new: str, create: bool = True) -> str:
+    def edit(value: Any, at: Any) -> Any:
+        if isinstance(value, dict):
+            return {**value, at: parse(new)} if create or at in value else value
+        if 0 <= at < len(value):
+            return [*value[:at], parse(new), *value[at + 1 :]]
+        return value if not create else [parse(new), *value] if at < 0 else [*value, parse(new)]
+
+    return _edited(json, path, edit, "set path")
 
 
 def _object(names: list[str | None], values: list[str | None] | None = None) -> str:
@@ -101,8 +89,8 @@ def _object(names: list[str | None], values: list[str | None] | None = None) -> 
     return dump(dict(zip(names, values, strict=True)))
 
 
-_add("#-", (JSONB, TEXT_ARRAY), JSONB, _delete, not_on_spark("#-"), word="json_delete_path", fails=True)
-for _more in ((), (BOOLEAN,)):
-    _add("jsonb_insert", (JSONB, TEXT_ARRAY, JSONB, *_more), JSONB, _insert, not_on_spark("jsonb_insert"), fails=True)
-for _count in (1, 2):
-    _add("jsonb_object", (TEXT_ARRAY,) * _count, JSONB, _object, not_on_spark("jsonb_object"), fails=True)
+_delete = lambda json, path: _edited(json, path if parse(json) else [], _deleted, "delete path")
+define("#- json_delete_path(jsonb, text[]) -> jsonb", _delete, fails=True)
+define("jsonb_insert(jsonb, text[], jsonb [, bool]) -> jsonb", _insert, fails=True)
+define("jsonb_set(jsonb, text[], jsonb [, bool]) -> jsonb", _set, fails=True)
+define("jsonb_object(text[] [, text[]]) -> jsonb", _object, fails=True)

@@ -73,11 +73,8 @@ def unquote(json: str) -> str:
 
 def as_text(json: str) -> str:
     """What ->> gives of a value: NULL of null, the text of a string, else the JSON."""
-    return let(
-        f"CASE WHEN n.a = 'null' THEN NULL WHEN startswith(n.a, '\"') THEN {unquote('n.a')} ELSE n.a END",
-        json,
-        name="n",
-    )
+    body = f"CASE WHEN n.a = 'null' THEN NULL WHEN startswith(n.a, '\"') THEN {unquote('n.a')} ELSE n.a END"
+    return let(body, json, name="n")
 
 
 def field(json: str, key: str) -> str:
@@ -92,9 +89,8 @@ def item(json: str, index: str) -> str:
     place = "CASE WHEN o.b < 0 THEN greatest(o.b, -2147483647) ELSE o.b + 1 END"
     found = f"try_element_at({elements('o.a')}, {place})"
     scalar = f"NOT {is_object('o.a')} AND NOT {is_array('o.a')} AND o.b IN (0, -1) THEN o.a"
-    return let(
-        f"CASE WHEN {is_array('o.a')} AND o.b < 2147483647 THEN {found} WHEN {scalar} END", json, index, name="o"
-    )
+    body = f"CASE WHEN {is_array('o.a')} AND o.b < 2147483647 THEN {found} WHEN {scalar} END"
+    return let(body, json, index, name="o")
 
 
 def at_path(json: str, path: str) -> str:
@@ -126,13 +122,11 @@ def merged(left: str, right: str) -> str:
     lists = ", ".join(
         f"CASE WHEN {is_array(each)} THEN {elements(each)} ELSE array({each}) END" for each in ("m.a", "m.b")
     )
-    return let(
+    body = (
         f"CASE WHEN {is_object('m.a')} AND {is_object('m.b')} THEN {both}"
-        f" WHEN m.a IS NOT NULL AND m.b IS NOT NULL THEN {array_sql(f'concat({lists})')} END",
-        left,
-        right,
-        name="m",
+        f" WHEN m.a IS NOT NULL AND m.b IS NOT NULL THEN {array_sql(f'concat({lists})')} END"
     )
+    return let(body, left, right, name="m")
 
 
 def without_keys(json: str, names: str) -> str:

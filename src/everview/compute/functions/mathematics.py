@@ -12,22 +12,19 @@ from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decim
 
 from everview.compute.functions import arithmetic
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
-from everview.compute.functions.naming import NUMERIC, key_of
+from everview.compute.functions.naming import key_of
 from everview.compute.functions.numbers import EXACT, fit, real, significant, truncated, whole
-from everview.compute.functions.spark_sql import infinite, let, spark_type
-from everview.compute.ir.types import FLOAT4, FLOAT8, INT2, INT4, INT8, Kind, SqlType, numeric
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import Renderer, infinite, let, let_arguments, spark_type
+from everview.compute.ir.types import INT2, INT4, INT8, Kind, SqlType, numeric
 
 FUNCTIONS = Family()
+define = FUNCTIONS.define
 # Whose last digit may be another on Spark than in Python.
 ROUGH = frozenset(
     ("cbrt", "exp", "ln", "log", "log10", "power", "pow", "^", "sin", "cos", "tan", "atan", "degrees", "radians")
 )
 _SCALE_MIN, _SCALE_MAX = -20, 38
-
-
-def _same(types: Sequence[SqlType]) -> SqlType:
-    return types[0]
 
 
 def _whole_type(types: Sequence[SqlType]) -> SqlType:
@@ -53,7 +50,7 @@ def _rounding(rounding: str) -> Callable[..., Decimal]:
     return evaluate
 
 
-def _rounding_sql(name: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+def _rounding_sql(name: str) -> Renderer:
     def to(value: str, digits: int, result: SqlType) -> str:
         if name == "round":
             return f"try_cast(round({value}, {digits}) as {spark_type(result)})"
@@ -74,18 +71,15 @@ def _rounding_sql(name: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlT
     return rendered
 
 
-def _whole_sql(name: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+def _whole_sql(name: str) -> Renderer:
     return lambda args, _types, result: f"cast({name}({args[0]}) as {spark_type(result)})"
 
 
 def _by_float(function: Callable[..., float]) -> Callable[..., Decimal]:
-    def evaluate(result: SqlType, *values: Decimal) -> Decimal:
-        return fit(significant(function(*map(float, values))), result)
-
-    return evaluate
+    return lambda result, *values: fit(significant(function(*map(float, values))), result)
 
 
-def _by_float_sql(spark: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+def _by_float_sql(spark: str) -> Renderer:
     def rendered(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
         value = spark.format(*(f"cast({arg} as double)" for arg in args))
         digits = let("try_cast(format_string('%.14e', w.a) as decimal(38,18))", value, name="w")
@@ -144,79 +138,31 @@ def power(base: float, exponent: float) -> float:
 
 
 _INFINITE_B = infinite("v.b")
-_SQRT = let("CASE WHEN v.a >= 0 THEN sqrt(v.a) + 0D END", "{0}")
-_LN = let("CASE WHEN v.a > 0 THEN ln(v.a) END", "{0}")
-_LOG10 = let("CASE WHEN v.a > 0 THEN log10(v.a) END", "{0}")
-_LOG = let("CASE WHEN v.a > 0 AND v.b > 0 AND v.a <> 1 THEN ln(v.b) / ln(v.a) END", "{0}", "{1}")
-_EXP = let(
-    let(f"CASE WHEN {infinite('v.a')} OR NOT (({infinite('w.a')}) OR w.a = 0) THEN w.a END", "exp(v.a)", name="w"),
-    "{0}",
+_SQRT = let_arguments("CASE WHEN v.a >= 0 THEN sqrt(v.a) + 0D END", 1)
+_LN = let_arguments("CASE WHEN v.a > 0 THEN ln(v.a) END", 1)
+_LOG10 = let_arguments("CASE WHEN v.a > 0 THEN log10(v.a) END", 1)
+_LOG = let_arguments("CASE WHEN v.a > 0 AND v.b > 0 AND v.a <> 1 THEN ln(v.b) / ln(v.a) END", 2)
+_EXP = let_arguments(
+    let(f"CASE WHEN {infinite('v.a')} OR NOT (({infinite('w.a')}) OR w.a = 0) THEN w.a END", "exp(v.a)", name="w"), 1
 )
 _POWER_FAILS = (
     "(v.a = 0 AND v.b < 0) OR (v.a < 0 AND NOT isnan(v.a) AND NOT isnan(v.b)"
     f" AND NOT ({_INFINITE_B}) AND v.b <> rint(v.b))"
     f" OR ((({infinite('w.a')}) OR (w.a = 0 AND v.a <> 0)) AND NOT ({infinite('v.a')}) AND NOT ({_INFINITE_B}))"
 )
-_POWER = let(
+_POWER = let_arguments(
     let(
         f"CASE WHEN v.a IS NULL OR v.b IS NULL THEN NULL WHEN v.a = 1 OR v.b = 0 THEN 1D WHEN {_POWER_FAILS} THEN NULL"
         f" WHEN v.a = -1 AND ({_INFINITE_B}) THEN 1D ELSE w.a + 0D END",
         "power(v.a, v.b)",
         name="w",
     ),
-    "{0}",
-    "{1}",
+    2,
 )
 
 
-def _floats() -> None:
-    one, two = (FLOAT8,), (FLOAT8, FLOAT8)
-
-    def finite(function: Callable[[float], float]) -> Callable[[float], float]:
-        return lambda value: function(value) + 0.0 if math.isfinite(value) else value
-
-    FUNCTIONS.add("abs", one, FLOAT8, abs, "abs({0})")
-    FUNCTIONS.add("abs", (FLOAT4,), FLOAT4, abs, "abs({0})")
-    # Spark's ceil and floor give integers, which do not hold every float.
-    large = "WHEN abs(v.a) >= 4503599627370496D OR isnan(v.a) THEN v.a"
-    for names, function in ((("ceil", "ceiling"), math.ceil), (("floor",), math.floor)):
-        spark = let(f"CASE {large} ELSE cast({names[0]}(v.a) as double) END", "{0}")
-        for name in names:
-            FUNCTIONS.add(name, one, FLOAT8, finite(function), spark)
-    FUNCTIONS.add(
-        "trunc",
-        one,
-        FLOAT8,
-        finite(math.trunc),
-        let(f"CASE {large} ELSE cast(cast(v.a as bigint) as double) END", "{0}"),
-    )
-    FUNCTIONS.add("round", one, FLOAT8, finite(round), "(rint({0}) + 0D)")
-    FUNCTIONS.add(
-        "sign", one, FLOAT8, lambda a: float((a > 0) - (a < 0)), "CASE WHEN isnan({0}) THEN 0D ELSE sign({0}) + 0D END"
-    )
-    FUNCTIONS.add("sqrt", one, FLOAT8, _sqrt, _SQRT, fails=True)
-    FUNCTIONS.add("cbrt", one, FLOAT8, lambda a: math.cbrt(a) + 0.0, "(cbrt({0}) + 0D)")
-    FUNCTIONS.add("exp", one, FLOAT8, _exp, _EXP, fails=True)
-    FUNCTIONS.add("ln", one, FLOAT8, _ln, _LN, fails=True)
-    for name in ("log", "log10"):
-        FUNCTIONS.add(name, one, FLOAT8, _log10, _LOG10, fails=True)
-    for name in ("power", "pow"):
-        FUNCTIONS.add(name, two, FLOAT8, power, _POWER, fails=True)
-    FUNCTIONS.add("^", two, FLOAT8, power, _POWER, fails=True, word="pow_op")
-    FUNCTIONS.add("pi", (), FLOAT8, lambda: math.pi, "pi()")
-    FUNCTIONS.add(
-        "degrees",
-        one,
-        FLOAT8,
-        lambda a: real(math.degrees(a), Kind.FLOAT8, infinite=math.isinf(a)),
-        let(f"CASE WHEN ({infinite('v.a')}) OR NOT ({infinite('degrees(v.a)')}) THEN degrees(v.a) END", "{0}"),
-        fails=True,
-    )
-    FUNCTIONS.add("radians", one, FLOAT8, math.radians, "radians({0})")
-    FUNCTIONS.add("atan", one, FLOAT8, math.atan, "atan({0})")
-    for name in ("sin", "cos", "tan"):
-        spark = let(f"CASE WHEN NOT ({infinite('v.a')}) THEN {name}(v.a) END", "{0}")
-        FUNCTIONS.add(name, one, FLOAT8, _bounded(getattr(math, name)), spark, fails=True)
+def _finite(function: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda value: function(value) + 0.0 if math.isfinite(value) else value
 
 
 def _bounded(function: Callable[[float], float]) -> Callable[[float], float]:
@@ -228,54 +174,57 @@ def _bounded(function: Callable[[float], float]) -> Callable[[float], float]:
     return evaluate
 
 
-def _numerics() -> None:
-    one, two = (NUMERIC,), (NUMERIC, NUMERIC)
-    FUNCTIONS.add("abs", one, _same, Decimal.copy_abs, "abs({0})")
-    for name in ("ceil", "ceiling"):
-        FUNCTIONS.add(name, one, _whole_type, _rounding(ROUND_CEILING), _whole_sql("ceil"), typed=True)
-    FUNCTIONS.add("floor", one, _whole_type, _rounding(ROUND_FLOOR), _whole_sql("floor"), typed=True)
-    for name, rounding in (("round", ROUND_HALF_UP), ("trunc", ROUND_DOWN)):
-        FUNCTIONS.add(name, one, _whole_type, _rounding(rounding), _rounding_sql(name), typed=True, fails=True)
-        FUNCTIONS.add(
-            name,
-            (NUMERIC, INT4),
-            lambda types: scaled_type(types, None),
-            _rounding(rounding),
-            _rounding_sql(name),
-            typed=True,
-            fails=True,
-        )
-    FUNCTIONS.add("sign", one, numeric(1, 0), lambda a: Decimal((a > 0) - (a < 0)), _whole_sql("sign"))
-    for name, function, spark in (
-        ("sqrt", _sqrt, _SQRT),
-        ("exp", _exp, _EXP),
-        ("ln", _ln, _LN),
-        ("log", _log10, _LOG10),
-        ("log10", _log10, _LOG10),
-    ):
-        FUNCTIONS.add(name, one, NUMERIC, _by_float(function), _by_float_sql(spark), typed=True, fails=True)
-    FUNCTIONS.add("log", two, NUMERIC, _by_float(_log), _by_float_sql(_LOG), typed=True, fails=True)
-    for name in ("power", "pow"):
-        FUNCTIONS.add(name, two, NUMERIC, _by_float(power), _by_float_sql(_POWER), typed=True, fails=True)
-    FUNCTIONS.add("^", two, NUMERIC, _by_float(power), _by_float_sql(_POWER), typed=True, fails=True, word="pow_op")
-    modulo = next(each for each in arithmetic.FUNCTIONS if each.key == "mod(numeric,numeric)")
-    FUNCTIONS.append(replace(modulo, key="modulo(numeric,numeric)", name="mod"))
-    FUNCTIONS.add(
-        "div",
-        two,
-        numeric(38, 0),
-        lambda result, a, b: fit(Decimal(truncated(_divide(a, b))), result),
-        _div_sql,
-        typed=True,
-        fails=True,
-        word="quotient",
-    )
+# Spark's ceil and floor give integers, which do not hold every float.
+_LARGE = "WHEN abs(v.a) >= 4503599627370496D OR isnan(v.a) THEN v.a"
+_CEIL, _FLOOR = (let_arguments(f"CASE {_LARGE} ELSE cast({each}(v.a) as double) END", 1) for each in ("ceil", "floor"))
+_TRUNC = let_arguments(f"CASE {_LARGE} ELSE cast(cast(v.a as bigint) as double) END", 1)
+_SIGN = "CASE WHEN isnan({0}) THEN 0D ELSE sign({0}) + 0D END"
+_DEGREES = f"CASE WHEN ({infinite('v.a')}) OR NOT ({infinite('degrees(v.a)')}) THEN degrees(v.a) END"
+define("abs(T) -> T", abs, "abs({0})", T="float8 float4")
+define("ceil, ceiling(float8) -> float8", _finite(math.ceil), _CEIL)
+define("floor(float8) -> float8", _finite(math.floor), _FLOOR)
+define("trunc(float8) -> float8", _finite(math.trunc), _TRUNC)
+define("round(float8) -> float8", _finite(round), "(rint({0}) + 0D)")
+define("sign(float8) -> float8", lambda a: float((a > 0) - (a < 0)), _SIGN)
+define("sqrt(float8) -> float8", _sqrt, _SQRT, fails=True)
+define("cbrt(float8) -> float8", lambda a: math.cbrt(a) + 0.0, "(cbrt({0}) + 0D)")
+define("exp(float8) -> float8", _exp, _EXP, fails=True)
+define("ln(float8) -> float8", _ln, _LN, fails=True)
+define("log, log10(float8) -> float8", _log10, _LOG10, fails=True)
+define("power, pow, ^ pow_op(float8, float8) -> float8", power, _POWER, fails=True)
+define("pi() -> float8", lambda: math.pi, "pi()")
+_degrees = lambda value: real(math.degrees(value), Kind.FLOAT8, infinite=math.isinf(value))
+define("degrees(float8) -> float8", _degrees, let_arguments(_DEGREES, 1), fails=True)
+define("radians(float8) -> float8", math.radians, "radians({0})")
+define("atan(float8) -> float8", math.atan, "atan({0})")
+for _name, _function in (("sin", math.sin), ("cos", math.cos), ("tan", math.tan)):
+    _sql = let_arguments(f"CASE WHEN NOT ({infinite('v.a')}) THEN {_name}(v.a) END", 1)
+    define(f"{_name}(float8) -> float8", _bounded(_function), _sql, fails=True)
+
+define("abs(numeric) -> $1", Decimal.copy_abs, "abs({0})")
+define("ceil, ceiling(numeric)", _rounding(ROUND_CEILING), _whole_sql("ceil"), result=_whole_type, typed=True)
+define("floor(numeric)", _rounding(ROUND_FLOOR), _whole_sql("floor"), result=_whole_type, typed=True)
+for _name, _direction in (("round", ROUND_HALF_UP), ("trunc", ROUND_DOWN)):
+    _python, _spark = _rounding(_direction), _rounding_sql(_name)
+    define(f"{_name}(numeric)", _python, _spark, result=_whole_type, typed=True, fails=True)
+    _scaled = lambda types: scaled_type(types, None)
+    define(f"{_name}(numeric, int4)", _python, _spark, result=_scaled, typed=True, fails=True)
+define("sign(numeric) -> numeric(1,0)", lambda a: Decimal((a > 0) - (a < 0)), _whole_sql("sign"))
+for _signature, _of_floats, _sql in (
+    ("sqrt(numeric)", _sqrt, _SQRT),
+    ("exp(numeric)", _exp, _EXP),
+    ("ln(numeric)", _ln, _LN),
+    ("log, log10(numeric)", _log10, _LOG10),
+    ("log(numeric, numeric)", _log, _LOG),
+    ("power, pow, ^ pow_op(numeric, numeric)", power, _POWER),
+):
+    define(f"{_signature} -> numeric", _by_float(_of_floats), _by_float_sql(_sql), typed=True, fails=True)
 
 
-def _divide(a: Decimal, b: Decimal) -> Decimal:
+def _div(result: SqlType, a: Decimal, b: Decimal) -> Decimal:
     if not b:
         raise Failure("22012", "division by zero")
-    return EXACT.divide(a, b)
+    return fit(Decimal(truncated(EXACT.divide(a, b))), result)
 
 
 def _div_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
@@ -288,21 +237,11 @@ def _div_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) ->
     return f"cast({exact} as decimal(38,0))"
 
 
-def _integers(of: SqlType) -> None:
-    kind, name = of.kind, spark_type(of)
-    FUNCTIONS.add(
-        "abs",
-        (of,),
-        of,
-        lambda a: whole(abs(a), kind),
-        let(f"CASE WHEN v.a < 0 THEN try_subtract(cast(0 as {name}), v.a) ELSE v.a END", "{0}"),
-        fails=True,
-    )
-    modulo = next(each for each in arithmetic.FUNCTIONS if each.key == key_of("mod", (of, of)))
-    FUNCTIONS.append(replace(modulo, key=key_of("modulo", (of, of)), name="mod"))
-
-
-for _type in (INT2, INT4, INT8):
-    _integers(_type)
-_floats()
-_numerics()
+define("div as quotient(numeric, numeric) -> numeric(38,0)", _div, _div_sql, typed=True, fails=True)
+for _of in (INT2, INT4, INT8):
+    _sql = let_arguments(f"CASE WHEN v.a < 0 THEN try_subtract(cast(0 as {spark_type(_of)}), v.a) ELSE v.a END", 1)
+    define("abs(T) -> T", lambda a, kind=_of.kind: whole(abs(a), kind), _sql, fails=True, T=_of)
+# mod() is % as a function.
+FUNCTIONS += [
+    replace(each, key=key_of("modulo", each.args), name="mod") for each in arithmetic.FUNCTIONS if each.name == "%"
+]

@@ -44,18 +44,9 @@ ELEMENTS = tuple(each for each in ORDERED if each not in (CHAR, MZ_TIMESTAMP))
 ARRAYS = tuple(array_of(each) for each in ELEMENTS)
 
 _SHORT = {
-    Kind.BOOLEAN: "bool",
-    Kind.INT2: "int2",
-    Kind.INT4: "int4",
-    Kind.INT8: "int8",
-    Kind.FLOAT4: "float4",
-    Kind.FLOAT8: "float8",
-    Kind.VARCHAR: "varchar",
-    Kind.CHAR: "bpchar",
-    Kind.TIME: "time",
-    Kind.TIMESTAMP: "timestamp",
-    Kind.TIMESTAMPTZ: "timestamptz",
-    Kind.UNKNOWN: "any",
+    **{Kind.BOOLEAN: "bool", Kind.INT2: "int2", Kind.INT4: "int4", Kind.INT8: "int8"},
+    **{Kind.FLOAT4: "float4", Kind.FLOAT8: "float8", Kind.VARCHAR: "varchar", Kind.CHAR: "bpchar"},
+    **{Kind.TIME: "time", Kind.TIMESTAMP: "timestamp", Kind.TIMESTAMPTZ: "timestamptz", Kind.UNKNOWN: "any"},
 }
 
 
@@ -65,6 +56,10 @@ def short_name(sql_type: SqlType) -> str:
         assert sql_type.element is not None
         return f"{short_name(sql_type.element)}[]"
     return _SHORT.get(sql_type.kind) or str(sql_type.kind.value)
+
+
+# By the names that keys have for them.
+TYPES = {short_name(each): each for each in (*ORDERED, VARCHAR, ANY)}
 
 
 def display_name(sql_type: SqlType) -> str:

@@ -11,11 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
-from everview.compute.functions.naming import NUMERIC
 from everview.compute.functions.numbers import EXACT
-from everview.compute.functions.spark_sql import not_on_spark
-from everview.compute.ir.types import INT4, INT8, TEXT
+from everview.compute.functions.signatures import Family
 
 FUNCTIONS = Family()
 _PATTERN = re.compile(
@@ -105,5 +102,4 @@ def _signed(form: _Form, body: str, negative: bool) -> str:
     return blanks + quiet + kept
 
 
-for _of in (INT4, INT8, NUMERIC):
-    FUNCTIONS.add("to_char", (_of, TEXT), TEXT, to_char, not_on_spark("to_char"), fails=True)
+FUNCTIONS.define("to_char(T, text) -> text", to_char, fails=True, T="int4 int8 numeric")

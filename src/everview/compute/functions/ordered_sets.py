@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from everview.compute.functions.contract import AggregateFunction
-from everview.compute.functions.naming import CHAR, ORDERED, key_of
+from everview.compute.functions.naming import CHAR, ORDERED
 from everview.compute.functions.order import sort_key, spark_sort_key
+from everview.compute.functions.signatures import Aggregates
 from everview.compute.functions.spark_sql import let
 from everview.compute.ir.types import FLOAT8, JSONB, SqlType
 
-AGGREGATES: list[AggregateFunction] = []
+AGGREGATES = Aggregates()
 NAMES = ("percentile_cont", "percentile_disc", "mode")
 Rows = list[tuple[Any, ...]]
 
@@ -48,7 +48,7 @@ def _fraction_sql(args: Sequence[str]) -> str:
 _SOUND = "size(v.a) > 0 AND v.b BETWEEN 0 AND 1"
 
 
-def _continuous(name: str, *, descending: bool) -> None:
+def _continuous(*, descending: bool) -> None:
     """Between the two values next to the place that the fraction means."""
 
     def evaluate(_: SqlType, rows: Rows) -> Any:
@@ -66,10 +66,11 @@ def _continuous(name: str, *, descending: bool) -> None:
         inner = let(between, "v.b * (size(v.a) - 1)", name="w")
         return let(f"CASE WHEN {_SOUND} THEN {inner} END", _sorted_sql(args, types, descending), _fraction_sql(args))
 
-    _register(name, (FLOAT8, FLOAT8), FLOAT8, evaluate, rendered, descending=descending)
+    name = registered_name("percentile_cont", descending=descending)
+    AGGREGATES.define(f"{name}(float8, float8) -> float8", evaluate, rendered)
 
 
-def _discrete(name: str, of: SqlType, *, descending: bool) -> None:
+def _discrete(of: SqlType, *, descending: bool) -> None:
     """The first value of which the fraction of the rows is there."""
     key = sort_key(of)
 
@@ -82,16 +83,14 @@ def _discrete(name: str, of: SqlType, *, descending: bool) -> None:
 
     def rendered(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
         place = "greatest(cast(ceil(v.b * size(v.a)) as int), 1)"
-        return let(
-            f"CASE WHEN {_SOUND} THEN element_at(v.a, {place}) END",
-            _sorted_sql(args, types, descending),
-            _fraction_sql(args),
-        )
+        body = f"CASE WHEN {_SOUND} THEN element_at(v.a, {place}) END"
+        return let(body, _sorted_sql(args, types, descending), _fraction_sql(args))
 
-    _register(name, (FLOAT8, of), lambda types: types[1], evaluate, rendered, descending=descending)
+    name = registered_name("percentile_disc", descending=descending)
+    AGGREGATES.define(f"{name}(float8, T)", evaluate, rendered, result=lambda types: types[1], T=of)
 
 
-def _most_frequent(name: str, of: SqlType, *, descending: bool) -> None:
+def _most_frequent(of: SqlType, *, descending: bool) -> None:
     """The value that occurs most often, the first in order of several."""
     key = sort_key(of)
 
@@ -115,19 +114,12 @@ def _most_frequent(name: str, of: SqlType, *, descending: bool) -> None:
         ordered = f"reverse({pairs})" if descending else pairs
         return let(f"CASE WHEN size(x.a) > 0 THEN aggregate(x.a, {start}, (s, e) -> {step}).v END", ordered, name="x")
 
-    _register(name, (of,), lambda types: types[0], evaluate, rendered, descending=descending)
-
-
-def _register(
-    name: str, args: tuple[SqlType, ...], result: Any, evaluate: Any, rendered: Any, *, descending: bool
-) -> None:
-    called = registered_name(name, descending=descending)
-    AGGREGATES.append(AggregateFunction(key_of(called, args), called, args, result, evaluate, rendered))
+    AGGREGATES.define(f"{registered_name('mode', descending=descending)}(T) -> $1", evaluate, rendered, T=of)
 
 
 for _descending in (False, True):
-    _continuous("percentile_cont", descending=_descending)
+    _continuous(descending=_descending)
     for _of in ORDERED:
         if _of not in (JSONB, CHAR):
-            _discrete("percentile_disc", _of, descending=_descending)
-            _most_frequent("mode", _of, descending=_descending)
+            _discrete(_of, descending=_descending)
+            _most_frequent(_of, descending=_descending)

@@ -116,22 +116,12 @@ def interval_text(value: Interval) -> str:
 
 
 _TEXT: dict[Kind, Callable[[Any], str]] = {
+    **dict.fromkeys((Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP), str),
+    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.UNKNOWN, Kind.UUID, Kind.JSONB), str),
     Kind.BOOLEAN: lambda value: "t" if value else "f",
-    Kind.INT2: str,
-    Kind.INT4: str,
-    Kind.INT8: str,
     Kind.FLOAT4: lambda value: float_text(value, 6),
     Kind.FLOAT8: lambda value: float_text(value, 15),
-    Kind.TEXT: str,
-    Kind.VARCHAR: str,
-    Kind.UNKNOWN: str,
     Kind.BYTEA: lambda value: "\\x" + value.hex(),
-    Kind.DATE: _date_text,
-    Kind.TIME: time_text,
-    Kind.TIMESTAMP: _timestamp_text,
     Kind.TIMESTAMPTZ: lambda value: _timestamp_text(value, "+00"),
-    Kind.INTERVAL: interval_text,
-    Kind.UUID: str,
-    Kind.JSONB: str,
-    Kind.MZ_TIMESTAMP: str,
+    **{Kind.DATE: _date_text, Kind.TIME: time_text, Kind.TIMESTAMP: _timestamp_text, Kind.INTERVAL: interval_text},
 }

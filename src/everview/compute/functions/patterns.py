@@ -9,21 +9,20 @@ that the expression is none, or was given up: the binder puts `A_PATTERN` in fro
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from everview.compute.functions import regex
 from everview.compute.functions.contract import Arguments, Failure
-from everview.compute.functions.family import Family
 from everview.compute.functions.like import Pattern, java, like
-from everview.compute.functions.naming import TEXT_ARRAY
+from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import NotOnSpark, Renderer, let, unquoted
-from everview.compute.ir.types import BOOLEAN, INT4, TEXT
 from everview.quoting import spark_literal
 
 FUNCTIONS = Family()
-_add = FUNCTIONS.add
+define = FUNCTIONS.define
 
 _JAVA_MAX = 200  # characters of a pattern: Java's time is that of the text times the pattern, and nothing ends it
 
@@ -72,22 +71,8 @@ def _is_pattern(given: Arguments) -> bool:
     return True
 
 
-def _likes() -> None:
-    for symbol, word, negated, ignore_case in (
-        ("~~", "like", False, False),
-        ("!~~", "not_like", True, False),
-        ("~~*", "ilike", False, True),
-        ("!~~*", "not_ilike", True, True),
-    ):
-
-        def evaluate(
-            text: str, pattern: str, escape: str = "\\", negated: bool = negated, ignore_case: bool = ignore_case
-        ) -> bool:
-            return like(pattern, escape, ignore_case=ignore_case).matches(text) is not negated
-
-        spark = _like_sql(negated=negated, ignore_case=ignore_case)
-        _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True, safe=_is_pattern)
-        _add(symbol, (TEXT, TEXT, TEXT), BOOLEAN, evaluate, spark, word=word, fails=True, safe=_is_pattern)
+def _like(text: str, pattern: str, escape: str = "\\", *, negated: bool, ignore_case: bool) -> bool:
+    return like(pattern, escape, ignore_case=ignore_case).matches(text) is not negated
 
 
 def java_pattern(rendered: str, flags: str = "") -> str:
@@ -127,47 +112,16 @@ def is_regex(options: int) -> Callable[[Arguments], bool]:
     return looked_at
 
 
-def _matches() -> None:
-    for symbol, word, flags, wanted in (
-        ("~", "matches", "", True),
-        ("!~", "not_matches", "", False),
-        ("~*", "imatches", "i", True),
-        ("!~*", "not_imatches", "i", False),
-    ):
-
-        def evaluate(text: str, pattern: str, flags: str = flags, wanted: bool = wanted) -> bool:
-            return bool(regex.compiled(pattern, flags).search(text)) is wanted
-
-        def rendered(args: Sequence[str], _t: Any, _r: Any, flags: str = flags, wanted: bool = wanted) -> str:
-            found = f"({args[0]} RLIKE {java_pattern(args[1], flags)})"
-            return found if wanted else f"(NOT {found})"
-
-        _add(symbol, (TEXT, TEXT), BOOLEAN, evaluate, rendered, word=word, fails=True, safe=is_regex(2))
-    for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
-        _add(
-            "regexp_like",
-            args,
-            BOOLEAN,
-            lambda a, p, f="": bool(regex.compiled(p, f).search(a)),
-            lambda a, t, r: f"({a[0]} RLIKE {java_pattern(a[1], flags_of(a, 2))})",
-            fails=True,
-            safe=is_regex(2),
-        )
-        _add("regexp_match", args, TEXT_ARRAY, lambda a, p, f="": _captured(regex.compiled(p, f).search(a)), _match_sql)
-    _add(
-        "regexp_count",
-        (TEXT, TEXT),
-        INT4,
-        lambda a, p: sum(1 for _ in regex.compiled(p).matches(a)),
-        lambda a, t, r: f"regexp_count({a[0]}, {java_pattern(a[1])})",
-        fails=True,
-        safe=is_regex(2),
-    )
-    _add("substring", (TEXT, TEXT), TEXT, _substring, _substring_sql, word="substring_regex")
+def _matches(text: str, pattern: str, flags: str = "", *, negated: bool = False) -> bool:
+    return bool(regex.compiled(pattern, flags).search(text)) is not negated
 
 
-def _captured(match: regex.Match | None) -> list[str | None] | None:
-    return None if match is None else match.captured
+def _matches_sql(*, flags: str = "", negated: bool = False) -> Renderer:
+    def rendered(args: Sequence[str], _types: Any, _result: Any) -> str:
+        found = f"({args[0]} RLIKE {java_pattern(args[1], flags or flags_of(args, 2))})"
+        return f"(NOT {found})" if negated else found
+
+    return rendered
 
 
 ALL_CAPTURED = "all matches of a regular expression"
@@ -202,9 +156,14 @@ def _match_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     return let(f"CASE WHEN x.a RLIKE {pattern} THEN array({found}) END", args[0], name="x")
 
 
+def _match(text: str, pattern: str, flags: str = "") -> list[str | None] | None:
+    match = regex.compiled(pattern, flags).search(text)
+    return None if match is None else match.captured
+
+
 def _substring(text: str, pattern: str) -> str | None:
-    match = regex.compiled(pattern).search(text)
-    return None if match is None else match.captured[0]
+    captured = _match(text, pattern)
+    return captured[0] if captured else None
 
 
 def _substring_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
@@ -249,10 +208,6 @@ def split(text: str, pattern: str, flags: str = "") -> list[str]:
     return [*parts, text[start:]]
 
 
-def _is_for_splitting(given: Arguments) -> bool:
-    return is_regex(2)(given) and not any("g" in each for each in given.values[2:])
-
-
 def split_sql(args: Sequence[str]) -> str:
     """The same in Spark, which also splits at an empty match at the end."""
     flags = flags_of(args, 2)
@@ -264,17 +219,102 @@ def split_sql(args: Sequence[str]) -> str:
     return let(body, text, pattern, f"split({text}, {pattern})")
 
 
-_likes()
-_matches()
-_add("regexp_replace", (TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql, fails=True, safe=is_regex(3))
-_add("regexp_replace", (TEXT, TEXT, TEXT, TEXT), TEXT, _replace, _replace_sql, fails=True, safe=is_regex(3))
-for _args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
-    _add(
-        "regexp_split_to_array",
-        _args,
-        TEXT_ARRAY,
-        split,
-        lambda a, t, r: split_sql(a),
-        fails=True,
-        safe=_is_for_splitting,
-    )
+# Regular expressions from a place on, and the match of a number. On Spark these are called in Python, where an empty
+# pattern, a start behind the end and lookbehinds mean the same.
+
+
+def check_places(name: str, start: int = 1, number: int = 1, group: int = 0, end: int = 0) -> None:
+    """Raise unless these are what the function can be asked for."""
+    least = 0 if name == "regexp_replace" else 1
+    for title, value, low in (("start", start, 1), ("n", number, least), ("subexpr", group, 0)):
+        if value < low:
+            raise Failure("22023", f'invalid value for parameter "{title}": {value}')
+    if end not in (0, 1):
+        raise Failure("22023", f'invalid value for parameter "endoption": {end}')
+
+
+def _matches_from(text: str, pattern: str, start: int, flags: str, name: str) -> Iterator[regex.Match]:
+    if "g" in flags and name != "regexp_replace":
+        raise Failure("22023", f'{name}() does not support the "global" option')
+    compiled = regex.compiled(pattern, flags)
+    return compiled.matches(text, start - 1) if start <= len(text) + 1 else iter(())
+
+
+class Wanted(NamedTuple):
+    """Which match from which place on, by which options, and which group of it, 0 being the whole."""
+
+    start: int = 1
+    number: int = 1
+    flags: str = ""
+    group: int = 0
+
+
+def _nth(text: str, pattern: str, wanted: Wanted, name: str) -> regex.Match | None:
+    """The match that is wanted, if it has such a group and the group takes part."""
+    matches = _matches_from(text, pattern, wanted.start, wanted.flags, name)
+    found = next(islice(matches, wanted.number - 1, None), None)
+    takes_part = found is not None and wanted.group < len(found.spans) and found.spans[wanted.group][0] >= 0
+    return found if takes_part else None
+
+
+def _regexp_substr(text: str, pattern: str, *more: Any) -> str | None:
+    wanted = Wanted(*more)
+    check_places("regexp_substr", wanted.start, wanted.number, wanted.group)
+    found = _nth(text, pattern, wanted, "regexp_substr")
+    return None if found is None else found[wanted.group]
+
+
+def _regexp_instr(text: str, pattern: str, *more: Any) -> int:
+    """Where the match begins, or with a third number of 1 where it has ended; 0 if there is none."""
+    wanted, end = Wanted(*more[:2], *more[3:]), more[2] if len(more) > 2 else 0
+    check_places("regexp_instr", wanted.start, wanted.number, wanted.group, end)
+    found = _nth(text, pattern, wanted, "regexp_instr")
+    return 0 if found is None else found.spans[wanted.group][end] + 1
+
+
+def _regexp_count(text: str, pattern: str, start: int = 1, flags: str = "") -> int:
+    check_places("regexp_count", start)
+    return sum(1 for _ in _matches_from(text, pattern, start, flags, "regexp_count"))
+
+
+def _replace_nth(text: str, pattern: str, new: str, *more: Any) -> str:
+    """The match of that number is replaced, or with 0 every one."""
+    wanted = Wanted(*more)
+    check_places("regexp_replace", wanted.start, wanted.number)
+    if wanted.start > len(text) + 1:
+        return text
+    return regex.compiled(pattern, wanted.flags).replaced(text, new, start=wanted.start - 1, number=wanted.number)
+
+
+for _symbol, _negated, _ignore_case in (
+    ("~~ like", False, False),
+    ("!~~ not_like", True, False),
+    ("~~* ilike", False, True),
+    ("!~~* not_ilike", True, True),
+):
+    _evaluate = partial(_like, negated=_negated, ignore_case=_ignore_case)
+    _sql = _like_sql(negated=_negated, ignore_case=_ignore_case)
+    define(f"{_symbol}(text, text [, text]) -> bool", _evaluate, _sql, fails=True, safe=_is_pattern)
+for _symbol, _flags, _negated in (
+    ("~ matches", "", False),
+    ("!~ not_matches", "", True),
+    ("~* imatches", "i", False),
+    ("!~* not_imatches", "i", True),
+):
+    _evaluate = partial(_matches, flags=_flags, negated=_negated)
+    _sql = _matches_sql(flags=_flags, negated=_negated)
+    define(f"{_symbol}(text, text) -> bool", _evaluate, _sql, fails=True, safe=is_regex(2))
+define("regexp_like(text, text [, text]) -> bool", _matches, _matches_sql(), fails=True, safe=is_regex(2))
+define("regexp_match(text, text [, text]) -> text[]", _match, _match_sql)
+_count_sql: Renderer = lambda a, t, r: f"regexp_count({a[0]}, {java_pattern(a[1])})"
+define("regexp_count(text, text) -> int4", _regexp_count, _count_sql, fails=True, safe=is_regex(2))
+define("regexp_count(text, text, int4 [, text]) -> int4", _regexp_count, fails=True)
+define("substring as substring_regex(text, text) -> text", _substring, _substring_sql)
+define("regexp_replace(text, text, text [, text]) -> text", _replace, _replace_sql, fails=True, safe=is_regex(3))
+define("regexp_replace(text, text, text, int4 [, int4 [, text]]) -> text", _replace_nth, fails=True)
+_splits = lambda given: is_regex(2)(given) and not any("g" in each for each in given.values[2:])
+_split_to_array: Renderer = lambda args, types, result: split_sql(args)
+define("regexp_split_to_array(text, text [, text]) -> text[]", split, _split_to_array, fails=True, safe=_splits)
+# It does not `fail`, since NULL is an answer: the binder sees to what it can be asked for.
+define("regexp_substr(text, text [, int4 [, int4 [, text [, int4]]]]) -> text", _regexp_substr)
+define("regexp_instr(text, text [, int4 [, int4 [, int4 [, text [, int4]]]]]) -> int4", _regexp_instr, fails=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from everview.compute.functions.civil import DAY, micros_of, timestamp
+from everview.compute.functions.calendar import DAY, micros_of, timestamp
 from everview.compute.functions.spark_sql import carried, interval, let, once, timestamp_of
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.infinite import Infinite

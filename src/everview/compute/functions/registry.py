@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
+from typing import TypeVar
 
 from everview.compute.functions import (
     aggregates,
     arithmetic,
     arrays,
-    bounds,
     byte_strings,
     casts,
     comparison,
-    date_patterns,
+    date_fields,
+    date_formatting,
+    date_parsing,
     dates,
-    encodings,
-    fields,
-    formatting,
-    internal,
     intervals,
     jsonb,
     jsonb_edits,
-    listing,
+    list_aggregates,
     mathematics,
-    moments,
     number_formatting,
     ordered_sets,
     patterns,
-    periods,
-    regex_places,
+    plan_functions,
     regression,
     table,
     temporal,
+    temporal_bounds,
+    temporal_inverses,
     text,
     time_sets,
     trigonometry,
@@ -44,32 +43,9 @@ from everview.compute.functions.table import TableFunction
 from everview.compute.functions.windows import WindowOnly
 
 _FAMILIES = (
-    arithmetic,
-    mathematics,
-    trigonometry,
-    whole_numbers,
-    comparison,
-    text,
-    byte_strings,
-    encodings,
-    patterns,
-    regex_places,
-    intervals,
-    dates,
-    fields,
-    date_patterns,
-    formatting,
-    number_formatting,
-    periods,
-    jsonb,
-    jsonb_edits,
-    arrays,
-    casts,
-    internal,
-    temporal,
-    bounds,
-    time_sets,
-    moments,
+    *(arithmetic, mathematics, trigonometry, whole_numbers, comparison, text, byte_strings, patterns),
+    *(intervals, dates, date_fields, date_formatting, date_parsing, number_formatting, jsonb, jsonb_edits, arrays),
+    *(casts, plan_functions, temporal, temporal_bounds, time_sets, temporal_inverses),
 )
 
 
@@ -83,28 +59,30 @@ def _keyed(functions: list[Function]) -> dict[str, Function]:
 
 FUNCTIONS: dict[str, Function] = _keyed([function for family in _FAMILIES for function in family.FUNCTIONS])
 AGGREGATES: dict[str, AggregateFunction] = {
-    each.key: each for family in (aggregates, regression, listing, ordered_sets) for each in family.AGGREGATES
+    each.key: each for family in (aggregates, regression, list_aggregates, ordered_sets) for each in family.AGGREGATES
 }
-TABLES: dict[str, TableFunction] = {each.key: each for each in (*table.TABLES, *internal.TABLES, *time_sets.TABLES)}
+TABLES: dict[str, TableFunction] = {
+    each.key: each for each in (*table.TABLES, *plan_functions.TABLES, *time_sets.TABLES)
+}
 WINDOWS: dict[str, WindowOnly] = {each.key: each for each in windows.WINDOWS}
 
-_BY_NAME: dict[str, list[Function]] = defaultdict(list)
-for _function in FUNCTIONS.values():
-    _BY_NAME[_function.name].append(_function)
-_AGGREGATES_BY_NAME: dict[str, list[AggregateFunction]] = defaultdict(list)
-for _aggregate in AGGREGATES.values():
-    _AGGREGATES_BY_NAME[_aggregate.name].append(_aggregate)
+Overload = TypeVar("Overload", Function, AggregateFunction, TableFunction, WindowOnly)
+
+
+def _named(entries: Iterable[Overload]) -> dict[str, list[Overload]]:
+    found: dict[str, list[Overload]] = defaultdict(list)
+    for each in entries:
+        found[each.name].append(each)
+    return found
+
+
+_BY_NAME, _AGGREGATES_BY_NAME = _named(FUNCTIONS.values()), _named(AGGREGATES.values())
+_TABLES_BY_NAME, _WINDOWS_BY_NAME = _named(TABLES.values()), _named(WINDOWS.values())
 # What plans use for aggregates that may fail, and SQL has no names for.
 _FAILING = (*(_each for _each in AGGREGATES.values() if _each.unfit is not None), TOTAL_OF_BINS)
 TRIED_AGGREGATES: dict[str, AggregateFunction] = {_each.tried.key: _each.tried for _each in _FAILING}
-_TABLES_BY_NAME: dict[str, list[TableFunction]] = defaultdict(list)
-for _table in TABLES.values():
-    _TABLES_BY_NAME[_table.name].append(_table)
 # These have no names of their own: FROM says it behind the call.
 TABLES |= {_each.key: _each for _each in map(table.with_ordinality, list(TABLES.values()))}
-_WINDOWS_BY_NAME: dict[str, list[WindowOnly]] = defaultdict(list)
-for _window in WINDOWS.values():
-    _WINDOWS_BY_NAME[_window.name].append(_window)
 
 
 def register(function: Function) -> None:

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from everview.compute.functions.contract import AggregateFunction, Failure, Unfit
+from everview.compute.functions.contract import Failure, Unfit
 from everview.compute.functions.naming import key_of
+from everview.compute.functions.signatures import Aggregates
 from everview.compute.functions.spark_sql import Renderer, let
-from everview.compute.ir.types import FLOAT8, INT8, SqlType
+from everview.compute.ir.types import FLOAT8, SqlType
 
-AGGREGATES: list[AggregateFunction] = []
+AGGREGATES = Aggregates()
 Rows = list[tuple[Any, ...]]
 _PAIR = (FLOAT8, FLOAT8)
 
@@ -86,10 +87,7 @@ _FORMULAS: dict[str, tuple[Callable[[_Line], float | None], str]] = {
         "CASE WHEN l.xx = 0 THEN NULL WHEN l.yy = 0 THEN 1D WHEN isnan(l.xy) THEN l.xy"
         f" ELSE least(pow(l.xy / {_ROOT_SQL}, 2D), 1D) END",
     ),
-    "regr_slope": (
-        lambda line: line.sxy / line.sxx if line.sxx else None,
-        "CASE WHEN l.xx <> 0 THEN l.xy / l.xx END",
-    ),
+    "regr_slope": (lambda line: line.sxy / line.sxx if line.sxx else None, "CASE WHEN l.xx <> 0 THEN l.xy / l.xx END"),
     "regr_intercept": (
         lambda line: (line.sum_y - line.sum_x * (line.sxy / line.sxx)) / line.count if line.sxx else None,
         "CASE WHEN l.xx <> 0 THEN (l.sy - l.sx * (l.xy / l.xx)) / l.n END",
@@ -168,16 +166,7 @@ _UNFIT = Unfit(
     "22003", "value out of range: overflow", count=key_of("regr_count", _PAIR), witness=key_of("regr_sxy", _PAIR)
 )
 for _name, (_formula, _spark) in _FORMULAS.items():
-    _evaluate, _render = _evaluation(_formula), _rendering(_spark)
-    AGGREGATES.append(AggregateFunction(key_of(_name, _PAIR), _name, _PAIR, FLOAT8, _evaluate, _render, unfit=_UNFIT))
-AGGREGATES.append(
-    AggregateFunction(
-        key_of("regr_count", _PAIR),
-        "regr_count",
-        _PAIR,
-        INT8,
-        lambda _, rows: len(rows),
-        "count(CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN 1 END)",
-        empty=0,
-    )
-)
+    _signature = f"{_name}(float8, float8) -> float8"
+    AGGREGATES.define(_signature, _evaluation(_formula), _rendering(_spark), unfit=_UNFIT)
+_COUNT = "count(CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN 1 END)"
+AGGREGATES.define("regr_count(float8, float8) -> int8", lambda _, rows: len(rows), _COUNT, empty=0)

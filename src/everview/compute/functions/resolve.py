@@ -7,19 +7,21 @@ that take preferred types where a cast is needed; literals of unknown type then 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from everview.compute.functions import registry
 from everview.compute.functions.casts import Context, cast_between
 from everview.compute.functions.contract import AggregateFunction, Function, Result
-from everview.compute.functions.naming import as_numeric, base, display_name, element_of, merged, wider_numeric
-from everview.compute.functions.refine import literal_types, refined
+from everview.compute.functions.date_fields import field_scale
+from everview.compute.functions.mathematics import scaled_type
+from everview.compute.functions.naming import as_numeric, base, display_name, element_of, key_of, merged, wider_numeric
 from everview.compute.functions.table import TableFunction
 from everview.compute.functions.windows import WindowOnly
-from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, UNKNOWN, Kind, SqlType, array_of
+from everview.compute.ir.scalar import Call, Coalesce, Scalar, children
+from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, UNKNOWN, Kind, SqlType, array_of, numeric
 
 
 class ResolutionError(Exception):
@@ -60,24 +62,12 @@ class Resolution:
     through: tuple[str | None, ...] = ()
 
 
+_NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC)
 _CATEGORIES = {
-    Kind.BOOLEAN: "B",
-    Kind.INT2: "N",
-    Kind.INT4: "N",
-    Kind.INT8: "N",
-    Kind.FLOAT4: "N",
-    Kind.FLOAT8: "N",
-    Kind.NUMERIC: "N",
-    Kind.TEXT: "S",
-    Kind.VARCHAR: "S",
-    Kind.CHAR: "S",
-    Kind.DATE: "D",
-    Kind.TIME: "D",
-    Kind.TIMESTAMP: "D",
-    Kind.TIMESTAMPTZ: "D",
-    Kind.INTERVAL: "T",
-    Kind.ARRAY: "A",
-    Kind.UNKNOWN: "X",
+    **dict.fromkeys(_NUMBERS, "N"),
+    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.CHAR), "S"),
+    **dict.fromkeys((Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ), "D"),
+    **{Kind.BOOLEAN: "B", Kind.INTERVAL: "T", Kind.ARRAY: "A", Kind.UNKNOWN: "X"},
 }
 _PREFERRED = {Kind.BOOLEAN, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}
 
@@ -98,8 +88,8 @@ def resolve(name: str, arg_types: Sequence[SqlType], values: Sequence[Any] | Non
     function, args = _chosen(name, tuple(arg_types)) if known else choose(name, arg_types, registry.by_name(name))
     if name == "jsonb_build_object" and len(args) % 2:
         raise ResolutionError("22023", "argument list must have even number of elements")
-    through = tuple(literal_types(function, arg_types)) if function.variadic else ()
-    return Resolution(function, args, refined(function, args, values) or result_type(function.result, args), through)
+    through = tuple(_through(function, arg_types)) if function.variadic else ()
+    return Resolution(function, args, _refined(function, args, values) or result_type(function.result, args), through)
 
 
 @lru_cache(4096)
@@ -281,6 +271,11 @@ def _ambiguous(name: str, arg_types: Sequence[SqlType]) -> ResolutionError:
     return ResolutionError("42725", message, hint)
 
 
+def _unmatched(context: str, one: SqlType, other: SqlType) -> ResolutionError:
+    message = f"{context} types {display_name(one)} and {display_name(other)} cannot be matched"
+    return ResolutionError("42804", message)
+
+
 def common_type(types: Sequence[SqlType], context: str = "CASE") -> SqlType:
     """The type that CASE, UNION, VALUES, ARRAY, COALESCE and GREATEST give to values of several types."""
     known = [each for each in types if each.kind is not Kind.UNKNOWN]
@@ -299,20 +294,72 @@ def common_type(types: Sequence[SqlType], context: str = "CASE") -> SqlType:
         if each == best:
             continue
         if _category(each) != _category(best) or _category(each) == "U":
-            raise ResolutionError(
-                "42804", f"{context} types {display_name(best)} and {display_name(each)} cannot be matched"
-            )
+            raise _unmatched(context, best, each)
         if best.kind in _PREFERRED:
             continue
         if _castable(best, each) and not _castable(each, best):
             best = each
     for each in known:
         if not _castable(base(each), best):
-            raise ResolutionError(
-                "42804", f"{context} types {display_name(best)} and {display_name(each)} cannot be matched"
-            )
+            raise _unmatched(context, best, each)
     if best.kind is Kind.NUMERIC:
         return wider_numeric(known)
     if best.kind is Kind.ARRAY and element_of(best).kind is Kind.NUMERIC:
         return array_of(wider_numeric([element_of(each) for each in known]))
     return best
+
+
+# Functions of arguments of any type, and the function that each such argument goes through first.
+_THROUGH = {"concat": "text_of", "concat_ws": "text_of", "format": "text_of", "jsonb_build_array": "to_jsonb"}
+
+
+def _refined(function: Function, args: Sequence[SqlType], values: Sequence[Any] | None) -> SqlType | None:
+    """The type of the result, where a literal argument decides it."""
+    if function.key in ("round(numeric,int4)", "trunc(numeric,int4)") and values and isinstance(values[1], int):
+        return scaled_type(args, values[1])
+    if function.name == "extract" and values and isinstance(values[0], str):
+        return numeric(38, field_scale(values[0], args[1].kind))
+    return None
+
+
+def _through(function: Function, arg_types: Sequence[SqlType]) -> Iterator[str | None]:
+    """For each argument the key of the function that it goes through, None for those that are cast as usual."""
+    word = _THROUGH.get(function.name)
+    for place, actual in enumerate(arg_types):
+        declared = function.args[min(place, len(function.args) - 1)]
+        if function.name == "jsonb_build_object":
+            yield key_of("text_of" if place % 2 == 0 else "to_jsonb", (_known(actual),))
+        elif word and declared.kind is Kind.UNKNOWN:
+            yield key_of(word, (_known(actual),))
+        else:
+            yield None
+
+
+def _known(actual: SqlType) -> SqlType:
+    if actual.kind in (Kind.UNKNOWN, Kind.VARCHAR):
+        return TEXT
+    return base(actual)
+
+
+def call(name: str, *args: Scalar) -> Call:
+    """The call of a function or operator by its SQL name."""
+    found = resolve(name, [arg.type for arg in args])
+    return Call(found.function.key, args, found.result)
+
+
+def cast(scalar: Scalar, to: SqlType) -> Scalar:
+    """The scalar as a value of another type."""
+    if scalar.type == to:
+        return scalar
+    found = cast_between(scalar.type, to)
+    assert found is not None
+    return relabeled(scalar, to) if found.key is None else Call(found.key, (scalar,), to)
+
+
+def relabeled(scalar: Any, to: SqlType) -> Any:
+    """The scalar under the name of a type that has the same representation.
+
+    The type of a call may be what it goes by, as that of a cast to varchar(2) is, and then the call must keep it. And
+    an expression stays what it is, for it may be one that rows are grouped by.
+    """
+    return Coalesce((scalar,), to) if children(scalar) else replace(scalar, type=to)

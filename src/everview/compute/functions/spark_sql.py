@@ -59,25 +59,11 @@ def render(
 
 
 _SPARK = {
-    Kind.UNKNOWN: "string",
-    Kind.BOOLEAN: "boolean",
-    Kind.INT2: "smallint",
-    Kind.INT4: "int",
-    Kind.INT8: "bigint",
-    Kind.FLOAT4: "float",
-    Kind.FLOAT8: "double",
-    Kind.TEXT: "string",
-    Kind.VARCHAR: "string",
-    Kind.CHAR: "string",
-    Kind.BYTEA: "binary",
-    Kind.DATE: "date",
-    Kind.TIME: "bigint",
-    Kind.TIMESTAMP: "timestamp_ntz",
-    Kind.TIMESTAMPTZ: "timestamp",
+    **dict.fromkeys((Kind.UNKNOWN, Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.UUID, Kind.JSONB), "string"),
+    **dict.fromkeys((Kind.INT8, Kind.TIME, Kind.MZ_TIMESTAMP), "bigint"),
+    **{Kind.BOOLEAN: "boolean", Kind.INT2: "smallint", Kind.INT4: "int", Kind.FLOAT4: "float", Kind.FLOAT8: "double"},
+    **{Kind.BYTEA: "binary", Kind.DATE: "date", Kind.TIMESTAMP: "timestamp_ntz", Kind.TIMESTAMPTZ: "timestamp"},
     Kind.INTERVAL: "struct<months: int, days: int, micros: bigint>",
-    Kind.UUID: "string",
-    Kind.JSONB: "string",
-    Kind.MZ_TIMESTAMP: "bigint",
 }
 
 
@@ -97,6 +83,11 @@ def let(body: str, *values: str, name: str = "v") -> str:
     return f"transform(array(named_struct({fields})), {name} -> {body})[0]"
 
 
+def let_arguments(body: str, count: int, name: str = "v") -> str:
+    """The same of the arguments of a function, v.a being the first of them."""
+    return let(body, *(f"{{{place}}}" for place in range(count)), name=name)
+
+
 def interval(months: str, days: str, micros: str) -> str:
     """An interval of three rendered parts; NULL where one is."""
     # Each field is nullable, for Arrow takes no NULL struct whose fields are not.
@@ -105,12 +96,8 @@ def interval(months: str, days: str, micros: str) -> str:
         for name, letter in (("months", "a"), ("days", "b"), ("micros", "c"))
     )
     whole = f"named_struct({parts})"
-    return let(
-        f"CASE WHEN v.a IS NOT NULL AND v.b IS NOT NULL AND v.c IS NOT NULL THEN {whole} END",
-        f"try_cast({months} as int)",
-        f"try_cast({days} as int)",
-        f"try_cast({micros} as bigint)",
-    )
+    body = f"CASE WHEN v.a IS NOT NULL AND v.b IS NOT NULL AND v.c IS NOT NULL THEN {whole} END"
+    return let(body, f"try_cast({months} as int)", f"try_cast({days} as int)", f"try_cast({micros} as bigint)")
 
 
 def infinite(value: str) -> str:
@@ -171,19 +158,15 @@ MICROS_MIN, MICROS_MAX = DAY_MIN * 86_400_000_000, (DAY_MAX + 1) * 86_400_000_00
 
 def timestamp_of(micros: str, sql_type: SqlType) -> str:
     """The timestamp at so many microseconds since the epoch; NULL if out of range."""
-    bounded = let(
-        f"CASE WHEN w.a BETWEEN {MICROS_MIN}L AND {MICROS_MAX}L THEN timestamp_micros(cast(w.a as bigint)) END",
-        micros,
-        name="w",
-    )
+    body = f"CASE WHEN w.a BETWEEN {MICROS_MIN}L AND {MICROS_MAX}L THEN timestamp_micros(cast(w.a as bigint)) END"
+    bounded = let(body, micros, name="w")
     return f"cast({bounded} as {spark_type(sql_type)})"
 
 
 def date_of(days: str) -> str:
     """The date so many days after the epoch; NULL if out of range."""
-    return let(
-        f"CASE WHEN w.a BETWEEN {DAY_MIN} AND {DAY_MAX} THEN date_from_unix_date(cast(w.a as int)) END", days, name="w"
-    )
+    body = f"CASE WHEN w.a BETWEEN {DAY_MIN} AND {DAY_MAX} THEN date_from_unix_date(cast(w.a as int)) END"
+    return let(body, days, name="w")
 
 
 _QUOTED_ESCAPE = re.compile(r"\\(?:(u0024)|.)", re.DOTALL)

@@ -10,30 +10,19 @@ from typing import Any
 
 from everview.compute.functions import jsonb_spark, patterns
 from everview.compute.functions.arrays import split, split_sql
-from everview.compute.functions.civil import add_interval, micros_of, timestamp
+from everview.compute.functions.calendar import add_interval, micros_of, timestamp
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import add_interval_sql
 from everview.compute.functions.json_value import dump, key_order, parse
 from everview.compute.functions.jsonb import as_text
-from everview.compute.functions.naming import ELEMENTS, NUMERIC, TEXT_ARRAY, element_of, key_of, wider_numeric
+from everview.compute.functions.naming import ELEMENTS, element_of, key_of, wider_numeric
 from everview.compute.functions.numbers import EXACT, fit
 from everview.compute.functions.order import interval_micros, spark_interval_micros
+from everview.compute.functions.signatures import Types, signatures
 from everview.compute.functions.spark_sql import is_infinite, let, spark_type
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import (
-    BOOLEAN,
-    INT4,
-    INT8,
-    INTERVAL,
-    JSONB,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    Interval,
-    SqlType,
-    array_of,
-)
+from everview.compute.ir.types import INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, Interval, SqlType
 
 ROWS_MAX = 10_000_000  # of one call: more is a mistake, and would take the engine down
 
@@ -97,20 +86,31 @@ def with_ordinality(function: TableFunction) -> TableFunction:
     )
 
 
-TABLES: list[TableFunction] = []
 Columns = Sequence[SqlType]
 
 
-def _add(
-    name: str,
-    args: tuple[SqlType, ...],
-    columns: Columns | Callable[[Columns], Columns],
-    evaluate: Callable[..., Iterable[tuple[Any, ...]]],
-    spark: Callable[[Sequence[str], Columns, Columns], str],
-    **more: Any,
-) -> None:
-    more.setdefault("names", (name,))
-    TABLES.append(TableFunction(key_of(name, args), name, args, columns, evaluate, spark, **more))
+class Tables(list[TableFunction]):
+    """Table functions that belong together."""
+
+    def define(
+        self,
+        signature: str,
+        evaluate: Callable[..., Iterable[tuple[Any, ...]]],
+        spark: Callable[[Sequence[str], Columns, Columns], str],
+        *,
+        columns: Columns | Callable[[Columns], Columns] = (),
+        T: Types = (),
+        **more: Any,
+    ) -> None:
+        """Add the overloads of a signature, which gives the types of the columns; `more` are fields of the class."""
+        for each in signatures(signature, T):
+            given: Any = columns or each.results
+            flags = {"names": (each.name,)} | more
+            self.append(TableFunction(each.key, each.name, each.args, given, evaluate, spark, **flags))
+
+
+TABLES = Tables()
+define = TABLES.define
 
 
 def _rows(array: str) -> str:
@@ -200,11 +200,8 @@ def _timestamps_sql(args: Sequence[str], types: Columns, columns: Columns) -> st
     count = f"cast(({micros_sql('v.b', types[1])} - {micros_sql('v.a', types[0])}) / ({span}) * 1.2 + 3 as int)"
     inside = "CASE WHEN w.a > 0 THEN v.a <= v.b ELSE v.a >= v.b END"
     step = add_interval_sql("element_at(s, -1)", "v.c", columns[0])
-    more = let(
-        "CASE WHEN CASE WHEN w.a > 0 THEN n.a <= v.b ELSE n.a >= v.b END THEN concat(s, array(n.a)) ELSE s END",
-        step,
-        name="n",
-    )
+    found = "CASE WHEN CASE WHEN w.a > 0 THEN n.a <= v.b ELSE n.a >= v.b END THEN concat(s, array(n.a)) ELSE s END"
+    more = let(found, step, name="n")
     series = f"aggregate(sequence(1, {count}), array(v.a), (s, e) -> {more})"
     first, last = micros_sql("v.a", types[0]), micros_sql("v.b", types[1])
     regular = (
@@ -219,38 +216,6 @@ def _timestamps_sql(args: Sequence[str], types: Columns, columns: Columns) -> st
     whole = let(body, spark_interval_micros("v.c"), name="w")
     given = f"CASE WHEN v.a IS NULL OR v.b IS NULL OR v.c IS NULL THEN {none} ELSE {whole} END"
     return f"transform({let(given, *args)}, e -> named_struct('c0', e))"
-
-
-def _series() -> None:
-    for of in (INT4, INT8):
-        for args in ((of, of), (of, of, of)):
-            _add("generate_series", args, (of,), _integers, _series_sql, fails=True)
-    for args in ((NUMERIC, NUMERIC), (NUMERIC, NUMERIC, NUMERIC)):
-        _add("generate_series", args, lambda types: (wider_numeric(types),), _decimals, _decimals_sql, fails=True)
-    for of in (TIMESTAMP, TIMESTAMPTZ):
-        _add("generate_series", (of, of, INTERVAL), (of,), _timestamps(of), _timestamps_sql, fails=True)
-
-
-def _unnesting() -> None:
-    for of in ELEMENTS:
-        _add(
-            "unnest",
-            (array_of(of),),
-            lambda types: (element_of(types[0]),),
-            lambda _, values: [(each,) for each in values],
-            lambda a, t, c: _rows(a[0]),
-        )
-        for args in ((array_of(of), INT4), (array_of(of), INT4, BOOLEAN)):
-            _add("generate_subscripts", args, (INT4,), _subscripts, _subscripts_sql)
-    for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
-        _add(
-            "string_to_table",
-            args,
-            (TEXT,),
-            lambda _, *a: [(each,) for each in split(*a) or ()],
-            lambda a, t, c: _rows(split_sql(a)),
-            strict=False,
-        )
 
 
 def _subscripts(_columns: Columns, values: list[Any], dimension: int, backwards: bool = False) -> list[tuple[int]]:
@@ -279,54 +244,15 @@ def _array(json: str) -> list[Any]:
     raise Failure("22023", f"cannot extract elements from {'an object' if isinstance(value, dict) else 'a scalar'}")
 
 
-def _jsonb() -> None:
-    for suffix, of, shown, sql in (
-        ("", JSONB, dump, lambda json: json),
-        ("_text", TEXT, as_text, jsonb_spark.as_text),
-    ):
+def _unfolding(test: Callable[[str], str], array: str, fields: str) -> Callable[[Sequence[str], Columns, Columns], str]:
+    """The structs of an array of the parts of an object or array x.a; NULL where the argument is no such."""
+    structs = f"transform({array}, e -> named_struct({fields}))"
+    body = f"CASE WHEN x.a IS NULL THEN array() WHEN {test('x.a')} THEN {structs} END"
+    return lambda args, types, columns: let(body, args[0], name="x")
 
-        def elements(_c: Columns, json: str, shown: Any = shown) -> list[tuple[Any]]:
-            return [(shown(each),) for each in _array(json)]
 
-        def elements_sql(a: Sequence[str], _t: Columns, _c: Columns, sql: Any = sql) -> str:
-            values = f"transform({jsonb_spark.elements('x.a')}, e -> named_struct('c0', {sql('e')}))"
-            return let(
-                f"CASE WHEN x.a IS NULL THEN array() WHEN {jsonb_spark.is_array('x.a')} THEN {values} END",
-                a[0],
-                name="x",
-            )
-
-        def each(_c: Columns, json: str, shown: Any = shown, suffix: str = suffix) -> list[tuple[str, Any]]:
-            return [(key, shown(value)) for key, value in _object(json, f"jsonb_each{suffix}")]
-
-        def each_sql(a: Sequence[str], _t: Columns, _c: Columns, sql: Any = sql) -> str:
-            zipped = f"arrays_zip({jsonb_spark.keys('x.a')}, {jsonb_spark.values('x.a')})"
-            values = (
-                f"transform({zipped}, e -> named_struct('c0', {jsonb_spark.unquote('e.`0`')}, 'c1', {sql('e.`1`')}))"
-            )
-            return let(
-                f"CASE WHEN x.a IS NULL THEN array() WHEN {jsonb_spark.is_object('x.a')} THEN {values} END",
-                a[0],
-                name="x",
-            )
-
-        _add(f"jsonb_array_elements{suffix}", (JSONB,), (of,), elements, elements_sql, names=("value",), fails=True)
-        _add(f"jsonb_each{suffix}", (JSONB,), (TEXT, of), each, each_sql, names=("key", "value"), fails=True)
-
-    def keys_sql(a: Sequence[str], _t: Columns, _c: Columns) -> str:
-        values = f"transform({jsonb_spark.keys('x.a')}, e -> named_struct('c0', {jsonb_spark.unquote('e')}))"
-        return let(
-            f"CASE WHEN x.a IS NULL THEN array() WHEN {jsonb_spark.is_object('x.a')} THEN {values} END", a[0], name="x"
-        )
-
-    _add(
-        "jsonb_object_keys",
-        (JSONB,),
-        (TEXT,),
-        lambda _, json: [(key,) for key, _value in _object(json, "jsonb_object_keys")],
-        keys_sql,
-        fails=True,
-    )
+_PAIRS = f"arrays_zip({jsonb_spark.keys('x.a')}, {jsonb_spark.values('x.a')})"
+_keys_sql = _unfolding(jsonb_spark.is_object, jsonb_spark.keys("x.a"), f"'c0', {jsonb_spark.unquote('e')}")
 
 
 def _matches(_columns: Columns, *args: str) -> list[tuple[list[str | None]]]:
@@ -357,23 +283,43 @@ def _split_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
     return "cast(NULL as array<struct<c0: string>>)" if refused else _rows(patterns.split_sql(args))
 
 
-def _regular() -> None:
-    for args in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
-        as_array = key_of(patterns.ALL_CAPTURED, args)
-        more = {"fails": True, "as_array": as_array, "unfolded": _unfolded}
-        _add("regexp_matches", args, (TEXT_ARRAY,), _matches, _matches_sql, **more)
-        _add(
-            "regexp_split_to_table",
-            args,
-            (TEXT,),
-            lambda _, *a: [(each,) for each in patterns.split(*a)],
-            _split_sql,
-            fails=True,
-            as_array=key_of("regexp_split_to_array", args),
-        )
+define("generate_series(T, T [, T]) -> T", _integers, _series_sql, fails=True, T="int4 int8")
+_numbers = lambda types: (wider_numeric(types),)
+define("generate_series(numeric, numeric [, numeric])", _decimals, _decimals_sql, columns=_numbers, fails=True)
+for _of in (TIMESTAMP, TIMESTAMPTZ):
+    define("generate_series(T, T, interval) -> T", _timestamps(_of), _timestamps_sql, fails=True, T=_of)
+define(
+    "unnest(T[])",
+    lambda _, values: [(each,) for each in values],
+    lambda args, types, columns: _rows(args[0]),
+    columns=lambda types: (element_of(types[0]),),
+    T=ELEMENTS,
+)
+define("generate_subscripts(T[], int4 [, bool]) -> int4", _subscripts, _subscripts_sql, T=ELEMENTS)
+define(
+    "string_to_table(text, text [, text]) -> text",
+    lambda _, *args: [(each,) for each in split(*args) or ()],
+    lambda args, types, columns: _rows(split_sql(args)),
+    strict=False,
+)
+for _suffix, _column, _shown, _sql in (("", "jsonb", dump, str), ("_text", "text", as_text, jsonb_spark.as_text)):
+    _elements = lambda _, json, shown=_shown: [(shown(each),) for each in _array(json)]
+    _elements_sql = _unfolding(jsonb_spark.is_array, jsonb_spark.elements("x.a"), f"'c0', {_sql('e')}")
+    define(f"jsonb_array_elements{_suffix}(jsonb) -> {_column}", _elements, _elements_sql, names=("value",), fails=True)
 
+    def _each(_columns: Columns, json: str, shown: Any = _shown, name: str = f"jsonb_each{_suffix}") -> list[Any]:
+        return [(key, shown(value)) for key, value in _object(json, name)]
 
-_series()
-_unnesting()
-_jsonb()
-_regular()
+    _fields = f"'c0', {jsonb_spark.unquote('e.`0`')}, 'c1', {_sql('e.`1`')}"
+    _each_sql = _unfolding(jsonb_spark.is_object, _PAIRS, _fields)
+    define(f"jsonb_each{_suffix}(jsonb) -> (text, {_column})", _each, _each_sql, names=("key", "value"), fails=True)
+_object_keys = lambda _, json: [(key,) for key, _value in _object(json, "jsonb_object_keys")]
+define("jsonb_object_keys(jsonb) -> text", _object_keys, _keys_sql, fails=True)
+
+_split_rows = lambda _, *args: [(each,) for each in patterns.split(*args)]
+for _args, _types in (("text, text", (TEXT, TEXT)), ("text, text, text", (TEXT, TEXT, TEXT))):
+    _as_array = key_of(patterns.ALL_CAPTURED, _types)
+    _more: dict[str, Any] = {"fails": True, "as_array": _as_array, "unfolded": _unfolded}
+    define(f"regexp_matches({_args}) -> text[]", _matches, _matches_sql, **_more)
+    _more = {"fails": True, "as_array": key_of("regexp_split_to_array", _types)}
+    define(f"regexp_split_to_table({_args}) -> text", _split_rows, _split_sql, **_more)

@@ -10,28 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from everview.compute.functions.calendar import add_interval, micros_of, timestamp
 from everview.compute.functions.cast_spark import cast_sql
-from everview.compute.functions.civil import add_interval, micros_of, timestamp
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
 from everview.compute.functions.intervals import justify_hours, justify_hours_sql
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.numbers import whole
-from everview.compute.functions.spark_sql import (
-    MICROS_MAX,
-    MICROS_MIN,
-    carried,
-    infinity,
-    interval,
-    let,
-    not_on_spark,
-)
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import MICROS_MAX, MICROS_MIN, carried, infinity, interval, let
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, OF_MICROS, Infinite
 from everview.compute.ir.scalar import Call
-from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ, Interval, Kind, SqlType
+from everview.compute.ir.types import MZ_TIMESTAMP, TIMESTAMPTZ, Interval, Kind, SqlType
 
 FUNCTIONS = Family()
+define = FUNCTIONS.define
 
 MZ_NOW = key_of("mz_now", ())
 TIME_MIN, TIME_MAX = -(2**63), 2**63 - 1
@@ -94,10 +87,7 @@ def _moved_sql(sign: int) -> Any:
 
 
 # As long as an interval can be, which stands for one without end: what an infinite timestamp is away from a time.
-LONGEST = {
-    INFINITY: Interval(2**31 - 1, 2**31 - 1, 2**63 - 1),
-    MINUS_INFINITY: Interval(-(2**31), -(2**31), -(2**63)),
-}
+LONGEST = {INFINITY: Interval(2**31 - 1, 2**31 - 1, 2**63 - 1), MINUS_INFINITY: Interval(-(2**31), -(2**31), -(2**63))}
 
 
 def _between(one: Any, other: Any) -> Interval:
@@ -126,27 +116,13 @@ def _between_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType
     return let(f"CASE {' '.join(cases)} ELSE {finite} END", *args, name="t")
 
 
-FUNCTIONS.add("mz_now", (), MZ_TIMESTAMP, _unknown, not_on_spark("mz_now()"), volatile=True)
-FUNCTIONS.add(
-    "+", (MZ_TIMESTAMP, INT8), MZ_TIMESTAMP, lambda a, b: _time(a + b), "try_add({0}, {1})", word="add", fails=True
-)
-FUNCTIONS.add(
-    "+", (INT8, MZ_TIMESTAMP), MZ_TIMESTAMP, lambda a, b: _time(a + b), "try_add({0}, {1})", word="add", fails=True
-)
-FUNCTIONS.add(
-    "-", (MZ_TIMESTAMP, INT8), MZ_TIMESTAMP, lambda a, b: _time(a - b), "try_subtract({0}, {1})", word="sub", fails=True
-)
-FUNCTIONS.add("+", (MZ_TIMESTAMP, INTERVAL), TIMESTAMPTZ, _moved(1), _moved_sql(1), word="add", fails=True)
-FUNCTIONS.add("-", (MZ_TIMESTAMP, INTERVAL), TIMESTAMPTZ, _moved(-1), _moved_sql(-1), word="sub", fails=True)
+define("mz_now() -> mz_timestamp", _unknown, volatile=True)
+define("+ add(mz_timestamp, int8) -> mz_timestamp", lambda a, b: _time(a + b), "try_add({0}, {1})", fails=True)
+define("+ add(int8, mz_timestamp) -> mz_timestamp", lambda a, b: _time(a + b), "try_add({0}, {1})", fails=True)
+define("- sub(mz_timestamp, int8) -> mz_timestamp", lambda a, b: _time(a - b), "try_subtract({0}, {1})", fails=True)
+define("+ add(mz_timestamp, interval) -> timestamptz", _moved(1), _moved_sql(1), fails=True)
+define("- sub(mz_timestamp, interval) -> timestamptz", _moved(-1), _moved_sql(-1), fails=True)
 # The time between two moments, and between two numbers of milliseconds.
-FUNCTIONS.add(
-    "-",
-    (INT8, MZ_TIMESTAMP),
-    INT8,
-    lambda a, b: whole(a - b, Kind.INT8),
-    "try_subtract({0}, {1})",
-    word="sub",
-    fails=True,
-)
-for _args in ((MZ_TIMESTAMP, TIMESTAMPTZ), (TIMESTAMPTZ, MZ_TIMESTAMP)):
-    FUNCTIONS.add("-", _args, INTERVAL, _between, _between_sql, word="sub", fails=True)
+define("- sub(int8, mz_timestamp) -> int8", lambda a, b: whole(a - b, Kind.INT8), "try_subtract({0}, {1})", fails=True)
+define("- sub(mz_timestamp, timestamptz) -> interval", _between, _between_sql, fails=True)
+define("- sub(timestamptz, mz_timestamp) -> interval", _between, _between_sql, fails=True)

@@ -7,20 +7,20 @@ times, which never comes. None of the functions fails; over NULL they are NULL. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
 
-from everview.compute.functions.bounds import limited
-from everview.compute.functions.civil import DAY, civil, days_of, month_length
-from everview.compute.functions.family import Family
+from everview.compute.functions.calendar import DAY, civil, days_of, month_length
 from everview.compute.functions.naming import base, key_of
-from everview.compute.functions.spark_sql import let, not_on_spark
-from everview.compute.functions.table import TableFunction
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import let, let_arguments
+from everview.compute.functions.table import Tables
 from everview.compute.functions.temporal import TIME_MAX, TIME_MIN
+from everview.compute.functions.temporal_bounds import limited
 from everview.compute.ir.scalar import Call, Literal, Scalar
-from everview.compute.ir.types import INT8, INTERVAL, MZ_TIMESTAMP, Interval, SqlType, array_of
+from everview.compute.ir.types import INT8, Interval, SqlType, array_of
 
 FUNCTIONS = Family()
-TABLES: list[TableFunction] = []
+TABLES = Tables()
+define = FUNCTIONS.define
 
 TIMES = array_of(INT8)
 ALWAYS, NEVER = Literal([0], TIMES), Literal([], TIMES)
@@ -43,21 +43,13 @@ _BETWEEN_SQL = let(
     "{1}",
     name="w",
 )
-for _start, _end in product((INT8, MZ_TIMESTAMP), repeat=2):
-    FUNCTIONS.add("times between", (_start, _end), TIMES, _between, _BETWEEN_SQL)
 
 
 def _outside(times: list[int]) -> list[int]:
     return times[1:] if times[:1] == [0] else [0, *times]
 
 
-FUNCTIONS.add(
-    "times outside",
-    (TIMES,),
-    TIMES,
-    _outside,
-    let("CASE WHEN get(w.a, 0) = 0 THEN slice(w.a, 2, size(w.a)) ELSE concat(array(0L), w.a) END", "{0}", name="w"),
-)
+_OUTSIDE_SQL = "CASE WHEN get(w.a, 0) = 0 THEN slice(w.a, 2, size(w.a)) ELSE concat(array(0L), w.a) END"
 
 
 def _merged(least: Callable[[int], int]) -> Callable[..., list[int]]:
@@ -88,10 +80,6 @@ def _merged_sql(quantor: str) -> str:
     changes = f"filter(w.b, (p, i) -> {inside('p')} <> (i > 0 AND {inside('w.b[i - 1]')}))"
     merged = let(changes, "u.a", "array_sort(array_distinct(flatten(u.a)))", name="w")
     return let(f"CASE WHEN NOT exists(u.a, s -> s IS NULL) THEN {merged} END", "array({args})", name="u")
-
-
-FUNCTIONS.add("times of all", (TIMES,), TIMES, _merged(lambda count: count), _merged_sql("forall"), variadic=True)
-FUNCTIONS.add("times of any", (TIMES,), TIMES, _merged(lambda _: 1), _merged_sql("exists"), variadic=True)
 
 
 def moved_edges(least: int, span: Interval, sign: int) -> list[int]:
@@ -138,14 +126,6 @@ def in_times(edges: Iterable[int]) -> list[int]:
     return result
 
 
-for _name, _sign in (("times moved on", 1), ("times moved back", -1)):
-    FUNCTIONS.add(_name, (INT8, INTERVAL), TIMES, _moved_reaches(_sign), not_on_spark(_name))
-
-
-def _intervals(_columns: Sequence[SqlType], times: list[int]) -> list[tuple[int, int]]:
-    return list(zip(times[::2], [*times[1::2], TIME_MAX], strict=False))
-
-
 def _intervals_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Sequence[SqlType]) -> str:
     pairs = (
         "transform(sequence(0, (size(w.a) - 1) div 2), i -> named_struct("
@@ -153,10 +133,6 @@ def _intervals_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Seq
     )
     none = "cast(array() as array<struct<c0: bigint, c1: bigint>>)"
     return let(f"CASE WHEN size(w.a) > 0 THEN {pairs} ELSE {none} END", args[0], name="w")
-
-
-# Each interval of a set, from a time and before another.
-TABLES.append(TableFunction(key_of(INTERVALS, (TIMES,)), INTERVALS, (TIMES,), (INT8, INT8), _intervals, _intervals_sql))
 
 
 _COMPARED: dict[str, Callable[[int], list[int]]] = {
@@ -182,10 +158,18 @@ def _compared(name: str, *, every: bool) -> Callable[[list[int | None]], list[in
     return evaluate
 
 
+define("times between(T, S) -> int8[]", _between, _BETWEEN_SQL, T="int8 mz_timestamp", S="int8 mz_timestamp")
+define("times outside(int8[]) -> int8[]", _outside, let_arguments(_OUTSIDE_SQL, 1, "w"))
+define("times of all(int8[]...) -> int8[]", _merged(lambda count: count), _merged_sql("forall"))
+define("times of any(int8[]...) -> int8[]", _merged(lambda _: 1), _merged_sql("exists"))
+define("times moved on(int8, interval) -> int8[]", _moved_reaches(1))
+define("times moved back(int8, interval) -> int8[]", _moved_reaches(-1))
 for _name in _COMPARED:
-    for _word, _every in (("any", False), ("all", True)):
-        _title = f"times {_word} {_name}"
-        FUNCTIONS.add(_title, (TIMES,), TIMES, _compared(_name, every=_every), not_on_spark(_title))
+    define(f"times any {_name}(int8[]) -> int8[]", _compared(_name, every=False))
+    define(f"times all {_name}(int8[]) -> int8[]", _compared(_name, every=True))
+# Each interval of a set, from a time and before another.
+_intervals = lambda _columns, times: list(zip(times[::2], [*times[1::2], TIME_MAX], strict=False))
+TABLES.define(f"{INTERVALS}(int8[]) -> (int8, int8)", _intervals, _intervals_sql, names=())
 
 
 def times(name: str, *args: Scalar) -> Scalar:

@@ -1,4 +1,4 @@
-"""Angles, hyperbolas and the error function, of floats.
+"""Trigonometric and hyperbolic functions, and the error function, of floats.
 
 Java's library rounds some of these in another way than C's, and a row that one engine adds must be the one that another
 takes away, so on Spark they are called in Python. Those of degrees are exact where the angle is a round one, as
@@ -8,12 +8,11 @@ PostgreSQL's are: they are scaled so that sind(30) is 0.5 and tand(45) is 1.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
-from everview.compute.functions.spark_sql import not_on_spark
-from everview.compute.ir.types import FLOAT8
+from everview.compute.functions.signatures import Family
 
 FUNCTIONS = Family()
 _SIN_30 = math.sin(math.radians(30))
@@ -21,28 +20,19 @@ _ONE_LESS_COS_60 = 1 - math.cos(math.radians(60))
 _ASIN_HALF, _ACOS_HALF, _ATAN_ONE = math.asin(0.5), math.acos(0.5), math.atan(1)
 
 
-def _out_of_range() -> Failure:
-    return Failure("22003", "input is out of range")
-
-
 def _within(low: float, high: float, function: Callable[[float], float]) -> Callable[[float], float]:
     """The function where its argument is between the bounds, or NaN."""
 
     def evaluate(value: float) -> float:
         if value < low or value > high:
-            raise _out_of_range()
+            raise Failure("22003", "input is out of range")
         return math.nan if math.isnan(value) else function(value)
 
     return evaluate
 
 
 def _of_finite(function: Callable[[float], float]) -> Callable[[float], float]:
-    def evaluate(value: float) -> float:
-        if math.isinf(value):
-            raise _out_of_range()
-        return math.nan if math.isnan(value) else function(value)
-
-    return evaluate
+    return _within(-sys.float_info.max, sys.float_info.max, function)
 
 
 def _ratio(above: float, below: float) -> float:
@@ -135,23 +125,28 @@ def _acosd(value: float) -> float:
     return 90 - math.asin(value) / _ASIN_HALF * 30 if value <= 0.5 else math.acos(value) / _ACOS_HALF * 60
 
 
-def _add(name: str, function: Callable[..., float], *, fails: bool = False, count: int = 1) -> None:
+def _add(signature: str, function: Callable[..., float], *, fails: bool = False) -> None:
     # A zero has no sign: equal values have equal representations.
-    FUNCTIONS.add(name, (FLOAT8,) * count, FLOAT8, lambda *args: function(*args) + 0.0, not_on_spark(name), fails=fails)
+    FUNCTIONS.define(f"{signature} -> float8", lambda *args: function(*args) + 0.0, fails=fails)
 
 
-for _name, _arc in (("asin", math.asin), ("acos", math.acos), ("asind", _asind), ("acosd", _acosd)):
-    _add(_name, _within(-1, 1, _arc), fails=True)
-for _name, _of_angle in (("sind", _sind), ("cosd", _cosd), ("tand", _tand), ("cotd", _cotd), ("cot", _cotangent)):
-    _add(_name, _of_finite(_of_angle), fails=True)
-_add("atan2", math.atan2, count=2)
-_add("atand", lambda value: math.atan(value) / _ATAN_ONE * 45)
-_add("atan2d", lambda above, beside: math.atan2(above, beside) / _ATAN_ONE * 45, count=2)
-_add("sinh", _unbounded(math.sinh, odd=True))
-_add("cosh", _unbounded(math.cosh, odd=False))
-_add("tanh", math.tanh)
-_add("asinh", math.asinh)
-_add("acosh", _within(1, math.inf, math.acosh), fails=True)
-_add("atanh", _within(-1, 1, _inverse_tangent_of_hyperbola), fails=True)
-_add("erf", math.erf)
-_add("erfc", math.erfc)
+_add("asin(float8)", _within(-1, 1, math.asin), fails=True)
+_add("acos(float8)", _within(-1, 1, math.acos), fails=True)
+_add("asind(float8)", _within(-1, 1, _asind), fails=True)
+_add("acosd(float8)", _within(-1, 1, _acosd), fails=True)
+_add("sind(float8)", _of_finite(_sind), fails=True)
+_add("cosd(float8)", _of_finite(_cosd), fails=True)
+_add("tand(float8)", _of_finite(_tand), fails=True)
+_add("cotd(float8)", _of_finite(_cotd), fails=True)
+_add("cot(float8)", _of_finite(_cotangent), fails=True)
+_add("atan2(float8, float8)", math.atan2)
+_add("atand(float8)", lambda value: math.atan(value) / _ATAN_ONE * 45)
+_add("atan2d(float8, float8)", lambda above, beside: math.atan2(above, beside) / _ATAN_ONE * 45)
+_add("sinh(float8)", _unbounded(math.sinh, odd=True))
+_add("cosh(float8)", _unbounded(math.cosh, odd=False))
+_add("tanh(float8)", math.tanh)
+_add("asinh(float8)", math.asinh)
+_add("acosh(float8)", _within(1, math.inf, math.acosh), fails=True)
+_add("atanh(float8)", _within(-1, 1, _inverse_tangent_of_hyperbola), fails=True)
+_add("erf(float8)", math.erf)
+_add("erfc(float8)", math.erfc)

@@ -9,12 +9,12 @@ from dataclasses import replace
 from decimal import Decimal, localcontext
 from typing import Any
 
-from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
-from everview.compute.functions.naming import ANY, NUMERIC, wider_numeric
+from everview.compute.functions.contract import Failure, Result
+from everview.compute.functions.naming import NUMERIC, wider_numeric
 from everview.compute.functions.numbers import EXACT, fit, whole
 from everview.compute.functions.order import sort_key
-from everview.compute.functions.spark_sql import not_on_spark, spark_type
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import Renderer, spark_type
 from everview.compute.ir.types import (
     DATE,
     FLOAT8,
@@ -25,32 +25,13 @@ from everview.compute.ir.types import (
     TIMESTAMPTZ,
     Kind,
     SqlType,
-    array_of,
     numeric,
 )
 
 FUNCTIONS = Family()
-_add = FUNCTIONS.add
+define = FUNCTIONS.define
 _BAD_BUCKETS = "2201G"
 _FACTORIAL_MAX = 33  # the factorial of the next number has more than 38 digits
-
-
-def _multiples() -> None:
-    """Of the smallest number the divisor may be one that there is no positive number for."""
-
-    def within(function: Callable[[int, int], int], kind: Kind) -> Callable[[int, int], int]:
-        return lambda a, b: whole(function(a, b), kind)
-
-    for of in (INT4, INT8):
-        _add("gcd", (of, of), of, within(math.gcd, of.kind), not_on_spark("gcd"), fails=True)
-        _add("lcm", (of, of), of, within(math.lcm, of.kind), not_on_spark("lcm"), fails=True)
-    pair = (NUMERIC, NUMERIC)
-    _add("gcd", pair, wider_numeric, _of_decimals(math.gcd), not_on_spark("gcd"), typed=True, fails=True)
-    _add("lcm", pair, _multiple_type, _of_decimals(math.lcm), not_on_spark("lcm"), typed=True, fails=True)
-
-
-def _multiple_type(types: Sequence[SqlType]) -> SqlType:
-    return numeric(38, max(each.scale for each in types))
 
 
 def _of_decimals(function: Callable[[int, int], int]) -> Callable[[SqlType, Decimal, Decimal], Decimal]:
@@ -88,20 +69,6 @@ def _trimmed_type(types: Sequence[SqlType]) -> SqlType:
     return NUMERIC if types[0].precision - types[0].scale <= most else replace(types[0], constrained=False)
 
 
-def _digits() -> None:
-    _add("factorial", (INT8,), numeric(38, 0), _factorial, not_on_spark("factorial"), fails=True)
-    _add("scale", (NUMERIC,), INT4, _digits_shown, not_on_spark("scale"))
-    _add("min_scale", (NUMERIC,), INT4, _digits_that_count, not_on_spark("min_scale"))
-    _add(
-        "trim_scale",
-        (NUMERIC,),
-        _trimmed_type,
-        lambda to, value: fit(value, to),
-        lambda args, _types, result: f"cast({args[0]} as {spark_type(result)})",
-        typed=True,
-    )
-
-
 def _bucket(value: Any, low: Any, high: Any, count: int) -> int:
     if count <= 0:
         raise Failure(_BAD_BUCKETS, "count must be greater than zero")
@@ -124,55 +91,46 @@ def _place(value: Any, low: Any, high: Any, count: int) -> int:
     if isinstance(value, Decimal):
         with localcontext(EXACT):
             return int((value - low) * count / (high - low))
-    place = (
-        int(count * ((value - low) / (high - low)))
-        if math.isfinite(high - low)
-        else int(count * ((value / 2 - low / 2) / (high / 2 - low / 2)))
-    )
+    if not math.isfinite(high - low):
+        value, low, high = value / 2, low / 2, high / 2
+    place = int(count * ((value - low) / (high - low)))
     return min(place, count - 1)  # rounding may reach the bound itself
 
 
-def _buckets() -> None:
-    for of in (NUMERIC, FLOAT8):
-        _add("width_bucket", (of, of, of, INT4), INT4, _bucket, not_on_spark("width_bucket"), fails=True)
-    for of in (INT4, INT8, NUMERIC, FLOAT8, DATE, TIMESTAMP, TIMESTAMPTZ):
-        key = sort_key(of)
+def _bucket_among(key: Callable[[Any], Any]) -> Callable[[Any, list[Any]], int]:
+    def evaluate(value: Any, thresholds: list[Any]) -> int:
+        if None in thresholds:
+            raise Failure("22004", "thresholds array must not contain NULLs")
+        return bisect_right(thresholds, key(value), key=key)
 
-        def among(value: Any, thresholds: list[Any], key: Callable[[Any], Any] = key) -> int:
-            if None in thresholds:
-                raise Failure("22004", "thresholds array must not contain NULLs")
-            return bisect_right(thresholds, key(value), key=key)
-
-        _add("width_bucket", (of, array_of(of)), INT4, among, not_on_spark("width_bucket"), fails=True)
+    return evaluate
 
 
-def _nulls() -> None:
-    def rendered(test: str) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
-        return lambda args, _types, _result: (
-            "(" + " + ".join(f"CASE WHEN {arg} {test} THEN 1 ELSE 0 END" for arg in args) + ")"
-        )
-
-    _add(
-        "num_nulls",
-        (ANY,),
-        INT4,
-        lambda *values: sum(value is None for value in values),
-        rendered("IS NULL"),
-        strict=False,
-        variadic=True,
-    )
-    _add(
-        "num_nonnulls",
-        (ANY,),
-        INT4,
-        lambda *values: sum(value is not None for value in values),
-        rendered("IS NOT NULL"),
-        strict=False,
-        variadic=True,
+def _counted_sql(test: str) -> Renderer:
+    return lambda args, types, result: (
+        "(" + " + ".join(f"CASE WHEN {arg} {test} THEN 1 ELSE 0 END" for arg in args) + ")"
     )
 
 
-_multiples()
-_digits()
-_buckets()
-_nulls()
+for _name, _function in (("gcd", math.gcd), ("lcm", math.lcm)):
+    for _of in (INT4, INT8):  # of the smallest number the divisor may be one that there is no positive number for
+        _within = lambda a, b, of=_of, function=_function: whole(function(a, b), of.kind)
+        define(f"{_name}(T, T) -> T", _within, fails=True, T=_of)
+    _multiple: Result = lambda types: numeric(38, max(each.scale for each in types))
+    _type = wider_numeric if _name == "gcd" else _multiple
+    define(f"{_name}(numeric, numeric)", _of_decimals(_function), result=_type, typed=True, fails=True)
+
+define("factorial(int8) -> numeric(38,0)", _factorial, fails=True)
+define("scale(numeric) -> int4", _digits_shown)
+define("min_scale(numeric) -> int4", _digits_that_count)
+_WIDENED: Renderer = lambda args, types, result: f"cast({args[0]} as {spark_type(result)})"
+define("trim_scale(numeric)", lambda to, value: fit(value, to), _WIDENED, result=_trimmed_type, typed=True)
+
+define("width_bucket(T, T, T, int4) -> int4", _bucket, fails=True, T="numeric float8")
+for _of in (INT4, INT8, NUMERIC, FLOAT8, DATE, TIMESTAMP, TIMESTAMPTZ):
+    define("width_bucket(T, T[]) -> int4", _bucket_among(sort_key(_of)), fails=True, T=_of)
+
+_nulls = lambda *values: values.count(None)
+_values = lambda *values: len(values) - values.count(None)
+define("num_nulls(any...) -> int4", _nulls, _counted_sql("IS NULL"), strict=False)
+define("num_nonnulls(any...) -> int4", _values, _counted_sql("IS NOT NULL"), strict=False)

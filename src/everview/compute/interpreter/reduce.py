@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everview.compute.allowance import take
-from everview.compute.functions import listing, lookup
+from everview.compute.functions import list_aggregates, lookup
 from everview.compute.functions.aggregates import COUNT
-from everview.compute.functions.contract import Failure
+from everview.compute.functions.contract import Failure, OneRow
 from everview.compute.interpreter import pace
 from everview.compute.interpreter.ordering import row_order_key
 from everview.compute.interpreter.scalars import compile_row, compile_scalar
@@ -107,7 +107,8 @@ def compile_finisher(
     argument_key = row_order_key([arg.type for arg in args])
     thaws = [(index, thaw) for index, arg in enumerate(args) if (thaw := plain(arg.type))]
     settle = canonical(result)
-    ordered = (entry.algebra is None or bool(order)) and not as_given  # others do not show the order of the rows
+    shows_order = entry.algebra is None or isinstance(entry.algebra, OneRow)
+    ordered = (shows_order or bool(order)) and not as_given
     evaluate = entry.in_order.evaluate if as_given and entry.in_order is not None else entry.evaluate
 
     def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
@@ -123,7 +124,7 @@ def compile_finisher(
         values = [_arguments(item) for item in items for _ in range(item[1])]
         if thaws:
             values = [_thawed(value, thaws) for value in values]
-        if entry.name in listing.NAMES:
+        if key in list_aggregates.FINISH:
             take(sum(len(value) for row in values for value in row if isinstance(value, str | bytes)))
         value = evaluate(result, values) if values else entry.empty
         return settle(value) if settle else value

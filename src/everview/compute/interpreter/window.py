@@ -17,15 +17,7 @@ from everview.compute.interpreter.scalars import compile_row
 from everview.compute.interpreter.sorting import compile_order, sort_by
 from everview.compute.interpreter.window_functions import WindowEvaluator, window_function
 from everview.compute.ir.relation import Window, WindowFunction, types
-from everview.compute.rows.collection import (
-    NegativeMultiplicity,
-    Result,
-    Row,
-    Rows,
-    add,
-    add_failure,
-    canonical,
-)
+from everview.compute.rows.collection import NegativeMultiplicity, Result, Row, Rows, add, add_failure, canonical
 
 # A row of a partition: the values that it is sorted by, the row, and what each function takes of it.
 _Item = tuple[Row, Row, list[Taken]]

@@ -35,18 +35,7 @@ from everview.compute.ir.relation import (
     arity,
     inputs_of,
 )
-from everview.compute.ir.scalar import (
-    And,
-    Call,
-    Case,
-    Coalesce,
-    Column,
-    Failed,
-    FailedTable,
-    Literal,
-    Or,
-    Scalar,
-)
+from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar
 from everview.compute.ir.types import Interval
 from everview.quoting import literal
 

@@ -12,12 +12,12 @@ from decimal import Decimal
 from typing import TypeVar
 
 from everview.compute.functions import lookup
-from everview.compute.functions.calls import call, cast
-from everview.compute.functions.contract import TRIED, Additive, Extreme, Total
-from everview.compute.functions.internal import FIELD_NAME, FITS, ONE_ROW
+from everview.compute.functions.aggregates import SOME
+from everview.compute.functions.contract import TRIED, Additive, Extreme, OneRow, Total
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.numbers import FLOATS, SURE_DIGITS
-from everview.compute.functions.resolve import resolve_aggregate
+from everview.compute.functions.plan_functions import FIELD_NAME, FITS, ONE_ROW
+from everview.compute.functions.resolve import call, cast, resolve_aggregate
 from everview.compute.functions.time_sets import INTERVALS, TIMES
 from everview.compute.ir.parts import change_aggregate, change_order, change_window_function
 from everview.compute.ir.relation import (
@@ -107,10 +107,7 @@ def _temporal(temporal: Temporal) -> Relation:
         return columns.without(Temporal(columns.relation, lowers, uppers))
     width = arity(columns.relation)
     several = FlatMap(
-        Map(columns.relation, (temporal.times,)),
-        key_of(INTERVALS, (TIMES,)),
-        (Column(width, TIMES),),
-        (INT8, INT8),
+        Map(columns.relation, (temporal.times,)), key_of(INTERVALS, (TIMES,)), (Column(width, TIMES),), (INT8, INT8)
     )
     pairs = Project(several, (*range(width), width + 1, width + 2))
     start, end = Column(width, INT8), Column(width + 1, INT8)
@@ -163,7 +160,7 @@ def _reduce(reduce: Reduce) -> Relation:
     below = in_two_levels(Reduce(simpler.parts.relation, keys, tuple(simpler.aggregates)))
     if simpler.aggregates == aggregates:
         return below
-    if any(each.function.startswith("single(") for each in aggregates):
+    if any(lookup.aggregate(each.function).algebra == OneRow(enforced=True) for each in aggregates):
         # That a group has one row is for a filter to say, which fails where there are more.
         width = arity(below)
         below = Reduce(simpler.parts.relation, keys, (*simpler.aggregates, Aggregate("count()", (), INT8)))
@@ -235,13 +232,13 @@ class _Simpler:
 
 def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
     """The aggregate over the columns of simpler ones, which fail for no group, so that only a scalar can."""
-    if aggregate.function.startswith("single("):
-        return simpler.column(replace(aggregate, function=aggregate.function.replace("single(", "some(", 1)))
     match lookup.aggregate(aggregate.function).algebra:
         case Total(counts=False):
             return simpler.total(aggregate)
         case Additive() as algebra:
             return simpler.derived(aggregate, algebra)
+        case OneRow():
+            return simpler.column(replace(aggregate, function=SOME))
         case _:
             return checked(aggregate, simpler.column)
 

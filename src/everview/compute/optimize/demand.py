@@ -11,11 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from everview.compute.ir.parts import (
-    aggregate_scalars,
-    change_aggregate,
-    window_scalars,
-)
+from everview.compute.ir.parts import aggregate_scalars, change_aggregate, window_scalars
 from everview.compute.ir.relation import (
     Accumulate,
     Constant,

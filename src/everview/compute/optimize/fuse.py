@@ -5,17 +5,7 @@ Projections move up through maps, so that what computes on a row ends as one Map
 
 from __future__ import annotations
 
-from everview.compute.ir.relation import (
-    Filter,
-    Map,
-    Negate,
-    Project,
-    Relation,
-    Threshold,
-    Union,
-    arity,
-    transform,
-)
+from everview.compute.ir.relation import Filter, Map, Negate, Project, Relation, Threshold, Union, arity, transform
 from everview.compute.ir.scalar import remap
 
 

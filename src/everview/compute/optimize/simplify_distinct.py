@@ -7,17 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from everview.compute.ir.relation import (
-    Let,
-    Map,
-    Project,
-    Reduce,
-    Relation,
-    Threshold,
-    arity,
-    inputs_of,
-    with_inputs,
-)
+from everview.compute.ir.relation import Let, Map, Project, Reduce, Relation, Threshold, arity, inputs_of, with_inputs
 from everview.compute.ir.scalar import Column, substitute
 from everview.compute.optimize.failing import any_can_fail
 from everview.compute.optimize.unique import is_non_negative, unique_keys

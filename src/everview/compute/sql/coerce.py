@@ -8,17 +8,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 
-from everview.compute.functions.calls import relabeled
 from everview.compute.functions.casts import Context, cast_between
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import zone
-from everview.compute.functions.internal import A_PATTERN, FINITE
 from everview.compute.functions.naming import base, key_of
 from everview.compute.functions.numbers import EXACT
+from everview.compute.functions.patterns import Wanted, check_places
+from everview.compute.functions.plan_functions import A_PATTERN, FINITE
 from everview.compute.functions.regex import compiled
-from everview.compute.functions.regex_places import Wanted, check_places
 from everview.compute.functions.registry import FUNCTIONS
-from everview.compute.functions.resolve import Resolution, ResolutionError, common_type, resolve
+from everview.compute.functions.resolve import Resolution, ResolutionError, common_type, relabeled, resolve
 from everview.compute.ir.scalar import Call, Case, Literal
 from everview.compute.ir.types import BOOLEAN, NUMERIC_PRECISION, NUMERIC_SCALE, TEXT, UNKNOWN, Kind, SqlType, numeric
 from everview.compute.sql import hir

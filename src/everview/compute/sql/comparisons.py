@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from everview.compute.functions.moments import can_be_times, times_of
 from everview.compute.functions.resolve import resolve_table
 from everview.compute.functions.temporal import MZ_NOW
+from everview.compute.functions.temporal_inverses import can_be_times, times_of
 from everview.compute.ir import relation as ir
 from everview.compute.ir.scalar import And, Call, Case, Column, Literal, Or
 from everview.compute.ir.types import BOOLEAN, INT8, Kind, array_of

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
-from everview.compute.functions.civil import DAY, day, micros_of, timestamp
+from everview.compute.functions.calendar import DAY, day, micros_of, timestamp
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.json_value import canonical
 from everview.compute.functions.numbers import RANGES, real

@@ -13,8 +13,8 @@ from enum import IntEnum
 from everview.compute.engine.spark.ordering import sort_terms, tie_terms
 from everview.compute.functions import lookup
 from everview.compute.functions.aggregates import COUNT, SUM
-from everview.compute.functions.contract import Algebra, Extreme
-from everview.compute.functions.listing import FINISH
+from everview.compute.functions.contract import Algebra, Extreme, OneRow
+from everview.compute.functions.list_aggregates import FINISH
 from everview.compute.functions.naming import as_numeric
 from everview.compute.functions.numbers import EXACT_KINDS
 from everview.compute.functions.spark_sql import render, spark_type
@@ -47,11 +47,6 @@ class Use:
     keys: tuple[str, ...] = ()
 
     @property
-    def name(self) -> str:
-        """The function's name."""
-        return self.function.partition("(")[0]
-
-    @property
     def algebra(self) -> Algebra | None:
         """How the value follows from changes of the rows."""
         return lookup.aggregate(self.function).algebra
@@ -64,7 +59,7 @@ class Use:
     @property
     def needs(self) -> Needs:
         """What must be done to the input first."""
-        if self.idempotent or self.distinct or self.name in ("single", "some"):
+        if self.idempotent or self.distinct or isinstance(self.algebra, OneRow):
             return Needs.ROWS
         exact = self.algebra == COUNT or (self.algebra == SUM and self.types[0].kind in EXACT_KINDS)
         return Needs.SUMS if exact else Needs.COPIES
@@ -88,7 +83,7 @@ def _weighted(arg: str, sql_type: SqlType) -> str:
 
 def over_rows(use: Use) -> str:
     """The aggregate over consolidated rows; a distinct one is given each value once."""
-    if use.name == "single":
+    if use.algebra == OneRow(enforced=True):
         return f"CASE WHEN sum(_diff) = 1 THEN first({use.args[0]}) END"
     return over_copies(use)
 
@@ -97,7 +92,7 @@ def over_copies(use: Use) -> str:
     """The aggregate over rows that each count once; raises NotOnSpark."""
     if use.function in FINISH:
         return FINISH[use.function](_listed(use), use.types)
-    if use.name == "count" and not use.args:
+    if use.algebra == COUNT and not use.args:
         return f"count(CASE WHEN {use.takes} THEN 1 END)" if use.takes else "count(*)"
     return render(lookup.aggregate(use.function), use.args, use.types, use.result)
 

@@ -19,7 +19,7 @@ from everview.compute.engine.spark.rows import unfolded
 from everview.compute.engine.spark.scalar import column, columns, render_scalar
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import InOrder
-from everview.compute.functions.listing import NAMES as LISTING
+from everview.compute.functions.list_aggregates import FINISH
 from everview.compute.functions.spark_sql import NotOnSpark, infinity, micros_of
 from everview.compute.interpreter.window_functions import window_function
 from everview.compute.ir.infinite import Infinite
@@ -151,7 +151,7 @@ def _function(each: WindowFunction, spec: _Spec, values: Columns, running: Colum
     if in_order is not None:
         return _in_order(in_order, args[0], each.frame, spec, running)
     use = Use(each.function, tuple(args), tuple(arg.type for arg in each.args), each.type, takes=takes)
-    if use.name in LISTING:  # they list the rows as the window has them
+    if use.function in FINISH:  # they list the rows as the window has them
         use = replace(use, order=(Order(Column(0, INT8)),), keys=("place",))
     return attach(over_copies(use), spec.over(each.frame))
 

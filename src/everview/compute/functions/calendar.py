@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.numbers import whole
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import Interval, Kind, SqlType
+from everview.compute.ir.types import Interval, Kind
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
@@ -36,6 +36,16 @@ def days_of(year: int, month: int, day: int) -> int:
     era, year_of_era = divmod(shifted, 400)
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
     return era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + of_year - 719_468
+
+
+def units(amount: int, size: int) -> int:
+    """How many whole units an amount has, rounded towards zero."""
+    return abs(amount) // size * (1 if amount >= 0 else -1)
+
+
+def rest(amount: int, size: int) -> int:
+    """What is left of an amount without its whole units; it has the sign of the amount."""
+    return amount - units(amount, size) * size
 
 
 def month_length(year: int, month: int) -> int:
@@ -92,8 +102,3 @@ def make_interval(months: int, days: int, micros: int) -> Interval:
         return Interval(whole(months, Kind.INT4), whole(days, Kind.INT4), whole(micros, Kind.INT8))
     except Failure:
         raise Failure("22008", "interval out of range") from None
-
-
-def kind_of(sql_type: SqlType) -> Kind:
-    """Which kind of timestamp sums of this type give."""
-    return Kind.TIMESTAMP if sql_type.kind is Kind.DATE else sql_type.kind

@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everview.compute.functions.contract import AggregateFunction, Failure
+from everview.compute.functions.contract import Failure
 from everview.compute.functions.json_value import canonical, dump, parse
 from everview.compute.functions.jsonb import jsonb_of, object_sql, to_jsonb_sql
-from everview.compute.functions.naming import ARRAYS, ELEMENTS, key_of
+from everview.compute.functions.naming import ARRAYS, ELEMENTS
 from everview.compute.functions.order import sort_key, spark_equality_key
+from everview.compute.functions.signatures import Aggregates, Types
 from everview.compute.functions.spark_sql import Renderer
-from everview.compute.ir.types import BYTEA, JSONB, TEXT, Kind, SqlType, array_of
+from everview.compute.ir.types import TEXT, Kind, SqlType, array_of
 
-AGGREGATES: list[AggregateFunction] = []
+AGGREGATES = Aggregates()
 Rows = list[tuple[Any, ...]]
 Finish = Callable[[str, Sequence[SqlType]], str]
-
-# Whose values show the order of the rows.
-NAMES = ("string_agg", "array_agg", "jsonb_agg", "jsonb_object_agg")
 
 # By key: from an array of structs a, b, ... and the argument types to the result.
 FINISH: dict[str, Finish] = {}
@@ -54,15 +52,11 @@ def _rendering(finish: Finish) -> Renderer:
 
 
 def _add(
-    name: str,
-    args: tuple[SqlType, ...],
-    result: SqlType | Callable[[Sequence[SqlType]], SqlType],
-    evaluate: Callable[[SqlType, Rows], Any],
-    finish: Finish,
+    signature: str, evaluate: Callable[[SqlType, Rows], Any], finish: Finish, *, T: Types = (), **more: Any
 ) -> None:
-    key = key_of(name, args)
-    FINISH[key] = finish
-    AGGREGATES.append(AggregateFunction(key, name, args, result, evaluate, _rendering(finish), takes_nulls=True))
+    before = len(AGGREGATES)
+    AGGREGATES.define(signature, evaluate, _rendering(finish), T=T, takes_nulls=True, **more)
+    FINISH.update((each.key, finish) for each in AGGREGATES[before:])
 
 
 def _joined(empty: Any) -> Callable[[SqlType, Rows], Any]:
@@ -86,15 +80,8 @@ def _joined_sql(empty: str) -> Finish:
     return finish
 
 
-def _array_sql(array: str, _types: Sequence[SqlType]) -> str:
-    return f"nullif(transform({array}, e -> e.a), array())"
-
-
 def _jsonb_array(of: SqlType) -> Callable[[SqlType, Rows], Any]:
-    def evaluate(_: SqlType, rows: Rows) -> Any:
-        return "[" + ", ".join(jsonb_of(row[0], of) for row in rows) + "]" if rows else None
-
-    return evaluate
+    return lambda _, rows: "[" + ", ".join(jsonb_of(row[0], of) for row in rows) + "]" if rows else None
 
 
 def _jsonb_array_sql(array: str, types: Sequence[SqlType]) -> str:
@@ -116,16 +103,11 @@ def _jsonb_object_sql(array: str, types: Sequence[SqlType]) -> str:
     return f"nullif({object_sql(pairs)}, '{{}}')"
 
 
-_add("string_agg", (TEXT, TEXT), TEXT, _joined(""), _joined_sql("''"))
-_add("string_agg", (BYTEA, BYTEA), BYTEA, _joined(b""), _joined_sql("X''"))
-for _of in ELEMENTS:
-    _add(
-        "array_agg",
-        (_of,),
-        lambda types: array_of(types[0]),
-        lambda _, rows: [row[0] for row in rows] or None,
-        _array_sql,
-    )
+_array_type = lambda types: array_of(types[0])
+_add("string_agg(text, text) -> text", _joined(""), _joined_sql("''"))
+_add("string_agg(bytea, bytea) -> bytea", _joined(b""), _joined_sql("X''"))
+_array_sql = lambda array, _types: f"nullif(transform({array}, e -> e.a), array())"
+_add("array_agg(T)", lambda _, rows: [row[0] for row in rows] or None, _array_sql, result=_array_type, T=ELEMENTS)
 for _of in (*ELEMENTS, *ARRAYS):
-    _add("jsonb_agg", (_of,), JSONB, _jsonb_array(_of), _jsonb_array_sql)
-    _add("jsonb_object_agg", (TEXT, _of), JSONB, _jsonb_object(_of), _jsonb_object_sql)
+    _add("jsonb_agg(T) -> jsonb", _jsonb_array(_of), _jsonb_array_sql, T=_of)
+    _add("jsonb_object_agg(text, T) -> jsonb", _jsonb_object(_of), _jsonb_object_sql, T=_of)

@@ -7,34 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from everview.compute.allowance import ROW_BYTES, take
 from everview.compute.cancel import check_wanted
-from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, civil, day, days_of, month_length, timestamp
+from everview.compute.functions.calendar import DAY, HOUR, MINUTE, SECOND, civil, day, days_of, month_length, timestamp
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.date_patterns import DAYS, MONTHS
-from everview.compute.functions.family import Family
+from everview.compute.functions.date_formatting import DAYS, MONTHS
+from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import NotOnSpark, let, timestamp_of, unquoted
-from everview.compute.ir.types import DATE, TEXT, TIMESTAMPTZ, Kind, SqlType
+from everview.compute.ir.types import DATE, Kind, SqlType
 from everview.quoting import spark_literal
 
 FUNCTIONS = Family()
 
 _DIGITS = {
-    "YYYY": 4,
-    "YY": 2,
-    "MM": 2,
-    "DDD": 3,
-    "DD": 2,
-    "HH24": 2,
-    "HH12": 2,
-    "HH": 2,
-    "MI": 2,
-    "SS": 2,
-    "MS": 3,
-    "US": 6,
+    **{"YYYY": 4, "YY": 2, "MM": 2, "DDD": 3, "DD": 2, "HH24": 2, "HH12": 2, "HH": 2, "MI": 2, "SS": 2},
+    **{"MS": 3, "US": 6},
 }
 _FRACTIONS = ("MS", "US")
 _HALVES = dict.fromkeys(("AM", "PM"), "([AaPp][Mm])") | dict.fromkeys(("A.M.", "P.M."), r"([AaPp]\.[Mm]\.)")
@@ -199,13 +189,7 @@ def _read_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -
         return f"cast({f'rpad({digits}, {width}, {spark_literal(chr(48))})' if width else digits} as bigint)"
 
     fraction = f"{part('MS', width=3)} * 1000 + {part('US', width=6)}"
-    names = (
-        part("YYYY", default="1"),
-        part("MM", default="1"),
-        part("DD", default="1"),
-        part("HH24", "HH"),
-        part("MI"),
-    )
+    day_parts = (part(word, default="1") for word in ("YYYY", "MM", "DD"))
     inside = "y.a BETWEEN 1 AND 9999 AND y.b BETWEEN 1 AND 12 AND y.d < 24 AND y.e < 60 AND y.f < 60"
     made = "unix_date(make_date(cast(y.a as int), cast(y.b as int), 1))"
     length = "day(last_day(make_date(cast(y.a as int), cast(y.b as int), 1)))"
@@ -215,18 +199,10 @@ def _read_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -
     else:
         built = timestamp_of(f"{days} * 86400000000L + ((y.d * 60 + y.e) * 60 + y.f) * 1000000L + y.g", result)
     checked = f"CASE WHEN {inside} THEN CASE WHEN y.c BETWEEN 1 AND {length} THEN {built} END END"
-    read = let(checked, *names, part("SS"), fraction, name="y")
+    read = let(checked, *day_parts, part("HH24", "HH"), part("MI"), part("SS"), fraction, name="y")
     return let(f"CASE WHEN x.a RLIKE {spark_literal(expression)} THEN {read} END", args[0], name="x")
 
 
-FUNCTIONS.add(
-    "to_date", (TEXT, TEXT), DATE, lambda text, pattern: _read(text, pattern, Kind.DATE), _read_sql, fails=True
-)
-FUNCTIONS.add(
-    "to_timestamp",
-    (TEXT, TEXT),
-    TIMESTAMPTZ,
-    lambda text, pattern: _read(text, pattern, Kind.TIMESTAMPTZ),
-    _read_sql,
-    fails=True,
-)
+_read_date, _read_timestamp = (partial(_read, kind=each) for each in (Kind.DATE, Kind.TIMESTAMPTZ))
+FUNCTIONS.define("to_date(text, text) -> date", _read_date, _read_sql, fails=True)
+FUNCTIONS.define("to_timestamp(text, text) -> timestamptz", _read_timestamp, _read_sql, fails=True)

@@ -8,45 +8,43 @@ functions fails, over NULL they are NULL, and SQL has no names for them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any
 
-from everview.compute.functions.bounds import limited
+from everview.compute.functions.calendar import DAY, HOUR, day, micros_of, timestamp
 from everview.compute.functions.casts import to_time
-from everview.compute.functions.civil import DAY, HOUR, day, micros_of, timestamp
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.date_fields import STEADY_FIELDS, truncated
 from everview.compute.functions.dates import at_zone, is_zone
-from everview.compute.functions.family import Family
-from everview.compute.functions.fields import STEADY_FIELDS, truncated
 from everview.compute.functions.naming import NUMERIC, base, key_of
 from everview.compute.functions.numbers import EXACT, quotient
 from everview.compute.functions.order import interval_micros
 from everview.compute.functions.precision import ZERO_US
-from everview.compute.functions.spark_sql import DAY_MAX, DAY_MIN, MICROS_MAX, MICROS_MIN, not_on_spark
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import DAY_MAX, DAY_MIN, MICROS_MAX, MICROS_MIN
 from everview.compute.functions.temporal import TIME_MAX, TIME_MIN
+from everview.compute.functions.temporal_bounds import limited
 from everview.compute.functions.time_sets import TIMES, in_times, moved_edges
 from everview.compute.ir.scalar import Call, Literal, Scalar
 from everview.compute.ir.types import (
-    BOOLEAN,
     DATE,
-    FLOAT8,
     INT2,
     INT4,
     INT8,
     INTERVAL,
-    MZ_TIMESTAMP,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
     Interval,
     Kind,
     SqlType,
-    array_of,
     numeric,
 )
 
 FUNCTIONS = Family()
+define = FUNCTIONS.define
 
 _ENDS = (TIME_MIN, TIME_MAX)
 
@@ -62,7 +60,7 @@ def _without_pairs(edges: Iterable[int]) -> list[int]:
     return result
 
 
-def _add(what: str, args: tuple[SqlType, ...], rule: Callable[..., int], *, single: bool = True) -> None:
+def _add(what: str, rule: Callable[..., int], arg: str = "", *, single: bool = True) -> None:
     """A function of a moment that only grows: `the moment ...`, and `moments ...` of all ends of a set."""
 
     def of_one(edge: int, *given: Any) -> int:
@@ -72,11 +70,11 @@ def _add(what: str, args: tuple[SqlType, ...], rule: Callable[..., int], *, sing
         return _without_pairs(of_one(edge, *given) for edge in edges if edge is not None)
 
     if single:
-        FUNCTIONS.add(f"the moment {what}", (INT8, *args), INT8, of_one, not_on_spark(f"the moment {what}"))
-    FUNCTIONS.add(f"moments {what}", (TIMES, *args), TIMES, of_all, not_on_spark(f"moments {what}"))
+        define(f"the moment {what}(int8, {arg}) -> int8", of_one)
+    define(f"moments {what}(int8[], {arg}) -> int8[]", of_all)
 
 
-def _add_several(what: str, arg: SqlType, rule: Callable[[int, Any], list[int]]) -> None:
+def _add_several(what: str, rule: Callable[[int, Any], list[int]], arg: str) -> None:
     """A function of a moment that rises and falls: `moments ...` of one, and of all ends of a set."""
 
     def of_one(edge: int, given: Any) -> list[int]:
@@ -85,14 +83,8 @@ def _add_several(what: str, arg: SqlType, rule: Callable[[int, Any], list[int]])
     def of_all(edges: list[int], given: Any) -> list[int]:
         return _without_pairs(each for edge in edges if edge is not None for each in of_one(edge, given))
 
-    FUNCTIONS.add(f"moments {what}", (INT8, arg), TIMES, of_one, not_on_spark(f"moments {what}"))
-    FUNCTIONS.add(f"moments {what}", (TIMES, arg), TIMES, of_all, not_on_spark(f"moments {what}"))
-
-
-# The first three have a single form in `bounds`.
-_add("moved on", (INT8,), lambda edge, by: edge + by, single=False)
-_add("moved back", (INT8,), lambda edge, by: edge - by, single=False)
-_add("rounded up", (INT8,), lambda edge, unit: -(-edge // max(unit, 1)) * max(unit, 1), single=False)
+    define(f"moments {what}(int8, {arg}) -> int8[]", of_one)
+    define(f"moments {what}(int8[], {arg}) -> int8[]", of_all)
 
 
 def _cut_up(least: int, unit: str) -> int:
@@ -118,19 +110,12 @@ def _first_day(reaches: Callable[[int], bool]) -> int | None:
     return None if low > DAY_MAX else low
 
 
-_add("cut up", (TEXT,), _cut_up)
-
-
 def _unrounded(least: int, step: int) -> int:
     """The first moment that is not before another once it is rounded, halves away from the year 2000."""
     step = max(step, 1)
     units = -(-(least - ZERO_US) // step)
     return ZERO_US + units * step - step // 2 + (0 if units > 0 or step == 1 else 1)
 
-
-_add("unrounded", (INT8,), _unrounded)
-_add_several("moved on", INTERVAL, lambda edge, span: moved_edges(edge, span, 1))
-_add_several("moved back", INTERVAL, lambda edge, span: moved_edges(edge, span, -1))
 
 _LONG_US = 900 * 365 * DAY  # so far from the ends of the calendar nobody asks what time it is
 
@@ -144,9 +129,6 @@ def _calendar_past(right: int, span: Interval, sign: int) -> int:
     """What a time that is moved far back is above, if that is -infinity: it comes to the calendar."""
     return MICROS_MIN - 1 if right == TIME_MIN and sign * interval_micros(span) < -_LONG_US else right
 
-
-for _title, _rule in (("the calendar from", _calendar_from), ("the calendar past", _calendar_past)):
-    FUNCTIONS.add(_title, (INT8, INTERVAL, INT8), INT8, _rule, not_on_spark(_title))
 
 _CLOCKS_APART = 26 * HOUR  # more than the clocks of any two zones
 _CLOCKS_MIN, _CLOCKS_MAX = (DAY_MIN + 3) * DAY, (DAY_MAX - 3) * DAY
@@ -199,15 +181,22 @@ def _change(ahead: Callable[[int], int], start: int, end: int) -> int:
     return end
 
 
-_add_several("by the clocks of", TEXT, _by_clocks(Kind.TIMESTAMPTZ))
-_add_several("of the clocks of", TEXT, _by_clocks(Kind.TIMESTAMP))
+# The first three have a single form in `temporal_bounds`.
+_add("moved on", lambda edge, by: edge + by, "int8", single=False)
+_add("moved back", lambda edge, by: edge - by, "int8", single=False)
+_add("rounded up", lambda edge, unit: -(-edge // max(unit, 1)) * max(unit, 1), "int8", single=False)
+_add("cut up", _cut_up, "text")
+_add("unrounded", _unrounded, "int8")
+_add_several("moved on", lambda edge, span: moved_edges(edge, span, 1), "interval")
+_add_several("moved back", lambda edge, span: moved_edges(edge, span, -1), "interval")
+_add_several("by the clocks of", _by_clocks(Kind.TIMESTAMPTZ), "text")
+_add_several("of the clocks of", _by_clocks(Kind.TIMESTAMP), "text")
+define("the calendar from(int8, interval, int8) -> int8", _calendar_from)
+define("the calendar past(int8, interval, int8) -> int8", _calendar_past)
 
 
-def _times_of(edges: list[int]) -> list[int]:
-    return in_times(edge for edge in edges if edge is not None and edge != TIME_MAX)
-
-
-FUNCTIONS.add("times of moments", (TIMES,), TIMES, _times_of, not_on_spark("times of moments"))
+_times_of = lambda edges: in_times(edge for edge in edges if edge is not None and edge != TIME_MAX)
+define("times of moments(int8[]) -> int8[]", _times_of)
 
 
 # Numbers
@@ -226,13 +215,8 @@ def _field_reaches(*, strict: bool) -> Callable[[Decimal | float, str], int]:
     return evaluate
 
 
-_ROUNDINGS = {
-    "floor": ROUND_FLOOR,
-    "ceil": ROUND_CEILING,
-    "ceiling": ROUND_CEILING,
-    "trunc": ROUND_DOWN,
-    "round": ROUND_HALF_UP,
-}
+_ROUNDINGS = {"floor": ROUND_FLOOR, "trunc": ROUND_DOWN, "round": ROUND_HALF_UP}
+_ROUNDINGS |= dict.fromkeys(("ceil", "ceiling"), ROUND_CEILING)
 
 
 def _result(name: str, value: Decimal, by: Decimal, scale: int) -> Decimal:
@@ -279,25 +263,12 @@ def _number_reaches(*, strict: bool) -> Callable[[SqlType, Decimal, str, Decimal
 
 
 for _word, _strict in (("from", False), ("past", True)):
-    _title = f"the field {_word}"
-    for _type in (NUMERIC, FLOAT8):
-        FUNCTIONS.add(_title, (_type, TEXT), INT8, _field_reaches(strict=_strict), not_on_spark(_title))
-    _title = f"the number {_word}"
-    FUNCTIONS.add(
-        _title,
-        (NUMERIC, TEXT, NUMERIC, INT8),
-        NUMERIC,
-        _number_reaches(strict=_strict),
-        not_on_spark(_title),
-        typed=True,
-    )
+    define(f"the field {_word}(T, text) -> int8", _field_reaches(strict=_strict), T="numeric float8")
+    _number = _number_reaches(strict=_strict)
+    define(f"the number {_word}(numeric, text, numeric, int8) -> numeric", _number, typed=True)
 
 
 # Arrays of what times are compared with
-
-
-def _as_times(values: list[Any]) -> list[int | None]:
-    return [None if each is None else to_time(each) for each in values]
 
 
 def _any(compare: Callable[[Any, Any], bool], *, every: bool) -> Callable[[int, list[int | None]], bool | None]:
@@ -312,22 +283,12 @@ def _any(compare: Callable[[Any, Any], bool], *, every: bool) -> Callable[[int, 
     return evaluate
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
 _ELEMENTS = (INT2, INT4, INT8, NUMERIC, DATE, TIMESTAMP, TIMESTAMPTZ)
-for _type in _ELEMENTS:
-    FUNCTIONS.add("the times of", (array_of(_type),), TIMES, _as_times, not_on_spark("the times of"), fails=True)
-for _name, _compare in _OPERATORS.items():
+_as_times = lambda values: [None if each is None else to_time(each) for each in values]
+define("the times of(T[]) -> int8[]", _as_times, fails=True, T=_ELEMENTS)
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     for _word, _every in (("any", False), ("all", True)):
-        _title = f"{_word}_{_name}"
-        _evaluate = _any(_compare, every=_every)
-        FUNCTIONS.add(_title, (MZ_TIMESTAMP, TIMES), BOOLEAN, _evaluate, not_on_spark(_title))
+        define(f"{_word}_{_name}(mz_timestamp, int8[]) -> bool", _any(getattr(operator, _name), every=_every))
 
 
 def can_be_times(array: SqlType) -> bool:

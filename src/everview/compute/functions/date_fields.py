@@ -7,12 +7,24 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from everview.compute.functions.civil import DAY, HOUR, MINUTE, SECOND, civil, days_of, micros_of, timestamp
+from everview.compute.functions.calendar import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    civil,
+    days_of,
+    micros_of,
+    rest,
+    timestamp,
+    units,
+)
 from everview.compute.functions.contract import Arguments, Failure
-from everview.compute.functions.family import Family
 from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import EXACT, fit
+from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import (
+    Renderer,
     carried,
     infinity,
     interval,
@@ -25,58 +37,26 @@ from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.infinite import Infinite
 from everview.compute.ir.types import (
     DATE,
-    FLOAT8,
     INTERVAL,
     NUMERIC_SCALE,
-    TEXT,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     Interval,
     Kind,
     SqlType,
-    numeric,
 )
 
 FUNCTIONS = Family()
-_add = FUNCTIONS.add
-_SIX = numeric(38, 6)
+define = FUNCTIONS.define
 
-_ALIASES = {
-    "us": "microseconds",
-    "usec": "microseconds",
-    "microsecond": "microseconds",
-    "ms": "milliseconds",
-    "msec": "milliseconds",
-    "millisecond": "milliseconds",
-    "sec": "second",
-    "seconds": "second",
-    "s": "second",
-    "min": "minute",
-    "mins": "minute",
-    "minutes": "minute",
-    "m": "minute",
-    "hours": "hour",
-    "h": "hour",
-    "hr": "hour",
-    "d": "day",
-    "days": "day",
-    "w": "week",
-    "weeks": "week",
-    "mon": "month",
-    "mons": "month",
-    "months": "month",
-    "y": "year",
-    "yr": "year",
-    "years": "year",
-    "decades": "decade",
-    "c": "century",
-    "cent": "century",
-    "centuries": "century",
-    "mil": "millennium",
-    "millennia": "millennium",
-    "qtr": "quarter",
-}
+# Each field, and the other names for it.
+_SPELLINGS = """
+    microseconds us usec microsecond, milliseconds ms msec millisecond, second sec seconds s, minute min mins minutes m,
+    hour hours h hr, day d days, week w weeks, month mon mons months, year y yr years, decade decades,
+    century c cent centuries, millennium mil millennia, quarter qtr
+"""
+_ALIASES = {alias: names.split()[0] for names in _SPELLINGS.split(",") for alias in names.split()[1:]}
 _CLOCK: dict[str, tuple[Callable[[int], int | Decimal], str]] = {
     "microseconds": (lambda t: t % MINUTE, "{t} % 60000000"),
     "milliseconds": (lambda t: Decimal(t % MINUTE).scaleb(-3), "({t} % 60000000) / 1000BD"),
@@ -104,38 +84,30 @@ _JULIAN_EPOCH = 2_440_588  # the day 1970-01-01, counted from the first of 4714 
 _ZONE = ("timezone", "timezone_hour", "timezone_minute")  # the session's is UTC
 # Of an interval: `m` its months, `t` its microseconds, divided towards zero.
 _SPAN: dict[str, tuple[Callable[[Interval], int | Decimal], str]] = {
-    "microseconds": (lambda s: _rest(s.micros, MINUTE), "{t} % 60000000"),
-    "milliseconds": (lambda s: Decimal(_rest(s.micros, MINUTE)).scaleb(-3), "({t} % 60000000) / 1000BD"),
-    "second": (lambda s: Decimal(_rest(s.micros, MINUTE)).scaleb(-6), "({t} % 60000000) / 1000000BD"),
-    "minute": (lambda s: int(_rest(s.micros, HOUR) / MINUTE), "({t} % 3600000000) div 60000000"),
-    "hour": (lambda s: _units(s.micros, HOUR), "{t} div 3600000000"),
+    "microseconds": (lambda s: rest(s.micros, MINUTE), "{t} % 60000000"),
+    "milliseconds": (lambda s: Decimal(rest(s.micros, MINUTE)).scaleb(-3), "({t} % 60000000) / 1000BD"),
+    "second": (lambda s: Decimal(rest(s.micros, MINUTE)).scaleb(-6), "({t} % 60000000) / 1000000BD"),
+    "minute": (lambda s: int(rest(s.micros, HOUR) / MINUTE), "({t} % 3600000000) div 60000000"),
+    "hour": (lambda s: units(s.micros, HOUR), "{t} div 3600000000"),
     "day": (lambda s: s.days, "{i}.days"),
-    "week": (lambda s: _units(s.days, 7), "{i}.days div 7"),
-    "month": (lambda s: _rest(s.months, 12), "{m} % 12"),
+    "week": (lambda s: units(s.days, 7), "{i}.days div 7"),
+    "month": (lambda s: rest(s.months, 12), "{m} % 12"),
     "quarter": (
-        lambda s: _units(_rest(s.months, 12), 3) + (1 if s.months >= 0 else -1),
+        lambda s: units(rest(s.months, 12), 3) + (1 if s.months >= 0 else -1),
         "({m} % 12) div 3 + CASE WHEN {m} >= 0 THEN 1 ELSE -1 END",
     ),
-    "year": (lambda s: _units(s.months, 12), "{m} div 12"),
-    "decade": (lambda s: _units(s.months, 120), "{m} div 120"),
-    "century": (lambda s: _units(s.months, 1200), "{m} div 1200"),
-    "millennium": (lambda s: _units(s.months, 12000), "{m} div 12000"),
+    "year": (lambda s: units(s.months, 12), "{m} div 12"),
+    "decade": (lambda s: units(s.months, 120), "{m} div 120"),
+    "century": (lambda s: units(s.months, 1200), "{m} div 1200"),
+    "millennium": (lambda s: units(s.months, 12000), "{m} div 12000"),
     "epoch": (
         lambda s: (
-            Decimal(_units(s.months, 12) * 31_557_600 + _rest(s.months, 12) * 2_592_000 + s.days * 86_400)
+            Decimal(units(s.months, 12) * 31_557_600 + rest(s.months, 12) * 2_592_000 + s.days * 86_400)
             + Decimal(s.micros).scaleb(-6)
         ),
         "cast({m} div 12 as decimal(38,6)) * 31557600 + ({m} % 12) * 2592000BD + {i}.days * 86400BD + {t} / 1000000BD",
     ),
 }
-
-
-def _units(amount: int, size: int) -> int:
-    return abs(amount) // size * (1 if amount >= 0 else -1)
-
-
-def _rest(amount: int, size: int) -> int:
-    return amount - _units(amount, size) * size
 
 
 def unit_of(field: str) -> str:
@@ -171,7 +143,7 @@ def _of_infinite(name: str, value: Infinite, of: SqlType) -> float | None:
 def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal | float | None]:
     def evaluate(field: str, value: Any) -> int | Decimal | float | None:
         found: tuple[Callable[[Any], int | Decimal], str] | None
-        name = _ALIASES.get(field.lower(), field.lower())
+        name = unit_of(field)
         if of.kind is Kind.INTERVAL:
             found = _SPAN.get(name)
         elif of.kind is Kind.TIME:
@@ -236,19 +208,21 @@ def _branches(of: SqlType) -> dict[str, str]:
     return dated
 
 
-def _extract_sql(of: SqlType) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+def _extract_sql(of: SqlType) -> Renderer:
     def rendered(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
-        to = spark_type(result)
         branches = _with_infinities(_branches(of), of, result)
-        literal = args[0][1:-1].lower() if args[0].startswith("'") else None
-        if literal is not None:
-            name = _ALIASES.get(literal, literal)
-            return let(f"cast({branches.get(name, 'NULL')} as {to})", args[1], name="x")
-        spelled = {**{name: name for name in branches}, **{k: v for k, v in _ALIASES.items() if v in branches}}
-        cases = " ".join(f"WHEN '{word}' THEN cast({branches[name]} as {to})" for word, name in spelled.items())
-        return let(f"CASE WHEN x.a IS NOT NULL THEN CASE lower(x.b) {cases} END END", args[1], args[0], name="x")
+        return _by_field(args, branches, lambda value: f"cast({value} as {spark_type(result)})")
 
     return rendered
+
+
+def _by_field(args: Sequence[str], branches: dict[str, str], finish: Callable[[str], str]) -> str:
+    """The branch of the field that the first argument names, over the second as x.a; NULL for any other name."""
+    if args[0].startswith("'"):
+        return let(finish(branches.get(unit_of(args[0][1:-1]), "NULL")), args[1], name="x")
+    spelled = {**{name: name for name in branches}, **{k: v for k, v in _ALIASES.items() if v in branches}}
+    cases = " ".join(f"WHEN '{word}' THEN {finish(branches[name])}" for word, name in spelled.items())
+    return let(f"CASE WHEN x.a IS NOT NULL THEN CASE lower(x.b) {cases} END END", args[1], args[0], name="x")
 
 
 _UNITS = {"microseconds": 1, "milliseconds": 1000, "second": SECOND, "minute": MINUTE, "hour": HOUR, "day": DAY}
@@ -265,7 +239,7 @@ def truncated(of: SqlType) -> Callable[[str, datetime | Infinite], datetime | In
     """date_trunc of a kind of timestamp."""
 
     def evaluate(field: str, value: datetime | Infinite) -> datetime | Infinite:
-        name = _ALIASES.get(field.lower(), field.lower())
+        name = unit_of(field)
         if isinstance(value, Infinite):
             evaluate(name, _ANY[of.kind])  # which fails if there is no such unit
             return value
@@ -287,7 +261,7 @@ def truncated(of: SqlType) -> Callable[[str, datetime | Infinite], datetime | In
     return evaluate
 
 
-def _truncated_sql(of: SqlType) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
+def _truncated_sql(of: SqlType) -> Renderer:
     micros = micros_sql("x.a", of)
     branches = {name: f"{micros} - pmod({micros}, {size}L)" for name, size in _UNITS.items()}
     branches["week"] = "unix_date(cast(date_trunc('WEEK', x.a) as date)) * 86400000000L"
@@ -299,48 +273,32 @@ def _truncated_sql(of: SqlType) -> Callable[[Sequence[str], Sequence[SqlType], S
     for name, index in months.items():
         first = f"unix_date(make_date(({index}) div 12, cast(({index}) % 12 + 1 as int), 1)) * 86400000000L"
         branches[name] = first.replace("make_date((", "make_date(cast((").replace(") div 12, ", ") div 12 as int), ", 1)
-    return _chosen(
-        branches, lambda micros: "NULL" if micros == "NULL" else carried("x.a", of, of, timestamp_of(micros, of))
-    )
 
+    def finish(micros: str) -> str:
+        return "NULL" if micros == "NULL" else carried("x.a", of, of, timestamp_of(micros, of))
 
-def _chosen(
-    branches: dict[str, str], finish: Callable[[str], str]
-) -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
-    def rendered(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
-        if args[0].startswith("'"):
-            name = _ALIASES.get(args[0][1:-1].lower(), args[0][1:-1].lower())
-            return let(finish(branches.get(name, "NULL")), args[1], name="x")
-        spelled = {**{name: name for name in branches}, **{k: v for k, v in _ALIASES.items() if v in branches}}
-        cases = " ".join(f"WHEN '{word}' THEN {finish(branches[name])}" for word, name in spelled.items())
-        return let(f"CASE WHEN x.a IS NOT NULL THEN CASE lower(x.b) {cases} END END", args[1], args[0], name="x")
-
-    return rendered
+    return lambda args, types, result: _by_field(args, branches, finish)
 
 
 _SPAN_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
 
 
 def _truncated_span(field: str, value: Interval) -> Interval:
-    name = _ALIASES.get(field.lower(), field.lower())
+    name = unit_of(field)
     if name in _SPAN_MONTHS:
-        return Interval(_units(value.months, _SPAN_MONTHS[name]) * _SPAN_MONTHS[name], 0, 0)
+        return Interval(units(value.months, _SPAN_MONTHS[name]) * _SPAN_MONTHS[name], 0, 0)
     if name == "day":
         return Interval(value.months, value.days, 0)
     if name not in _UNITS:
         raise _not_truncated(name, INTERVAL)
-    return Interval(value.months, value.days, _units(value.micros, _UNITS[name]) * _UNITS[name])
+    return Interval(value.months, value.days, units(value.micros, _UNITS[name]) * _UNITS[name])
 
 
-def _truncated_span_sql() -> Callable[[Sequence[str], Sequence[SqlType], SqlType], str]:
-    branches = {name: interval(f"x.a.months div {size} * {size}", "0", "0") for name, size in _SPAN_MONTHS.items()}
-    branches |= {
-        name: interval("x.a.months", "x.a.days", f"x.a.micros div {size} * {size}")
-        for name, size in _UNITS.items()
-        if name != "day"
-    }
-    branches["day"] = interval("x.a.months", "x.a.days", "0")
-    return _chosen(branches, lambda value: value)
+_SPAN_BRANCHES = {
+    **{name: interval(f"x.a.months div {size} * {size}", "0", "0") for name, size in _SPAN_MONTHS.items()},
+    **{name: interval("x.a.months", "x.a.days", f"x.a.micros div {size} * {size}") for name, size in _UNITS.items()},
+    "day": interval("x.a.months", "x.a.days", "0"),
+}
 
 
 _ANY: dict[Kind, Any] = {
@@ -375,28 +333,18 @@ def _is_finite_field(of: SqlType) -> Callable[[Arguments], bool]:
     return lambda given: known(given) and unit_of(str(given.values[0])) not in _ENDLESS
 
 
+def _date_part(find: Callable[[str, Any], Any]) -> Callable[[str, Any], float | None]:
+    return lambda field, value: None if (found := find(field, value)) is None else float(found)
+
+
 for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
-    _find = _extract(_of)
-    _add(
-        "extract",
-        (TEXT, _of),
-        _SIX,
-        lambda to, field, value, find=_find: _numeric(find(field, value), to),
-        _extract_sql(_of),
-        typed=True,
-        fails=True,
-        safe=_is_finite_field(_of),
-    )
+    _find, _sql = _extract(_of), _extract_sql(_of)
+    _extracted = lambda to, field, value, find=_find: _numeric(find(field, value), to)
+    _finite = _is_finite_field(_of)
+    define("extract(text, T) -> numeric(38,6)", _extracted, _sql, typed=True, fails=True, safe=_finite, T=_of)
     if _of is not DATE:  # of which date_part takes the timestamp
-        _add(
-            "date_part",
-            (TEXT, _of),
-            FLOAT8,
-            lambda field, value, find=_find: None if (found := find(field, value)) is None else float(found),
-            _extract_sql(_of),
-            fails=True,
-            safe=_is_field(_of),
-        )
+        define("date_part(text, T) -> float8", _date_part(_find), _sql, fails=True, safe=_is_field(_of), T=_of)
 for _of in (TIMESTAMP, TIMESTAMPTZ):
-    _add("date_trunc", (TEXT, _of), _of, truncated(_of), _truncated_sql(_of), fails=True)
-_add("date_trunc", (TEXT, INTERVAL), INTERVAL, _truncated_span, _truncated_span_sql(), fails=True)
+    define("date_trunc(text, T) -> T", truncated(_of), _truncated_sql(_of), fails=True, T=_of)
+_truncated_span_sql = lambda args, _types, _result: _by_field(args, _SPAN_BRANCHES, lambda value: value)
+define("date_trunc(text, interval) -> interval", _truncated_span, _truncated_span_sql, fails=True)

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from everview.compute.allowance import ROW_BYTES, take
 from everview.compute.cancel import check_wanted
-from everview.compute.functions.civil import HOUR, MINUTE, SECOND
+from everview.compute.functions.calendar import HOUR, MINUTE, SECOND, rest, units
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.family import Family
-from everview.compute.functions.spark_sql import NotOnSpark, is_infinite, let, not_on_spark, unquoted
+from everview.compute.functions.signatures import Family
+from everview.compute.functions.spark_sql import NotOnSpark, is_infinite, let, unquoted
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import INTERVAL, TEXT, TIMESTAMP, TIMESTAMPTZ, Interval, Kind, SqlType
+from everview.compute.ir.types import Interval, Kind, SqlType
 from everview.quoting import spark_literal
 
 FUNCTIONS = Family()
@@ -263,22 +263,22 @@ def _word_sql(word: Word, zone: str) -> Iterator[str]:
 
 # Of an interval: its months, days and microseconds as years, months, … of which each has the sign of its part.
 _SPANS: dict[str, tuple[int, Callable[[Interval], int]]] = {
-    "HH24": (2, lambda s: _units(s.micros, HOUR)),
-    **dict.fromkeys(("HH12", "HH"), (2, lambda s: _on_clock(_units(s.micros, HOUR)))),
-    "MI": (2, lambda s: _units(_rest(s.micros, HOUR), MINUTE)),
-    "SS": (2, lambda s: _units(_rest(s.micros, MINUTE), SECOND)),
-    **dict.fromkeys(("SSSS", "SSSSS"), (0, lambda s: _units(s.micros, SECOND))),
-    "MS": (3, lambda s: _units(_rest(s.micros, SECOND), 1000)),
-    "US": (6, lambda s: _rest(s.micros, SECOND)),
+    "HH24": (2, lambda s: units(s.micros, HOUR)),
+    **dict.fromkeys(("HH12", "HH"), (2, lambda s: _on_clock(units(s.micros, HOUR)))),
+    "MI": (2, lambda s: units(rest(s.micros, HOUR), MINUTE)),
+    "SS": (2, lambda s: units(rest(s.micros, MINUTE), SECOND)),
+    **dict.fromkeys(("SSSS", "SSSSS"), (0, lambda s: units(s.micros, SECOND))),
+    "MS": (3, lambda s: units(rest(s.micros, SECOND), 1000)),
+    "US": (6, lambda s: rest(s.micros, SECOND)),
     **{
-        f"FF{digits}": (digits, lambda s, unit=10 ** (6 - digits): _units(_rest(s.micros, SECOND), unit))  # type: ignore[misc]
+        f"FF{digits}": (digits, lambda s, unit=10 ** (6 - digits): units(rest(s.micros, SECOND), unit))  # type: ignore[misc]
         for digits in range(1, 7)
     },
-    "YYYY": (4, lambda s: _units(s.months, 12)),
-    "YYY": (3, lambda s: _rest(_units(s.months, 12), 1000)),
-    "YY": (2, lambda s: _rest(_units(s.months, 12), 100)),
-    "Y": (1, lambda s: _rest(_units(s.months, 12), 10)),
-    "MM": (2, lambda s: _rest(s.months, 12)),
+    "YYYY": (4, lambda s: units(s.months, 12)),
+    "YYY": (3, lambda s: rest(units(s.months, 12), 1000)),
+    "YY": (2, lambda s: rest(units(s.months, 12), 100)),
+    "Y": (1, lambda s: rest(units(s.months, 12), 10)),
+    "MM": (2, lambda s: rest(s.months, 12)),
     "DD": (2, lambda s: s.days),
 }
 _SIGNED_WIDTH = ("HH24", "HH12", "HH", "MI", "SS", "MM", "YYYY", "YYY", "YY", "Y")  # a sign comes before the zeros
@@ -286,27 +286,15 @@ _FIXED = ("MS", "US", *(f"FF{digits}" for digits in range(1, 7)))
 _WITHOUT_MEANING = ("MONTH", "MON", "DAY", "DY", "D", "ID", "TZ", "TZH", "TZM", "OF", "AD", "BC", "A.D.", "B.C.")
 
 
-def _units(amount: int, size: int) -> int:
-    return int(abs(amount) // size * (1 if amount >= 0 else -1))
-
-
-def _rest(amount: int, size: int) -> int:
-    return amount - _units(amount, size) * size
-
-
 def _on_clock(hours: int) -> int:
-    return _rest(hours, 12) or 12
-
-
-def _interval_to_char(value: Interval, pattern: str) -> str:
-    return "".join(_span_shown(value, word) for word in words(pattern))
+    return rest(hours, 12) or 12
 
 
 def _span_shown(value: Interval, word: Word) -> str:
     if word.is_text:
         return word.written
     if word.name in ("AM", "PM", "A.M.", "P.M."):
-        half = "AM" if 0 <= _rest(_units(value.micros, HOUR), 24) < 12 or value.micros < 0 else "PM"
+        half = "AM" if 0 <= rest(units(value.micros, HOUR), 24) < 12 or value.micros < 0 else "PM"
         return _in_case(half if "." not in word.name else f"{half[0]}.M.", word.written)
     if word.name in _WITHOUT_MEANING:
         raise Failure("22007", "invalid format specification for an interval value")
@@ -320,6 +308,6 @@ def _span_shown(value: Interval, word: Word) -> str:
     return _with_ending(f"{number:0{width + wider}d}" if width else str(number), number, word)
 
 
-for _of in (TIMESTAMP, TIMESTAMPTZ):
-    FUNCTIONS.add("to_char", (_of, TEXT), TEXT, _to_char, _to_char_sql)
-FUNCTIONS.add("to_char", (INTERVAL, TEXT), TEXT, _interval_to_char, not_on_spark("to_char"), fails=True)
+FUNCTIONS.define("to_char(T, text) -> text", _to_char, _to_char_sql, T="timestamp timestamptz")
+_interval_to_char = lambda value, pattern: "".join(_span_shown(value, word) for word in words(pattern))
+FUNCTIONS.define("to_char(interval, text) -> text", _interval_to_char, fails=True)
