@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.compute.held import Held, note_of
+from everview.compute.capabilities import Tokens, note_of
 from everview.storage.contract import Put
 from everview.storage.environment import Environment
 from everview.storage.faults import Crash, armed
@@ -142,7 +142,7 @@ def test_state_of_another_version_is_not_taken_for_ours(tmp_path: Path, clock: C
         assert sql("SELECT * FROM m") == ["x|n", "1|2"]
         item = next(each for each in coordinator.catalog.state.items.values() if each.name == "m")
     with Environment.open(tmp_path, background=False) as environment:  # as another version might have left it
-        held = Held.decoded(environment.get(note_of(item.id)) or b"")
+        held = Tokens.decoded(environment.get(note_of(item.id)) or b"")
         kept = next(id for id in held.outputs if ".s" in id)
         outputs = {id: pair for id, pair in held.outputs.items() if id != kept}
         environment.commit(Put(note_of(item.id), replace(held, outputs=outputs).encoded()))

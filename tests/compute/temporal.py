@@ -7,7 +7,7 @@ somebody who asks gets, and `at_time_in_full`, in which all bounds are looked at
 
 from __future__ import annotations
 
-from everview.compute.delta.sink import sunk
+from everview.compute.delta.push_temporal import push_temporal
 from everview.compute.delta.temporal import temporal_filters
 from everview.compute.functions.calendar import timestamp
 from everview.compute.functions.naming import key_of
@@ -46,7 +46,7 @@ def at_time_in_full(relation: Relation, time: int) -> Relation:
 
 def sunk_at_time(relation: Relation, time: int) -> Relation:
     """The same with temporal filters where a view has them: where the row of another input is over, nothing fails."""
-    return at_time_in_full(sunk(unique_lets(relation)), time)
+    return at_time_in_full(push_temporal(unique_lets(relation)), time)
 
 
 def _bounded(relation: Relation, time: int) -> Relation:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from everview.compute.capabilities import errors_id, is_awake
 from everview.compute.dataflow import Dataflow, maintain_view, resume, schema_of
 from everview.compute.engine.contract import Engine, ValueRefused
 from everview.compute.engine.local import LocalEngine
@@ -20,7 +21,6 @@ from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.service import SparkService
 from everview.compute.engine.spark.session import Spark, profiles
 from everview.compute.functions import registry
-from everview.compute.held import errors_id, is_awake
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.types import INT4, TEXT
 from everview.compute.optimize.pipeline import optimize

@@ -12,10 +12,10 @@ import pytest
 import structlog
 
 from everview.compute.cancel import cancellation, check_wanted
+from everview.compute.capabilities import errors_reader
 from everview.compute.dataflow import maintain_view
 from everview.compute.engine.contract import RunFailed
 from everview.compute.engine.local import LocalEngine
-from everview.compute.held import errors_reader
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.scheduler import HYDRATIONS_MAX, Scheduler
 from everview.compute.sql.query import plan

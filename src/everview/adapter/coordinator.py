@@ -46,11 +46,11 @@ from everview.adapter.system.relation import SessionInfo, StagedChange, StagedSt
 from everview.adapter.timeline import CLOCK, Timeline
 from everview.adapter.timestamps import Timestamps
 from everview.adapter.wall_clock import JUMP_MAX_MS, ClockStatus, GuardedClock, TimeSource
+from everview.compute.capabilities import is_awake, is_errors_id
 from everview.compute.contract import Maintenance
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.progress import Hydration
-from everview.compute.held import is_awake, is_errors_id
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
 from everview.compute.maintenance import ScheduledDataflows

@@ -23,8 +23,8 @@ from everview.adapter.serving import ServedIndex, key_side
 from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.adapter.templates import place_of
 from everview.adapter.timeline import Timeline
+from everview.compute.capabilities import errors_id
 from everview.compute.contract import Maintenance
-from everview.compute.held import errors_id
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Column, Literal, Scalar

@@ -23,12 +23,11 @@ from everview.adapter.system.relation import Live, View
 from everview.adapter.system.relations import BY_ID
 from everview.compute.allowance import OutOfMemory
 from everview.compute.cancel import Cancellation, cancelable
+from everview.compute.capabilities import errors_id, is_awake
 from everview.compute.engine.contract import Batch, Engine, EvaluationFailed, NotSupported, Parts, RunFailed
-from everview.compute.held import errors_id, is_awake
-from everview.compute.interpreter import pace
+from everview.compute.interpreter import limits
 from everview.compute.interpreter.evaluate import evaluate
-from everview.compute.interpreter.ordering import row_order_key
-from everview.compute.interpreter.sorting import compile_order, sort_by
+from everview.compute.interpreter.ordering import compile_order, row_order_key, sort_by
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Order, Relation
 from everview.compute.ir.types import SqlType
@@ -217,7 +216,7 @@ def _locally(
 ) -> Rows:
     schemas = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
     stored = {}
-    pace.look(sum(each.rows_max for each in selections.values()))
+    limits.look(sum(each.rows_max for each in selections.values()))
     for id, each in selections.items():
         contents = each.contents(each.first_columns(len(schemas[id])))
         stored[id] = rows_from_arrow(contents, schemas[id])
@@ -288,7 +287,7 @@ def ordered(rows: Rows, order: Sequence[Order], width: int, types: Sequence[SqlT
     items = list(rows.items())
     if order:
         key = row_order_key(types)
-        pace.sort(items, lambda item: key(item[0]))
+        limits.sort(items, lambda item: key(item[0]))
         values = compile_order(order)
         sort_by(items, order, lambda item: values(item[0]))
     count = sum(multiplicity for _, multiplicity in items)

@@ -34,8 +34,8 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Literal, Scalar, columns_of, substitute
 from everview.compute.ir.types import SqlType
-from everview.compute.optimize.demand import columns_read
 from everview.compute.optimize.pipeline import optimize
+from everview.compute.optimize.prune_columns import columns_read
 from everview.compute.sql import query as sql
 from everview.compute.sql.dml import Change, Target, bind_change
 from everview.compute.sql.errors import SqlError, unsupported

@@ -20,8 +20,8 @@ from everview.adapter.replacement_cutover import Cutover, Pair
 from everview.adapter.system.relation import StagedChange, StagedStatus
 from everview.adapter.versions import check_columns
 from everview.background import Backoff, Loop
+from everview.compute.capabilities import errors_id, is_awake
 from everview.compute.difference import Difference, counts
-from everview.compute.held import errors_id, is_awake
 from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.sql.errors import SqlError
 from everview.compute.view import ERROR_SCHEMA

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from everview.adapter.contract import Column, Row
 from everview.compute.allowance import EVERYONE, ROW_BYTES
-from everview.compute.interpreter import pace
+from everview.compute.interpreter import limits
 from everview.compute.ir.types import TEXT, SqlType
 
 BATCH_ROWS = 1_000
@@ -32,7 +32,7 @@ class RowList:
         self.rows = rows
         self._verb = verb
         self._closed = False
-        if len(rows) >= pace.MANY_ROWS:  # a client may leave many results unread
+        if len(rows) >= limits.MANY_ROWS:  # a client may leave many results unread
             size = len(rows) * ROW_BYTES // 2  # without the table that operators have
             EVERYONE.take(size)
             weakref.finalize(self, EVERYONE.give_back, size)
@@ -51,5 +51,5 @@ class RowList:
     def close(self) -> None:
         """Take no more."""
         self._closed = True
-        if isinstance(self.rows, list) and len(self.rows) >= pace.MANY_ROWS and sys.getrefcount(self.rows) == 2:
-            pace.empty(self.rows)
+        if isinstance(self.rows, list) and len(self.rows) >= limits.MANY_ROWS and sys.getrefcount(self.rows) == 2:
+            limits.empty(self.rows)

@@ -105,7 +105,7 @@ class Allowance:
                 self._portions = portions
 
     def close(self) -> None:
-        """The evaluation is over, and what it took is free."""
+        """Give back all that the evaluation took."""
         EVERYONE.give_back(self._portions * PORTION)
         self._portions = 0
 
@@ -136,7 +136,7 @@ _in_force: ContextVar[Allowance | None] = ContextVar("everview_allowance", defau
 
 
 def allowance() -> Allowance | None:
-    """The one in force."""
+    """The allowance of what this thread evaluates; None if nothing is limited."""
     return _in_force.get()
 
 
@@ -153,7 +153,7 @@ def take(size: int) -> None:
 
 
 def take_value(value: Any) -> None:
-    """The same for a value: a text, bytes, or a list, whose texts count as often as they are in it."""
+    """Count a text, bytes, or a list, whose texts count as often as they are in it."""
     if isinstance(value, list | tuple):
         take(sum(50 + len(each) if isinstance(each, str | bytes) else 50 for each in value))
     else:

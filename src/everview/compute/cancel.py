@@ -22,7 +22,7 @@ class Ended(EverviewError):
 
 
 class Cancellation:
-    """Whether what runs is to end, and how to end it. `due`, if given, tells at any time whether it is."""
+    """Asks a run to end. `due`, if given, tells at any time whether the run is to end."""
 
     def __init__(self, due: Callable[[], bool] = lambda: False) -> None:
         self._lock = threading.Lock()
@@ -44,7 +44,7 @@ class Cancellation:
 
     @contextmanager
     def running(self, end: Callable[[], None]) -> Iterator[None]:
-        """While inside, `end` ends what is run."""
+        """While inside, `end` ends the run."""
         with self._lock:
             self._ends.append(end)
         try:
@@ -59,7 +59,7 @@ _background: ContextVar[bool] = ContextVar("everview_background", default=False)
 
 
 def cancellation() -> Cancellation | None:
-    """The one in force."""
+    """The cancellation that this thread runs under; None if there is none."""
     return _in_force.get()
 
 

@@ -24,7 +24,7 @@ from everview.storage.contract import GlobalId, ReadCapability
 
 
 class Maintenance(Protocol):
-    """Keeps views."""
+    """Maintains views."""
 
     def install(self, id: GlobalId, plan: Relation, inputs: Sequence[ReadCapability]) -> ReadCapability:
         """Make the collection `id` and begin to keep it; the capability is the caller's, the inputs stay theirs."""
@@ -47,7 +47,7 @@ class Maintenance(Protocol):
         ...
 
     def release(self, id: GlobalId) -> None:
-        """Let go of all that a view held that was stopped or abandoned; nothing of it is committed from here on."""
+        """Drop everything that a stopped or abandoned view held; nothing of it is committed from here on."""
         ...
 
     def limit(self, id: GlobalId, upper: int | None) -> None:
@@ -63,7 +63,7 @@ class Maintenance(Protocol):
         ...
 
     def inputs(self, id: GlobalId) -> Sequence[GlobalId]:
-        """The collections that a view is made from; none if it is not maintained."""
+        """The collections that a view reads; none if it is not maintained."""
         ...
 
     def hand_over(
@@ -80,7 +80,7 @@ class Maintenance(Protocol):
         ...
 
     def keepers(self) -> Mapping[GlobalId, GlobalId]:
-        """Under which ids the state of views is kept that were handed over, and whose it is."""
+        """The ids under which the state of handed-over views is kept, and the views that they belong to."""
         ...
 
     def tokens(self) -> set[str]:
@@ -104,11 +104,11 @@ class Maintenance(Protocol):
         ...
 
     def hydration(self, id: GlobalId) -> Hydration | None:
-        """How far a view is in being computed for the first time; None if it is not being."""
+        """How far the hydration of a view is; None if the view is not hydrating."""
         ...
 
     def explain(self, id: GlobalId) -> str | None:
-        """How a view is kept, with the sizes of what it keeps; None if nothing has to be done to keep it."""
+        """How a view is maintained, with the sizes of its state; None if nothing maintains it."""
         ...
 
     @property

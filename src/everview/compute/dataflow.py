@@ -27,16 +27,17 @@ import numpy as np
 import pyarrow as pa
 
 from everview.compute.cancel import check_wanted
+from everview.compute.capabilities import Tokens, drop_held, errors_id, errors_reader, is_awake, is_errors_id, note_of
 from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.engine.contract import Engine, LargeEngine
-from everview.compute.held import Held, drop_held, errors_id, errors_reader, is_awake, is_errors_id, note_of
 from everview.compute.hydration import can_hydrate
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.compute.large_tick import LargeTick
-from everview.compute.pending import Pending, state_id
-from everview.compute.state import StoredState
+from everview.compute.pending_updates import Pending, state_id
+from everview.compute.stored_state import StoredState
 from everview.compute.tick import empty_table
+from everview.compute.tick_output import TickReport, Updates, row_count, writing
 from everview.compute.timed_batches import (
     advanced,
     error_updates,
@@ -45,8 +46,7 @@ from everview.compute.timed_batches import (
     timed_batch,
     untimed_rows,
 )
-from everview.compute.view import ERROR_SCHEMA, FORM, Changes, View, inputs_of
-from everview.compute.writing import Ticked, Updates, rows_of, writing
+from everview.compute.view import ERROR_SCHEMA, FORM, TickChanges, View, inputs_of
 from everview.storage.batch import as_declared
 from everview.storage.contract import (
     Clone,
@@ -107,7 +107,7 @@ def maintain_view(
     clones, created = results[: len(wanted)], results[len(wanted) :]
     # The capability to read the output is the caller's alone: what nobody reads any more holds nothing back.
     outputs = {read.id: (read.token if read.id != id else None, write.token) for read, write in created}
-    held = Held({clone.id: clone.token for clone in clones}, outputs, form=FORM)
+    held = Tokens({clone.id: clone.token for clone in clones}, outputs, form=FORM)
     at_start = [Downgrade(clone, Antichain(start)) for clone in clones if clone.frontier.only < start]
     environment.commit(*at_start, Put(note_of(id), held.encoded()))
     return Dataflow(environment, id, view, held, engine), created[0][0]
@@ -116,7 +116,7 @@ def maintain_view(
 def _made(
     environment: Environment, id: GlobalId, schema: Sequence[SqlType], view: View, inputs: Sequence[ReadCapability]
 ) -> tuple[list[ReadCapability], list[Any]]:
-    """Make the collections of a view, and clones of what it reads: the inputs, and the errors of those with some."""
+    """Make the collections of a view, and clones of the read capabilities on its inputs and their errors."""
     wanted = [*inputs, *(found for each in inputs if (found := errors_reader(environment, each.id)))]
     start = max((each.frontier.only for each in wanted), default=0)
     creates = [Create(id, schema_of(schema), at=start)]
@@ -132,7 +132,7 @@ def resume(environment: Environment, id: GlobalId, plan: Relation, engine: Engin
     note = environment.get(note_of(id))
     if note is None:
         raise Corruption(f"the note of what maintains {id} is missing")
-    held = Held.decoded(note)
+    held = Tokens.decoded(note)
     for each in (*held.inputs, *held.outputs):
         try:
             environment.frontiers(each)
@@ -144,7 +144,7 @@ def resume(environment: Environment, id: GlobalId, plan: Relation, engine: Engin
 class Dataflow:
     """One maintained view."""
 
-    def __init__(self, environment: Environment, id: GlobalId, view: View, held: Held, engine: Engine) -> None:
+    def __init__(self, environment: Environment, id: GlobalId, view: View, held: Tokens, engine: Engine) -> None:
         self._environment, self._engine = environment, engine
         self.id, self.view = id, view
         self._held = held
@@ -159,12 +159,11 @@ class Dataflow:
 
     @property
     def plan(self) -> Relation:
-        """What is maintained."""
         return self.view.plan
 
     @property
     def foreign(self) -> bool:
-        """Whether what is stored is not the state of this program, as after a change of how views are kept."""
+        """Whether the stored state is not that of this program, as after a change of how views are kept."""
         shards = self._environment.ids()
         for each in self.view.program.arrangements:
             id, key = state_id(self._state, each), tuple(f"c{index}" for index in each.key)
@@ -176,13 +175,11 @@ class Dataflow:
         return False
 
     @property
-    def held(self) -> Held:
-        """The capabilities that it lives by."""
+    def held(self) -> Tokens:
         return self._held
 
     @property
     def engine(self) -> Engine:
-        """What it runs on."""
         return self._engine
 
     @property
@@ -193,7 +190,7 @@ class Dataflow:
 
     @property
     def inputs(self) -> list[GlobalId]:
-        """The collections that it follows, those of errors among them."""
+        """The collections that it follows, errors among them."""
         return list(self._held.inputs)
 
     @property
@@ -203,7 +200,7 @@ class Dataflow:
 
     @property
     def complete(self) -> bool:
-        """Whether all has been told, for ever: nothing that it is made from can change any more."""
+        """Whether the output is final: nothing that the view reads can change any more."""
         upper = self._environment.frontiers(self.id).upper
         return upper.empty or upper.only >= TIME_MAX
 
@@ -246,7 +243,7 @@ class Dataflow:
 
     @property
     def next_due(self) -> int | None:
-        """The first time at which the output changes though no input does; None if there is none, as far as is known.
+        """The first time at which the output changes though no input does; None if no such time is known.
 
         It may turn out that nothing changes then. What a tick that runs now will leave to come is not known yet.
         """
@@ -267,7 +264,7 @@ class Dataflow:
         # A tick may have begun meanwhile, and what it leaves to come be unknown.
         return (due is None or due > time) and not self._ticking
 
-    def tick(self, until: int | None = None) -> Ticked | None:
+    def tick(self, until: int | None = None) -> TickReport | None:
         """Advance as far as the inputs allow, or `until` at most; None if there was nowhere to go."""
         self._ticking = True
         try:
@@ -275,7 +272,7 @@ class Dataflow:
         finally:
             self._ticking = False
 
-    def _tick(self, until: int | None) -> Ticked | None:
+    def _tick(self, until: int | None) -> TickReport | None:
         self._pay()
         lower = self.upper
         upper = self.ready if until is None else min(self.ready, until)
@@ -307,7 +304,7 @@ class Dataflow:
         )
         computing_s, committing_s = computed - read - looking_s, committed - computed
         phases = {"read": read - began, "look_up": looking_s, "compute": computing_s, "commit": committing_s}
-        return Ticked(lower, upper, rows_in, rows_out, looked_up, statements, careful, phases_s=phases)
+        return TickReport(lower, upper, rows_in, rows_out, looked_up, statements, careful, phases_s=phases)
 
     def step(self, given: Mapping[GlobalId, pa.Table | None]) -> Step:
         """Compute the tick over the time at which the output stands.
@@ -337,7 +334,7 @@ class Dataflow:
         return Step(output, shard_updates(pa.concat_tables(errors)) if errors else None, tuple(commands), kept)
 
     def step_commands(self, step: Step) -> list[Command]:
-        """What commits a step of this dataflow."""
+        """The commands that commit a step of this dataflow."""
         to = Antichain(self.upper + 1)
         commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), step.output, to)]
         errors = self._errors
@@ -358,14 +355,14 @@ class Dataflow:
         batch = timed_batch(table.drop_columns([TIME]), int_column(table, TIME))
         return batch.cast(empty_table((INT8, *schema)).schema) if schema else batch
 
-    def idle_step(self) -> tuple[Ticked, list[Command]] | None:
-        """What to commit to advance as far as the inputs allow, if nothing has changed; else None."""
+    def idle_step(self) -> tuple[TickReport, list[Command]] | None:
+        """The commands that advance the view as far as its inputs allow, if nothing has changed; else None."""
         lower, upper = self.upper, self.ready
         if upper <= lower or lower == self._start or self._pending.any_due(upper) or self._rows_max(lower, upper):
             return None
         if self.owes:
             return None
-        return Ticked(lower, upper), self._commands(None, {}, [], upper)
+        return TickReport(lower, upper), self._commands(None, {}, [], upper)
 
     def _rows_max(self, lower: int, upper: int) -> int:
         """No more rows than this have changed."""
@@ -376,7 +373,7 @@ class Dataflow:
                 rows += selection.rows_max
         return rows
 
-    def _large_tick(self, engine: LargeEngine, lower: int, upper: int) -> Ticked:
+    def _large_tick(self, engine: LargeEngine, lower: int, upper: int) -> TickReport:
         began = time.perf_counter()
         first = lower == self._start
         hydrates = first and can_hydrate(self.view.program)
@@ -390,7 +387,7 @@ class Dataflow:
             def result(output: Staged | pa.Table | None) -> None:
                 with writing(self._environment, [output]):
                     self._commit_large(output, {}, self.view.no_errors, (lower, upper), owing=True)
-                rows.append(rows_of(output))
+                rows.append(row_count(output))
 
             self._commit_owed(tick.hydrate_result_first(engine, result), lower)
             rows_out = rows[0]
@@ -400,11 +397,11 @@ class Dataflow:
             output = changes.staged.get(self.id)
             with writing(self._environment, changes.staged.values()):
                 self._commit_large(output, changes.staged, changes.errors, (lower, upper))
-            committed_s, careful, rows_out = time.perf_counter() - computed, changes.careful, rows_of(output)
+            committed_s, careful, rows_out = time.perf_counter() - computed, changes.careful, row_count(output)
         self._pending.changed(None, upper)
         phases = {"compute": time.perf_counter() - began - committed_s, "commit": committed_s}
         rows_in = self._rows_max(lower, upper)
-        return Ticked(lower, upper, rows_in, rows_out, careful=careful, large=True, phases_s=phases)
+        return TickReport(lower, upper, rows_in, rows_out, careful=careful, large=True, phases_s=phases)
 
     def _large(self, lower: int, upper: int, *, first: bool) -> LargeTick:
         states = {each.name: state_id(self._state, each) for each in self.view.program.arrangements}
@@ -455,7 +452,7 @@ class Dataflow:
         return self._environment.shard(self.id).spec.initial
 
     def _readable_from(self, lower: int, upper: int) -> int:
-        """The first time in the tick at which the output may be read: before it one time is as good as another.
+        """The first time in the tick at which somebody may read the output; times before it count as one.
 
         A view that fell behind catches up in one step that way, whatever number of times it missed.
         """
@@ -493,7 +490,7 @@ class Dataflow:
             updates = updates.append_column(name, pa.nulls(updates.num_rows, dtype))
         return timed_batch(updates.select([DIFF, *names]), int_column(updates, TIME))
 
-    def _commit(self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
+    def _commit(self, changes: TickChanges | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
         """The changes of a small tick; gives how many of the output there are."""
         output, states, errors = self._updates(changes, deltas, lower)
         check_wanted()
@@ -501,9 +498,9 @@ class Dataflow:
         return 0 if output is None else output.num_rows
 
     def _updates(
-        self, changes: Changes | None, deltas: Mapping[GlobalId, pa.Table], lower: int
+        self, changes: TickChanges | None, deltas: Mapping[GlobalId, pa.Table], lower: int
     ) -> tuple[pa.Table | None, dict[GlobalId, Updates], list[pa.Table]]:
-        """What a small tick writes: to the output, to the arrangements, and to the errors."""
+        """The updates of a small tick: of the output, the arrangements and the errors."""
         if changes is None:
             return None, {}, []
         states: dict[GlobalId, Updates] = {
@@ -522,7 +519,7 @@ class Dataflow:
         *,
         owing: bool = False,
     ) -> list[Command]:
-        """All changes of the tick, and what is no longer needed of the past, for one atomic step.
+        """All changes of the tick in one atomic step, with the past of the inputs let go.
 
         Arrangements in which nothing changes stay where they are: what they held then, they hold now. So do all that
         are written later, if it is `owing` them.
@@ -584,7 +581,7 @@ class Dataflow:
 
 
 def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
-    """The columns at rest; where there are none, one that says nothing, for a collection needs one."""
+    """The columns at rest. A relation without columns gets one, for a collection needs one."""
     fields = [(f"c{index}", arrow_type(each)) for index, each in enumerate(sql_types)]
     return pa.schema(fields or [("nothing", pa.bool_())])
 

@@ -58,7 +58,6 @@ class Difference:
 
     @property
     def known(self) -> bool:
-        """Whether it was ever asked for."""
         return self._table is not None
 
     def _whole(self, time: int) -> pa.Table:
@@ -77,7 +76,7 @@ class Difference:
 
 
 def subtracted(one: Selection, other: Selection) -> pa.Table:
-    """The sum of the updates selected of one collection minus that of another's, whatever their times."""
+    """The sum of the selected updates of one collection minus the sum of another's, whatever their times."""
     spec = max(one.spec, other.spec, key=lambda each: len(each.schema))
     if any(a.type != b.type for a, b in zip(one.spec.schema, other.spec.schema, strict=False)):
         return _subtracted_whole(one, other, spec)
@@ -87,7 +86,7 @@ def subtracted(one: Selection, other: Selection) -> pa.Table:
 
 
 def _subtracted_whole(one: Selection, other: Selection, spec: Spec) -> pa.Table:
-    """The same where decimals have more digits in one, for all had 38 once: then equal rows have different hashes."""
+    """The same where decimals have more digits in one of them: then equal rows have different hashes."""
     tables = [one.updates(), *negated(iter([other.updates()]))]
     rows = pa.concat_tables([as_declared(_rows(each), _empty(spec).schema) for each in tables])
     return _rows(consolidate(at_time(rows, 0))) if rows.num_rows else _empty(spec)
@@ -102,14 +101,12 @@ def counts(table: pa.Table) -> tuple[int, int]:
 
 
 def negated(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The updates taken back."""
     for table in tables:
         place = table.schema.get_field_index(DIFF)
         yield table.set_column(place, table.schema.field(place), pc.negate(table.column(DIFF)))
 
 
 def at_time(table: pa.Table, time: int) -> pa.Table:
-    """The updates, all at one time."""
     return with_column(table, TIME, np.full(table.num_rows, time, dtype=np.int64))
 
 

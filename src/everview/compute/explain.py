@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from everview.compute.delta import extremes
 from everview.compute.delta.per_key import Operator, firsts_of, key_of
-from everview.compute.delta.program import Arrangement, Lookup, TickProgram
+from everview.compute.delta.program import Lookup, TickProgram
 from everview.compute.delta.totals import is_additive
 from everview.compute.engine.contract import NotSupported
 from everview.compute.engine.spark.engine import rendering
@@ -20,7 +20,7 @@ from everview.compute.engine.spark.render import render_steps
 from everview.compute.ir import relation as ir
 from everview.compute.ir.show import show, show_scalar
 from everview.compute.lifetimes import kept_until
-from everview.compute.pending import state_id
+from everview.compute.pending_updates import state_id
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
@@ -31,7 +31,7 @@ _NAMES = {ir.Reduce: "aggregates", ir.TopK: "order and limit", ir.Window: "windo
 
 
 def explain_view(view: View, id: GlobalId | None = None, environment: Environment | None = None) -> str:
-    """The view as text; with the sizes of what it keeps, if it is installed."""
+    """The view as text, with the sizes of its state if it is installed."""
     sizes = {} if id is None or environment is None else _sizes(view, id, environment)
     parts = [
         ("Plan", show(view.plan)),
@@ -55,17 +55,13 @@ def _kept(program: TickProgram, sizes: Mapping[str, tuple[int, int]]) -> str:
     lines = []
     for each in program.arrangements:
         what = "totals" if each.totals else "updates to come" if each.pending else "rows"
-        key = "time" if each.pending else _key(each)
+        key = "time" if each.pending else (", ".join(f"#{index}" for index in each.key) or "nothing, all of it is read")
         line = f"{each.name}: {what} of {each.source}, found by {key}, {kept_until(each)}"
         if each.name in sizes:
             rows, size = sizes[each.name]
             line += f" ({rows:,} updates, {size:,} bytes)"
         lines.append(line)
     return "\n".join(lines) or "nothing: every change of the input is one of the output"
-
-
-def _key(arrangement: Arrangement) -> str:
-    return ", ".join(f"#{index}" for index in arrangement.key) or "nothing, all of it is read"
 
 
 def _recomputed(view: View) -> str:
@@ -116,7 +112,7 @@ def _lookup(lookup: Lookup) -> str:
 
 
 def _statements(program: TickProgram) -> str:
-    """What Spark runs in a tick in which every input changes."""
+    """The statements of Spark for a tick in which every input changes."""
     given: dict[str, str] = {}
     for _, step in program.steps:
         names = {each.id for each in ir.walk(step) if isinstance(each, ir.Get)}
@@ -139,7 +135,7 @@ def _statements(program: TickProgram) -> str:
 
 
 def _folded(line: str) -> str:
-    """A line in several, none of which is much longer than a screen is wide: broken at spaces outside of quotes."""
+    """A line broken at spaces outside of quotes into lines of about a screen's width."""
     words = _WORDS.findall(line)
     lines, start = [], 0
     for place in range(len(words)):

@@ -30,9 +30,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.compute.capabilities import Tokens, errors_id, is_awake, note_of
 from everview.compute.dataflow import Dataflow, Step
 from everview.compute.difference import Difference, at_time, counts, negated, subtracted
-from everview.compute.held import Held, errors_id, is_awake, note_of
 from everview.storage.batch import as_declared
 from everview.storage.contract import Command, Drop, Extend, GlobalId, Put, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
@@ -68,7 +68,7 @@ class Handover:
 
 @dataclass(frozen=True, slots=True)
 class Handovers:
-    """What is to be committed in one step; `kept` is called once that is done."""
+    """The commands of one step; `kept` is called once they are committed."""
 
     moved: tuple[Handover, ...]
     commands: tuple[Command, ...]
@@ -77,7 +77,7 @@ class Handovers:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What one collection gets from the commit at hand, and how."""
+    """The updates that the commit writes to one collection, and how."""
 
     commands: tuple[Command, ...]
     output: pa.Table | None
@@ -87,7 +87,7 @@ class _Written:
 
 
 def handover_time(environment: Environment, old: GlobalId, new: GlobalId, *, forward: bool) -> int | None:
-    """From which time on the new definition would hold; None if it has to wait for the old one to come that far.
+    """The time from which the new definition would hold; None if it waits for the old dataflow to reach it.
 
     With `forward` it never has to.
     """
@@ -127,7 +127,7 @@ def read_through(
 
 
 def hand_over(environment: Environment, moves: Sequence[Move], between: Sequence[Dataflow], at: int) -> Handovers:
-    """Prepare it; none of the dataflows may tick from here until the commands are committed.
+    """Prepare the handover; no dataflow of the set may tick until the commands are committed.
 
     `between` are those that read a collection of the set, and that a new dataflow of the set reads.
     """
@@ -153,7 +153,7 @@ def hand_over(environment: Environment, moves: Sequence[Move], between: Sequence
 
 
 def _in_order(moves: Sequence[Move], between: Sequence[Dataflow]) -> list[Move | Dataflow]:
-    """What is read comes before what reads it."""
+    """The dataflows in an order in which inputs come before what reads them."""
     left: dict[GlobalId, Move | Dataflow] = {each.old.id: each for each in moves}
     left |= {each.id: each for each in between}
     order: list[Move | Dataflow] = []
@@ -169,7 +169,7 @@ def _in_order(moves: Sequence[Move], between: Sequence[Dataflow]) -> list[Move |
 
 
 def _moved(environment: Environment, move: Move, at: int, step: Step | None) -> _Written:
-    """One collection of the set; with a `step`, the new dataflow stands at `at`, else it is beyond."""
+    """One collection of the set; with a `step` the new dataflow stands at `at`, else it is beyond."""
     old, new = move.old, move.new
     upper = new.upper if step is None else new.upper + 1
     assert old.upper <= at < upper, "the new dataflow is ahead"
@@ -187,7 +187,7 @@ def _moved(environment: Environment, move: Move, at: int, step: Step | None) -> 
     commands += _drops(environment, old.held.inputs.items())
     commands += _drops(environment, _tokens(old.held, [id for id in old.held.outputs if id not in kept]))
     commands += _drops(environment, _tokens(new.held, [id for id in new.held.outputs if id not in state]))
-    held = Held(new.held.inputs, {**kept, **state}, new.held.state or new.id, new.held.form)
+    held = Tokens(new.held.inputs, {**kept, **state}, new.held.state or new.id, new.held.form)
     commands += [Put(note_of(new.id), None), Put(note_of(old.id), held.encoded())]
     dataflow = Dataflow(environment, old.id, new.view, held, new.engine)
     handover = Handover(dataflow, new.id, at, added, removed, error)
@@ -195,13 +195,13 @@ def _moved(environment: Environment, move: Move, at: int, step: Step | None) -> 
 
 
 def _only_at(table: pa.Table | None, at: int) -> pa.Table | None:
-    """Of updates, those at one time."""
+    """The updates at one time."""
     found = None if table is None else table.filter(pc.equal(table.column(TIME), at))
     return found if found is not None and found.num_rows else None
 
 
 def _extension(environment: Environment, writer: WriteCapability, new: Dataflow) -> list[Command]:
-    """What gives the output the columns of the new definition, if it lacks some."""
+    """The command that adds the columns of the new definition to the output, if it lacks some."""
     wanted, has = (list(environment.shard(id).spec.schema) for id in (new.id, writer.id))
     return [Extend(writer, pa.schema([*has, *wanted[len(has) :]]))] if len(has) < len(wanted) else []
 
@@ -230,7 +230,7 @@ def _output(environment: Environment, move: Move, at: int, step: Step | None) ->
 def _errors(
     environment: Environment, move: Move, at: int, step: Step | None
 ) -> tuple[pa.Table | None, bool, tuple[str, str] | None]:
-    """The same for the errors, unless there never were any; and those of the times between the two eras.
+    """Hand over the collection of errors, unless it was never written, with the times between the two eras.
 
     Gives the updates, whether the collection of errors is written at all, and an error that there is from `at` on.
     """
@@ -289,7 +289,7 @@ def _writer(environment: Environment, dataflow: Dataflow, id: GlobalId) -> Write
     return capability
 
 
-def _tokens(held: Held, ids: Iterable[GlobalId]) -> list[tuple[GlobalId, str]]:
+def _tokens(held: Tokens, ids: Iterable[GlobalId]) -> list[tuple[GlobalId, str]]:
     return [(id, token) for id in ids for token in held.outputs[id] if token is not None]
 
 

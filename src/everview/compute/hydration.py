@@ -25,7 +25,7 @@ def can_hydrate(program: TickProgram) -> bool:
 def hydration_steps(
     arrangements: Sequence[Arrangement], plan: Relation | None, failing: Sequence[Relation], time: int
 ) -> tuple[Steps, dict[str, str]]:
-    """Timed steps at `time`, and the names of those that are what an arrangement keeps, by the arrangement.
+    """Timed steps at `time`, and the step of each arrangement's contents, by the arrangement.
 
     The step `output` is the view, if its plan is given, and `failing:0` and so on are the rows that fail.
     """
@@ -43,7 +43,7 @@ def hydration_steps(
 
 
 def _shared(plans: Mapping[str, Relation]) -> tuple[Steps, dict[str, Relation]]:
-    """What occurs in more than one of the plans, and is more than a pass over rows, as steps; and the plans over it."""
+    """Parts that occur in several plans, and are more than a pass over rows, as steps; and the plans over these."""
     counts: Counter[Relation] = Counter()
     for plan in plans.values():
         bound = {each.id for each in ir.walk(plan) if isinstance(each, ir.Let)}

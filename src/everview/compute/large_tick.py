@@ -33,7 +33,7 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Column, Literal
 from everview.compute.ir.types import INT8, SqlType
-from everview.compute.state import time_before
+from everview.compute.stored_state import time_before
 from everview.compute.tick import empty_table
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
@@ -81,7 +81,7 @@ class LargeTick:
         return self._hydrate(engine, self.view.program, separated=False, then=then).staged
 
     def hydrate_state(self, engine: LargeEngine) -> Mapping[GlobalId, Staged | pa.Table]:
-        """Write the arrangements alone."""
+        """Write only the arrangements."""
         return self._hydrate(engine, self.view.program, separated=False, result=False).staged
 
     def _hydrate(
@@ -176,7 +176,7 @@ class LargeTick:
     def _readings(
         self, program: TickProgram, stack: ExitStack, stored: dict[str, Stored]
     ) -> list[tuple[str, Relation]]:
-        """What the driver would look up: all there is, for every path of a join."""
+        """The tables that the driver would look up: whole arrangements, for every path of a join."""
         pieces: dict[str, list[Relation]] = {name: [] for name, _ in program.readings}
         arrangements = {each.name: each for each in program.arrangements}
         for lookup in (each for stage in program.stages for each in stage.lookups):
@@ -204,7 +204,7 @@ class LargeTick:
         ]
 
     def _put_off(self, arrangement: Arrangement, source: Relation, come: ir.Get) -> Relation:
-        """Updates beyond the tick, without those whose time has come; with their buckets, at one time."""
+        """Updates beyond the tick, without the pending updates that are due, with their buckets, at one time."""
         later = ir.Filter(source, (call(">=", TIME, Literal(self.upper, INT8)),))
         both = ir.Union((later, ir.Negate(come)))
         width = ir.arity(both)
@@ -212,7 +212,7 @@ class LargeTick:
         return at(ir.Project(ir.Map(both, (bucket,)), (width, *range(width))), self.lower)
 
     def _kept(self, arrangement: Arrangement, relations: Mapping[str, Relation], come: ir.Get) -> Relation:
-        """What is added to an arrangement, at one time, for nobody reads the times in between."""
+        """The rows to add to an arrangement, at one time, for nobody reads the times in between."""
         source = ir.Get(arrangement.source, ir.types(relations[arrangement.source]))
         width = ir.arity(source)
         if arrangement.pending:

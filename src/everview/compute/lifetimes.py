@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from everview.compute.delta.program import Arrangement
 from everview.compute.functions.time_sets import INTERVALS
 from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import sides_of
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Case, Column, Failed, Literal, Scalar, columns_of
 from everview.compute.ir.show import show_scalar
-from everview.compute.optimize.sides import sides_of
 
 FOR_EVER = "for ever"
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "the time moved on": "+", "the time moved back": "-"}
@@ -35,7 +35,7 @@ def kept_until(arrangement: Arrangement) -> str:
 
 
 def _ends(relation: Relation, lets: Lets) -> list[str]:
-    """What ends the life of a row, whichever comes first; nothing if nothing does."""
+    """Whatever ends the life of a row first; empty if nothing does."""
     match relation:
         case ir.Let(id, value, body):
             return _ends(body, {**lets, id: value})
@@ -81,7 +81,7 @@ def _call(name: str, args: Sequence[Scalar], input: Relation, lets: Lets) -> str
 
 
 def _column(relation: Relation, index: int, lets: Lets) -> str:
-    """Where a column comes from."""
+    """The origin of a column, as text."""
     match relation:
         case ir.Get(id):
             return _column(lets[id], index, lets) if id in lets else f"{id}.#{index}"

@@ -1,4 +1,4 @@
-"""What keeps materialized views up to date: dataflows under the scheduler.
+"""Maintains materialized views: dataflows under the scheduler.
 
 Installing a view makes its collection and all the state that it needs. Whoever waits for a view waits for its upper in
 storage; if the view cannot go on, the wait ends with the reason. A view over constants, and over what has ended, is
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from everview.compute.capabilities import Tokens, drop_held, errors_id, held_of, is_errors_id, note_of
 from everview.compute.dataflow import Dataflow, maintain_view, resume
 from everview.compute.difference import Difference
 from everview.compute.engine.contract import Engine
@@ -16,7 +17,6 @@ from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.progress import Hydration
 from everview.compute.explain import explain_view
 from everview.compute.handover import Handovers, Move, hand_over
-from everview.compute.held import Held, drop_held, errors_id, held_of, is_errors_id, note_of
 from everview.compute.ir.relation import Relation
 from everview.compute.scheduler import Scheduler
 from everview.errors import EverviewError
@@ -50,7 +50,7 @@ class ScheduledDataflows:
         """Go on keeping a view."""
         if self._environment.frontiers(id).upper.empty:  # complete
             note = self._environment.get(note_of(id))
-            read = None if note is None else Held.decoded(note).outputs.get(errors_id(id), (None, ""))[0]
+            read = None if note is None else Tokens.decoded(note).outputs.get(errors_id(id), (None, ""))[0]
             self._complete |= {read} if read is not None else set()
             return
         flow = resume(self._environment, id, plan, self._engine)
@@ -149,7 +149,7 @@ class ScheduledDataflows:
             self.restore(id)
 
     def keepers(self) -> Mapping[GlobalId, GlobalId]:
-        """Under which ids the state of views is kept that were handed over, and whose it is."""
+        """The ids under which the state of handed-over views is kept, and the views that they belong to."""
         return {flow.held.state: flow.id for flow in self._flows() if flow.held.state is not None}
 
     def error(self, id: GlobalId) -> EverviewError | None:
@@ -192,7 +192,7 @@ class ScheduledDataflows:
         return self._scheduler.hydration(id)
 
     def explain(self, id: GlobalId) -> str | None:
-        """How a view is kept, with the sizes of what it keeps, and how far it is while it is hydrated."""
+        """How a view is maintained, with the sizes of its state, and how far its hydration is."""
         flow, hydration = self._scheduler.dataflow(id), self.hydration(id)
         if flow is None:
             return None
@@ -206,7 +206,6 @@ class ScheduledDataflows:
         return self._scheduler.changes
 
     def close(self) -> None:
-        """Stop."""
         self._scheduler.close()
 
     def _flows(self) -> list[Dataflow]:

@@ -25,7 +25,7 @@ from everview.background import Backoff, Loop
 from everview.compute.cancel import Cancellation, cancelable, check_wanted, in_background
 from everview.compute.dataflow import Dataflow
 from everview.compute.engine.progress import Hydration, Progress, reporting
-from everview.compute.writing import Ticked
+from everview.compute.tick_output import TickReport
 from everview.errors import EverviewError
 from everview.storage.contract import Command, GlobalId
 from everview.storage.environment import Environment
@@ -52,7 +52,7 @@ class Status:
     rows_out: int = 0
     busy_s: float = 0.0
     phases_s: Counter[str] = field(default_factory=Counter)  # of this, how much went where
-    last: Ticked | None = None
+    last: TickReport | None = None
     running_since: float | None = None  # on the monotonic clock, while a tick runs or waits for a thread
     hydrating_since: float | None = None  # likewise, while a hydration runs
     failures: int = 0  # in a row
@@ -108,7 +108,7 @@ class Scheduler:
         self._environment.wake()
 
     def remove(self, id: GlobalId) -> Dataflow | None:
-        """Tick it no more. A tick that runs is asked to end, and not waited for: it may commit until it is dropped."""
+        """Tick a dataflow no more. A running tick is asked to end; it may commit until the capabilities are dropped."""
         entry = self._take_out(id)
         if entry is None:
             return None
@@ -139,7 +139,7 @@ class Scheduler:
             return entry
 
     def _end(self, entries: list[_Entry], timeout_s: float | None = None) -> None:
-        """Ask the ticks that run to end, until they have, or the time is over."""
+        """Ask the running ticks to end, and wait until they have or the time is over."""
         over = None if timeout_s is None else time.monotonic() + timeout_s
         wishes = [entry.wish for entry in entries]  # of these ticks: one that is restored meanwhile has another next
         while over is None or time.monotonic() < over:
@@ -150,13 +150,13 @@ class Scheduler:
                     return
 
     def status(self, id: GlobalId) -> Status | None:
-        """How a dataflow is doing; None if there is none."""
+        """The status of a dataflow; None if it is not scheduled."""
         with self._lock:
             entry = self._entries.get(id)
             return None if entry is None else entry.status
 
     def hydration(self, id: GlobalId) -> Hydration | None:
-        """How far the hydration of a dataflow is; None if none runs."""
+        """How far the hydration of a dataflow is; None if it does not run."""
         with self._lock:
             entry = self._entries.get(id)
             progress = None if entry is None else entry.progress
@@ -167,18 +167,16 @@ class Scheduler:
         return Hydration(read, total, time.monotonic() - began)
 
     def dataflow(self, id: GlobalId) -> Dataflow | None:
-        """One that is kept ticking."""
         with self._lock:
             entry = self._entries.get(id)
             return None if entry is None else entry.dataflow
 
     def dataflows(self) -> list[Dataflow]:
-        """All that are kept ticking."""
         with self._lock:
             return [entry.dataflow for entry in self._entries.values()]
 
     def wait(self, id: GlobalId, upper: int, timeout_s: float | None = None) -> bool:
-        """Until the output has reached `upper`, or the dataflow is removed; false when the time is over."""
+        """Wait until the output has reached `upper` or the dataflow is removed; false when the time is over."""
 
         def reached() -> bool:
             entry = self._entries.get(id)
@@ -203,7 +201,7 @@ class Scheduler:
         return 0.0
 
     def _start(self, due: list[_Entry]) -> None:
-        """Let those tick of which an input has changed, and advance the others all at once."""
+        """Start ticks of dataflows whose inputs have changed, and advance the others all at once."""
         began, idle, commands = time.monotonic(), [], []
         for entry in due:
             with self._lock:
@@ -223,7 +221,7 @@ class Scheduler:
         if idle:
             self._advance(idle, commands, began)
 
-    def _advance(self, idle: list[tuple[_Entry, Ticked]], commands: list[Command], began: float) -> None:
+    def _advance(self, idle: list[tuple[_Entry, TickReport]], commands: list[Command], began: float) -> None:
         try:
             self._environment.commit(*commands)
         except BaseException:  # it may be for one of them alone: each by itself finds out, and tells
@@ -267,7 +265,7 @@ class Scheduler:
 
     def _tick(self, entry: _Entry, *, background: bool) -> None:
         began = time.monotonic()
-        ticked: Ticked | None = None
+        ticked: TickReport | None = None
         error: EverviewError | None = None
         defect: BaseException | None = None
         try:
@@ -313,7 +311,7 @@ class Scheduler:
                 if self._entries.get(entry.dataflow.id) is entry:
                     del self._entries[entry.dataflow.id]
 
-    def _note(self, entry: _Entry, took_s: float, ticked: Ticked | None, error: EverviewError | None) -> None:
+    def _note(self, entry: _Entry, took_s: float, ticked: TickReport | None, error: EverviewError | None) -> None:
         status = entry.status
         with self._changed:
             status.busy_s += took_s
@@ -355,14 +353,14 @@ def _hydrates(entry: _Entry) -> bool:
         return False
 
 
-def _idle_step(dataflow: Dataflow) -> tuple[Ticked, list[Command]] | None:
+def _idle_step(dataflow: Dataflow) -> tuple[TickReport, list[Command]] | None:
     try:
         return dataflow.idle_step()
     except Exception:  # a tick will fail of it too, and tell
         return None
 
 
-def _count(status: Status, ticked: Ticked) -> None:
+def _count(status: Status, ticked: TickReport) -> None:
     status.ticks += 1
     status.statements += ticked.statements
     status.rows_in += ticked.rows_in

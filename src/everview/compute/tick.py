@@ -50,8 +50,8 @@ class TooMuch(Exception):
     """Too much would be looked up; a program that goes stepwise computes first what changed, and then needs less."""
 
 
-class State(Protocol):
-    """What a program remembers, as it was before the tick; rows as columns c0, ... and _diff."""
+class TickState(Protocol):
+    """The state of a program as it was before the tick; rows as columns c0, ... and _diff."""
 
     def look_up(self, arrangement: Arrangement, hashes: I64 | None) -> pa.Table:
         """The rows of an arrangement, of these hashes, or all of them."""
@@ -60,7 +60,7 @@ class State(Protocol):
     def look_up_first(
         self, arrangement: Arrangement, hashes: I64 | None, sorts: Sequence[Sort], counts: I64
     ) -> pa.Table:
-        """The rows of each of the ascending hashes that come first, `counts` at least, or of all rows; more is as good.
+        """The first rows of each of the ascending hashes, `counts` at least, or of all rows; more rows do no harm.
 
         Of rows that are equal in the order either all are there or none.
         """
@@ -87,7 +87,7 @@ class TickResult:
 
 
 class Ticker:
-    """Runs one program, and remembers what is left of it for the tables that are empty.
+    """Runs one program, and keeps what remains of it for each set of empty tables.
 
     If it is not `patient` it raises TooMuch, before anything was computed, where look-ups become too many.
     """
@@ -106,8 +106,8 @@ class Ticker:
         self._pruned: OrderedDict[tuple[int, frozenset[str]], tuple[Steps, frozenset[str]]] = OrderedDict()
         self._always_empty: dict[tuple[int, frozenset[str]], frozenset[str]] = {}
 
-    def run(self, engine: Engine, deltas: Mapping[str, pa.Table], state: State, upper: int) -> TickResult:
-        """The changes before `upper` that follow from those of the inputs and from what was pending."""
+    def run(self, engine: Engine, deltas: Mapping[str, pa.Table], state: TickState, upper: int) -> TickResult:
+        """The changes before `upper` that follow from the changes of the inputs and from pending updates."""
         tables: dict[str, pa.Table] = dict(deltas)
         if self._pending:
             tables[TICK_END] = rows_to_arrow({(upper,): 1}, (INT8,))
@@ -140,7 +140,7 @@ class Ticker:
             steps, nothing = self._steps(number, frozenset())
             engine.check(steps, [name for name in stage.outputs if name not in nothing], separated=self._separated)
 
-    def _find(self, lookup: Lookup, tables: Mapping[str, pa.Table], state: State, upper: int) -> pa.Table:
+    def _find(self, lookup: Lookup, tables: Mapping[str, pa.Table], state: TickState, upper: int) -> pa.Table:
         arrangement = self._arrangements[lookup.arrangement]
         if lookup.due:
             return state.due(arrangement, upper)
@@ -160,7 +160,7 @@ class Ticker:
                 raise TooMuch
         return state.look_up(arrangement, hashes)
 
-    def _first(self, first: First, arrangement: Arrangement, changes: pa.Table, state: State) -> pa.Table:
+    def _first(self, first: First, arrangement: Arrangement, changes: pa.Table, state: TickState) -> pa.Table:
         """The rows and changes that may be among the first."""
         of_changes = hash_rows([changes.column(f"c{index + 1}") for index in arrangement.key], changes.num_rows)
         hashes, sorts = np.unique(of_changes), sorts_of(first.order)
@@ -197,7 +197,7 @@ class Ticker:
         return next(each.schema for each in gets if each.id == table)
 
     def _readings(self, number: int, found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        """What is known by a stage: a reading may be fed by look-ups of several stages."""
+        """The tables that the look-ups of a stage fill; look-ups of several stages may fill one table."""
         pieces: dict[str, list[pa.Table]] = {}
         for lookup in (each for stage in self.program.stages[: number + 1] for each in stage.lookups):
             rows = found[lookup.name]
@@ -209,7 +209,7 @@ class Ticker:
         return self._steps(number, empty)[1].issuperset(self.program.stages[number].outputs)
 
     def _lasting(self, number: int, empty: frozenset[str], deltas: Mapping[str, pa.Table]) -> frozenset[str]:
-        """Of the empty tables of a stage, those to leave out: inputs without changes, and what never was anything else.
+        """The empty tables of a stage to leave out: inputs without changes, and tables that were never anything else.
 
         A statement for every set of tables that happen to be empty would be one that is new again and again, and to
         plan one costs more than to run one that finds some of its tables empty.
@@ -221,7 +221,7 @@ class Ticker:
         return lasting
 
     def _steps(self, number: int, empty: frozenset[str]) -> tuple[Steps, frozenset[str]]:
-        """What is left to compute in a stage, and which of its steps are empty."""
+        """The steps that remain in a stage, and the steps that are empty."""
         known = self._pruned.pop((number, empty), None) or self._prune(number, empty)
         self._pruned[number, empty] = known
         if len(self._pruned) > _PRUNED_MAX:
@@ -260,7 +260,6 @@ class Ticker:
 
 
 def empty_table(schema: tuple[SqlType, ...]) -> pa.Table:
-    """No rows of this schema."""
     fields = [pa.field(f"c{index}", arrow_type(each)) for index, each in enumerate(schema)]
     return pa.schema([*fields, pa.field(DIFF, pa.int64())]).empty_table()
 
@@ -272,7 +271,7 @@ def _tagged(rows: pa.Table, tag: int) -> pa.Table:
 
 
 def _netted(table: pa.Table) -> pa.Table:
-    """The same updates, of many at most one for each row."""
+    """The updates, summed if there are many of them."""
     if table.num_rows < NETTED_ROWS_MIN or table.num_columns == 1:
         return table
     at_once = table.append_column(TIME, pa.array(np.zeros(table.num_rows, dtype=np.int64)))
@@ -280,7 +279,7 @@ def _netted(table: pa.Table) -> pa.Table:
 
 
 def updates_of_moments(moments: pa.Table) -> pa.Table:
-    """What a relation of moments stands for: see `delta.program`."""
+    """A relation of moments as updates: see `delta.program`."""
     names = [*(f"c{index}" for index in range(moments.num_columns - 2)), DIFF]
     gained = moments.filter(pc.greater_equal(moments.column(0), 0))
     lost = moments.filter(pc.is_valid(moments.column(1)))
@@ -292,7 +291,7 @@ def updates_of_moments(moments: pa.Table) -> pa.Table:
 
 
 def put_off(updates: pa.Table, come: pa.Table, upper: int) -> pa.Table:
-    """What a tick adds to pending updates: those beyond it, without those whose time has come."""
+    """The changes of pending updates: updates beyond the tick are added, updates that are due are removed."""
     later = updates.filter(pc.greater_equal(updates.column(0), upper))
     gone = come.set_column(come.num_columns - 1, DIFF, pc.negate(come.column(DIFF)))
     both = pa.concat_tables([later, gone.cast(later.schema)])
@@ -302,7 +301,7 @@ def put_off(updates: pa.Table, come: pa.Table, upper: int) -> pa.Table:
 
 
 def _state_change(arrangement: Arrangement, step: pa.Table) -> pa.Table:
-    """What a tick adds to an arrangement, without times, for nobody reads the times in between."""
+    """The changes of an arrangement, without times, for nobody reads the times in between."""
     names = [*(f"c{index}" for index in range(len(arrangement.schema))), DIFF]
     if not arrangement.totals:
         return step.drop_columns(["c0"]).rename_columns(names)

@@ -19,7 +19,7 @@ from everview.compute.delta.calendar import in_calendar
 from everview.compute.delta.differentiate import differentiate
 from everview.compute.delta.failures import FailingRows, separate
 from everview.compute.delta.program import Failing, TickProgram, delta_of
-from everview.compute.delta.sink import sunk
+from everview.compute.delta.push_temporal import push_temporal
 from everview.compute.delta.temporal import temporal_filters
 from everview.compute.engine.contract import Engine, EvaluationFailed
 from everview.compute.functions.contract import Failure
@@ -32,7 +32,7 @@ from everview.compute.optimize.row_by_row import columns_read
 from everview.compute.optimize.unique_lets import unique_lets
 from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.rows.collection import Row, Rows, add, rows_of
-from everview.compute.tick import State, Ticker, TickResult, TooMuch
+from everview.compute.tick import Ticker, TickResult, TickState, TooMuch
 
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 # How views are kept, as far as it shows in what is stored. In the first form temporal filters stay above joins, and
@@ -43,8 +43,8 @@ UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
 
 
 @dataclass
-class Changes(TickResult):
-    """The changes of a tick, with those of the errors: time, SQLSTATE, message."""
+class TickChanges(TickResult):
+    """The changes of a tick, and of the errors: time, SQLSTATE, message."""
 
     errors: pa.Table = field(default_factory=lambda: rows_to_arrow({}, (INT8, *ERROR_SCHEMA)))
     careful: bool = False  # whether something failed
@@ -62,7 +62,7 @@ class View:
     def of(plan: Relation, form: int = FORM) -> View:
         """The view that a plan defines, kept in this form."""
         named = in_calendar(unique_lets(plan)) if form > 2 else unique_lets(plan)
-        prepared = computed_columns(temporal_filters(sunk(named) if form > 1 else named, saturating=form > 1))
+        prepared = computed_columns(temporal_filters(push_temporal(named) if form > 1 else named, saturating=form > 1))
         separated, failing = separate(prepared)
         return View(prepared, separated, tuple(failing))
 
@@ -73,7 +73,7 @@ class View:
 
     @cached_property
     def careful_program(self) -> TickProgram:
-        """The program for the others."""
+        """The program for ticks in which an evaluation fails."""
         return self._alike(differentiate(self.separated, self.failing))
 
     @cached_property
@@ -110,16 +110,16 @@ class View:
             self._careful_ticker.check(engine)
 
     def tick(
-        self, engine: Engine, deltas: Mapping[str, pa.Table], state: State, within: tuple[int, int], *, first: bool
-    ) -> Changes:
-        """The changes within these times that follow from those of the inputs; at the `first`, constants come to be."""
+        self, engine: Engine, deltas: Mapping[str, pa.Table], state: TickState, within: tuple[int, int], *, first: bool
+    ) -> TickChanges:
+        """The changes within these times that follow from those of the inputs; at the `first`, constants appear."""
         lower, upper = within
         tables = {**deltas, **self._constants(lower, first=first)}
         try:
             result, careful = self._run(engine, tables, state, upper), False
         except EvaluationFailed:
             result, careful = self._careful_ticker.run(engine, tables, state, upper), True
-        return Changes(
+        return TickChanges(
             result.output,
             result.states,
             result.failing,
@@ -129,7 +129,7 @@ class View:
             careful,
         )
 
-    def _run(self, engine: Engine, tables: Mapping[str, pa.Table], state: State, upper: int) -> TickResult:
+    def _run(self, engine: Engine, tables: Mapping[str, pa.Table], state: TickState, upper: int) -> TickResult:
         try:
             return self._ticker.run(engine, tables, state, upper)
         except TooMuch:
@@ -145,11 +145,10 @@ class View:
 
     @property
     def no_errors(self) -> pa.Table:
-        """No changes of the errors."""
         return rows_to_arrow({}, (INT8, *ERROR_SCHEMA))
 
     def errors_of(self, failing: Mapping[str, pa.Table]) -> pa.Table:
-        """The changes of the errors that follow from those of the rows that fail, by the names of their steps."""
+        """The changes of the errors, from the changes of failing rows by the names of their steps."""
         errors: Rows = {}
         for each in self.careful_program.failing:
             self._explain(each, failing[each.step], errors)

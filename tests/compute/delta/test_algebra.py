@@ -108,5 +108,5 @@ def test_no_aggregate_is_known_by_its_name(package: str) -> None:
             else:
                 continue
             texts = [each.value for part in parts for each in ast.walk(part) if isinstance(each, ast.Constant)]
-            tested += [f"{path.name}: {each}" for each in texts if str(each).partition("(")[0] in names]
+            tested += [f"{path.name}: {each!r}" for each in texts if str(each).partition("(")[0] in names]
     assert not tested

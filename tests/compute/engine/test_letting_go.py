@@ -7,26 +7,26 @@ import tracemalloc
 import pytest
 
 from everview.compute.allowance import ROW_BYTES, Allowance, OutOfMemory, allowing
-from everview.compute.interpreter import pace
+from everview.compute.interpreter import limits
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Filter, Get, Join, Negate, Project, Relation, Union
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import BOOLEAN, INT4
 
-MANY = 3 * pace.MANY_ROWS
+MANY = 3 * limits.MANY_ROWS
 ROWS = {(number,): 1 for number in range(MANY)}
 TRUE = Literal(True, BOOLEAN)
 
 
 def test_results_between_operators_are_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[int] = []
-    empty = pace.empty
+    empty = limits.empty
 
     def look(rows: object) -> None:
         emptied.append(len(rows))  # type: ignore[arg-type]
         empty(rows)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pace, "empty", look)
+    monkeypatch.setattr(limits, "empty", look)
     plan: Relation = Get("t", (INT4,))
     for _ in range(3):
         plan = Negate(Filter(plan, (TRUE,)))
@@ -53,7 +53,7 @@ def test_an_evaluation_that_ends_leaves_its_inputs() -> None:
 @pytest.mark.parametrize("kind", [list, dict])
 def test_emptying_does_not_hold_others_up(kind: type) -> None:
     rows = kind.fromkeys(ROWS) if kind is dict else list(ROWS)
-    with pace.emptied(rows):
+    with limits.emptied(rows):
         assert len(rows) == MANY
     assert not rows
 

@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from everview.compute.functions.casts import Context, cast_between
+from everview.compute.functions.casts import CastContext as Context
+from everview.compute.functions.casts import cast_between
 from everview.compute.functions.naming import base, display_name
 from everview.compute.functions.registry import names
 from everview.compute.functions.resolve import ResolutionError, common_type, resolve, resolve_aggregate

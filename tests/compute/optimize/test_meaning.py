@@ -8,10 +8,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from everview.compute.functions.lookup import any_can_fail
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir.relation import Join, Relation, types, walk
-from everview.compute.optimize.demand import demand
-from everview.compute.optimize.failing import any_can_fail
 from everview.compute.optimize.flatten_joins import flatten_joins
 from everview.compute.optimize.fold_constants import fold_constants
 from everview.compute.optimize.fuse import fuse
@@ -20,6 +19,7 @@ from everview.compute.optimize.join_keys import join_keys
 from everview.compute.optimize.limit_windows import limit_windows
 from everview.compute.optimize.order_joins import order_joins
 from everview.compute.optimize.pipeline import PASSES, optimize
+from everview.compute.optimize.prune_columns import prune_columns
 from everview.compute.optimize.push_filters import push_filters
 from everview.compute.optimize.remove_empty import remove_empty
 from everview.compute.optimize.simplify_distinct import simplify_distinct
@@ -43,7 +43,7 @@ EXACT: dict[Pass, tuple[str, ...]] = {
 REFINING: dict[Pass, tuple[str, ...]] = {
     push_filters: ("filter", *ROWWISE, "join", "reduce", "window", "topk", "negate", "threshold", "flat_map", "let"),
     remove_empty: ("filter", "union", "join"),
-    demand: ("project", "project", "map", "join", "reduce", "topk", "window", "let", "union", "threshold"),
+    prune_columns: ("project", "project", "map", "join", "reduce", "topk", "window", "let", "union", "threshold"),
     join_keys: ("join", "join", "filter"),
     limit_windows: ("window", "filter"),
     optimize: (),

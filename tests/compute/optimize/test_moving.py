@@ -21,10 +21,10 @@ from everview.compute.ir.relation import (
 from everview.compute.ir.scalar import And, Or
 from everview.compute.ir.show import show
 from everview.compute.ir.types import INT8
-from everview.compute.optimize.demand import demand
 from everview.compute.optimize.flatten_joins import flatten_joins
 from everview.compute.optimize.join_keys import join_keys
 from everview.compute.optimize.order_joins import order_joins
+from everview.compute.optimize.prune_columns import prune_columns
 from everview.compute.optimize.push_filters import push_filters
 from tests.compute.optimize.pairs import (
     A1,
@@ -235,49 +235,51 @@ PAIRS = [
         "      Get v\n    Get u\n    Get t",
     ),
     Pair("good as it is", order_joins, Join((T, U), ((A, C),)), "Join on #0 = #2\n  Get t\n  Get u"),
-    # demand
+    # prune_columns
     Pair(
         "join inputs",
-        demand,
+        prune_columns,
         Project(Join((T, U), ((A, C),)), (3,)),
         "Project #2\n  Join on #0 = #1\n    Project #0\n      Get t\n    Get u",
     ),
     Pair(
         "unused scalars",
-        demand,
+        prune_columns,
         Project(Map(T, (SAFE_SUM, DIVISION, call("neg(int4)", C))), (4,)),
         "Project #3\n  Map #2 = bit_or(#0, #1), #3 = neg(#2)\n    Get t",
     ),
     Pair(
         "unused aggregates",
-        demand,
+        prune_columns,
         Project(Reduce(T, (A,), (aggregate("sum(int4)", B), COUNT)), (0, 2)),
         "Project #0, #1\n  Reduce by #0: count(*)\n    Project #0\n      Get t",
     ),
     Pair(
         "only what is behind the ties",
-        demand,
+        prune_columns,
         Project(TopK(get("t", 4), (), (asc(B),), 1), (1,)),
         "Project #1\n  TopK order by #1 limit 1\n    Project #0, #1\n      Get t",
     ),
     Pair(
         "unused window functions",
-        demand,
+        prune_columns,
         Project(Window(T, (A,), (), (RANK, window("count()", INT8, frame=Frame("rows", None, 0)))), (3,)),
         "Project #1\n"
         "  Window by #0: #1 = count() rows between unbounded preceding and current row\n    Project #0\n      Get t",
     ),
-    Pair("a window that nobody reads", demand, Project(Window(T, (A,), (), (RANK,)), (1,)), "Project #1\n  Get t"),
+    Pair(
+        "a window that nobody reads", prune_columns, Project(Window(T, (A,), (), (RANK,)), (1,)), "Project #1\n  Get t"
+    ),
     Pair(
         "unions",
-        demand,
+        prune_columns,
         Project(Union((T, U)), (1,)),
         "Project #0\n  Union\n    Project #1\n      Get t\n    Project #1\n      Get u",
     ),
-    Pair("threshold needs all", demand, Project(Threshold(T), (1,)), "Project #1\n  Threshold\n    Get t"),
+    Pair("threshold needs all", prune_columns, Project(Threshold(T), (1,)), "Project #1\n  Threshold\n    Get t"),
     Pair(
         "bound collections",
-        demand,
+        prune_columns,
         Let("x", Map(T, (A, B)), Union((Project(get("x", 4), (3,)), Project(get("x", 4), (1,))))),
         "Let x =\n  Project #1, #2\n    Map #2 = #1\n      Get t\nUnion\n  Project #1\n    Get x\n"
         "  Project #0\n    Get x",

@@ -15,11 +15,11 @@ from everview.adapter.results import RowList, columns_of, text_columns
 from everview.adapter.statements import nodes
 from everview.adapter.timestamps import Choice
 from everview.compute.explain import explain_view
+from everview.compute.functions.lookup import is_volatile
 from everview.compute.functions.registry import TABLES
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.show import show
-from everview.compute.optimize.failing import is_volatile
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.errors import SqlError, unsupported
 from everview.compute.view import View

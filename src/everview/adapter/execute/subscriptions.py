@@ -26,7 +26,7 @@ from everview.adapter.timestamps import Choice, Wanted
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
-from everview.compute.optimize.demand import columns_read
+from everview.compute.optimize.prune_columns import columns_read
 from everview.compute.rows.collection import rows_of
 from everview.compute.sql import query as sql
 from everview.compute.sql.errors import SqlError

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everview.compute.delta.thresholds import is_now, name_of, speaks_of_now
-from everview.compute.functions.calls import call
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.resolve import call
 from everview.compute.interpreter.scalars import compile_scalar
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import with_scalars

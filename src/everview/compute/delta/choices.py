@@ -22,7 +22,7 @@ _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def spread(comparison: Call) -> Scalar | None:
-    """The comparison as a condition over comparisons with each value of a choice; None if it has none."""
+    """The comparison with a choice as a condition over comparisons with its values; None if it has no choice."""
     for place, side in enumerate(comparison.args):
         found = _choice(side)
         if found is not None:
@@ -72,7 +72,7 @@ def _choice(scalar: Scalar) -> Scalar | None:
 
 
 def _bounds(comparison: Call, place: int, side: Scalar) -> Scalar | None:
-    """Of a choice that is compared itself, as bounds that all hold, or one of them; None if there are none such."""
+    """GREATEST and LEAST that are compared as bounds that all hold, or one of them; None for other expressions."""
     name, _, rest = comparison.function.partition("(")
     other = comparison.args[1 - place]
     if place == 1 and name in _TURNED:

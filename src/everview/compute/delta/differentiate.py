@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from everview.compute.delta import extremes, join, linear, per_key, temporal, totals
+from everview.compute.delta import extremes, join, per_key, temporal, totals
 from everview.compute.delta.failures import FailingRows
 from everview.compute.delta.program import (
     Arrangement,
@@ -23,6 +23,7 @@ from everview.compute.delta.program import (
 from everview.compute.delta.stages import stages
 from everview.compute.delta.trace import trace
 from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import with_scalars
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Column, Scalar, shift
 from everview.compute.ir.types import INT8, SqlType
@@ -61,7 +62,7 @@ class Change:
 
 @dataclass
 class Totals:
-    """The totals of a Reduce in the making: what is looked up of them, and then the step that they follow."""
+    """Totals of a Reduce that are being built: first their look-up, then the step that updates them."""
 
     build: Build
     place: int
@@ -136,7 +137,7 @@ class Build:
                 raise AssertionError("not in a plan, or seen to already")
             case _:
                 change = self.delta(plan.input)
-                return Change(linear.delta(plan, change.relation, change.front), change.front)
+                return Change(_linear(plan, change.relation, change.front), change.front)
 
     def _change(self, plan: Relation) -> ir.Get:
         """The change of a plan as a step; what the plan means is what an arrangement of the step holds."""
@@ -162,7 +163,7 @@ class Build:
         return ir.Get(name, ir.types(relation))
 
     def remember(self, step: Relation, key: tuple[int, ...]) -> Arrangement:
-        """State with the contents of a step, to be found by these columns; the same one if it is remembered so."""
+        """An arrangement of a step, found by these columns; equal arrangements are made once."""
         assert isinstance(step, ir.Get)
         for known in self.arrangements:
             if (known.source, known.key, known.totals) == (step.id, key, False):
@@ -180,7 +181,7 @@ class Build:
         return reading
 
     def is_known(self, change: Relation, key: tuple[int, ...]) -> bool:
-        """Whether a change is computed before its keys are looked up: it has to be, or this program goes stepwise."""
+        """Whether a change is computed before its keys are looked up."""
         if self._stepwise or not key:
             return True
         return trace(change, _timed_key(change, key), self.steps, self._leaf) is None
@@ -202,7 +203,7 @@ class Build:
         return Totals(self, place, self.look_up(self.arrangements[place], change, key))
 
     def pending(self, emitted: ir.Get) -> ir.Get:
-        """The updates of a step that were put off and whose time has come, timed; those of now may be put off."""
+        """The updates of a step that were put off and are due now, timed; updates of this tick may be put off."""
         schema = ir.types(emitted)
         place = len(self.arrangements)
         self.arrangements.append(Arrangement(f"s{place}", emitted.id, (0,), (INT8, *schema), None, pending=True))
@@ -212,7 +213,7 @@ class Build:
         return reading
 
     def reading(self, schema: tuple[SqlType, ...]) -> ir.Get:
-        """A table for what is looked up."""
+        """The table that a look-up fills."""
         name = f"r{len(self.readings)}"
         self.readings[name] = schema
         return ir.Get(name, schema)
@@ -259,3 +260,10 @@ def _timed_key(change: Relation, key: tuple[int, ...]) -> tuple[Scalar, ...]:
     """The columns of a key in a timed relation."""
     schema = untimed(change)
     return tuple(Column(index + 1, schema[index]) for index in key)
+
+
+def _linear(operator: Relation, change: Relation, front: int) -> Relation:
+    """Δf(X) = f(ΔX). The times are `front` more columns in front, which linear operators carry along."""
+    if isinstance(operator, ir.Project):
+        return ir.Project(change, (*range(front), *(index + front for index in operator.columns)))
+    return ir.with_inputs(with_scalars(operator, lambda scalar: shift(scalar, front)), (change,))

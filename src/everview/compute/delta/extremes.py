@@ -30,7 +30,7 @@ def is_mixed(reduce: ir.Reduce) -> bool:
 
 
 def firsts_of(reduce: ir.Reduce) -> list[First]:
-    """The orders whose first rows matter, also where they do not change: others of the same key may."""
+    """The orders whose first rows matter, even where they do not change: another order of the key may."""
     extremes = [each for each in reduce.aggregates if is_extreme(each)]
     return list(dict.fromkeys(First((extreme_order(each),), 1, unchanged=True) for each in extremes))
 

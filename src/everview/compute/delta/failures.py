@@ -1,4 +1,4 @@
-"""`separate`: a plan without the rows for which an evaluation fails, and those rows, as plans of their own.
+"""`separate`: split a plan into one without the rows that fail, and plans of these rows.
 
 Errors are data: a row for which an expression fails is left out of the view, and stands in its error collection
 instead, with the same multiplicity, for as long as it is there. Both follow from the input of the operator, so the
@@ -51,10 +51,10 @@ def _separate(plan: Relation, bound: tuple[tuple[str, Relation], ...], failing: 
 
 
 def _failing_scalars(plan: Relation) -> list[Scalar]:
-    """What can fail of the operator, over the columns of its input."""
+    """The scalars of the operator that can fail, over the columns of its input."""
     match plan:
         case Map(input, scalars):
-            values: list[Scalar] = list(_columns(input))
+            values: list[Scalar] = [ColumnOf(index, each) for index, each in enumerate(types(input))]
             for scalar in scalars:  # a scalar may read those before it
                 values.append(substitute(scalar, values))
             return [each for each in values[len(types(input)) :] if can_fail(each)]
@@ -67,10 +67,6 @@ def _failing_scalars(plan: Relation) -> list[Scalar]:
             return [FailedTable(function, args, added)]
         case _:
             return []
-
-
-def _columns(input: Relation) -> list[ColumnOf]:
-    return [ColumnOf(index, each) for index, each in enumerate(types(input))]
 
 
 def _failed(scalar: Scalar) -> Scalar:

@@ -1,4 +1,4 @@
-"""The rows that may be among the first of their key in an order: all that a tick of an order and limit has to see.
+"""The rows that may be among the first of their key in an order: a tick of an order and limit sees only these.
 
 Let k rows be wanted. Take rows in their order, and with them the changes of the tick, until as many as were there are k
 more than all that leave. However the tick goes on from time to time, k of these rows are there, so nothing behind them

@@ -60,7 +60,7 @@ def what_matters(
 
 
 def firsts_of(operator: Operator) -> list[First]:
-    """The orders in which only the first rows of a key matter, and how many do; none if all rows matter."""
+    """The orders in which only the first rows of a key matter, and how many; empty if all rows matter."""
     match operator:
         case ir.TopK(order=order, limit=int(limit), offset=offset) if can_order(order):
             return [First(order, offset + limit)]

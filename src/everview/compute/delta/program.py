@@ -25,19 +25,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from everview.compute.functions.resolve import call
-from everview.compute.ir.relation import (
-    Constant,
-    Filter,
-    Get,
-    Map,
-    Negate,
-    Order,
-    Project,
-    Relation,
-    Union,
-    arity,
-    types,
-)
+from everview.compute.ir import relation as ir
 from everview.compute.ir.scalar import Column, Literal, Scalar
 from everview.compute.ir.types import INT8, SqlType
 
@@ -59,7 +47,7 @@ class Arrangement:
     source: str
     key: tuple[int, ...]
     schema: tuple[SqlType, ...]
-    contents: Relation | None  # as a plan over the inputs; None if time alone changes them
+    contents: ir.Relation | None  # as a plan over the inputs; None if time alone changes them
     totals: bool = False
     pending: bool = False
 
@@ -79,7 +67,7 @@ class First:
     The rows looked up are timed, with those of the one source; of keys of which no such row changes only if asked.
     """
 
-    order: tuple[Order, ...]
+    order: tuple[ir.Order, ...]
     count: int
     unchanged: bool = False
 
@@ -104,7 +92,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Look-ups, in order, and then one statement, for those steps that are asked for."""
+    """Look-ups, in order, and then one statement for the steps that are asked for."""
 
     lookups: tuple[Lookup, ...]
     outputs: tuple[str, ...]
@@ -112,7 +100,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A timed step whose rows are those for which the evaluation of one of the scalars, over the untimed row, fails."""
+    """A timed step of the rows for which one of the scalars, over the untimed row, fails."""
 
     step: str
     scalars: tuple[Scalar, ...]
@@ -122,18 +110,18 @@ class Failing:
 class TickProgram:
     """Steps and stages, what to remember, constants, and what the change of the output is."""
 
-    steps: tuple[tuple[str, Relation], ...]
+    steps: tuple[tuple[str, ir.Relation], ...]
     arrangements: tuple[Arrangement, ...]
     readings: tuple[tuple[str, tuple[SqlType, ...]], ...]
     stages: tuple[Stage, ...]
-    constants: tuple[tuple[str, Constant], ...]
+    constants: tuple[tuple[str, ir.Constant], ...]
     output: str
     moments: bool  # whether the output is a relation of moments
     failing: tuple[Failing, ...] = ()
 
 
 def reads_all(lookup: Lookup, keyed: Collection[str]) -> bool:
-    """Whether it finds all rows of its arrangement, for those that have a key are `keyed` and this is none of them."""
+    """Whether the look-up finds all rows of its arrangement, because the arrangement has no key."""
     return lookup.arrangement not in keyed and lookup.first is None and not lookup.due
 
 
@@ -146,27 +134,27 @@ def delta_of(id: str) -> str:
     return f"delta:{id}"
 
 
-def timed_get(name: str, schema: tuple[SqlType, ...]) -> Relation:
+def timed_get(name: str, schema: tuple[SqlType, ...]) -> ir.Relation:
     """A named timed relation over rows of this schema."""
-    return Get(name, (INT8, *schema))
+    return ir.Get(name, (INT8, *schema))
 
 
-def at(relation: Relation, time: int) -> Relation:
+def at(relation: ir.Relation, time: int) -> ir.Relation:
     """Untimed rows as updates at one time."""
-    width = arity(relation)
-    return Project(Map(relation, (Literal(time, INT8),)), (width, *range(width)))
+    width = ir.arity(relation)
+    return ir.Project(ir.Map(relation, (Literal(time, INT8),)), (width, *range(width)))
 
 
-def untimed(relation: Relation) -> tuple[SqlType, ...]:
+def untimed(relation: ir.Relation) -> tuple[SqlType, ...]:
     """The types of the rows of a timed relation."""
-    return types(relation)[1:]
+    return ir.types(relation)[1:]
 
 
-def updates_of(moments: Relation) -> Relation:
-    """What a relation of moments stands for, timed."""
-    width = arity(moments)
-    from_then = Filter(moments, (call(">=", TIME, Literal(0, INT8)),))
-    until_next = Filter(moments, (call("is not null", NEXT),))
-    gained = Project(from_then, (0, *range(2, width)))
-    lost = Negate(Project(until_next, (1, *range(2, width))))
-    return Union((gained, lost))
+def updates_of(moments: ir.Relation) -> ir.Relation:
+    """A relation of moments as timed updates."""
+    width = ir.arity(moments)
+    from_then = ir.Filter(moments, (call(">=", TIME, Literal(0, INT8)),))
+    until_next = ir.Filter(moments, (call("is not null", NEXT),))
+    gained = ir.Project(from_then, (0, *range(2, width)))
+    lost = ir.Negate(ir.Project(until_next, (1, *range(2, width))))
+    return ir.Union((gained, lost))

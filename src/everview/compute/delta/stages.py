@@ -24,7 +24,7 @@ _HEAVY = (ir.Join, ir.Reduce, ir.TopK, ir.Window, ir.Threshold, ir.Accumulate)
 def stages(
     steps: Mapping[str, Relation], lookups: Sequence[Lookup], outputs: Iterable[str], cut: Iterable[str]
 ) -> tuple[Stage, ...]:
-    """The stages; `cut` names steps whose results are needed for look-ups, `outputs` those wanted in the end."""
+    """Divide steps into stages; `cut` names steps whose results feed look-ups, `outputs` the final results."""
     first = set(cut)
     wanted = set(outputs) | first
     first |= _worth_their_own(steps, wanted, first)

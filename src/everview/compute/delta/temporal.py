@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def temporal_filters(plan: Relation, *, saturating: bool = True) -> Relation:
-    """The plan with its temporal filters as such; raises SqlError for any other use of `mz_now()`.
+    """Make temporal filters of filters by `mz_now()`; raises SqlError for any other use of it.
 
     Without `saturating`, bounds are moved as views once did that still are kept so: see `thresholds.reached`.
     """
@@ -48,7 +48,7 @@ def temporal_filters(plan: Relation, *, saturating: bool = True) -> Relation:
 
 
 def _place(relation: Relation) -> str:
-    """What of a query the operator stands for."""
+    """The clause of a query that the operator stands for."""
     match relation:
         case ir.Map():
             return "an expression that is computed: of a SELECT list, GROUP BY, ORDER BY or an aggregate"
@@ -71,7 +71,7 @@ def _filter(filtering: ir.Filter, *, saturating: bool) -> Relation:
 
 
 def apart(predicates: Iterable[Scalar]) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
-    """The predicates that speak of now, and those that do not."""
+    """The predicates with `mz_now()`, and the predicates without."""
     flat = conjuncts(predicates)
     own = tuple(each for each in flat if speaks_of_now(each))
     return own, tuple(each for each in flat if not speaks_of_now(each))
@@ -86,7 +86,7 @@ _LAST = Literal(TIME_MAX, INT8)
 
 
 def delta(operator: ir.Temporal, change: Relation, build: Build) -> Relation:
-    """The change of the output: updates of now, and those whose time has come."""
+    """The change of the output: updates of this tick, and pending updates that are due."""
     assert operator.times is None, "a row is there once for each of its intervals: see computed_columns"
     width = arity(change)
     lowers = tuple(_as_time(each) for each in operator.lowers)

@@ -42,7 +42,7 @@ _HINT = "compare mz_now() itself, or moved by what the row says, with an express
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A time: it is so from then on if it is `rising`, and before if not. Or a set of times, at which it is so."""
+    """A time, from which a comparison holds if it is `rising` and before which otherwise; or a set of times."""
 
     times: Scalar
     rising: bool = True
@@ -54,7 +54,6 @@ class Reached:
 
 
 def is_now(scalar: Scalar) -> bool:
-    """Whether it is `mz_now()` itself."""
     return isinstance(scalar, Call) and scalar.function == MZ_NOW
 
 
@@ -64,14 +63,14 @@ def speaks_of_now(scalar: Scalar) -> bool:
 
 
 def refused(message: str, scalar: Scalar, hint: str = _HINT, detail: str | None = None) -> SqlError:
-    """The error about `mz_now()` in this expression, at the place where it is written, if that is known."""
+    """The error about `mz_now()` in this expression, with the position in the statement if it is known."""
     places = [part.position for part in walk(scalar) if isinstance(part, Now) and part.position is not None]
     position = min(places, default=None)
     return SqlError(FEATURE_NOT_SUPPORTED, message, detail=detail, hint=hint, position=position)
 
 
 def reached(left: Scalar, right: Scalar, *, strict: bool, saturating: bool = True) -> Reached:
-    """When `left`, which speaks of now, is not below `right`, which does not; if `strict`, when it is above it.
+    """When `left`, which reads the time, is not below `right`, which does not; if `strict`, when it is above it.
 
     Without `saturating`, intervals are moved over to `right` by the operators of SQL, which may fail there.
     """
@@ -112,7 +111,7 @@ def _long(scalar: Scalar) -> Scalar:
 
 
 def _length(span: Scalar) -> Scalar:
-    """An interval in microseconds, as it counts when it is compared."""
+    """An interval in microseconds, as comparisons count it."""
     if isinstance(span, Literal) and span.value is not None:
         return Literal(limited(interval_micros(span.value)), INT8)
     return bound("the span", span)
@@ -128,7 +127,7 @@ def _parts(left: Scalar) -> tuple[Scalar, Scalar, bool]:
 
 
 def _whole(left: Scalar, right: Scalar, *, strict: bool) -> Reached:
-    """Of whole numbers, as times are."""
+    """The bound of whole numbers, which times are."""
     if is_now(left):
         return Reached(bound("the time after", right) if strict else right)
     name = name_of(left)
@@ -255,7 +254,7 @@ def _from(right: Scalar, *, strict: bool) -> Scalar:
 
 
 def _rounded(inside: Scalar, unit: int, right: Scalar, *, strict: bool) -> Reached:
-    """Of what is cut to the start of its unit."""
+    """The bound of an expression that is cut to the start of its unit."""
     size = Literal(unit, INT8)
     if right.type == TIMES:
         return _moment(inside, moments("rounded up", right, size), strict=False)
@@ -264,7 +263,7 @@ def _rounded(inside: Scalar, unit: int, right: Scalar, *, strict: bool) -> Reach
 
 
 def _cut(left: Call, right: Scalar, *, strict: bool) -> Reached:
-    """Of date_trunc."""
+    """The bound of date_trunc."""
     unit = unit_of(left.args[0].value) if isinstance(left.args[0], Literal) and left.args[0].value else ""
     if unit in _UNITS:
         return _rounded(left.args[1], _UNITS[unit], right, strict=strict)
@@ -288,7 +287,7 @@ def _binned(left: Call, right: Scalar, *, strict: bool) -> Reached:
 
 
 def _by_clocks(left: Call, right: Scalar, *, strict: bool) -> Reached:
-    """Of AT TIME ZONE."""
+    """The bound of AT TIME ZONE."""
     zone = left.args[0].value if isinstance(left.args[0], Literal) else None
     if not isinstance(zone, str) or not is_zone(zone):
         raise refused(_TURN, left, "the time zone is a constant, and one that there is")
@@ -325,7 +324,7 @@ def _moved_moment(left: Call, right: Scalar, *, strict: bool) -> Reached:
 
 
 def _number(left: Scalar, right: Scalar, *, strict: bool) -> Reached:
-    """Of numbers with a fraction."""
+    """The bound of numbers with a fraction."""
     name = name_of(left)
     if not isinstance(left, Call):
         raise refused(_TURN, left)

@@ -1,4 +1,4 @@
-"""A predicate over `mz_now()` as what it is for a row: the times at which it is true.
+"""The times at which a predicate over `mz_now()` is true for a row.
 
 Conjunctions of comparisons bound one interval, from the latest of its `lowers` and before the earliest of its `uppers`.
 Whatever else is said with OR, NOT, IN, <>, CASE and the like is a set of intervals, computed for each row as one value.
@@ -42,7 +42,7 @@ _TESTS: dict[str, tuple[bool | None, bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What bounds the times of a row: each a time, and a set of times if there are several intervals."""
+    """The bounds of a row's times: single times, and a set of times if there are several intervals."""
 
     lowers: tuple[Scalar, ...] = ()
     uppers: tuple[Scalar, ...] = ()
@@ -55,12 +55,12 @@ class Bounds:
 
     @property
     def failing(self) -> tuple[Scalar, ...]:
-        """Those whose evaluation may fail."""
+        """The bounds whose evaluation can fail."""
         return tuple(each for each in self.all if can_fail(each))
 
     @property
     def relaxed(self) -> Bounds:
-        """The same, where each that fails bounds nothing."""
+        """The same bounds, where a bound that fails bounds nothing."""
         return Bounds(
             tuple(_unless_it_fails(each, Literal(0, each.type)) for each in self.lowers),
             tuple(_unless_it_fails(each, Literal(TIME_MAX, each.type)) for each in self.uppers),
@@ -118,7 +118,7 @@ def positive(predicate: Scalar) -> Scalar:
 
 
 def _compares(predicate: Call) -> bool:
-    """Whether it is a comparison, of other than truth values."""
+    """Whether the call compares, other than truth values."""
     if name_of(predicate) not in _TURNED or len(predicate.args) != 2:
         return False
     return all(each.type.kind is not predicate.type.kind for each in predicate.args)
@@ -129,7 +129,7 @@ def _negation(predicate: Scalar) -> Scalar:
 
 
 def _negated(inner: Scalar) -> Scalar | None:
-    """What is true when the predicate is false, if that has a simpler form."""
+    """The negation of a predicate, if it has a simpler form."""
     match inner:
         case And(args):
             return Or(tuple(positive(_negation(each)) for each in args))
@@ -158,7 +158,7 @@ class _Times:
         self._compared = 0
 
     def simple(self, predicate: Scalar) -> Bounds | None:
-        """The bounds that a comparison sets; None if it is none, or takes a set of times."""
+        """The bounds that a comparison sets; None for other expressions and for sets of times."""
         if not isinstance(predicate, Call) or not _compares(predicate) or name_of(predicate) == "ne":
             return None
         if not speaks_of_now(predicate):
@@ -306,7 +306,7 @@ class _Times:
         return result
 
     def _equal_truths(self, predicate: Call, name: str, truth: bool | None) -> Scalar:
-        """Of truth values that are compared."""
+        """The bounds of a comparison of truth values."""
         if name not in ("eq", "ne"):
             raise _not_compared(predicate)
         if truth is None:
@@ -321,7 +321,7 @@ class _Times:
 
 
 def _one(found: Reached, so: bool) -> Bounds:
-    """The bounds of the times at which it is reached, or not `so`."""
+    """The bounds of the times at which a comparison holds, or does not (`so`)."""
     if found.times.type == TIMES:
         return Bounds(times=found.times if so is found.rising else times("outside", found.times))
     return Bounds(lowers=(found.times,)) if so is found.rising else Bounds(uppers=(found.times,))
@@ -341,7 +341,7 @@ def _or_never(found: Scalar) -> Scalar:
 
 
 def _where(predicate: Scalar, truth: bool | None) -> Scalar:
-    """All times or none, as the row decides."""
+    """All times or no time, as the row decides."""
     condition = predicate if truth else _negation(predicate) if truth is False else call("is null", predicate)
     return Case(((condition, ALWAYS),), NEVER, TIMES)
 

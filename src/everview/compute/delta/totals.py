@@ -1,4 +1,4 @@
-"""Reduce whose aggregates are counts and exact sums, or none: kept as totals, one row for each key.
+"""Reduce whose aggregates are counts and exact sums: kept as totals, one row for each key.
 
 Every row adds amounts to its key: one to the number of rows, and for each aggregate what it sums and counts. The state
 of a key is its totals, so the cost of a change does not depend on how many rows the key has. The totals at each time
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def is_additive(reduce: ir.Reduce) -> bool:
-    """Whether all aggregates can be kept as totals; those of floats have been made such before (`float_sums.py`)."""
+    """Whether all aggregates can be kept as totals; `float_sums.py` has made sums of floats exact before."""
     return all(map(adds_up, reduce.aggregates))
 
 
@@ -109,7 +109,7 @@ def _contents(reduce: ir.Reduce, key: tuple[int, ...], amounts: Amounts) -> Rela
 
 @dataclass
 class Amounts:
-    """What a row adds to its key, over the row; the first is one, for the row itself."""
+    """The amounts that a row adds to its key; the first is one, for the row itself."""
 
     scalars: list[Scalar]
 

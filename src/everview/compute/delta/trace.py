@@ -33,7 +33,7 @@ class _Trace:
         self._known: dict[tuple[str, tuple[Scalar, ...]], list[Source] | None] = {}
 
     def sources(self, relation: Relation, key: tuple[Scalar, ...]) -> list[Source] | None:
-        """The same for a part of the relation."""
+        """The sources of a part of the relation."""
         match relation:
             case ir.Get():
                 return self._get(relation, key)

@@ -1,4 +1,4 @@
-"""What an engine is: it runs a plan over named inputs and gives the collection that the plan means.
+"""An engine runs a plan over named inputs and gives the collection that the plan means.
 
 A collection travels as a batch: data columns `c0, c1, ...` in the Arrow types of `ir.types`, and `_diff`, the
 multiplicity, as int64. A small batch is an Arrow table in this process; a large one is a list of Parquet parts that
@@ -59,7 +59,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What storage selected: its updates, with the time in front, or else the rows that they come to."""
+    """Updates that storage selected, with the time in front, or else the rows that they add up to."""
 
     selection: Selection
     timed: bool

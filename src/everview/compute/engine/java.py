@@ -40,14 +40,14 @@ class Java:
 
 
 def use_java(scratch: Path) -> Path:
-    """Point this process, and so the PySpark it starts, at a suitable Java; the folder it is in."""
+    """Point this process, and so the PySpark it starts, at a suitable Java, and return its folder."""
     home = java_home(scratch)
     os.environ["JAVA_HOME"] = str(home)
     return home
 
 
 def java_home(scratch: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder to give to Spark as `JAVA_HOME`; one that has to be made is made inside `scratch`."""
+    """The folder to give to Spark as `JAVA_HOME`; one that does not exist yet is made inside `scratch`."""
     java = find_java(environ)
     return java.home if _starts_as_spark_starts_it(java) else _shim(java, scratch)
 
@@ -69,7 +69,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
 
 
 def major_version(version: str) -> int | None:
-    """17 of "17.0.15", 21 of "21-ea", 8 of "1.8.0_392"; None of what is no version."""
+    """17 of "17.0.15", 21 of "21-ea", 8 of "1.8.0_392"; None if the text is no version."""
     match = re.match(r"(?:1\.)?(\d+)", version)
     return int(match[1]) if match else None
 
@@ -92,7 +92,7 @@ def _packaged() -> Path | None:
 
 
 def _probe(executable: Path) -> Java | None:
-    """Ask a Java who it is; None if it does not run or does not say."""
+    """Ask a Java for its version; None if it does not run or does not answer."""
     answer = _run(executable, "-XshowSettings:properties", "-version")
     if answer is None or answer.returncode != 0:
         return None

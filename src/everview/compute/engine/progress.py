@@ -1,4 +1,4 @@
-"""How far a run is: the rows that it has read, of all that it is going to read.
+"""The progress of a run: the rows that it has read, of all rows that it is going to read.
 
 As with the wish to end a run, nobody hands this down: it is in force while something is run, by `reporting`. Engines
 that know what a run will read say so, piece by piece, and how to ask for what has been read of a piece. Those that do
@@ -98,7 +98,7 @@ _in_force: ContextVar[Progress | None] = ContextVar("everview_progress", default
 
 
 def progress() -> Progress | None:
-    """The one in force."""
+    """The progress of what this thread runs; None if nobody follows it."""
     return _in_force.get()
 
 

@@ -16,29 +16,17 @@ from functools import partial, reduce
 from typing import Any
 
 from everview.compute.functions.calendar import make_interval
-from everview.compute.functions.contract import Additive, Extreme, Failure, InOrder, OneRow, Total, Unfit
+from everview.compute.functions.contract import Additive, Extreme, Failure, GroupRows, InOrder, OneRow, Total, Unfit
 from everview.compute.functions.exact_floats import MEAN, exact_sum, sum_sql
 from everview.compute.functions.intervals import divide_interval, divide_interval_sql
-from everview.compute.functions.naming import ARRAYS, NUMERIC, ORDERED, as_numeric, key_of
+from everview.compute.functions.naming import ARRAYS, NUMERIC, ORDERED, as_numeric, key_of, named
 from everview.compute.functions.numbers import EXACT, SURE_DIGITS, fit, quotient, real, significant, whole
 from everview.compute.functions.order import sort_key, spark_sort_key
 from everview.compute.functions.regression import deviation, total
 from everview.compute.functions.signatures import Aggregates
 from everview.compute.functions.spark_sql import Renderer, interval, let, spark_type
 from everview.compute.ir.scalar import Scalar
-from everview.compute.ir.types import (
-    FLOAT4,
-    FLOAT8,
-    INT2,
-    INT4,
-    INT8,
-    NUMERIC_PRECISION,
-    NUMERIC_SCALE,
-    Interval,
-    Kind,
-    SqlType,
-    numeric,
-)
+from everview.compute.ir.types import FLOAT8, INT8, NUMERIC_PRECISION, NUMERIC_SCALE, Interval, Kind, SqlType, numeric
 
 AGGREGATES = Aggregates()
 define = AGGREGATES.define
@@ -46,16 +34,15 @@ SOME = "some(any)"  # the key of the aggregate that takes the value of any row
 AVERAGE = "total by count"  # the scalar function of a total and a number of rows
 
 COUNT, SUM, LEAST, GREATEST = Total(counts=True), Total(), Extreme(), Extreme(descending=True)
-Rows = list[tuple[Any, ...]]
 
 
-def _of_values(function: Callable[[list[Any]], Any]) -> Callable[[SqlType, Rows], Any]:
-    """An aggregate of the values of its only argument; NULL of none."""
+def _of_values(function: Callable[[list[Any]], Any]) -> Callable[[SqlType, GroupRows], Any]:
+    """An aggregate of the values of its only argument; NULL over no values."""
     return lambda _, rows: function([row[0] for row in rows]) if rows else None
 
 
-def _of_values_as(function: Callable[[SqlType, list[Any]], Any]) -> Callable[[SqlType, Rows], Any]:
-    """The same of a function that is given the result's type first."""
+def _of_values_as(function: Callable[[SqlType, list[Any]], Any]) -> Callable[[SqlType, GroupRows], Any]:
+    """An aggregate like `_of_values` whose function is given the result's type first."""
     return lambda to, rows: function(to, [row[0] for row in rows]) if rows else None
 
 
@@ -91,8 +78,8 @@ _INFINITE = "NOT (abs({}) < double('Infinity'))"  # NaN is above all
 _ANY_INFINITE = f"bool_or({_INFINITE.format('cast({0} as double)')})"
 
 
-def _in_order(evaluate: Callable[[SqlType, Rows], Any], value: str, streamed: str, of: SqlType) -> InOrder:
-    """Of `s.a`, the sum of the values `l.a` one after the other, and the same by an aggregate of Spark's.
+def _in_order(evaluate: Callable[[SqlType, GroupRows], Any], value: str, streamed: str, of: SqlType) -> InOrder:
+    """A sum of `l.a` one value after the other, from `s.a` in an array, and the same by an aggregate of Spark's.
 
     NULL where it is not finite, though all values are.
     """
@@ -138,7 +125,7 @@ def _interval_average_sql(args: Sequence[str], _types: Sequence[SqlType], _resul
 
 
 def _total_order(of: SqlType) -> Callable[[Any], Any]:
-    """By which a least value is one, though 1 month and 30 days are equal: of the same rows it is always the same."""
+    """The key to find a least value by: it tells 1 month from 30 days, so the same rows give the same value."""
     key = sort_key(of)
     if of.kind is Kind.INTERVAL:
         return lambda value: (key(value), value[:2])
@@ -196,7 +183,7 @@ def _float_variance(values: list[float], *, sample: bool) -> float:
 
 
 def _float_variance_sql(*, sample: bool, root: bool) -> str:
-    """From the values in order, so that it does not depend on that of the rows."""
+    """The variance of the sorted values, so that it does not depend on the order of the rows."""
     finite = f"NOT exists(l.a, e -> {_INFINITE.format('e')})"
     squares = let("aggregate(l.a, 0D, (s, e) -> s + (e - m.a) * (e - m.a))", _MEAN_SQL, name="m")
     spread = f"CASE WHEN NOT v.b THEN double('NaN') WHEN l.a[0] = l.a[size(l.a) - 1] THEN 0D ELSE {squares} END"
@@ -211,7 +198,7 @@ def _float_variance_sql(*, sample: bool, root: bool) -> str:
 _MEAN_SQL = "aggregate(l.a, 0D, (s, e) -> s + e) / size(l.a)"
 
 
-def _numeric_variance(to: SqlType, rows: Rows, *, sample: bool, root: bool) -> Any:
+def _numeric_variance(to: SqlType, rows: GroupRows, *, sample: bool, root: bool) -> Any:
     values = [Decimal(row[0]) for row in rows]
     if len(values) <= sample:
         return None
@@ -222,7 +209,7 @@ def _numeric_variance(to: SqlType, rows: Rows, *, sample: bool, root: bool) -> A
     return fit(significant(math.sqrt(result)), to) if root else result
 
 
-def _real_variance(_: SqlType, rows: Rows, *, sample: bool, root: bool) -> Any:
+def _real_variance(_: SqlType, rows: GroupRows, *, sample: bool, root: bool) -> Any:
     if len(rows) <= sample:
         return None
     variance = _float_variance([row[0] for row in rows], sample=sample)
@@ -246,7 +233,7 @@ def _numeric_variance_sql(*, sample: bool, root: bool) -> Renderer:
     return rendered
 
 
-def _single(_: SqlType, rows: Rows) -> Any:
+def _single(_: SqlType, rows: GroupRows) -> Any:
     """The value of a subquery in an expression, which must have no more than one row."""
     if len(rows) > 1:
         raise Failure("21000", "more than one row returned by a subquery used as an expression")
@@ -259,7 +246,6 @@ define(f"{SOME} -> $1", lambda _, rows: rows[0][0], "first({0})", takes_nulls=Tr
 define("count() -> int8", lambda _, rows: len(rows), "count(*)", takes_nulls=True, algebra=COUNT, empty=0)
 define("count(any) -> int8", lambda _, rows: len(rows), "count({0})", algebra=COUNT, empty=0)
 
-_INTEGERS, _REALS = (INT2, INT4, INT8), (FLOAT4, FLOAT8)
 _sum_of_integers = _of_values(lambda values: whole(sum(values), Kind.INT8))
 _exact_sum = _of_values_as(lambda to, values: fit(_total(values), to))
 _interval_total = _of_values(_interval_sum)
@@ -271,7 +257,7 @@ define("sum(int8) -> numeric(38,0)", _exact_sum, "try_sum(cast({0} as decimal(38
 _sum_type = lambda types: replace(as_numeric(types[0]), precision=38)
 define("sum(numeric)", _exact_sum, _EXACT_SUM_SQL, result=_sum_type, algebra=SUM, unfit=_SHORT)
 define("sum(interval) -> interval", _interval_total, _INTERVAL_SUM_SQL, unfit=_TOO_LONG_AN_INTERVAL)
-for _of in _REALS:
+for _of in named("float4 float8"):
     _evaluate = _of_values_as(lambda to, values: _float_sum(values, to.kind))
     _running = _of_values_as(lambda to, values: _float_sum(values, to.kind, total))
     _over_window = _in_order(_running, "s.a", "sum(cast({0} as double))", _of)
@@ -284,15 +270,10 @@ _running = _of_values(lambda values: _float_mean(values, total))
 _algebra = Additive((_itself,), key_of(AVERAGE, (NUMERIC, INT8)))
 _float_algebra = Additive((_itself,), key_of(MEAN, (FLOAT8, INT8)))
 define("avg(T) -> numeric", _average, _average_sql, algebra=_algebra, unfit=_SHORT, T="int2 int4 int8 numeric")
-define(
-    "avg(T) -> float8",
-    _of_values(_float_mean),
-    f"{_EXACT_SUM} / nullif(count({{0}}), 0L)",
-    algebra=_float_algebra,
-    unfit=_TOO_LARGE,
-    in_order=_in_order(_running, "s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8),
-    T="float4 float8",
-)
+_over_window = _in_order(_running, "s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8)
+_float_mean_of: Any = {"algebra": _float_algebra, "unfit": _TOO_LARGE, "in_order": _over_window}
+_MEAN = f"{_EXACT_SUM} / nullif(count({{0}}), 0L)"
+define("avg(T) -> float8", _of_values(_float_mean), _MEAN, **_float_mean_of, T="float4 float8")
 define("avg(interval) -> interval", _interval_average, _interval_average_sql, unfit=_TOO_LONG_AN_INTERVAL)
 
 for _of in (*ORDERED, *ARRAYS):
@@ -307,7 +288,7 @@ for _of in (*ORDERED, *ARRAYS):
 define("any_value(bool) -> bool", _of_values(min), "min({0})")
 define("bool_and, every(bool) -> bool", _of_values(all), "bool_and({0})", algebra=LEAST)
 define("bool_or(bool) -> bool", _of_values(any), "bool_or({0})", algebra=GREATEST)
-for _of in _INTEGERS:
+for _of in named("int2 int4 int8"):
     for _name, _join in (("bit_and", operator.and_), ("bit_or", operator.or_), ("bit_xor", operator.xor)):
         _joined = _of_values(partial(reduce, _join))
         define(f"{_name}(T) -> T", _joined, f"cast({_name}({{0}}) as {spark_type(_of)})", T=_of)

@@ -59,7 +59,7 @@ def _product_fits(types: Sequence[SqlType]) -> bool:
 
 
 def _quotient_fits(given: Arguments) -> bool:
-    """Whether the divisor is a number that makes nothing larger, and what is divided has room."""
+    """Whether the quotient has room: the divisor is a literal of at least 1, and the dividend is not too long."""
     left, by = as_numeric(given.types[0]), given.values[1]
     return left.precision - left.scale < 20 and isinstance(by, Decimal) and abs(by) >= 1
 

@@ -196,7 +196,7 @@ def split(text: str | None, glue: str | None, null: str | None = None) -> list[s
 
 
 def split_sql(args: Sequence[str], *_: Any) -> str:
-    """The same in Spark."""
+    """`split` in Spark SQL."""
     parts = (
         "CASE WHEN s.a IS NULL THEN NULL WHEN s.a = '' THEN cast(array() as array<string>) WHEN s.b IS NULL THEN"
         " slice(split(s.a, ''), 1, length(s.a)) WHEN s.b = '' THEN array(s.a)"

@@ -44,19 +44,18 @@ def units(amount: int, size: int) -> int:
 
 
 def rest(amount: int, size: int) -> int:
-    """What is left of an amount without its whole units; it has the sign of the amount."""
+    """The amount without its whole units; it has the sign of the amount."""
     return amount - units(amount, size) * size
 
 
 def month_length(year: int, month: int) -> int:
-    """How many days a month has."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
 
 
 def micros_of(value: date | Infinite) -> int:
-    """A date or timestamp as microseconds since the epoch; an infinity fails, for it is no number of them."""
+    """A date or timestamp as microseconds since the epoch; fails for an infinity."""
     if isinstance(value, Infinite):
         raise Failure("22008", f"{value.value} is no date of the calendar")
     if isinstance(value, datetime):

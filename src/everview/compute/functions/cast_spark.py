@@ -1,11 +1,11 @@
-"""Casts in Spark SQL, over the physical types. What cannot be cast is NULL."""
+"""Casts in Spark SQL, over the physical types. A value that cannot be cast is NULL."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from everview.compute.functions.input import FALSE, TRUE
-from everview.compute.functions.naming import element_of, short_name
+from everview.compute.functions.naming import NUMERIC, element_of, short_name
 from everview.compute.functions.numbers import FLOATS, INTEGERS
 from everview.compute.functions.precision import PRECISE, rounded_sql
 from everview.compute.functions.spark_sql import (
@@ -50,7 +50,7 @@ def cast_sql(value: str, source: SqlType, target: SqlType, depth: int = 0) -> st
 
 
 def _exact_sql(value: str, source: SqlType, target: SqlType, depth: int) -> str:
-    """The same before it is rounded to the digits of a second that the type keeps."""
+    """The value as one of the target type, before seconds are rounded to the digits that the type keeps."""
     if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
         return _array(value, source, target, depth)
     if source.kind in _TEXTS or source.kind is Kind.UNKNOWN:
@@ -144,16 +144,11 @@ def _to_mz(value: str, source: SqlType) -> str:
 def _from_jsonb(value: str, target: SqlType) -> str:
     if target.kind is Kind.BOOLEAN:
         return f"CASE {value} WHEN 'true' THEN true WHEN 'false' THEN false END"
-    from everview.compute.functions.naming import NUMERIC
-
-    number = f"CASE WHEN x.a RLIKE '^-?[0-9]' THEN try_cast(x.a as decimal(38,{target.scale or 18})) END"
+    of = spark_type(target) if target.kind in FLOATS else f"decimal(38,{target.scale or 18})"
+    number = let(f"CASE WHEN x.a RLIKE '^-?[0-9]' THEN try_cast(x.a as {of}) END", value, name="x")
     if target.kind in FLOATS:
-        return let(f"CASE WHEN x.a RLIKE '^-?[0-9]' THEN try_cast(x.a as {spark_type(target)}) END", value, name="x")
-    return (
-        cast_sql(let(number, value, name="x"), NUMERIC, target)
-        if target.kind is not Kind.NUMERIC
-        else (_to_numeric(let(number, value, name="x"), NUMERIC, target))
-    )
+        return number
+    return _to_numeric(number, NUMERIC, target) if target.kind is Kind.NUMERIC else cast_sql(number, NUMERIC, target)
 
 
 def _from_text(value: str, target: SqlType) -> str:
@@ -315,16 +310,8 @@ def float_text(value: str, digits: int, low: int = -4) -> str:
         "concat(substring(i.a, 1, 1), CASE WHEN length(i.a) > 1 THEN concat('.', substring(i.a, 2)) ELSE '' END,"
         f" 'e', CASE WHEN i.b < 0 THEN '-' ELSE '+' END, {exponent})"
     )
-    number = let(
-        let(
-            f"CASE WHEN i.b BETWEEN {low} AND {digits - 1} THEN {plain} ELSE {scientific} END",
-            mantissa,
-            "h.a.e",
-            name="i",
-        ),
-        parts,
-        name="h",
-    )
+    shown = f"CASE WHEN i.b BETWEEN {low} AND {digits - 1} THEN {plain} ELSE {scientific} END"
+    number = let(let(shown, mantissa, "h.a.e", name="i"), parts, name="h")
     found = (
         "CASE WHEN f.a IS NULL THEN NULL WHEN isnan(f.a) THEN 'NaN' WHEN f.a = double('Infinity') THEN 'Infinity'"
         " WHEN f.a = double('-Infinity') THEN '-Infinity' WHEN f.a = 0 THEN '0'"
@@ -355,12 +342,6 @@ def _interval_text(value: str) -> str:
         f"CASE WHEN n.a.micros < -{2**63 - 1}L THEN '2562047788:00:54.775808' ELSE {_time_text('abs(n.a.micros)')} END"
     )
     clock = f"CASE WHEN n.a.micros <> 0 OR ({empty}) THEN concat({mark}, {time}) END"
-    joined = ", ".join(
-        (
-            unit(year, "year", "false"),
-            unit(month, "mon", months_negative),
-            unit("n.a.days", "day", months_negative),
-            clock,
-        )
-    )
+    days = unit("n.a.days", "day", months_negative)
+    joined = ", ".join((unit(year, "year", "false"), unit(month, "mon", months_negative), days, clock))
     return let(f"CASE WHEN n.a IS NOT NULL THEN concat_ws(' ', {joined}) END", value, name="n")

@@ -30,6 +30,7 @@ from everview.compute.functions.naming import (
     base,
     display_name,
     element_of,
+    named,
     short_name,
 )
 from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrain, fit, real, significant, whole
@@ -41,7 +42,7 @@ from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, TIMESTAMP, Interval, K
 FUNCTIONS: list[Function] = []
 
 
-class Context(IntEnum):
+class CastContext(IntEnum):
     """Where a cast applies without being written; a larger one includes the smaller."""
 
     IMPLICIT = 0
@@ -51,17 +52,17 @@ class Context(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A cast between two types: the function to call (None where the value stays as it is), and where it applies."""
+    """A cast between two types: the function to call, None if the value stays as it is, and where it applies."""
 
     key: str | None
-    context: Context
+    context: CastContext
 
 
 @lru_cache(4096)
 def cast_between(source: SqlType, target: SqlType) -> Cast | None:
     """The cast from one type to another, None if there is none. Modifiers count: numeric to numeric(4,2) is a cast."""
     if source == target:
-        return Cast(None, Context.IMPLICIT)
+        return Cast(None, CastContext.IMPLICIT)
     context = _context(base(source), base(target))
     if context is None:
         return None
@@ -114,7 +115,7 @@ def _listed(text: str) -> set[tuple[SqlType, SqlType]]:
 
 
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
-_NUMBERS = tuple(TYPES[name] for name in ("int2", "int4", "int8", "numeric", "float4", "float8"))
+_NUMBERS = named("int2 int4 int8 numeric float4 float8")
 _IMPLICIT = {
     *((low, high) for place, low in enumerate(_NUMBERS) for high in _NUMBERS[place + 1 :]),
     *((source, target) for source in (TEXT, VARCHAR, CHAR) for target in (TEXT, VARCHAR, CHAR)),
@@ -132,28 +133,28 @@ _ASSIGNMENT = {
 _EXPLICIT = _listed("bool > int4, int4 > bool, jsonb > bool int2 int4 int8 numeric float4 float8")
 
 
-def _context(source: SqlType, target: SqlType) -> Context | None:
+def _context(source: SqlType, target: SqlType) -> CastContext | None:
     pair = (source, target)
     if source == target or pair in _IMPLICIT:
-        return Context.IMPLICIT
+        return CastContext.IMPLICIT
     if pair in _ASSIGNMENT:
-        return Context.ASSIGNMENT
+        return CastContext.ASSIGNMENT
     if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
         return _context(element_of(source), element_of(target))
     if pair in _EXPLICIT:
-        return Context.EXPLICIT
+        return CastContext.EXPLICIT
     if source.kind is Kind.UNKNOWN:
-        return Context.IMPLICIT
+        return CastContext.IMPLICIT
     if target.kind in _TEXTS:
-        return Context.ASSIGNMENT
-    return Context.EXPLICIT if source.kind in _TEXTS else None
+        return CastContext.ASSIGNMENT
+    return CastContext.EXPLICIT if source.kind in _TEXTS else None
 
 
 Conversion = Callable[[SqlType, Any], Any]
 
 
 def _conversion(source: SqlType, target: SqlType) -> Conversion:
-    """What the cast computes, of a value that is not NULL."""
+    """The conversion of a value that is not NULL."""
     if target.kind in PRECISE:
         exact = _exact_conversion(source, target)
         return lambda to, value: rounded(exact(to, value), to)
@@ -161,7 +162,7 @@ def _conversion(source: SqlType, target: SqlType) -> Conversion:
 
 
 def _exact_conversion(source: SqlType, target: SqlType) -> Conversion:
-    """The same before a value is rounded to the digits of a second that its type keeps."""
+    """The conversion before seconds are rounded to the digits that the type keeps."""
     if source == target and source.kind in PRECISE:
         return lambda _, value: value
     if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
@@ -186,12 +187,8 @@ def _number(to: SqlType, value: Any, of: Kind = Kind.FLOAT8) -> Any:
     if to.kind is Kind.NUMERIC:
         return constrain(_decimal(value, of), to)
     if to.kind in FLOATS:
-        return real(
-            float(value),
-            to.kind,
-            infinite=isinstance(value, float) and math.isinf(value),
-            nonzero=to.kind is Kind.FLOAT4 and value != 0,
-        )
+        infinite = isinstance(value, float) and math.isinf(value)
+        return real(float(value), to.kind, infinite=infinite, nonzero=to.kind is Kind.FLOAT4 and value != 0)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise Failure("22003", f"{display_name(to)} out of range")
@@ -237,7 +234,7 @@ def _from_mz(to: SqlType, value: int) -> datetime | Infinite:
 
 
 def to_time(value: Any) -> int:
-    """A number of milliseconds, a date or a timestamp as a time of the timeline; Failure if it is none."""
+    """A number of milliseconds, a date or a timestamp as a time of the timeline; fails for other numbers."""
     if isinstance(value, Infinite):
         return value.micros
     millis = value if isinstance(value, int) else int(value) if isinstance(value, Decimal) else micros_of(value) // 1000
@@ -267,9 +264,7 @@ _SAFE_TARGETS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.INTERVAL, Kind.TIME, K
 def _fails(source: SqlType, target: SqlType) -> bool:
     if source.kind is Kind.ARRAY and target.kind is Kind.ARRAY:
         return _fails(element_of(source), element_of(target))
-    if source.kind in _TEXTS:
-        return target.kind not in _TEXTS
-    if source.kind is Kind.JSONB:
+    if source.kind in (*_TEXTS, Kind.JSONB):
         return target.kind not in _TEXTS
     return target.kind not in _SAFE_TARGETS
 
@@ -285,19 +280,12 @@ _LONGER = {
 
 
 def _is_safe(given: Arguments) -> bool:
-    """Whether every value of the source is one of the target, or has one that it is cut or rounded to."""
+    """Whether every value of the source has a value of the target that it becomes or is rounded to."""
     source, target = given.types[0], given.result
     if source.kind in INTEGERS and target.kind is Kind.NUMERIC:
         return as_numeric(source).precision <= target.precision - target.scale
     # To fewer digits of a second, the last time of all would be rounded up.
     return (source.kind, target.kind) in _LONGER and target.length is None
-
-
-def _register(source: SqlType, target: SqlType) -> None:
-    key = f"cast({short_name(source)} as {short_name(target)})"
-    evaluate, fails = _conversion(source, target), _fails(source, target)
-    spark = cast_spark.cast
-    FUNCTIONS.append(Function(key, "cast", (source,), target, evaluate, spark, fails=fails, typed=True, safe=_is_safe))
 
 
 def _pairs() -> Sequence[tuple[SqlType, SqlType]]:
@@ -320,7 +308,9 @@ FUNCTIONS.append(
     Function(WIDENED, "cast", (NUMERIC,), NUMERIC, lambda to, value: fit(value, to), cast_spark.widened, typed=True)
 )
 for _source, _target in _pairs():
-    _register(_source, _target)
+    _key, _evaluate = f"cast({short_name(_source)} as {short_name(_target)})", _conversion(_source, _target)
+    _flags: Any = {"fails": _fails(_source, _target), "typed": True, "safe": _is_safe}
+    FUNCTIONS.append(Function(_key, "cast", (_source,), _target, _evaluate, cast_spark.cast, **_flags))
 # Into a column, where text that is too long fails.
 for _source in (TEXT, VARCHAR, CHAR):
     for _target in (VARCHAR, CHAR):

@@ -1,4 +1,4 @@
-"""What a registered function is.
+"""The entries of the registry: functions and aggregates.
 
 There is one entry for each overload. `evaluate` is its meaning in Python, over the representations of `ir.types`;
 `spark` is the same meaning in Spark SQL. A function that can fail for arguments that are not NULL (`fails`) raises
@@ -28,7 +28,9 @@ class Failure(Exception):
         self.message = message
 
 
-Result = SqlType | Callable[[Sequence[SqlType]], SqlType]
+# The arguments of each row of a group.
+GroupRows = list[tuple[Any, ...]]
+ResultType = SqlType | Callable[[Sequence[SqlType]], SqlType]
 
 
 class Unknown(Enum):
@@ -39,7 +41,7 @@ class Unknown(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What is known of a call before there are rows: types, the values of literals, and the type of the result."""
+    """The arguments of a call before there are rows: types, values of literals, and the type of the result."""
 
     types: Sequence[SqlType]
     values: Sequence[Any]  # Unknown.UNKNOWN for what is no literal
@@ -58,7 +60,7 @@ class Function:
     key: str
     name: str
     args: tuple[SqlType, ...]
-    result: Result
+    result: ResultType
     evaluate: Callable[..., Any]
     spark: str | Callable[[Sequence[str], Sequence[SqlType], SqlType], str]
     strict: bool = True
@@ -76,7 +78,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """How an aggregate fails for a group: its value, or else that of `witness`, is NULL on Spark though there are rows.
+    """How an aggregate fails for a group: Spark gives NULL for it, or for `witness`, though there are rows.
 
     What counts the rows is another aggregate, and it takes at least so many of them for a value. For arguments of some
     types it does not happen (`sure`).
@@ -92,7 +94,7 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """What an aggregate of floats is over a window: computed from one row to the next, in the window's order.
+    """An aggregate of floats over a window, computed from one row to the next in the window's order.
 
     What is computed again must be the same to the last digit, or the change of a view would take away what it never
     had. So over a group a sum is exact, and rounded once; over a window that would take too long, but there the rows
@@ -100,7 +102,7 @@ class InOrder:
     Spark's rows is known.
     """
 
-    evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any]
+    evaluate: Callable[[SqlType, GroupRows], Any]
     listed: Callable[[str], str]
     streamed: str
 
@@ -130,7 +132,7 @@ class Additive:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The first argument in ascending or `descending` order: it is found in rows that are kept in this order."""
+    """The first argument in ascending or `descending` order, found in rows that are kept in this order."""
 
     descending: bool = False
 
@@ -157,8 +159,8 @@ class AggregateFunction:
     key: str
     name: str
     args: tuple[SqlType, ...]
-    result: Result
-    evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any]
+    result: ResultType
+    evaluate: Callable[[SqlType, GroupRows], Any]
     spark: str | Callable[[Sequence[str], Sequence[SqlType], SqlType], str]
     takes_nulls: bool = False
     algebra: Algebra | None = None
@@ -168,15 +170,15 @@ class AggregateFunction:
 
     @property
     def tried(self) -> AggregateFunction:
-        """The same, but NULL where this fails, in Python too: what plans use, which fail where they look at that."""
+        """The aggregate for plans: it gives NULL where this one fails, and a scalar over it fails instead."""
         key, name = f"{TRIED}{self.key}", f"{TRIED}{self.name}"
         in_order = self.in_order and replace(self.in_order, evaluate=_attempt(self.in_order.evaluate))
         evaluate = _attempt(self.evaluate)
         return replace(self, key=key, name=name, evaluate=evaluate, algebra=None, unfit=None, in_order=in_order)
 
 
-def _attempt(evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any]) -> Callable[..., Any]:
-    def attempt(result: SqlType, rows: list[tuple[Any, ...]]) -> Any:
+def _attempt(evaluate: Callable[[SqlType, GroupRows], Any]) -> Callable[..., Any]:
+    def attempt(result: SqlType, rows: GroupRows) -> Any:
         try:
             return evaluate(result, rows)
         except Failure:

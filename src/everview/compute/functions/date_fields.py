@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,7 +20,7 @@ from everview.compute.functions.calendar import (
     units,
 )
 from everview.compute.functions.contract import Arguments, Failure
-from everview.compute.functions.naming import display_name
+from everview.compute.functions.naming import display_name, named
 from everview.compute.functions.numbers import EXACT, fit
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import (
@@ -35,17 +35,7 @@ from everview.compute.functions.spark_sql import (
 )
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import (
-    DATE,
-    INTERVAL,
-    NUMERIC_SCALE,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    Interval,
-    Kind,
-    SqlType,
-)
+from everview.compute.ir.types import INTERVAL, NUMERIC_SCALE, Interval, Kind, SqlType
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
@@ -122,9 +112,9 @@ def field_scale(field: str, kind: Kind) -> int:
     return {"second": 6, "milliseconds": 3, "epoch": 0 if kind is Kind.DATE else 6}.get(unit_of(field), 0)
 
 
-def _unknown(field: str, of: SqlType) -> Failure:
-    known = field in {*_CLOCK, *_DATE, "epoch", "julian", *_ZONE}
-    if known:
+def _refused(field: str, of: SqlType, known: Iterable[str]) -> Failure:
+    """The error about a field that a type does not have, though others of the known fields do."""
+    if field in known:
         return Failure("0A000", f'unit "{field}" not supported for type {display_name(of)}')
     return Failure("22023", f'unit "{field}" not recognized for type {display_name(of)}')
 
@@ -164,21 +154,21 @@ def _extract(of: SqlType) -> Callable[[str, Any], int | Decimal | float | None]:
         if name == "epoch" and of.kind is Kind.TIME:
             return Decimal(value).scaleb(-6)
         if found is None:
-            raise _unknown(name, of)
+            raise _refused(name, of, (*_CLOCK, *_DATE, "epoch", "julian", *_ZONE))
         return found[0](value)
 
     return evaluate
 
 
 def _numeric(found: int | Decimal | float | None, to: SqlType) -> Decimal | None:
-    """What extract gives; there is no infinite numeric."""
+    """The result of extract, of which no infinite numeric exists."""
     if isinstance(found, float):
         raise Failure("22003", "numeric field overflow: the field of an infinite date or timestamp is infinite")
     return None if found is None else fit(Decimal(found), to)
 
 
 def _with_infinities(branches: dict[str, str], of: SqlType, result: SqlType) -> dict[str, str]:
-    """The same, where what `_branches` says of an infinity would be anything."""
+    """The branches, with cases for infinities in front."""
     if of.kind in (Kind.INTERVAL, Kind.TIME):
         return branches
     cases = " ".join(f"WHEN x.a = {infinity(of, each)} THEN double('{each.number}')" for each in Infinite)
@@ -229,14 +219,8 @@ _UNITS = {"microseconds": 1, "milliseconds": 1000, "second": SECOND, "minute": M
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
-def _not_truncated(name: str, of: SqlType) -> Failure:
-    if name in (*_ZONE, "week"):
-        return Failure("0A000", f'unit "{name}" not supported for type {display_name(of)}')
-    return Failure("22023", f'unit "{name}" not recognized for type {display_name(of)}')
-
-
 def truncated(of: SqlType) -> Callable[[str, datetime | Infinite], datetime | Infinite]:
-    """date_trunc of a kind of timestamp."""
+    """date_trunc of this type of timestamp."""
 
     def evaluate(field: str, value: datetime | Infinite) -> datetime | Infinite:
         name = unit_of(field)
@@ -254,7 +238,7 @@ def truncated(of: SqlType) -> Callable[[str, datetime | Infinite], datetime | In
             size = 100 if name == "century" else 1000
             return timestamp(days_of((year - 1) // size * size + 1, 1, 1) * DAY, of.kind)
         if name not in _MONTHS:
-            raise _not_truncated(name, of)
+            raise _refused(name, of, (*_ZONE, "week"))
         index = (year * 12 + month - 1) // _MONTHS[name] * _MONTHS[name]
         return timestamp(days_of(index // 12, index % 12 + 1, 1) * DAY, of.kind)
 
@@ -266,13 +250,11 @@ def _truncated_sql(of: SqlType) -> Renderer:
     branches = {name: f"{micros} - pmod({micros}, {size}L)" for name, size in _UNITS.items()}
     branches["week"] = "unix_date(cast(date_trunc('WEEK', x.a) as date)) * 86400000000L"
     months = {name: f"(year(x.a) * 12 + month(x.a) - 1) div {size} * {size}" for name, size in _MONTHS.items()}
-    months |= {
-        name: f"((year(x.a) - 1) div {size} * {size} + 1) * 12"
-        for name, size in (("century", 100), ("millennium", 1000))
-    }
+    for name, size in (("century", 100), ("millennium", 1000)):
+        months[name] = f"((year(x.a) - 1) div {size} * {size} + 1) * 12"
     for name, index in months.items():
-        first = f"unix_date(make_date(({index}) div 12, cast(({index}) % 12 + 1 as int), 1)) * 86400000000L"
-        branches[name] = first.replace("make_date((", "make_date(cast((").replace(") div 12, ", ") div 12 as int), ", 1)
+        year, month = f"cast(({index}) div 12 as int)", f"cast(({index}) % 12 + 1 as int)"
+        branches[name] = f"unix_date(make_date({year}, {month}, 1)) * 86400000000L"
 
     def finish(micros: str) -> str:
         return "NULL" if micros == "NULL" else carried("x.a", of, of, timestamp_of(micros, of))
@@ -290,7 +272,7 @@ def _truncated_span(field: str, value: Interval) -> Interval:
     if name == "day":
         return Interval(value.months, value.days, 0)
     if name not in _UNITS:
-        raise _not_truncated(name, INTERVAL)
+        raise _refused(name, INTERVAL, (*_ZONE, "week"))
     return Interval(value.months, value.days, units(value.micros, _UNITS[name]) * _UNITS[name])
 
 
@@ -302,49 +284,38 @@ _SPAN_BRANCHES = {
 
 
 _ANY: dict[Kind, Any] = {
-    Kind.DATE: date(2000, 2, 29),
-    Kind.TIME: 1,
-    Kind.TIMESTAMP: datetime(2000, 2, 29),
-    Kind.TIMESTAMPTZ: datetime(2000, 2, 29, tzinfo=UTC),
-    Kind.INTERVAL: Interval(1, 1, 1),
+    **{Kind.DATE: date(2000, 2, 29), Kind.TIME: 1, Kind.INTERVAL: Interval(1, 1, 1)},
+    **{Kind.TIMESTAMP: datetime(2000, 2, 29), Kind.TIMESTAMPTZ: datetime(2000, 2, 29, tzinfo=UTC)},
 }
 
 
-def _is_field(of: SqlType) -> Callable[[Arguments], bool]:
-    """Whether the field is there to be looked at, and is one that values of the type have: then all of them have it."""
+def _is_field(of: SqlType, *, finite: bool = False) -> Callable[[Arguments], bool]:
+    """Whether the field is a literal and values of the type have it; if `finite`, one that is never infinite."""
+    endless = _ENDLESS if finite and of.kind not in (Kind.TIME, Kind.INTERVAL) else ()
 
     def is_field(given: Arguments) -> bool:
-        if not isinstance(given.values[0], str):
-            return False
+        field = given.values[0]
         try:
-            _extract(of)(given.values[0], _ANY[of.kind])
+            _extract(of)(field if isinstance(field, str) else "", _ANY[of.kind])
         except Failure:
             return False
-        return True
+        return unit_of(field) not in endless
 
     return is_field
-
-
-def _is_finite_field(of: SqlType) -> Callable[[Arguments], bool]:
-    """The same, of fields that are not infinite either, which a numeric cannot be."""
-    known = _is_field(of)
-    if of.kind in (Kind.TIME, Kind.INTERVAL):
-        return known
-    return lambda given: known(given) and unit_of(str(given.values[0])) not in _ENDLESS
 
 
 def _date_part(find: Callable[[str, Any], Any]) -> Callable[[str, Any], float | None]:
     return lambda field, value: None if (found := find(field, value)) is None else float(found)
 
 
-for _of in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
+for _of in named("date time timestamp timestamptz interval"):
     _find, _sql = _extract(_of), _extract_sql(_of)
     _extracted = lambda to, field, value, find=_find: _numeric(find(field, value), to)
-    _finite = _is_finite_field(_of)
+    _finite = _is_field(_of, finite=True)
     define("extract(text, T) -> numeric(38,6)", _extracted, _sql, typed=True, fails=True, safe=_finite, T=_of)
-    if _of is not DATE:  # of which date_part takes the timestamp
+    if _of.kind is not Kind.DATE:  # of which date_part takes the timestamp
         define("date_part(text, T) -> float8", _date_part(_find), _sql, fails=True, safe=_is_field(_of), T=_of)
-for _of in (TIMESTAMP, TIMESTAMPTZ):
+for _of in named("timestamp timestamptz"):
     define("date_trunc(text, T) -> T", truncated(_of), _truncated_sql(_of), fails=True, T=_of)
 _truncated_span_sql = lambda args, _types, _result: _by_field(args, _SPAN_BRANCHES, lambda value: value)
 define("date_trunc(text, interval) -> interval", _truncated_span, _truncated_span_sql, fails=True)

@@ -38,30 +38,18 @@ def _named(names: Sequence[str], place: str) -> str:
 
 _MONTH_SQL = _named(MONTHS, "month(x.a)")
 _DAY_SQL = _named(DAYS, "dayofweek(x.a)")
+_weekday: Callable[[datetime], str] = lambda value: DAYS[value.isoweekday() % 7]
+_seconds: Callable[[datetime], int] = lambda value: (value.hour * 60 + value.minute) * 60 + value.second
+_iso_year: Callable[[datetime], int] = lambda value: value.isocalendar()[0]
+_iso_day: Callable[[datetime], int] = lambda value: (value.isocalendar()[1] - 1) * 7 + value.isoweekday()
 _MICROS_SQL = "pmod(unix_micros(cast(x.a as timestamp)), 1000000L)"
 _ISO_YEAR_SQL = "extract(YEAROFWEEK FROM x.a)"
 _ISO_DAY_SQL = "((weekofyear(x.a) - 1) * 7 + weekday(x.a) + 1)"
 _SECONDS_SQL = "((hour(x.a) * 60 + minute(x.a)) * 60 + second(x.a))"
 
 
-def _weekday(value: datetime) -> str:
-    return DAYS[value.isoweekday() % 7]
-
-
-def _seconds(value: datetime) -> int:
-    return (value.hour * 60 + value.minute) * 60 + value.second
-
-
-def _iso_year(value: datetime) -> int:
-    return value.isocalendar()[0]
-
-
-def _iso_day(value: datetime) -> int:
-    return (value.isocalendar()[1] - 1) * 7 + value.isoweekday()
-
-
 class _Number(NamedTuple):
-    """How wide it is, its value, and the same in Spark SQL; FM takes the zeros in front, unless it is `fixed`."""
+    """A number: its width, its value, and the same in Spark SQL; FM removes leading zeros, unless it is `fixed`."""
 
     width: int
     value: Callable[[datetime], int]
@@ -70,31 +58,27 @@ class _Number(NamedTuple):
 
 
 class _Name(NamedTuple):
-    """How wide it is, its text, and the same in Spark SQL; FM and TM take the blanks behind."""
+    """A name: its width, its text, and the same in Spark SQL; FM and TM remove the blanks behind."""
 
     width: int
     text: Callable[[datetime], str]
     sql: str
 
 
+def _fraction(digits: int) -> _Number:
+    unit = 10 ** (6 - digits)
+    return _Number(digits, lambda v: v.microsecond // unit, f"{_MICROS_SQL} div {unit}", fixed=True)
+
+
 _NUMBERS: dict[str, _Number] = {
     "HH24": _Number(2, lambda v: v.hour, "hour(x.a)"),
-    "HH12": _Number(2, lambda v: (v.hour + 11) % 12 + 1, "(hour(x.a) + 11) % 12 + 1"),
-    "HH": _Number(2, lambda v: (v.hour + 11) % 12 + 1, "(hour(x.a) + 11) % 12 + 1"),
+    **dict.fromkeys(("HH12", "HH"), _Number(2, lambda v: (v.hour + 11) % 12 + 1, "(hour(x.a) + 11) % 12 + 1")),
     "MI": _Number(2, lambda v: v.minute, "minute(x.a)"),
     "SS": _Number(2, lambda v: v.second, "second(x.a)"),
     **dict.fromkeys(("SSSS", "SSSSS"), _Number(0, _seconds, _SECONDS_SQL)),
-    "MS": _Number(3, lambda v: v.microsecond // 1000, f"{_MICROS_SQL} div 1000", fixed=True),
+    "MS": _fraction(3),
     "US": _Number(6, lambda v: v.microsecond, _MICROS_SQL, fixed=True),
-    **{
-        f"FF{digits}": _Number(
-            digits,
-            lambda v, unit=10 ** (6 - digits): v.microsecond // unit,  # type: ignore[misc]
-            f"{_MICROS_SQL} div {10 ** (6 - digits)}",
-            fixed=True,
-        )
-        for digits in range(1, 7)
-    },
+    **{f"FF{digits}": _fraction(digits) for digits in range(1, 7)},
     "YYYY": _Number(4, lambda v: v.year, "year(x.a)"),
     "YYY": _Number(3, lambda v: v.year % 1000, "year(x.a) % 1000"),
     "YY": _Number(2, lambda v: v.year % 100, "year(x.a) % 100"),
@@ -158,7 +142,7 @@ _ENDINGS = ("th", "st", "nd", "rd", *("th",) * 6)
 
 
 class Word(NamedTuple):
-    """A word of a pattern as it is written, or text to show as it is."""
+    """A word of a pattern as it is written, or text to show unchanged."""
 
     written: str
     is_text: bool = False
@@ -172,7 +156,6 @@ class Word(NamedTuple):
 
 
 def words(pattern: str) -> Iterable[Word]:
-    """The words of a pattern."""
     return _remembered_words(pattern) if len(pattern) <= _REMEMBERED_MAX else _words(pattern)
 
 
@@ -198,7 +181,7 @@ def _words(pattern: str) -> Iterator[Word]:
 
 
 def _ending(number: int) -> str:
-    """What makes an ordinal of a number: 1st, 2nd, 11th."""
+    """The ending of an ordinal number: 1st, 2nd, 11th."""
     number = abs(number)
     return "th" if number // 10 % 10 == 1 else _ENDINGS[number % 10]
 

@@ -49,7 +49,7 @@ _IN_SPARK_MAX = 100  # words of a pattern, so that Java's expression stays small
 
 
 class _Reader(NamedTuple):
-    """What a pattern reads: regular expressions one behind the other, for Python and Java both.
+    """Reads texts by a pattern: regular expressions one behind the other, for Python and Java.
 
     Each takes as much as it can for good (the repetitions are possessive), so the time is in proportion to the text.
     """
@@ -58,7 +58,7 @@ class _Reader(NamedTuple):
 
     @property
     def fields(self) -> list[str]:
-        """What the groups are."""
+        """The fields that the groups read."""
         return [field for _, field in self.pieces if field is not None]
 
     @property
@@ -67,7 +67,7 @@ class _Reader(NamedTuple):
         return "^" + "".join(piece for piece, _ in self.pieces)
 
     def read(self, text: str) -> dict[str, str] | None:
-        """The fields of a text; None if it is not as the pattern says."""
+        """The fields of a text; None if the text does not match the pattern."""
         found: dict[str, str] = {}
         place = 0
         for count, (piece, field) in enumerate(self.pieces, 1):
@@ -154,7 +154,7 @@ def _day_read(found: Mapping[str, str]) -> tuple[int, int, int]:
 
 
 def _named(found: Mapping[str, str], word: str) -> int:
-    """Which of the names it is, from 1 on; 0 where the pattern has no such word."""
+    """The number of a name, from 1 on; 0 if the pattern has no such word."""
     text = found.get(word, "").upper()
     if word in found and text not in _NAMES[word]:
         raise Failure("22007", f'invalid value "{found[word]}" for "{word}"')

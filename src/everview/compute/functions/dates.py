@@ -69,16 +69,20 @@ def _moved(value: Any, span: Interval, sign: int = 1) -> datetime | Infinite:
     return timestamp(add_interval(micros_of(value), span, sign), kind)
 
 
+def _require_finite(one: date | Infinite, other: date | Infinite, what: str) -> None:
+    """Raise if one of two is infinite: there are no infinite intervals."""
+    if isinstance(one, Infinite) or isinstance(other, Infinite):
+        raise Failure("22008", f"cannot subtract infinite {what}")
+
+
 def _difference(one: datetime | Infinite, other: datetime | Infinite) -> Interval:
-    if isinstance(one, Infinite) or isinstance(other, Infinite):  # there are no infinite intervals
-        raise Failure("22008", "cannot subtract infinite timestamps")
+    _require_finite(one, other, "timestamps")
     return justify_hours(Interval(0, 0, micros_of(one) - micros_of(other)))
 
 
 def _days_between(one: date | Infinite, other: date | Infinite) -> int:
-    if isinstance(one, Infinite) or isinstance(other, Infinite):
-        raise Failure("22008", "cannot subtract infinite dates")
-    return (one - other).days
+    _require_finite(one, other, "dates")
+    return (micros_of(one) - micros_of(other)) // DAY
 
 
 def _day_moved(value: date | Infinite, by: int) -> date | Infinite:
@@ -107,8 +111,7 @@ _TIME_SUM_SQL = "pmod({{{}}} {} {{{}}}.micros % 86400000000L, 86400000000L)".for
 
 def _age(one: datetime | Infinite, other: datetime | Infinite) -> Interval:
     """The difference in years, months and days of the calendar, which borrow from the earlier one's month."""
-    if isinstance(one, Infinite) or isinstance(other, Infinite):  # there are no infinite intervals
-        raise Failure("22008", "cannot subtract infinite timestamps")
+    _require_finite(one, other, "timestamps")
     high, low = micros_of(one), micros_of(other)
     sign = 1
     if high < low:
@@ -174,7 +177,6 @@ def _bin_sql(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> 
 
 
 def zone(name: str) -> ZoneInfo:
-    """A time zone by name."""
     try:
         return ZoneInfo("UTC" if name.upper() in ("UTC", "Z", "GMT") else name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -190,7 +192,7 @@ def is_zone(name: str) -> bool:
 
 
 def at_zone(name: str, value: datetime | Infinite) -> datetime | Infinite:
-    """What clocks of a zone show at a moment, or the moment at which they show that."""
+    """The local time of a zone at a moment, or the moment of a local time."""
     if isinstance(value, Infinite):
         return value
     try:
@@ -315,33 +317,27 @@ def _ordered(start: Any, end: Any) -> tuple[Any, Any] | None:
     return (start, end) if start <= end else (end, start)
 
 
+def _swapped(spark: Renderer) -> Renderer:
+    return lambda args, types, result: spark(args[::-1], types[::-1], result)
+
+
 _LATER: Renderer = lambda args, types, result: add_interval_sql(args[0], args[1], types[0])
-_LATER_SWAPPED: Renderer = lambda args, types, result: add_interval_sql(args[1], args[0], types[1])
 _EARLIER: Renderer = lambda args, types, result: add_interval_sql(args[0], args[1], types[0], -1)
+_DAYS_LATER: Renderer = lambda args, types, result: _day_moved_sql(args[0], args[1], "+")
+_DAYS_EARLIER: Renderer = lambda args, types, result: _day_moved_sql(args[0], args[1], "-")
+_AT_TIME: Renderer = lambda args, types, result: _at_time_sql(*args)
 for _of, _to in ((DATE, TIMESTAMP), (TIMESTAMP, TIMESTAMP), (TIMESTAMPTZ, TIMESTAMPTZ)):
     define("+ add(T, interval) -> S", _moved, _LATER, fails=True, T=_of, S=_to)
-    define("+ add(interval, T) -> S", lambda span, a: _moved(a, span), _LATER_SWAPPED, fails=True, T=_of, S=_to)
+    define("+ add(interval, T) -> S", lambda span, a: _moved(a, span), _swapped(_LATER), fails=True, T=_of, S=_to)
     define("- sub(T, interval) -> S", lambda a, span: _moved(a, span, -1), _EARLIER, fails=True, T=_of, S=_to)
 define("- sub(T, T) -> interval", _difference, _DIFFERENCE_SQL, fails=True, T="timestamp timestamptz")
 _days_between_sql = f"cast({days_sql('{0}')} - {days_sql('{1}')} as int)"
 define("- sub(date, date) -> int4", _days_between, _days_between_sql, fails=True)
-define("+ add(date, int4) -> date", _day_moved, lambda a, t, r: _day_moved_sql(a[0], a[1], "+"), fails=True)
-define(
-    "+ add(int4, date) -> date",
-    lambda n, a: _day_moved(a, n),
-    lambda a, t, r: _day_moved_sql(a[1], a[0], "+"),
-    fails=True,
-)
-define(
-    "- sub(date, int4) -> date",
-    lambda a, n: _day_moved(a, -n),
-    lambda a, t, r: _day_moved_sql(a[0], a[1], "-"),
-    fails=True,
-)
-define("+ add(date, time) -> timestamp", _at_time, lambda a, t, r: _at_time_sql(a[0], a[1]), fails=True)
-define(
-    "+ add(time, date) -> timestamp", lambda t, a: _at_time(a, t), lambda a, t, r: _at_time_sql(a[1], a[0]), fails=True
-)
+define("+ add(date, int4) -> date", _day_moved, _DAYS_LATER, fails=True)
+define("+ add(int4, date) -> date", lambda n, a: _day_moved(a, n), _swapped(_DAYS_LATER), fails=True)
+define("- sub(date, int4) -> date", lambda a, n: _day_moved(a, -n), _DAYS_EARLIER, fails=True)
+define("+ add(date, time) -> timestamp", _at_time, _AT_TIME, fails=True)
+define("+ add(time, date) -> timestamp", lambda t, a: _at_time(a, t), _swapped(_AT_TIME), fails=True)
 define("+ add(time, interval) -> time", lambda t, span: (t + span.micros) % DAY, _TIME_SUM_SQL(0, "+", 1))
 define("+ add(interval, time) -> time", lambda span, t: (t + span.micros) % DAY, _TIME_SUM_SQL(1, "+", 0))
 define("- sub(time, interval) -> time", lambda t, span: (t - span.micros) % DAY, _TIME_SUM_SQL(0, "-", 1))

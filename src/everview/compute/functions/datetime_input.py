@@ -100,7 +100,7 @@ def read_date(text: str) -> date | Infinite:
 
 
 def read_time(text: str) -> int:
-    """HH:MM with seconds and a fraction, or none."""
+    """Read HH:MM, with or without seconds and a fraction."""
     match = TIME.fullmatch(text)
     if not match:
         raise _invalid(text, "time")

@@ -35,7 +35,7 @@ _BIN_MAX, _PART_LIMIT = 65, 2.0**86
 
 
 def bin_of(value: float) -> int:
-    """In which bin a value is."""
+    """The bin of a value."""
     if not math.isfinite(value):
         return _NAN if math.isnan(value) else _POSITIVE if value > 0 else _NEGATIVE
     _, exponent = math.frexp(value)
@@ -68,7 +68,7 @@ def whole(low: int, middle: int, high: int) -> Decimal:
 
 
 def rounded(totals: Iterable[tuple[int, Decimal | float]]) -> float:
-    """The float nearest to the sum of the totals of bins; infinite where there is none."""
+    """The float nearest to the sum of the totals of bins; infinite if no float is near."""
     kept = [(place, int(total)) for place, total in totals if total]
     special = {place for place, _ in kept if place < 0}
     if special:
@@ -114,7 +114,7 @@ def part_sql(value: str, place: str) -> str:
 
 
 def limb_sql(part: str, index: int) -> str:
-    """`limb_of` a part: what is left of a difference is exact, as products with powers of two are."""
+    """`limb_of` a part; differences and products with powers of two are exact."""
     given, limb = part, ""
     for place in range(LIMBS - 1, index - 1, -1):
         size = f"{2 ** (_LIMB_BITS * place)}D"
@@ -185,14 +185,14 @@ def _total(_: SqlType, rows: list[tuple[Any, ...]]) -> float:
 
 
 def _finite(totals: str) -> str:
-    """The sum; NULL where there is none, or where that of what is finite is not."""
+    """The sum of bins. NULL for no bins, and where finite values have an infinite sum."""
     sound = "abs(z.a) < double('Infinity') OR exists(n.a, e -> e.b < 0)"
     found = let(f"CASE WHEN {sound} THEN z.a END", rounded_sql("n.a"), name="z")
     return let(f"CASE WHEN size(n.a) > 0 THEN {found} END", totals, name="n")
 
 
 def sum_sql(values: str) -> str:
-    """`exact_sum` of an array of doubles; NULL where it is none, or not finite though the values are."""
+    """`exact_sum` of an array of doubles; NULL for an empty array, and where finite values have an infinite sum."""
     binned = f"transform(j.a, x -> named_struct('x', x, 'b', {bin_sql('x')}))"
     parts = f"transform({binned}, y -> named_struct('b', y.b, 'p', {part_sql('y.x', 'y.b')}))"
     total = whole_sql(*(limb_sql("y.p", index) for index in range(LIMBS)))

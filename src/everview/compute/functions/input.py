@@ -1,4 +1,4 @@
-"""From text to values: PostgreSQL's input syntax of each type, and what it says about text that is none."""
+"""Read values from text: PostgreSQL's input syntax of each type, and its errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHECK_EVERY = 1_024  # elements of an array
 
 
 def from_text(text: str, sql_type: SqlType) -> Any:
-    """The value that a text means; Failure 22P02 if it means none."""
+    """Read a value; fails with 22P02 if the text is not one."""
     if sql_type.kind is Kind.ARRAY:
         return _array(text, sql_type)
     if sql_type.kind is Kind.NUMERIC:
@@ -43,7 +43,7 @@ def from_text(text: str, sql_type: SqlType) -> Any:
 
 
 def invalid(text: str, sql_type: SqlType) -> Failure:
-    """What PostgreSQL says about text that is no value of the type."""
+    """PostgreSQL's error about text that is no value of the type."""
     return Failure("22P02", f'invalid input syntax for type {display_name(sql_type)}: "{text}"')
 
 

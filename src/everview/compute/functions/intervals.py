@@ -39,12 +39,10 @@ def _to_micros(value: float) -> float:
 
 
 def multiply_interval(span: Interval, factor: float) -> Interval:
-    """`span * factor`."""
     return _scaled(span.months * factor, span.days * factor, span.micros * factor)
 
 
 def divide_interval(span: Interval, divisor: float) -> Interval:
-    """`span / divisor`."""
     if divisor == 0:
         raise Failure("22012", "division by zero")
     return _scaled(span.months / divisor, span.days / divisor, span.micros / divisor)
@@ -70,23 +68,21 @@ def divide_interval_sql(args: Sequence[str]) -> str:
     return _scaled_sql(args, "/")
 
 
+def _one_sign(high: int, low: int, size: int) -> tuple[int, int]:
+    """Two parts of which the lower is less than one of the higher, made to have one sign."""
+    step = 1 if high > 0 > low else -1 if high < 0 < low else 0
+    return high - step, low + step * size
+
+
 def justify_hours(span: Interval) -> Interval:
     """24 hours are a day; both parts of one sign."""
-    days, micros = span.days + units(span.micros, DAY), rest(span.micros, DAY)
-    if days > 0 > micros:
-        days, micros = days - 1, micros + DAY
-    elif days < 0 < micros:
-        days, micros = days + 1, micros - DAY
+    days, micros = _one_sign(span.days + units(span.micros, DAY), rest(span.micros, DAY), DAY)
     return make_interval(span.months, days, micros)
 
 
 def justify_days(span: Interval) -> Interval:
     """30 days are a month; both parts of one sign."""
-    months, days = span.months + units(span.days, 30), rest(span.days, 30)
-    if months > 0 > days:
-        months, days = months - 1, days + 30
-    elif months < 0 < days:
-        months, days = months + 1, days - 30
+    months, days = _one_sign(span.months + units(span.days, 30), rest(span.days, 30), 30)
     return make_interval(months, days, span.micros)
 
 
@@ -98,21 +94,17 @@ def justify_interval(span: Interval) -> Interval:
         months, days = months - 1, days + 30
     elif months < 0 and (days > 0 or (days == 0 and micros > 0)):
         months, days = months + 1, days - 30
-    if days > 0 > micros:
-        days, micros = days - 1, micros + DAY
-    elif days < 0 < micros:
-        days, micros = days + 1, micros - DAY
-    return make_interval(months, days, micros)
+    return make_interval(months, *_one_sign(days, micros, DAY))
 
 
 def _signs(high: str, low: str, size: str) -> tuple[str, str]:
-    """Two parts of which the lower is less than one of the higher, made to have one sign."""
+    """`_one_sign` in Spark SQL."""
     step = f"(CASE WHEN {high} > 0 AND {low} < 0 THEN 1 WHEN {high} < 0 AND {low} > 0 THEN -1 ELSE 0 END)"
     return f"{high} - {step}", f"{low} + {step} * {size}"
 
 
 def justify_hours_sql(value: str) -> str:
-    """The same in Spark."""
+    """`justify_hours` in Spark SQL."""
     days, micros = _signs("j.a", "j.b", "86400000000L")
     inner = let(
         interval("i.a.months", days, micros),
@@ -189,12 +181,8 @@ define("+ add" + _PAIR, _sum, _sum_sql("try_add"), fails=True)
 define("- sub" + _PAIR, lambda a, b: _sum(a, b, -1), _sum_sql("try_subtract"), fails=True)
 define("- neg(interval) -> interval", lambda a: _sum(Interval(0, 0, 0), a, -1), _negated_sql, fails=True)
 define("* mul(interval, float8) -> interval", multiply_interval, _scaling("*"), fails=True)
-define(
-    "* mul(float8, interval) -> interval",
-    lambda factor, span: multiply_interval(span, factor),
-    _scaling("*", swapped=True),
-    fails=True,
-)
+_multiplied = lambda factor, span: multiply_interval(span, factor)
+define("* mul(float8, interval) -> interval", _multiplied, _scaling("*", swapped=True), fails=True)
 define("/ div(interval, float8) -> interval", divide_interval, _scaling("/"), fails=True)
 for _name, _python, _spark in (
     ("justify_hours", justify_hours, justify_hours_sql),
@@ -203,9 +191,5 @@ for _name, _python, _spark in (
 ):
     _justified: Renderer = lambda args, types, result, spark=_spark: spark(args[0])  # type: ignore[misc]
     define(f"{_name}(interval) -> interval", _python, _justified, fails=True)
-define(
-    "make_interval(int4 [, int4 [, int4 [, int4 [, int4 [, int4 [, float8]]]]]]) -> interval",
-    _make,
-    _make_sql,
-    fails=True,
-)
+_PARTS = "int4 [, int4 [, int4 [, int4 [, int4 [, int4 [, float8]]]]]]"
+define(f"make_interval({_PARTS}) -> interval", _make, _make_sql, fails=True)

@@ -23,7 +23,7 @@ _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
 
 def canonical(text: str) -> str:
-    """The canonical form of JSON text; Failure 22P02 if it is none, 54001 if it is nested too deeply."""
+    """The canonical form of JSON text; fails with 22P02 for other text, 54001 if it is nested too deeply."""
     if text.count("[") + text.count("{") > DEPTH_MAX:
         _check_depth(text)
     return dump(_read(text))
@@ -38,7 +38,7 @@ def _check_depth(text: str) -> None:
 
 
 def parse(text: str) -> Any:
-    """The Python value of JSON text: numbers are Decimals. Not to be changed, for it is shared."""
+    """The Python value of JSON text, with numbers as Decimals. Callers must not change it: it is shared."""
     if len(text) <= _SHORT:
         return _remembered(text)
     return _remembered_long(text) if len(text) <= _LONG else _read(text)
@@ -119,7 +119,6 @@ def number_text(value: Decimal) -> str:
 
 
 def quote(text: str) -> str:
-    """A JSON string."""
     return '"' + _ESCAPED.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}", text) + '"'
 
 

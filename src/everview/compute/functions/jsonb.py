@@ -23,8 +23,6 @@ from everview.compute.ir.types import Kind, SqlType
 FUNCTIONS = Family()
 define = FUNCTIONS.define
 
-__all__ = ["FUNCTIONS", "jsonb_of", "object_sql", "to_jsonb_sql"]
-
 
 def jsonb_of(value: Any, sql_type: SqlType) -> str:
     """A value of any type as canonical JSON."""
@@ -53,7 +51,7 @@ def jsonb_of(value: Any, sql_type: SqlType) -> str:
 
 
 def as_text(value: Any) -> str | None:
-    """What ->> gives of a parsed value."""
+    """The result of ->> for a parsed value."""
     return value if value is None or isinstance(value, str) else dump(value)
 
 
@@ -112,15 +110,13 @@ def contains(outer: Any, inner: Any, top: bool = True) -> bool:
         return all(any(_part(have, want) for have in outer) for want in inner)
     if top and isinstance(outer, list) and not isinstance(inner, dict):
         return any(_part(have, inner) for have in outer)
-    return False if isinstance(outer, dict | list) or isinstance(inner, dict | list) else _equal(outer, inner)
+    if isinstance(outer, dict | list) or isinstance(inner, dict | list):
+        return False
+    return isinstance(outer, bool) == isinstance(inner, bool) and bool(outer == inner)
 
 
 def _part(outer: Any, inner: Any) -> bool:
     return contains(outer, inner, top=False)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _exists(json: str, key: str) -> bool:

@@ -26,7 +26,7 @@ def _edited(json: str, path: list[str | None], edit: Edit, what: str) -> str:
 
 
 def _edited_below(value: Any, path: list[str | None], depth: int, edit: Edit) -> Any:
-    """The same from a step of the path on; nothing changes where the path leads nowhere."""
+    """The value with the edit made from a step of the path on; unchanged where the path leads nowhere."""
     if not isinstance(value, dict | list):
         return value
     at: Any = path[depth]

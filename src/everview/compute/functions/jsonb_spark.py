@@ -47,17 +47,14 @@ def values(json: str) -> str:
 
 
 def elements(json: str) -> str:
-    """The elements of an array."""
     return f"regexp_extract_all({_inner(json)}, {_ELEMENTS}, 1)"
 
 
 def is_object(json: str) -> str:
-    """Whether it is an object."""
     return f"startswith({json}, '{{')"
 
 
 def is_array(json: str) -> str:
-    """Whether it is an array."""
     return f"startswith({json}, '[')"
 
 
@@ -72,7 +69,7 @@ def unquote(json: str) -> str:
 
 
 def as_text(json: str) -> str:
-    """What ->> gives of a value: NULL of null, the text of a string, else the JSON."""
+    """The result of ->>: NULL of null, the text of a string, else the JSON."""
     body = f"CASE WHEN n.a = 'null' THEN NULL WHEN startswith(n.a, '\"') THEN {unquote('n.a')} ELSE n.a END"
     return let(body, json, name="n")
 

@@ -30,7 +30,7 @@ _CACHED_MAX = 4_096  # characters of a pattern that is worth to be remembered
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What stands between two `%`: literal parts with their offsets, and `_` elsewhere."""
+    """The part of a pattern between two `%`: literal parts with their offsets, and `_` elsewhere."""
 
     length: int
     parts: tuple[tuple[int, str], ...]
@@ -54,7 +54,7 @@ class Segment:
         return True
 
     def find(self, text: str, start: int, end: int) -> int:
-        """The first place from `start` on where the segment is and ends before `end`; -1 if there is none."""
+        """The first place from `start` on where the segment fits before `end`; -1 if there is no such place."""
         if not self.parts:
             return start if start + self.length <= end else -1
         offset, part = self.longest
@@ -71,7 +71,7 @@ class Segment:
         return -1
 
     def _find_by_bits(self, text: str, start: int, end: int) -> int:
-        """The same: bit n stands for the place n behind the first, and stays 1 as long as all characters are right."""
+        """The first place, found by bits: bit n stands for place n, and stays 1 as long as all characters match."""
         window = max(_WINDOW_MIN, 2 * self.length)
         for first in range(start, end - self.length + 1, window):
             stretch = _Stretch(text[first : min(end, first + window + self.length - 1)])
@@ -150,14 +150,14 @@ class Pattern:
 
 
 def like(pattern: str, escape: str = "\\", *, ignore_case: bool = False) -> Pattern:
-    """The pattern to be matched."""
+    """Compile a LIKE pattern."""
     if len(escape) > 1:
         raise Failure("22025", "invalid escape string")
     return (_remembered if len(pattern) <= _CACHED_MAX else _pattern)(pattern, escape, ignore_case)
 
 
 def java(pattern: Pattern) -> str:
-    """A regular expression of Java's that matches the same; one that ignores case matches folded texts.
+    """An equivalent regular expression for Java; one that ignores case matches folded texts.
 
     What stands between two `%` is taken where it first occurs, for good (an atomic group). The time is the length of
     the text times that of the longest segment.
@@ -227,13 +227,13 @@ _remembered = lru_cache(maxsize=1024)(_pattern)
 
 @lru_cache(maxsize=64)
 def _tokens(escape: str) -> re.Pattern[str]:
-    """What a pattern is made of: an escape with what it escapes comes first, for it may be `%` or `_` itself."""
+    """The tokens of a pattern. An escape comes first, for it may be `%` or `_` itself."""
     quoted = re.escape(escape)
     return re.compile(f"{quoted}.|{quoted}|%|_|[^%_{quoted}]+" if escape else "%|_|[^%_]+", re.DOTALL)
 
 
 def _folded(text: str) -> str:
-    """The text in small letters, one by one as PostgreSQL does it, so that it stays as long as it is.
+    """The text in small letters, character by character as in PostgreSQL, so that its length stays the same.
 
     Left to it, Python would look at what is around a sigma, and make two characters of an I with a dot.
     """

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everview.compute.functions.contract import Failure
+from everview.compute.functions.contract import Failure, GroupRows
 from everview.compute.functions.json_value import canonical, dump, parse
-from everview.compute.functions.jsonb import jsonb_of, object_sql, to_jsonb_sql
+from everview.compute.functions.jsonb import jsonb_of
+from everview.compute.functions.jsonb_spark import object_sql, to_jsonb_sql
 from everview.compute.functions.naming import ARRAYS, ELEMENTS
 from everview.compute.functions.order import sort_key, spark_equality_key
 from everview.compute.functions.signatures import Aggregates, Types
@@ -20,14 +21,14 @@ from everview.compute.functions.spark_sql import Renderer
 from everview.compute.ir.types import TEXT, Kind, SqlType, array_of
 
 AGGREGATES = Aggregates()
-Rows = list[tuple[Any, ...]]
+
 Finish = Callable[[str, Sequence[SqlType]], str]
 
 # By key: from an array of structs a, b, ... and the argument types to the result.
 FINISH: dict[str, Finish] = {}
 
 
-def in_listing_order(rows: Rows, types: Sequence[SqlType]) -> Rows:
+def in_listing_order(rows: GroupRows, types: Sequence[SqlType]) -> GroupRows:
     """The rows of a group as they are listed where no order is asked for."""
     keys = [sort_key(TEXT if each.kind is Kind.JSONB else each) for each in types]
     return sorted(
@@ -52,17 +53,17 @@ def _rendering(finish: Finish) -> Renderer:
 
 
 def _add(
-    signature: str, evaluate: Callable[[SqlType, Rows], Any], finish: Finish, *, T: Types = (), **more: Any
+    signature: str, evaluate: Callable[[SqlType, GroupRows], Any], finish: Finish, *, T: Types = (), **more: Any
 ) -> None:
     before = len(AGGREGATES)
     AGGREGATES.define(signature, evaluate, _rendering(finish), T=T, takes_nulls=True, **more)
     FINISH.update((each.key, finish) for each in AGGREGATES[before:])
 
 
-def _joined(empty: Any) -> Callable[[SqlType, Rows], Any]:
+def _joined(empty: Any) -> Callable[[SqlType, GroupRows], Any]:
     """The values, each after the first with its own separator in front."""
 
-    def evaluate(_: SqlType, rows: Rows) -> Any:
+    def evaluate(_: SqlType, rows: GroupRows) -> Any:
         present = [row for row in rows if row[0] is not None]
         if not present:
             return None
@@ -80,7 +81,7 @@ def _joined_sql(empty: str) -> Finish:
     return finish
 
 
-def _jsonb_array(of: SqlType) -> Callable[[SqlType, Rows], Any]:
+def _jsonb_array(of: SqlType) -> Callable[[SqlType, GroupRows], Any]:
     return lambda _, rows: "[" + ", ".join(jsonb_of(row[0], of) for row in rows) + "]" if rows else None
 
 
@@ -89,8 +90,8 @@ def _jsonb_array_sql(array: str, types: Sequence[SqlType]) -> str:
     return f"nullif(concat('[', array_join({items}, ', '), ']'), '[]')"
 
 
-def _jsonb_object(of: SqlType) -> Callable[[SqlType, Rows], Any]:
-    def evaluate(_: SqlType, rows: Rows) -> Any:
+def _jsonb_object(of: SqlType) -> Callable[[SqlType, GroupRows], Any]:
+    def evaluate(_: SqlType, rows: GroupRows) -> Any:
         if any(row[0] is None for row in rows):
             raise Failure("22023", "field name must not be null")
         return canonical(dump({name: parse(jsonb_of(value, of)) for name, value in rows})) if rows else None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from everview.compute.functions import registry
 from everview.compute.functions.contract import TRIED, AggregateFunction, Arguments, Function, Unknown
 from everview.compute.functions.table import TableFunction
-from everview.compute.ir.scalar import Call, Case, Failed, FailedTable, Literal, Or, Scalar, children
+from everview.compute.ir.scalar import Call, Case, Failed, FailedTable, Literal, Or, Scalar, children, walk
 from everview.errors import EverviewError
 
-Entry = TypeVar("Entry")
+_Entry = TypeVar("_Entry")
 
 
 class UnknownFunction(EverviewError):
@@ -22,22 +22,19 @@ class UnknownFunction(EverviewError):
 
 
 def function(key: str) -> Function:
-    """Find a scalar function."""
     return _find(registry.FUNCTIONS, key)
 
 
 def aggregate(key: str) -> AggregateFunction:
-    """Find an aggregate."""
     return _find(registry.TRIED_AGGREGATES if key.startswith(TRIED) else registry.AGGREGATES, key)
 
 
 def is_aggregate(key: str) -> bool:
-    """Whether the key is that of an aggregate, also over a window."""
+    """Whether the key names an aggregate, also over a window."""
     return key in registry.AGGREGATES
 
 
 def table_function(key: str) -> TableFunction:
-    """Find a table function."""
     return _find(registry.TABLES, key)
 
 
@@ -56,6 +53,16 @@ def can_fail(scalar: Scalar, sure: frozenset[Scalar] = frozenset()) -> bool:
                 return True
         return can_fail(scalar.otherwise, sure)
     return any(can_fail(each, sure) for each in children(scalar))
+
+
+def any_can_fail(scalars: Iterable[Scalar]) -> bool:
+    """Whether the evaluation of one of them fails for some row."""
+    return any(can_fail(scalar) for scalar in scalars)
+
+
+def is_volatile(scalar: Scalar) -> bool:
+    """Whether the value depends on more than the row."""
+    return any(isinstance(part, Call) and function(part.function).volatile for part in walk(scalar))
 
 
 def _tried(condition: Scalar) -> frozenset[Scalar]:
@@ -78,7 +85,7 @@ def call_can_fail(call: Call) -> bool:
     return entry.fails_for(Arguments([arg.type for arg in call.args], values, call.type))
 
 
-def _find(entries: Mapping[str, Entry], key: str) -> Entry:
+def _find(entries: Mapping[str, _Entry], key: str) -> _Entry:
     found = entries.get(key)
     if found is None:
         raise UnknownFunction(key)

@@ -62,6 +62,11 @@ def short_name(sql_type: SqlType) -> str:
 TYPES = {short_name(each): each for each in (*ORDERED, VARCHAR, ANY)}
 
 
+def named(text: str) -> tuple[SqlType, ...]:
+    """The types of these names, as in "int4 text[]"."""
+    return tuple(array_of(TYPES[name[:-2]]) if name.endswith("[]") else TYPES[name] for name in text.split())
+
+
 def display_name(sql_type: SqlType) -> str:
     """The name without modifiers, as PostgreSQL's messages say it."""
     if sql_type.kind is Kind.ARRAY:
@@ -79,7 +84,6 @@ def base(sql_type: SqlType) -> SqlType:
 
 
 def element_of(sql_type: SqlType) -> SqlType:
-    """What an array holds."""
     assert sql_type.element is not None
     return sql_type.element
 

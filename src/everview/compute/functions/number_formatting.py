@@ -44,7 +44,6 @@ def _form(pattern: str) -> _Form:
 
 
 def to_char(value: Decimal | int, pattern: str) -> str:
-    """The number as the pattern says."""
     form = _form(pattern)
     with localcontext(EXACT):
         rounded = abs(Decimal(value)).quantize(Decimal(1).scaleb(-len(form.fraction)), ROUND_HALF_UP)

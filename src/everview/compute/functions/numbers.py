@@ -34,7 +34,7 @@ def integer_of(text: str) -> int:
 
 
 def whole(value: int, kind: Kind) -> int:
-    """The integer, if it is one of this kind."""
+    """The integer; fails if it is out of the range of this kind."""
     low, high, name = RANGES[kind]
     if low <= value <= high:
         return value
@@ -43,22 +43,22 @@ def whole(value: int, kind: Kind) -> int:
 
 def fit(value: Decimal, sql_type: SqlType, rounding: str = ROUND_HALF_UP) -> Decimal:
     """The decimal at the scale of its type, rounded half away from zero, if it has no more than 38 digits."""
-    if value.adjusted() > _DIGITS_MAX:
-        raise Failure("22003", "value overflows numeric format")
-    # Without a zero's sign: equal values have equal representations.
-    result = EXACT.plus(value.quantize(Decimal(1).scaleb(-sql_type.scale), rounding, EXACT))
-    if result.copy_abs() >= Decimal(10) ** (NUMERIC_PRECISION - sql_type.scale):
-        raise Failure("22003", "value overflows numeric format")
-    return result
+    return _limited(value, sql_type.scale, NUMERIC_PRECISION, "value overflows numeric format", rounding)
 
 
 def constrain(value: Decimal, sql_type: SqlType) -> Decimal:
     """The decimal as a value of a declared numeric(p,s)."""
+    overflow = "numeric field overflow" if sql_type.constrained else "value overflows numeric format"
+    return _limited(value, sql_type.scale, sql_type.precision, overflow)
+
+
+def _limited(value: Decimal, scale: int, precision: int, overflow: str, rounding: str = ROUND_HALF_UP) -> Decimal:
     if value.adjusted() > _DIGITS_MAX:
-        raise Failure("22003", "numeric field overflow" if sql_type.constrained else "value overflows numeric format")
-    result = EXACT.plus(value.quantize(Decimal(1).scaleb(-sql_type.scale), ROUND_HALF_UP, EXACT))
-    if result.copy_abs() >= Decimal(10) ** (sql_type.precision - sql_type.scale):
-        raise Failure("22003", "numeric field overflow" if sql_type.constrained else "value overflows numeric format")
+        raise Failure("22003", overflow)
+    # Without a zero's sign: equal values have equal representations.
+    result = EXACT.plus(value.quantize(Decimal(1).scaleb(-scale), rounding, EXACT))
+    if result.copy_abs() >= Decimal(10) ** (precision - scale):
+        raise Failure("22003", overflow)
     return result
 
 
@@ -77,7 +77,7 @@ def quotient(dividend: Decimal, divisor: Decimal, sql_type: SqlType) -> Decimal:
 
 
 def truncated(value: Decimal) -> int:
-    """Without what is behind the point."""
+    """Cut off the fraction."""
     return int(value.to_integral_value(ROUND_DOWN, EXACT))
 
 
@@ -106,7 +106,7 @@ def significant(value: float, kind: Kind = Kind.FLOAT8, digits: int = 15) -> Dec
 
 
 def float4_text(value: float) -> str:
-    """The shortest text that reads back as the same float4."""
+    """The shortest text that reads back as this float4."""
     import numpy as np
 
     return str(np.format_float_scientific(np.float32(value), unique=True, trim="-"))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from everview.compute.functions.contract import GroupRows
 from everview.compute.functions.naming import CHAR, ORDERED
 from everview.compute.functions.order import sort_key, spark_sort_key
 from everview.compute.functions.signatures import Aggregates
@@ -19,24 +20,23 @@ from everview.compute.ir.types import FLOAT8, JSONB, SqlType
 
 AGGREGATES = Aggregates()
 NAMES = ("percentile_cont", "percentile_disc", "mode")
-Rows = list[tuple[Any, ...]]
 
 
 def registered_name(name: str, *, descending: bool) -> str:
-    """What the registry calls the aggregate with that order of its values."""
+    """The name of the aggregate in the registry, by the order of its values."""
     return f"{name} within group{' desc' if descending else ''}"
 
 
 def _sorted_sql(args: Sequence[str], types: Sequence[SqlType], descending: bool) -> str:
-    """The values of the group in order, without NULLs; none if the fraction is NULL."""
+    """The values of the group in order, without NULLs; an empty array if the fraction is NULL."""
     there = " AND ".join(f"{arg} IS NOT NULL" for arg in args)
     pair = f"named_struct('k', {spark_sort_key(types[-1], args[-1])}, 'v', {args[-1]})"
     pairs = f"array_sort(collect_list(CASE WHEN {there} THEN {pair} END))"
     return f"transform({f'reverse({pairs})' if descending else pairs}, p -> p.v)"
 
 
-def _fraction(rows: Rows) -> float | None:
-    """The fraction that all rows have; None if there is none between 0 and 1, which SQL sees to beforehand."""
+def _fraction(rows: GroupRows) -> float | None:
+    """The fraction, which is the same in all rows; None unless it is between 0 and 1, which SQL checks before."""
     found = max((fraction for fraction, _ in rows), key=sort_key(FLOAT8), default=None)
     return found if found is not None and 0 <= found <= 1 else None
 
@@ -51,7 +51,7 @@ _SOUND = "size(v.a) > 0 AND v.b BETWEEN 0 AND 1"
 def _continuous(*, descending: bool) -> None:
     """Between the two values next to the place that the fraction means."""
 
-    def evaluate(_: SqlType, rows: Rows) -> Any:
+    def evaluate(_: SqlType, rows: GroupRows) -> Any:
         fraction = _fraction(rows)
         if fraction is None:
             return None
@@ -74,7 +74,7 @@ def _discrete(of: SqlType, *, descending: bool) -> None:
     """The first value of which the fraction of the rows is there."""
     key = sort_key(of)
 
-    def evaluate(_: SqlType, rows: Rows) -> Any:
+    def evaluate(_: SqlType, rows: GroupRows) -> Any:
         fraction = _fraction(rows)
         if fraction is None:
             return None
@@ -94,7 +94,7 @@ def _most_frequent(of: SqlType, *, descending: bool) -> None:
     """The value that occurs most often, the first in order of several."""
     key = sort_key(of)
 
-    def evaluate(_: SqlType, rows: Rows) -> Any:
+    def evaluate(_: SqlType, rows: GroupRows) -> Any:
         if not rows:
             return None
         values = sorted((value for (value,) in rows), key=key, reverse=descending)

@@ -52,13 +52,13 @@ def _assumed(exponents: set[Any], base_type: SqlType) -> SqlType:
 
 
 def numeric_text(value: Decimal, *, constrained: bool) -> str:
-    """All digits of the scale if it was declared, else none that do not count."""
+    """All digits of a declared scale, else no trailing zeros."""
     text = f"{value:f}"
     return text if constrained or "." not in text else text.rstrip("0").rstrip(".")
 
 
 def float_text(value: float, digits: int) -> str:
-    """The shortest text that reads back as the same float; with an exponent outside 1e-5 .. 10^`digits`."""
+    """The shortest text that reads back as this float; with an exponent outside 1e-5 .. 10^`digits`."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

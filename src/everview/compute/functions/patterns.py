@@ -128,13 +128,13 @@ ALL_CAPTURED = "all matches of a regular expression"
 
 
 def all_captured(text: str, pattern: str, flags: str = "") -> list[list[str | None]]:
-    """What the groups of each match captured; of the first match without the option g."""
+    """The texts of the groups of each match; without the option g, of the first match."""
     found = regex.compiled(pattern, flags).matches(text)
     return [match.captured for match in (found if "g" in flags else islice(found, 1))]
 
 
 def folded(text: str, pattern: str, flags: str = "") -> list[str | None]:
-    """The same in one array, behind the number of groups of each match."""
+    """The texts of all groups of all matches in one array, behind the number of groups."""
     width = max(regex.groups(pattern, flags), 1)
     return [str(width), *(each for captured in all_captured(text, pattern, flags) for each in captured)]
 
@@ -209,7 +209,7 @@ def split(text: str, pattern: str, flags: str = "") -> list[str]:
 
 
 def split_sql(args: Sequence[str]) -> str:
-    """The same in Spark, which also splits at an empty match at the end."""
+    """`split` in Spark SQL, where an empty match at the end splits too."""
     flags = flags_of(args, 2)
     if "g" in flags:
         return "cast(NULL as array<string>)"
@@ -265,7 +265,7 @@ def _regexp_substr(text: str, pattern: str, *more: Any) -> str | None:
 
 
 def _regexp_instr(text: str, pattern: str, *more: Any) -> int:
-    """Where the match begins, or with a third number of 1 where it has ended; 0 if there is none."""
+    """The place where the match begins, or ends if a third number is 1; 0 without a match."""
     wanted, end = Wanted(*more[:2], *more[3:]), more[2] if len(more) > 2 else 0
     check_places("regexp_instr", wanted.start, wanted.number, wanted.group, end)
     found = _nth(text, pattern, wanted, "regexp_instr")

@@ -45,12 +45,10 @@ class Match:
 
     @property
     def start(self) -> int:
-        """Where the match begins."""
         return self.spans[0][0]
 
     @property
     def end(self) -> int:
-        """Where the match ends."""
         return self.spans[0][1]
 
     @property
@@ -85,7 +83,7 @@ class Expression:
         return next(self.matches(text, start), None)
 
     def matches(self, text: str, start: int = 0) -> Iterator[Match]:
-        """All matches from there on that do not overlap; after an empty one it is gone on at the next character."""
+        """All matches from `start` on that do not overlap; behind an empty match the search skips a character."""
         fast = self._fast_ascii if text.isascii() else self._fast
         if fast is not None:
             found = _Searched(fast, text).matches(start)
@@ -131,7 +129,7 @@ def _re2(pattern: str) -> Any:
 
 
 class _Searched:
-    """A text that RE2 searches through, as UTF-8; what is found is counted in characters."""
+    """A text that RE2 searches as UTF-8; places are counted in characters."""
 
     def __init__(self, expression: Any, text: str) -> None:
         self._expression, self._text, self._data = expression, text, text.encode()
@@ -189,7 +187,7 @@ def _checked(flags: str) -> None:
 
 
 def compiled(pattern: str, flags: str = "") -> Expression:
-    """The expression to be searched for."""
+    """Compile a regular expression."""
     return (_remembered if len(pattern) <= _SHORT else _remembered_long)(pattern, flags)
 
 

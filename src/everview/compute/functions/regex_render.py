@@ -9,18 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from everview.compute.functions.regex_syntax import (
-    Back,
-    Chars,
-    Choice,
-    Edge,
-    Group,
-    Look,
-    Node,
-    Repeat,
-    Sequence,
-    Syntax,
-)
+from everview.compute.functions import regex_syntax as tree
 
 _SHORT = 10  # a repetition of so few costs no more than a constant
 LETTERS = "\\p{L}\\p{N}_"
@@ -45,67 +34,67 @@ _RE2_EDGES = {
 }
 
 
-def nodes(node: Node) -> Iterator[Node]:
+def nodes(node: tree.Node) -> Iterator[tree.Node]:
     """The node and all below it."""
     yield node
     match node:
-        case Sequence(parts) | Choice(parts):
+        case tree.Sequence(parts) | tree.Choice(parts):
             for part in parts:
                 yield from nodes(part)
-        case Repeat(part) | Group(_, part) | Look(part):
+        case tree.Repeat(part) | tree.Group(_, part) | tree.Look(part):
             yield from nodes(part)
 
 
-def has_references_back(syntax: Syntax) -> bool:
+def has_references_back(syntax: tree.Syntax) -> bool:
     """Whether matching may take exponential time: it may then fail, for want of time."""
-    return any(isinstance(node, Back) for node in nodes(syntax.root))
+    return any(isinstance(node, tree.Back) for node in nodes(syntax.root))
 
 
-def re2(syntax: Syntax) -> str | None:
+def re2(syntax: tree.Syntax) -> str | None:
     """The expression for RE2; None if RE2 cannot say it."""
     for node in nodes(syntax.root):
-        if isinstance(node, Back | Look) or (isinstance(node, Edge) and node.kind not in _RE2_EDGES):
+        if isinstance(node, tree.Back | tree.Look) or (isinstance(node, tree.Edge) and node.kind not in _RE2_EDGES):
             return None
         if _is_rest(node):
             return None
     return f"(?s{'i' if syntax.ignore_case else ''}){_text(syntax.root, _RE2_EDGES)}"
 
 
-def size(syntax: Syntax, *, letters: int = 600) -> int:
+def size(syntax: tree.Syntax, *, letters: int = 600) -> int:
     """About how many instructions RE2 makes of it, if a set of letters is so many."""
     return _size(syntax.root, letters)
 
 
-def _size(node: Node, letters: int) -> int:
+def _size(node: tree.Node, letters: int) -> int:
     match node:
-        case Chars(ranges, word, not_word):
+        case tree.Chars(ranges, word, not_word):
             return 1 + 3 * len(ranges) + letters * (word or not_word)
-        case Sequence(parts) | Choice(parts):
+        case tree.Sequence(parts) | tree.Choice(parts):
             return 1 + sum(_size(part, letters) for part in parts)
-        case Repeat(part, least, most):
+        case tree.Repeat(part, least, most):
             return 1 + max(least, most or 0, 1) * _size(part, letters)
-        case Group(_, part) | Look(part):
+        case tree.Group(_, part) | tree.Look(part):
             return 2 + _size(part, letters)
-        case Edge() | Back():
+        case tree.Edge() | tree.Back():
             return 1
 
 
-def asks_for_words(syntax: Syntax) -> bool:
+def asks_for_words(syntax: tree.Syntax) -> bool:
     """Whether it has edges of words, which RE2 knows only in texts of ASCII."""
-    return any(isinstance(node, Edge) and node.kind in ("edge", "no edge") for node in nodes(syntax.root))
+    return any(isinstance(node, tree.Edge) and node.kind in ("edge", "no edge") for node in nodes(syntax.root))
 
 
-def java(syntax: Syntax) -> str | None:
+def java(syntax: tree.Syntax) -> str | None:
     """The expression for Java; None if Java cannot say it, or could take too long over it."""
     many, anchored = 0, _begins(syntax.root)
     for node in nodes(syntax.root):
         match node:
-            case Back() | Look():
+            case tree.Back() | tree.Look():
                 return None
-            case Chars() if _is_rest(node):
+            case tree.Chars() if _is_rest(node):
                 return None
-            case Repeat(part, least, most):
-                if not isinstance(_bare(part), Chars):
+            case tree.Repeat(part, least, most):
+                if not isinstance(_bare(part), tree.Chars):
                     return None
                 many += most is None or most - least > _SHORT
     if many > 1 + anchored:
@@ -113,52 +102,54 @@ def java(syntax: Syntax) -> str | None:
     return f"(?s{'iu' if syntax.ignore_case else ''}){_text(syntax.root, _JAVA_EDGES)}"
 
 
-def _is_rest(node: Node) -> bool:
-    """Whether it is a set such as [^\\W_], letters without some, which neither syntax can say."""
-    return isinstance(node, Chars) and node.negated and node.not_word
+def _is_rest(node: tree.Node) -> bool:
+    """Whether it is a set like [^\\W_], letters without some, which neither syntax has."""
+    return isinstance(node, tree.Chars) and node.negated and node.not_word
 
 
-def _begins(node: Node) -> bool:
+def _begins(node: tree.Node) -> bool:
     """Whether a match can only begin where the text does."""
     match node:
-        case Edge(kind):
+        case tree.Edge(kind):
             return kind == "begin"
-        case Sequence(parts):
+        case tree.Sequence(parts):
             return bool(parts) and _begins(parts[0])
-        case Group(_, part):
+        case tree.Group(_, part):
             return _begins(part)
     return False
 
 
-def _bare(node: Node) -> Node:
-    while isinstance(node, Group) or (isinstance(node, Sequence) and len(node.parts) == 1):
-        node = node.part if isinstance(node, Group) else node.parts[0]
+def _bare(node: tree.Node) -> tree.Node:
+    while isinstance(node, tree.Group) or (isinstance(node, tree.Sequence) and len(node.parts) == 1):
+        node = node.part if isinstance(node, tree.Group) else node.parts[0]
     return node
 
 
-def _text(node: Node, edges: dict[str, str]) -> str:
+def _text(node: tree.Node, edges: dict[str, str]) -> str:
     match node:
-        case Chars():
+        case tree.Chars():
             return _set(node)
-        case Edge(kind):
+        case tree.Edge(kind):
             return edges[kind]
-        case Sequence(parts):
+        case tree.Sequence(parts):
             return "".join(f"(?:{_text(each, edges)})" if _loose(each) else _text(each, edges) for each in parts)
-        case Choice(options):
+        case tree.Choice(options):
             return "|".join(_text(each, edges) for each in options)
-        case Group(_, part):
+        case tree.Group(_, part):
             return f"({_text(part, edges)})"
-        case Repeat(part, least, most, lazy):
+        case tree.Repeat(part, least, most, lazy):
             inner = _text(part, edges)
-            whole = inner if isinstance(part, Chars | Group) else f"(?:{inner})"
+            whole = inner if isinstance(part, tree.Chars | tree.Group) else f"(?:{inner})"
             return f"{whole}{_times(least, most)}{'?' if lazy else ''}"
-        case Look() | Back():
+        case tree.Look() | tree.Back():
             raise AssertionError("callers have looked for these")
 
 
-def _loose(node: Node) -> bool:
+def _loose(node: tree.Node) -> bool:
     """Whether it needs parentheses between others."""
-    return isinstance(node, Choice) or (isinstance(node, Sequence) and len(node.parts) == 1 and _loose(node.parts[0]))
+    return isinstance(node, tree.Choice) or (
+        isinstance(node, tree.Sequence) and len(node.parts) == 1 and _loose(node.parts[0])
+    )
 
 
 def _times(least: int, most: int | None) -> str:
@@ -166,7 +157,7 @@ def _times(least: int, most: int | None) -> str:
     return short or (f"{{{least}}}" if most == least else f"{{{least},{'' if most is None else most}}}")
 
 
-def _set(chars: Chars) -> str:
+def _set(chars: tree.Chars) -> str:
     inside = [_character(low) if low == high else f"{_character(low)}-{_character(high)}" for low, high in chars.ranges]
     if not inside and not chars.word and not chars.not_word:
         return "." if chars.negated else "[^\\x{0}-\\x{10FFFF}]"

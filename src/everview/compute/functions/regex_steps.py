@@ -14,21 +14,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from everview.compute.cancel import check_wanted
+from everview.compute.functions import regex_syntax as tree
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.regex_render import nodes
-from everview.compute.functions.regex_syntax import (
-    Back,
-    Chars,
-    Choice,
-    Edge,
-    Group,
-    Look,
-    Node,
-    Repeat,
-    Sequence,
-    Syntax,
-    refused,
-)
 
 STEPS_MAX = 1_000_000  # of one search
 PROGRAM_MAX = 20_000
@@ -48,9 +36,9 @@ def is_word(character: str) -> bool:
 class Program:
     """An expression that can be searched for."""
 
-    def __init__(self, syntax: Syntax) -> None:
+    def __init__(self, syntax: tree.Syntax) -> None:
         self._ignore_case = syntax.ignore_case
-        self._back = any(isinstance(node, Back) for node in nodes(syntax.root))
+        self._back = any(isinstance(node, tree.Back) for node in nodes(syntax.root))
         self._groups = syntax.groups
         self._slots = 2 * (syntax.groups + 1)  # and one for each loop
         self._code: list[Instruction] = []
@@ -67,7 +55,7 @@ class Program:
                 return [(begin, slots[1]), *(span if min(span) >= 0 else _NONE for span in spans)]
         return None
 
-    def _emit_program(self, root: Node) -> int:
+    def _emit_program(self, root: tree.Node) -> int:
         entry = len(self._code)
         self._emit(root)
         self._add(MATCH)
@@ -75,36 +63,36 @@ class Program:
 
     def _add(self, *instruction: Any) -> int:
         if len(self._code) >= PROGRAM_MAX:
-            refused("it is too complex")
+            tree.refused("it is too complex")
         self._code.append(instruction)
         return len(self._code) - 1
 
-    def _emit(self, node: Node) -> None:
+    def _emit(self, node: tree.Node) -> None:
         match node:
-            case Chars():
+            case tree.Chars():
                 self._add(CHAR, _test(node, self._ignore_case))
-            case Edge(kind):
+            case tree.Edge(kind):
                 self._add(EDGE, _EDGES[kind])
-            case Sequence(parts):
+            case tree.Sequence(parts):
                 for part in parts:
                     self._emit(part)
-            case Choice(options):
+            case tree.Choice(options):
                 self._emit_choice(options)
-            case Group(number, part):
+            case tree.Group(number, part):
                 self._add(SAVE, 2 * number)
                 self._emit(part)
                 self._add(SAVE, 2 * number + 1)
-            case Repeat():
+            case tree.Repeat():
                 self._emit_repeat(node)
-            case Look(part, ahead, negated):
+            case tree.Look(part, ahead, negated):
                 place = self._add(JUMP, 0)
                 entry = self._emit_program(part)
                 self._code[place] = (JUMP, len(self._code))
                 self._add(LOOK, entry, ahead, negated)
-            case Back(number):
+            case tree.Back(number):
                 self._add(BACK, number)
 
-    def _emit_choice(self, options: tuple[Node, ...]) -> None:
+    def _emit_choice(self, options: tuple[tree.Node, ...]) -> None:
         ends = []
         for option in options[:-1]:
             split = self._add(SPLIT, 0, 0)
@@ -115,7 +103,7 @@ class Program:
         for end in ends:
             self._code[end] = (JUMP, len(self._code))
 
-    def _emit_repeat(self, node: Repeat) -> None:
+    def _emit_repeat(self, node: tree.Repeat) -> None:
         for _ in range(node.least):
             self._emit(node.part)
         if node.most is None:
@@ -137,14 +125,14 @@ class Program:
             self._code[split] = self._split(split, node.lazy)
 
     def _split(self, place: int, lazy: bool) -> Instruction:
-        """Go in, or on to what is emitted next: first what is preferred."""
+        """Enter the part or skip it; the preferred way comes first."""
         end = len(self._code)
         return (SPLIT, end, place + 1) if lazy else (SPLIT, place + 1, end)
 
     def _run(
         self, entry: int, text: str, begin: int, budget: _Budget, *, tried: set[int] | None, end: int | None = None
     ) -> list[int] | None:
-        """The slots of a match that begins here, and ends there if an end is given; None if there is none.
+        """The slots of a match that begins at `begin`, and ends at `end` if given; None without a match.
 
         `tried` has what was tried already, of this search, and led nowhere.
         """
@@ -233,7 +221,7 @@ class _Budget:
                 raise Failure("54000", f"matching a regular expression took more than {STEPS_MAX} steps")
 
 
-def _test(chars: Chars, ignore_case: bool) -> Callable[[str], bool]:
+def _test(chars: tree.Chars, ignore_case: bool) -> Callable[[str], bool]:
     def is_in(character: str) -> bool:
         code = ord(character)
         if any(low <= code <= high for low, high in chars.ranges):

@@ -99,7 +99,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """What a group has captured, once more."""
+    """The text of a captured group once more."""
 
     number: int
 

@@ -66,11 +66,11 @@ TABLES: dict[str, TableFunction] = {
 }
 WINDOWS: dict[str, WindowOnly] = {each.key: each for each in windows.WINDOWS}
 
-Overload = TypeVar("Overload", Function, AggregateFunction, TableFunction, WindowOnly)
+_Overload = TypeVar("_Overload", Function, AggregateFunction, TableFunction, WindowOnly)
 
 
-def _named(entries: Iterable[Overload]) -> dict[str, list[Overload]]:
-    found: dict[str, list[Overload]] = defaultdict(list)
+def _named(entries: Iterable[_Overload]) -> dict[str, list[_Overload]]:
+    found: dict[str, list[_Overload]] = defaultdict(list)
     for each in entries:
         found[each.name].append(each)
     return found
@@ -92,17 +92,14 @@ def register(function: Function) -> None:
 
 
 def by_name(name: str) -> list[Function]:
-    """The overloads of a scalar function or operator."""
     return _BY_NAME.get(name, [])
 
 
 def aggregates_by_name(name: str) -> list[AggregateFunction]:
-    """The overloads of an aggregate."""
     return _AGGREGATES_BY_NAME.get(name, [])
 
 
 def tables_by_name(name: str) -> list[TableFunction]:
-    """The overloads of a table function."""
     return _TABLES_BY_NAME.get(name, [])
 
 

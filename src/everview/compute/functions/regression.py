@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from everview.compute.functions.contract import Failure, Unfit
+from everview.compute.functions.contract import Failure, GroupRows, Unfit
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.signatures import Aggregates
 from everview.compute.functions.spark_sql import Renderer, let
 from everview.compute.ir.types import FLOAT8, SqlType
 
 AGGREGATES = Aggregates()
-Rows = list[tuple[Any, ...]]
+
 _PAIR = (FLOAT8, FLOAT8)
 
 
@@ -43,7 +43,7 @@ def deviation(ones: Sequence[float], others: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What is known of the pairs."""
+    """The sums over the pairs."""
 
     count: int
     sum_x: float
@@ -65,44 +65,14 @@ def _root(one: float, other: float) -> float:
     return math.sqrt(product) if 0 < product < math.inf else math.sqrt(one) * math.sqrt(other)
 
 
-# Each formula, and the same in Spark SQL, where l.n … l.xy are what `_Line` has; None and NULL where it means nothing.
-_FORMULAS: dict[str, tuple[Callable[[_Line], float | None], str]] = {
-    "regr_avgx": (lambda line: line.sum_x / line.count, "l.sx / l.n"),
-    "regr_avgy": (lambda line: line.sum_y / line.count, "l.sy / l.n"),
-    "regr_sxx": (lambda line: line.sxx, "l.xx"),
-    "regr_syy": (lambda line: line.syy, "l.yy"),
-    "regr_sxy": (lambda line: line.sxy, "l.xy"),
-    "covar_pop": (lambda line: line.sxy / line.count, "l.xy / l.n"),
-    "covar_samp": (
-        lambda line: line.sxy / (line.count - 1) if line.count > 1 else None,
-        "CASE WHEN l.n > 1 THEN l.xy / (l.n - 1) END",
-    ),
-    "corr": (
-        lambda line: _correlation(line) if line.sxx and line.syy else None,
-        "CASE WHEN l.xx <> 0 AND l.yy <> 0 THEN"
-        f" CASE WHEN isnan(l.xy) THEN l.xy ELSE least(greatest(l.xy / {_ROOT_SQL}, -1D), 1D) END END",
-    ),
-    "regr_r2": (
-        lambda line: None if not line.sxx else _correlation(line) ** 2 if line.syy else 1.0,
-        "CASE WHEN l.xx = 0 THEN NULL WHEN l.yy = 0 THEN 1D WHEN isnan(l.xy) THEN l.xy"
-        f" ELSE least(pow(l.xy / {_ROOT_SQL}, 2D), 1D) END",
-    ),
-    "regr_slope": (lambda line: line.sxy / line.sxx if line.sxx else None, "CASE WHEN l.xx <> 0 THEN l.xy / l.xx END"),
-    "regr_intercept": (
-        lambda line: (line.sum_y - line.sum_x * (line.sxy / line.sxx)) / line.count if line.sxx else None,
-        "CASE WHEN l.xx <> 0 THEN (l.sy - l.sx * (l.xy / l.xx)) / l.n END",
-    ),
-}
-
-
 def _correlation(line: _Line) -> float:
     """Within -1 and 1, which rounding may leave."""
     found = line.sxy / _root(line.sxx, line.syy)
     return found if math.isnan(found) else max(min(found, 1.0), -1.0)
 
 
-def _evaluation(formula: Callable[[_Line], float | None]) -> Callable[[SqlType, Rows], Any]:
-    def evaluate(_: SqlType, rows: Rows) -> Any:
+def _evaluation(formula: Callable[[_Line], float | None]) -> Callable[[SqlType, GroupRows], Any]:
+    def evaluate(_: SqlType, rows: GroupRows) -> Any:
         pairs = sorted(((row[1], row[0]) for row in rows), key=lambda pair: [(math.isnan(each), each) for each in pair])
         xs, ys = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         sums = (total(xs), total(ys), deviation(xs, xs), deviation(ys, ys), deviation(xs, ys))
@@ -165,8 +135,34 @@ def _rendering(formula: str) -> Renderer:
 _UNFIT = Unfit(
     "22003", "value out of range: overflow", count=key_of("regr_count", _PAIR), witness=key_of("regr_sxy", _PAIR)
 )
-for _name, (_formula, _spark) in _FORMULAS.items():
-    _signature = f"{_name}(float8, float8) -> float8"
-    AGGREGATES.define(_signature, _evaluation(_formula), _rendering(_spark), unfit=_UNFIT)
+
+
+def _add(name: str, formula: Callable[[_Line], float | None], spark: str) -> None:
+    """A formula, and the same in Spark SQL, where l.n … l.xy are the sums; None and NULL where it means nothing."""
+    AGGREGATES.define(f"{name}(float8, float8) -> float8", _evaluation(formula), _rendering(spark), unfit=_UNFIT)
+
+
+_CORR = (
+    "CASE WHEN l.xx <> 0 AND l.yy <> 0 THEN"
+    f" CASE WHEN isnan(l.xy) THEN l.xy ELSE least(greatest(l.xy / {_ROOT_SQL}, -1D), 1D) END END"
+)
+_R2 = (
+    "CASE WHEN l.xx = 0 THEN NULL WHEN l.yy = 0 THEN 1D WHEN isnan(l.xy) THEN l.xy"
+    f" ELSE least(pow(l.xy / {_ROOT_SQL}, 2D), 1D) END"
+)
+_INTERCEPT = "CASE WHEN l.xx <> 0 THEN (l.sy - l.sx * (l.xy / l.xx)) / l.n END"
+_intercept = lambda of: (of.sum_y - of.sum_x * (of.sxy / of.sxx)) / of.count if of.sxx else None
+_covariance = lambda of: of.sxy / (of.count - 1) if of.count > 1 else None
+_add("regr_avgx", lambda of: of.sum_x / of.count, "l.sx / l.n")
+_add("regr_avgy", lambda of: of.sum_y / of.count, "l.sy / l.n")
+_add("regr_sxx", lambda of: of.sxx, "l.xx")
+_add("regr_syy", lambda of: of.syy, "l.yy")
+_add("regr_sxy", lambda of: of.sxy, "l.xy")
+_add("covar_pop", lambda of: of.sxy / of.count, "l.xy / l.n")
+_add("covar_samp", _covariance, "CASE WHEN l.n > 1 THEN l.xy / (l.n - 1) END")
+_add("corr", lambda of: _correlation(of) if of.sxx and of.syy else None, _CORR)
+_add("regr_r2", lambda of: None if not of.sxx else _correlation(of) ** 2 if of.syy else 1.0, _R2)
+_add("regr_slope", lambda of: of.sxy / of.sxx if of.sxx else None, "CASE WHEN l.xx <> 0 THEN l.xy / l.xx END")
+_add("regr_intercept", _intercept, _INTERCEPT)
 _COUNT = "count(CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN 1 END)"
 AGGREGATES.define("regr_count(float8, float8) -> int8", lambda _, rows: len(rows), _COUNT, empty=0)

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from everview.compute.functions import registry
-from everview.compute.functions.casts import Context, cast_between
-from everview.compute.functions.contract import AggregateFunction, Function, Result
+from everview.compute.functions.casts import CastContext, cast_between
+from everview.compute.functions.contract import AggregateFunction, Function, ResultType
 from everview.compute.functions.date_fields import field_scale
 from everview.compute.functions.mathematics import scaled_type
 from everview.compute.functions.naming import as_numeric, base, display_name, element_of, key_of, merged, wider_numeric
@@ -35,7 +35,7 @@ class ResolutionError(Exception):
 
 
 class Overload(Protocol):
-    """What can be resolved: a function, an aggregate, a table or a window function."""
+    """An entry that a call can resolve to: a function, an aggregate, a table or a window function."""
 
     @property
     def key(self) -> str: ...
@@ -80,7 +80,7 @@ def _category(sql_type: SqlType) -> str:
 
 
 def resolve(name: str, arg_types: Sequence[SqlType], values: Sequence[Any] | None = None) -> Resolution:
-    """The scalar function or operator that a call means. `values` are those of literal arguments, None elsewhere.
+    """The function or operator that a call means; `values` has the values of literals, None elsewhere.
 
     They matter to few: round(x, 2) has two digits behind the point.
     """
@@ -94,7 +94,7 @@ def resolve(name: str, arg_types: Sequence[SqlType], values: Sequence[Any] | Non
 
 @lru_cache(4096)
 def _chosen(name: str, arg_types: tuple[SqlType, ...]) -> tuple[Function, tuple[SqlType, ...]]:
-    """The overload of a scalar function; statements ask for the same few again and again."""
+    """`choose` for scalar functions; statements ask for the same few again and again."""
     return choose(name, arg_types, registry.by_name(name))
 
 
@@ -120,7 +120,7 @@ def resolve_window(name: str, arg_types: Sequence[SqlType]) -> tuple[WindowOnly,
     return chosen, args, result_type(chosen.result, args)
 
 
-def result_type(result: Result, args: Sequence[SqlType]) -> SqlType:
+def result_type(result: ResultType, args: Sequence[SqlType]) -> SqlType:
     """The type of a call's result, of the types that its arguments have after casting."""
     return result(args) if callable(result) else result
 
@@ -161,7 +161,7 @@ def _castable(actual: SqlType, to: SqlType) -> bool:
     if to.kind is Kind.UNKNOWN or actual.kind is Kind.UNKNOWN or actual == to:
         return True
     cast = cast_between(actual, to)
-    return cast is not None and cast.context is Context.IMPLICIT
+    return cast is not None and cast.context is CastContext.IMPLICIT
 
 
 def _exact(given: Sequence[SqlType], declared: Sequence[SqlType]) -> bool:
@@ -230,7 +230,7 @@ def _by_category(given: Sequence[SqlType], candidates: list[Candidate[O]]) -> li
 
 
 def _target(actual: SqlType, declared: SqlType) -> SqlType:
-    """What an argument is cast to: the declared type, with the modifiers that lose nothing of the actual one."""
+    """The type to cast an argument to: the declared type, with modifiers that keep all of the actual type's values."""
     if declared.kind is Kind.UNKNOWN:
         return TEXT if actual.kind is Kind.UNKNOWN else actual
     if base(actual) == declared:
@@ -323,7 +323,7 @@ def _refined(function: Function, args: Sequence[SqlType], values: Sequence[Any] 
 
 
 def _through(function: Function, arg_types: Sequence[SqlType]) -> Iterator[str | None]:
-    """For each argument the key of the function that it goes through, None for those that are cast as usual."""
+    """For each argument the key of the function it is passed through, None if it is cast as usual."""
     word = _THROUGH.get(function.name)
     for place, actual in enumerate(arg_types):
         declared = function.args[min(place, len(function.args) - 1)]
@@ -342,7 +342,6 @@ def _known(actual: SqlType) -> SqlType:
 
 
 def call(name: str, *args: Scalar) -> Call:
-    """The call of a function or operator by its SQL name."""
     found = resolve(name, [arg.type for arg in args])
     return Call(found.function.key, args, found.result)
 
@@ -357,7 +356,7 @@ def cast(scalar: Scalar, to: SqlType) -> Scalar:
 
 
 def relabeled(scalar: Any, to: SqlType) -> Any:
-    """The scalar under the name of a type that has the same representation.
+    """The scalar as a type that has the same representation.
 
     The type of a call may be what it goes by, as that of a cast to varchar(2) is, and then the call must keep it. And
     an expression stays what it is, for it may be one that rows are grouped by.

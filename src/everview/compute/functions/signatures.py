@@ -15,69 +15,78 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
-from everview.compute.functions.contract import AggregateFunction, Function, Result
-from everview.compute.functions.naming import TYPES, key_of
+from everview.compute.functions.contract import AggregateFunction, Function, GroupRows, ResultType
+from everview.compute.functions.naming import TYPES, key_of, named
 from everview.compute.functions.spark_sql import Renderer, not_on_spark
-from everview.compute.ir.types import SqlType, array_of, numeric
+from everview.compute.ir.types import UNKNOWN, SqlType, array_of, numeric
 
 Types = str | SqlType | Sequence[SqlType]  # what a letter of a signature stands for; a text names types
 _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The name of one overload, its arguments, and the types that it gives: one, or those of a table's columns."""
+class Signature(NamedTuple):
+    """One overload: its name, its arguments, and its result, or the types of a table's columns."""
 
     key: str
     name: str
     args: tuple[SqlType, ...]
-    results: tuple[Result, ...]
+    results: tuple[Any, ...]
     variadic: bool
 
 
 def signatures(text: str, T: Types = (), S: Types = ()) -> Iterator[Signature]:
     """The overloads that a signature stands for."""
-    heads, _, rest = text.partition("(")
+    heads, groups, results, variadic = _parsed(text)
+    for first, second in product(_choice(T), _choice(S)):
+        letters = {"T": first, "S": second}
+        found = _types(results, letters)
+        for name, word in heads:
+            args: tuple[SqlType, ...] = ()
+            for more in groups:
+                args += _types(more, letters)
+                yield Signature(key_of(word, args, variadic=variadic), name, args, found, variadic)
+
+
+@lru_cache
+def _parsed(text: str) -> tuple[list[tuple[str, str]], list[list[str]], list[str], bool]:
+    """Names with the words of their keys; arguments, the optional ones in groups of their own; results."""
+    names, _, rest = text.partition("(")
     given, _, results = rest.rpartition(") -> ") if " -> " in rest else (rest[:-1], "", "")
-    variadic = given.endswith("...")
     first, *optional = given.removesuffix("...").split(" [, ")
     if optional:
         optional[-1] = optional[-1][: -len(optional)]
-    choices = {letter: _choice(each) for letter, each in (("T", T), ("S", S)) if each}
-    for head in heads.split(", "):
+    heads = []
+    for head in names.split(", "):
         name, _, word = head.partition(" as " if head[0].isalpha() else " ")
-        for chosen in product(*choices.values()):
-            letters = dict(zip(choices, chosen, strict=True))
-            args: tuple[SqlType, ...] = ()
-            found = _types(results.strip("()") if results.startswith("(") else results, letters)
-            for more in (first, *optional):
-                args += _types(more, letters)
-                yield Signature(key_of(word or name, args, variadic=variadic), name, args, found, variadic)
+        heads.append((name, word or name))
+    results = results[1:-1] if results.startswith("(") else results
+    groups = [each.split(", ") if each else [] for each in (first, *optional)]
+    return heads, groups, results.split(", ") if results else [], given.endswith("...")
 
 
 def _choice(types: Types) -> Sequence[SqlType]:
     if isinstance(types, str):
-        return [TYPES[name] for name in types.split()]
-    return [types] if isinstance(types, SqlType) else types
+        return named(types)
+    return [types] if isinstance(types, SqlType) else types or [UNKNOWN]
 
 
-def _types(text: str, letters: Mapping[str, SqlType]) -> tuple[Any, ...]:
-    return tuple(_type(each, letters) for each in text.split(", ")) if text else ()
+def _types(names: list[str], letters: Mapping[str, SqlType]) -> tuple[Any, ...]:
+    return tuple([letters.get(name) or TYPES.get(name) or _other_type(name, letters) for name in names])
 
 
-def _type(text: str, letters: Mapping[str, SqlType]) -> Result:
+def _other_type(text: str, letters: Mapping[str, SqlType]) -> ResultType:
     if text == "$1":
         return _first
     if text.endswith("[]"):
-        element = _type(text[:-2], letters)
-        assert isinstance(element, SqlType)
+        (element,) = _types([text[:-2]], letters)
         return array_of(element)
     precise = _NUMERIC.fullmatch(text)
-    return numeric(int(precise[1]), int(precise[2])) if precise else letters.get(text) or TYPES[text]
+    assert precise, text
+    return numeric(int(precise[1]), int(precise[2]))
 
 
 def _first(types: Sequence[SqlType]) -> SqlType:
@@ -93,7 +102,7 @@ class Family(list[Function]):
         evaluate: Callable[..., Any],
         spark: str | Renderer | None = None,
         *,
-        result: Result | None = None,
+        result: ResultType | None = None,
         T: Types = (),
         S: Types = (),
         **more: Any,
@@ -111,10 +120,10 @@ class Aggregates(list[AggregateFunction]):
     def define(
         self,
         signature: str,
-        evaluate: Callable[[SqlType, list[tuple[Any, ...]]], Any],
+        evaluate: Callable[[SqlType, GroupRows], Any],
         spark: str | Renderer,
         *,
-        result: Result | None = None,
+        result: ResultType | None = None,
         T: Types = (),
         **more: Any,
     ) -> None:

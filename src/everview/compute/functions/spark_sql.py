@@ -41,7 +41,7 @@ class NotOnSpark(Exception):
 
 
 def not_on_spark(name: str) -> Renderer:
-    """The rendering of a function that has none."""
+    """The rendering of a function without Spark SQL."""
 
     def refuse(_args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
         raise NotOnSpark(name)
@@ -84,7 +84,7 @@ def let(body: str, *values: str, name: str = "v") -> str:
 
 
 def let_arguments(body: str, count: int, name: str = "v") -> str:
-    """The same of the arguments of a function, v.a being the first of them."""
+    """`let` for the arguments of a function, v.a being the first."""
     return let(body, *(f"{{{place}}}" for place in range(count)), name=name)
 
 
@@ -135,7 +135,7 @@ def is_infinite(value: str, sql_type: SqlType) -> str:
 
 
 def carried(value: str, source: SqlType, target: SqlType, otherwise: str, present: Sequence[str] = ()) -> str:
-    """An infinity as the same one of another type, of any other value what `otherwise` says of it.
+    """An infinity as the same infinity of another type; any other value as `otherwise` says.
 
     The value is a name, as it is said several times (`once`). `present` is what must not be NULL beside it.
     """
@@ -147,7 +147,7 @@ def carried(value: str, source: SqlType, target: SqlType, otherwise: str, presen
 
 
 def once(value: str, body: Callable[[str], str], name: str) -> str:
-    """`body` over a value that is computed once, however often it is named."""
+    """`body` over a value that is computed once, even if `body` names it several times."""
     return body(value) if _NAME.fullmatch(value) else let(body(f"{name}.a"), value, name=name)
 
 

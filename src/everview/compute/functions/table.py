@@ -59,7 +59,7 @@ ORDINALITY = " with ordinality"
 
 
 def with_ordinality(function: TableFunction) -> TableFunction:
-    """The same function with one more column, which counts the rows from 1 on."""
+    """The function with one more column, which counts the rows from 1 on."""
 
     def columns(args: Sequence[SqlType]) -> Sequence[SqlType]:
         return (*function.columns_of(args), INT8)
@@ -86,7 +86,7 @@ def with_ordinality(function: TableFunction) -> TableFunction:
     )
 
 
-Columns = Sequence[SqlType]
+Schema = Sequence[SqlType]
 
 
 class Tables(list[TableFunction]):
@@ -96,9 +96,9 @@ class Tables(list[TableFunction]):
         self,
         signature: str,
         evaluate: Callable[..., Iterable[tuple[Any, ...]]],
-        spark: Callable[[Sequence[str], Columns, Columns], str],
+        spark: Callable[[Sequence[str], Schema, Schema], str],
         *,
-        columns: Columns | Callable[[Columns], Columns] = (),
+        columns: Schema | Callable[[Schema], Schema] = (),
         T: Types = (),
         **more: Any,
     ) -> None:
@@ -123,61 +123,50 @@ def _limit(count: float) -> None:
         raise Failure("54000", f"a table function gives no more than {ROWS_MAX} rows")
 
 
-def _zero_step() -> Failure:
-    return Failure("22023", "step size cannot equal zero")
-
-
-def _integers(_columns: Columns, start: int, stop: int, step: int = 1) -> Iterator[tuple[int]]:
+def _integers(_columns: Schema, start: int, stop: int, step: int = 1) -> Iterator[tuple[int]]:
     if step == 0:
-        raise _zero_step()
+        raise Failure("22023", "step size cannot equal zero")
     _limit((stop - start) / step)
     return ((value,) for value in range(start, stop + (1 if step > 0 else -1), step))
 
 
-def _series_sql(args: Sequence[str], _types: Columns, columns: Columns) -> str:
-    """In the wider type, so that the end does not overflow, and back."""
-    to = spark_type(columns[0])
-    step = args[2] if len(args) == 3 else "1"
-    none = f"cast(array() as array<struct<c0: {to}>>)"
-    inside = f"abs((v.b - v.a) / v.c) <= {ROWS_MAX}"
-    series = f"transform(sequence(v.a, v.b, v.c), e -> named_struct('c0', cast(e as {to})))"
+def _series_sql(args: Sequence[str], _types: Schema, columns: Schema) -> str:
+    """Integers in the wider type, so that the end does not overflow, and back."""
+    series = f"transform(sequence(v.a, v.b, v.c), e -> named_struct('c0', cast(e as {spark_type(columns[0])})))"
+    return _numbers_sql(args, columns, "bigint", f"abs((v.b - v.a) / v.c) <= {ROWS_MAX}", series)
+
+
+def _numbers_sql(args: Sequence[str], columns: Schema, wide: str, inside: str, series: str) -> str:
+    none = f"cast(array() as array<struct<c0: {spark_type(columns[0])}>>)"
     body = (
         f"CASE WHEN v.a IS NULL OR v.b IS NULL OR v.c IS NULL THEN {none} WHEN v.c = 0 THEN NULL"
         f" WHEN (v.c > 0 AND v.a > v.b) OR (v.c < 0 AND v.a < v.b) THEN {none} WHEN {inside} THEN {series} END"
     )
-    return let(body, *(f"cast({each} as bigint)" for each in (args[0], args[1], step)))
+    return let(body, *(f"cast({each} as {wide})" for each in (*args, "1")[:3]))
 
 
-def _decimals(columns: Columns, start: Decimal, stop: Decimal, step: Decimal = Decimal(1)) -> Iterator[tuple[Decimal]]:
+def _decimals(columns: Schema, start: Decimal, stop: Decimal, step: Decimal = Decimal(1)) -> Iterator[tuple[Decimal]]:
     if step == 0:
-        raise _zero_step()
+        raise Failure("22023", "step size cannot equal zero")
     with localcontext(EXACT):
         count = int((stop - start) / step) if (stop - start) / step >= 0 else -1
         _limit(count)
         return iter([(fit(start + step * place, columns[0]),) for place in range(count + 1)])
 
 
-def _decimals_sql(args: Sequence[str], _types: Columns, columns: Columns) -> str:
-    to = spark_type(columns[0])
-    step = args[2] if len(args) == 3 else "1"
-    none = f"cast(array() as array<struct<c0: {to}>>)"
+def _decimals_sql(args: Sequence[str], _types: Schema, columns: Schema) -> str:
     ratio = "(v.b - v.a) / v.c"
-    value = f"cast(v.a + v.c * cast(e as decimal(18,0)) as {to})"
+    value = f"cast(v.a + v.c * cast(e as decimal(18,0)) as {spark_type(columns[0])})"
     series = f"transform(sequence(0L, cast(floor({ratio}) as bigint)), e -> named_struct('c0', {value}))"
-    body = (
-        f"CASE WHEN v.a IS NULL OR v.b IS NULL OR v.c IS NULL THEN {none} WHEN v.c = 0 THEN NULL"
-        f" WHEN (v.c > 0 AND v.a > v.b) OR (v.c < 0 AND v.a < v.b) THEN {none}"
-        f" WHEN {ratio} <= {ROWS_MAX} THEN {series} END"
-    )
     # With all digits that there can be: quotients of fewer have fewer in front of the point.
-    return let(body, *(f"cast({each} as decimal(38,{columns[0].scale}))" for each in (args[0], args[1], step)))
+    return _numbers_sql(args, columns, f"decimal(38,{columns[0].scale})", f"{ratio} <= {ROWS_MAX}", series)
 
 
 def _timestamps(of: SqlType) -> Callable[..., Iterable[tuple[datetime]]]:
-    def evaluate(_columns: Columns, start: datetime, stop: datetime, step: Interval) -> list[tuple[datetime]]:
+    def evaluate(_columns: Schema, start: datetime, stop: datetime, step: Interval) -> list[tuple[datetime]]:
         sign = interval_micros(step)
         if sign == 0:
-            raise _zero_step()
+            raise Failure("22023", "step size cannot equal zero")
         if not (start <= stop if sign > 0 else start >= stop):
             return []
         if isinstance(start, Infinite) or isinstance(stop, Infinite):
@@ -192,7 +181,7 @@ def _timestamps(of: SqlType) -> Callable[..., Iterable[tuple[datetime]]]:
     return evaluate
 
 
-def _timestamps_sql(args: Sequence[str], types: Columns, columns: Columns) -> str:
+def _timestamps_sql(args: Sequence[str], types: Schema, columns: Schema) -> str:
     """Step by step, for a month is added to what the month before it came to."""
     to = spark_type(columns[0])
     none = f"cast(array() as array<{to}>)"
@@ -218,12 +207,12 @@ def _timestamps_sql(args: Sequence[str], types: Columns, columns: Columns) -> st
     return f"transform({let(given, *args)}, e -> named_struct('c0', e))"
 
 
-def _subscripts(_columns: Columns, values: list[Any], dimension: int, backwards: bool = False) -> list[tuple[int]]:
+def _subscripts(_columns: Schema, values: list[Any], dimension: int, backwards: bool = False) -> list[tuple[int]]:
     places = [(place,) for place in range(1, len(values) + 1)] if dimension == 1 else []
     return places[::-1] if backwards else places
 
 
-def _subscripts_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
+def _subscripts_sql(args: Sequence[str], _types: Schema, _columns: Schema) -> str:
     places = f"CASE WHEN {args[1]} = 1 AND size({args[0]}) > 0 THEN sequence(1, size({args[0]})) END"
     return _rows(
         f"CASE WHEN {args[2]} THEN reverse({places}) WHEN NOT {args[2]} THEN {places} END" if len(args) == 3 else places
@@ -244,7 +233,7 @@ def _array(json: str) -> list[Any]:
     raise Failure("22023", f"cannot extract elements from {'an object' if isinstance(value, dict) else 'a scalar'}")
 
 
-def _unfolding(test: Callable[[str], str], array: str, fields: str) -> Callable[[Sequence[str], Columns, Columns], str]:
+def _unfolding(test: Callable[[str], str], array: str, fields: str) -> Callable[[Sequence[str], Schema, Schema], str]:
     """The structs of an array of the parts of an object or array x.a; NULL where the argument is no such."""
     structs = f"transform({array}, e -> named_struct({fields}))"
     body = f"CASE WHEN x.a IS NULL THEN array() WHEN {test('x.a')} THEN {structs} END"
@@ -255,7 +244,7 @@ _PAIRS = f"arrays_zip({jsonb_spark.keys('x.a')}, {jsonb_spark.values('x.a')})"
 _keys_sql = _unfolding(jsonb_spark.is_object, jsonb_spark.keys("x.a"), f"'c0', {jsonb_spark.unquote('e')}")
 
 
-def _matches(_columns: Columns, *args: str) -> list[tuple[list[str | None]]]:
+def _matches(_columns: Schema, *args: str) -> list[tuple[list[str | None]]]:
     return [(each,) for each in patterns.all_captured(*args)]
 
 
@@ -268,7 +257,7 @@ def _unfolded(array: str) -> str:
     return f"transform({let(body, array, name='m')}, e -> named_struct('c0', e))"
 
 
-def _matches_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
+def _matches_sql(args: Sequence[str], _types: Schema, _columns: Schema) -> str:
     flags = patterns.flags_of(args, 2)
     count, pattern = patterns.captures(args[1]), patterns.java_pattern(args[1], flags.replace("g", ""))
     all_of = [f"regexp_extract_all({args[0]}, {pattern}, {group})" for group in (range(1, count + 1) if count else [0])]
@@ -278,7 +267,7 @@ def _matches_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str
     return let(f"CASE WHEN size(m.a) > 0 THEN {body} ELSE array() END", *all_of, name="m")
 
 
-def _split_sql(args: Sequence[str], _types: Columns, _columns: Columns) -> str:
+def _split_sql(args: Sequence[str], _types: Schema, _columns: Schema) -> str:
     refused = "g" in patterns.flags_of(args, 2)
     return "cast(NULL as array<struct<c0: string>>)" if refused else _rows(patterns.split_sql(args))
 
@@ -307,7 +296,7 @@ for _suffix, _column, _shown, _sql in (("", "jsonb", dump, str), ("_text", "text
     _elements_sql = _unfolding(jsonb_spark.is_array, jsonb_spark.elements("x.a"), f"'c0', {_sql('e')}")
     define(f"jsonb_array_elements{_suffix}(jsonb) -> {_column}", _elements, _elements_sql, names=("value",), fails=True)
 
-    def _each(_columns: Columns, json: str, shown: Any = _shown, name: str = f"jsonb_each{_suffix}") -> list[Any]:
+    def _each(_columns: Schema, json: str, shown: Any = _shown, name: str = f"jsonb_each{_suffix}") -> list[Any]:
         return [(key, shown(value)) for key, value in _object(json, name)]
 
     _fields = f"'c0', {jsonb_spark.unquote('e.`0`')}, 'c1', {_sql('e.`1`')}"

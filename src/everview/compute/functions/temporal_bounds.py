@@ -71,7 +71,7 @@ _add_moment("the time past", lambda value: value // 1000 + 1, _FLOOR.format("{0}
 
 
 def _in_times(rule: Callable[[int], int]) -> Callable[[Any], int]:
-    """The same of a date or timestamp; infinity is the last of all times."""
+    """The rule for a date or timestamp; infinity is the last of all times."""
     return lambda value: value.micros if isinstance(value, Infinite) else rule(micros_of(value))
 
 
@@ -128,7 +128,7 @@ def _span_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) 
 
 
 def _whole(value: Decimal, rounding: str, factor: int = 1) -> int:
-    """So many times a number, rounded."""
+    """A multiple of a number, rounded."""
     return int(EXACT.multiply(value, Decimal(factor)).to_integral_value(rounding, EXACT))
 
 

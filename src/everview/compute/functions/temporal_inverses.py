@@ -18,7 +18,7 @@ from everview.compute.functions.casts import to_time
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.date_fields import STEADY_FIELDS, truncated
 from everview.compute.functions.dates import at_zone, is_zone
-from everview.compute.functions.naming import NUMERIC, base, key_of
+from everview.compute.functions.naming import NUMERIC, base, key_of, named
 from everview.compute.functions.numbers import EXACT, quotient
 from everview.compute.functions.order import interval_micros
 from everview.compute.functions.precision import ZERO_US
@@ -28,20 +28,7 @@ from everview.compute.functions.temporal import TIME_MAX, TIME_MIN
 from everview.compute.functions.temporal_bounds import limited
 from everview.compute.functions.time_sets import TIMES, in_times, moved_edges
 from everview.compute.ir.scalar import Call, Literal, Scalar
-from everview.compute.ir.types import (
-    DATE,
-    INT2,
-    INT4,
-    INT8,
-    INTERVAL,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    Interval,
-    Kind,
-    SqlType,
-    numeric,
-)
+from everview.compute.ir.types import INT8, INTERVAL, TEXT, TIMESTAMP, Interval, Kind, SqlType, numeric
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
@@ -50,7 +37,7 @@ _ENDS = (TIME_MIN, TIME_MAX)
 
 
 def _without_pairs(edges: Iterable[int]) -> list[int]:
-    """Ends in order, where those that fall together are none."""
+    """Ends in order; two ends at one place cancel out."""
     result: list[int] = []
     for edge in sorted(edges):
         if result and result[-1] == edge:
@@ -102,7 +89,7 @@ def _cut_up(least: int, unit: str) -> int:
 
 
 def _first_day(reaches: Callable[[int], bool]) -> int | None:
-    """The first day of the calendar for which it is so, if it is so from one day on."""
+    """The first day of the calendar that reaches the value, if all later days do."""
     low, high = DAY_MIN, DAY_MAX + 1
     while low < high:
         middle = (low + high) // 2
@@ -111,7 +98,7 @@ def _first_day(reaches: Callable[[int], bool]) -> int | None:
 
 
 def _unrounded(least: int, step: int) -> int:
-    """The first moment that is not before another once it is rounded, halves away from the year 2000."""
+    """The first moment that is not before `least` once it is rounded, halves away from the year 2000."""
     step = max(step, 1)
     units = -(-(least - ZERO_US) // step)
     return ZERO_US + units * step - step // 2 + (0 if units > 0 or step == 1 else 1)
@@ -121,12 +108,12 @@ _LONG_US = 900 * 365 * DAY  # so far from the ends of the calendar nobody asks w
 
 
 def _calendar_from(right: int, span: Interval, sign: int) -> int:
-    """What a time that is moved far ahead is not below, if that is infinity: it leaves the calendar."""
+    """The bound of a time that is moved far ahead, against infinity: where it leaves the calendar."""
     return MICROS_MAX + 1 if right == TIME_MAX and sign * interval_micros(span) > _LONG_US else right
 
 
 def _calendar_past(right: int, span: Interval, sign: int) -> int:
-    """What a time that is moved far back is above, if that is -infinity: it comes to the calendar."""
+    """The bound of a time that is moved far back, against -infinity: where it enters the calendar."""
     return MICROS_MIN - 1 if right == TIME_MIN and sign * interval_micros(span) < -_LONG_US else right
 
 
@@ -220,7 +207,7 @@ _ROUNDINGS |= dict.fromkeys(("ceil", "ceiling"), ROUND_CEILING)
 
 
 def _result(name: str, value: Decimal, by: Decimal, scale: int) -> Decimal:
-    """What a function of numbers gives that only grows, however large it is."""
+    """The result of a growing function of numbers, however large it is."""
     unit = Decimal(1).scaleb(-scale)
     if name in _ROUNDINGS:
         digits = Decimal(1).scaleb(-int(by))
@@ -283,7 +270,7 @@ def _any(compare: Callable[[Any, Any], bool], *, every: bool) -> Callable[[int, 
     return evaluate
 
 
-_ELEMENTS = (INT2, INT4, INT8, NUMERIC, DATE, TIMESTAMP, TIMESTAMPTZ)
+_ELEMENTS = named("int2 int4 int8 numeric date timestamp timestamptz")
 _as_times = lambda values: [None if each is None else to_time(each) for each in values]
 define("the times of(T[]) -> int8[]", _as_times, fails=True, T=_ELEMENTS)
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):

@@ -56,7 +56,7 @@ _SUBSTRING_OF = let_arguments(
 
 
 def _overlay(text: Any, new: Any, start: int, length: int | None = None) -> Any:
-    """With the part that begins there, and is as long as what is new unless said otherwise, replaced."""
+    """Replace a part of a text; it is as long as the new text unless a length is given."""
     if start <= 0:
         raise Failure("22011", "negative substring length not allowed")
     end = whole(start + (len(new) if length is None else length), Kind.INT4)
@@ -191,7 +191,7 @@ def _quoted_or_null_sql(args: Sequence[str], types: Sequence[SqlType], result: S
 
 
 def quote_identifier(name: str) -> str:
-    """In quotes, unless it reads as the same without them."""
+    """The name in quotes, unless it reads the same without them."""
     plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.ASCII) and name not in KEYWORDS
     return name if plain else quoting.identifier(name)
 
@@ -223,7 +223,7 @@ def _format(pattern: str | None, *args: str | None) -> str | None:
 
 
 def _shown(value: Any, of: SqlType) -> str:
-    """What a cast to text gives."""
+    """The result of a cast to text."""
     if of.kind is Kind.BOOLEAN:
         return "true" if value else "false"
     return str(value) if of is TEXT else untyped_text(value, of)

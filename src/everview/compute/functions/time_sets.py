@@ -104,7 +104,7 @@ def moved_edges(least: int, span: Interval, sign: int) -> list[int]:
 
 
 def _moved_reaches(sign: int) -> Callable[[int, Interval], list[int]]:
-    """The times at which a moment is not before `least`, if it is the time moved by a span."""
+    """The times that are not before `least` once they are moved by a span."""
 
     def evaluate(least: int, span: Interval) -> list[int]:
         if least in (TIME_MIN, TIME_MAX):
@@ -115,7 +115,7 @@ def _moved_reaches(sign: int) -> Callable[[int, Interval], list[int]]:
 
 
 def in_times(edges: Iterable[int]) -> list[int]:
-    """Ends in microseconds as ends in milliseconds: those that fall together are none."""
+    """Ends in microseconds as ends in milliseconds; two ends at one place cancel out."""
     result: list[int] = []
     for edge in edges:
         time = limited(max(-(-edge // 1000), 0))

@@ -82,7 +82,7 @@ _TAN_45, _COT_45 = _sine(45) / _cosine(45), _cosine(45) / _sine(45)
 
 
 def _quadrant(degrees: float) -> tuple[float, int, int]:
-    """The angle between 0 and 90 with the same sine and cosine but for their signs, and these."""
+    """The angle between 0 and 90 with the same sine and cosine but for their signs, and these signs."""
     angle, sine, cosine = math.fmod(degrees, 360), 1, 1
     if angle < 0:
         angle, sine = -angle, -sine

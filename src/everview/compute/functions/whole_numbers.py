@@ -9,24 +9,13 @@ from dataclasses import replace
 from decimal import Decimal, localcontext
 from typing import Any
 
-from everview.compute.functions.contract import Failure, Result
-from everview.compute.functions.naming import NUMERIC, wider_numeric
+from everview.compute.functions.contract import Failure, ResultType
+from everview.compute.functions.naming import NUMERIC, named, wider_numeric
 from everview.compute.functions.numbers import EXACT, fit, whole
 from everview.compute.functions.order import sort_key
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, spark_type
-from everview.compute.ir.types import (
-    DATE,
-    FLOAT8,
-    INT4,
-    INT8,
-    NUMERIC_SCALE,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    Kind,
-    SqlType,
-    numeric,
-)
+from everview.compute.ir.types import NUMERIC_SCALE, Kind, SqlType, numeric
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
@@ -58,7 +47,7 @@ def _digits_that_count(value: Decimal) -> int:
 
 
 def _digits_shown(value: Decimal) -> int:
-    """How many digits behind the point its text has, which are those of its type if that was declared."""
+    """The digits behind the point in the number's text: those of a declared scale, else those that count."""
     scale = -int(value.as_tuple().exponent)
     return _digits_that_count(value) if scale == NUMERIC_SCALE else scale
 
@@ -113,10 +102,10 @@ def _counted_sql(test: str) -> Renderer:
 
 
 for _name, _function in (("gcd", math.gcd), ("lcm", math.lcm)):
-    for _of in (INT4, INT8):  # of the smallest number the divisor may be one that there is no positive number for
+    for _of in named("int4 int8"):  # of the smallest number the divisor may be one that there is no positive number for
         _within = lambda a, b, of=_of, function=_function: whole(function(a, b), of.kind)
         define(f"{_name}(T, T) -> T", _within, fails=True, T=_of)
-    _multiple: Result = lambda types: numeric(38, max(each.scale for each in types))
+    _multiple: ResultType = lambda types: numeric(38, max(each.scale for each in types))
     _type = wider_numeric if _name == "gcd" else _multiple
     define(f"{_name}(numeric, numeric)", _of_decimals(_function), result=_type, typed=True, fails=True)
 
@@ -127,7 +116,7 @@ _WIDENED: Renderer = lambda args, types, result: f"cast({args[0]} as {spark_type
 define("trim_scale(numeric)", lambda to, value: fit(value, to), _WIDENED, result=_trimmed_type, typed=True)
 
 define("width_bucket(T, T, T, int4) -> int4", _bucket, fails=True, T="numeric float8")
-for _of in (INT4, INT8, NUMERIC, FLOAT8, DATE, TIMESTAMP, TIMESTAMPTZ):
+for _of in named("int4 int8 numeric float8 date timestamp timestamptz"):
     define("width_bucket(T, T[]) -> int4", _bucket_among(sort_key(_of)), fails=True, T=_of)
 
 _nulls = lambda *values: values.count(None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everview.compute.functions.contract import Result
-from everview.compute.functions.naming import ANY
-from everview.compute.ir.types import FLOAT8, INT4, INT8, SqlType
+from everview.compute.functions.contract import ResultType
+from everview.compute.functions.signatures import signatures
+from everview.compute.ir.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,22 +16,14 @@ class WindowOnly:
     key: str
     name: str
     args: tuple[SqlType, ...]
-    result: Result
+    result: ResultType
     frame: bool = False
 
 
+_PARTITION = ("row_number, rank, dense_rank() -> int8", "percent_rank, cume_dist() -> float8", "ntile(int4) -> int4")
+_FRAME = ("first_value, last_value(any) -> $1", "nth_value(any, int4) -> $1")
 WINDOWS = [
-    *(WindowOnly(f"{name}()", name, (), INT8) for name in ("row_number", "rank", "dense_rank")),
-    *(WindowOnly(f"{name}()", name, (), FLOAT8) for name in ("percent_rank", "cume_dist")),
-    WindowOnly("ntile(int4)", "ntile", (INT4,), INT4),
-    *(
-        WindowOnly(f"{name}({','.join(('any', 'int4', 'any')[: len(args)])})", name, args, lambda types: types[0])
-        for name in ("lag", "lead")
-        for args in ((ANY,), (ANY, INT4), (ANY, INT4, ANY))
-    ),
-    *(
-        WindowOnly(f"{name}(any)", name, (ANY,), lambda types: types[0], frame=True)
-        for name in ("first_value", "last_value")
-    ),
-    WindowOnly("nth_value(any,int4)", "nth_value", (ANY, INT4), lambda types: types[0], frame=True),
+    WindowOnly(each.key, each.name, each.args, each.results[0], frame=text in _FRAME)
+    for text in (*_PARTITION, "lag, lead(any [, int4 [, any]]) -> $1", *_FRAME)
+    for each in signatures(text)
 ]

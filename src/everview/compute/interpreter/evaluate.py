@@ -1,4 +1,4 @@
-"""What a plan means: every operator as a function of collections, one function each.
+"""The meaning of plans: every operator as a function of collections, one function each.
 
 Errors are data. A row for which an expression fails is left out, and its multiplicity counts towards the error; the
 errors of the inputs are errors of the output; an error that comes to multiplicity zero is gone. Negate leaves errors
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from everview.compute.allowance import allowance
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
-from everview.compute.interpreter import pace
+from everview.compute.interpreter import limits
 from everview.compute.interpreter.accumulate import evaluate_accumulate
 from everview.compute.interpreter.join import evaluate_join
 from everview.compute.interpreter.recursion import evaluate_recursive
@@ -20,27 +20,7 @@ from everview.compute.interpreter.reduce import evaluate_reduce
 from everview.compute.interpreter.scalars import compile_columns, compile_scalar, compile_value
 from everview.compute.interpreter.topk import evaluate_topk
 from everview.compute.interpreter.window import evaluate_window
-from everview.compute.ir.relation import (
-    Accumulate,
-    Constant,
-    Filter,
-    FlatMap,
-    Get,
-    Join,
-    Let,
-    Map,
-    Negate,
-    Occurring,
-    Project,
-    Recursive,
-    Reduce,
-    Relation,
-    Temporal,
-    Threshold,
-    TopK,
-    Union,
-    Window,
-)
+from everview.compute.ir import relation as ir
 from everview.compute.rows.collection import (
     Errors,
     Result,
@@ -64,10 +44,10 @@ class UnknownCollection(EverviewError):
         super().__init__(f"internal error: no collection {name}")
 
 
-def evaluate(plan: Relation, inputs: Mapping[str, Rows | Result]) -> Result:
+def evaluate(plan: ir.Relation, inputs: Mapping[str, Rows | Result]) -> Result:
     """The rows and errors that the plan means over the inputs, whose rows are canonical."""
     scope = {name: each if isinstance(each, Result) else Result(each) for name, each in inputs.items()}
-    made = pace.Made()
+    made = limits.Made()
     try:
         return _evaluate(plan, scope, made)
     except EverviewError:
@@ -75,60 +55,60 @@ def evaluate(plan: Relation, inputs: Mapping[str, Rows | Result]) -> Result:
         raise
 
 
-def _evaluate(plan: Relation, scope: Mapping[str, Result], made: pace.Made) -> Result:
+def _evaluate(plan: ir.Relation, scope: Mapping[str, Result], made: limits.Made) -> Result:
     allowed = allowance()
     before = allowed.live_bytes if allowed is not None else 0
     result = _operator(plan, scope, made)
     made.tidy()
-    if not isinstance(plan, Get | Let):  # what these give is an input, or made by another operator
+    if not isinstance(plan, ir.Get | ir.Let):  # what these give is an input, or made by another operator
         made.add(result.rows)
     if allowed is not None:
         allowed.live_bytes = before  # what it was computed from is let go of
-    pace.count(len(result.rows))
+    limits.count(len(result.rows))
     return result
 
 
-def _operator(plan: Relation, scope: Mapping[str, Result], made: pace.Made) -> Result:
-    def below(part: Relation, more: Mapping[str, Result] = NOTHING_MORE) -> Result:
+def _operator(plan: ir.Relation, scope: Mapping[str, Result], made: limits.Made) -> Result:
+    def below(part: ir.Relation, more: Mapping[str, Result] = NOTHING_MORE) -> Result:
         return _evaluate(part, {**scope, **more} if more else scope, made)
 
     match plan:
-        case Constant(rows, schema):
+        case ir.Constant(rows, schema):
             return Result(rows_of(rows, schema))
-        case Get(id):
+        case ir.Get(id):
             return _get(id, scope)
-        case Let(id, value, body):
+        case ir.Let(id, value, body):
             return below(body, {id: below(value)})
-        case Recursive():
+        case ir.Recursive():
             return evaluate_recursive(plan, below)
-        case Join(inputs):
+        case ir.Join(inputs):
             return evaluate_join(plan, list(map(below, inputs)))
-        case Union(inputs):
+        case ir.Union(inputs):
             return _union(list(map(below, inputs)))
-        case Project(input):
+        case ir.Project(input):
             return _project(plan, below(input))
-        case Map(input):
+        case ir.Map(input):
             return _map(plan, below(input))
-        case Filter(input):
+        case ir.Filter(input):
             return _filter(plan, below(input))
-        case FlatMap(input):
+        case ir.FlatMap(input):
             return _flat_map(plan, below(input))
-        case Reduce(input):
+        case ir.Reduce(input):
             return evaluate_reduce(plan, below(input))
-        case TopK(input):
+        case ir.TopK(input):
             return evaluate_topk(plan, below(input))
-        case Window(input):
+        case ir.Window(input):
             return evaluate_window(plan, below(input))
-        case Threshold(input):
+        case ir.Threshold(input):
             return _threshold(below(input))
-        case Negate(input):
+        case ir.Negate(input):
             return _negate(below(input))
-        case Temporal():
+        case ir.Temporal():
             raise AssertionError("only a tick program knows times: see delta.temporal")
-        case Occurring(input):
+        case ir.Occurring(input):
             found = below(input)
             return Result(dict.fromkeys(found.rows, 1), found.errors)
-        case Accumulate(input):
+        case ir.Accumulate(input):
             return evaluate_accumulate(plan, below(input))
 
 
@@ -146,15 +126,15 @@ def _union(inputs: list[Result]) -> Result:
     return Result(rows, errors)
 
 
-def _project(project: Project, below: Result) -> Result:
+def _project(project: ir.Project, below: Result) -> Result:
     read = compile_columns(project.columns)
     rows: Rows = {}
-    for row, multiplicity in pace.paced(below.rows.items()):
+    for row, multiplicity in limits.paced(below.rows.items()):
         add(rows, read(row), multiplicity)
     return Result(rows, below.errors)
 
 
-def _map(mapping: Map, below: Result) -> Result:
+def _map(mapping: ir.Map, below: Result) -> Result:
     values = [compile_value(scalar) for scalar in mapping.scalars]
 
     def extend(row: Row) -> Row:
@@ -165,7 +145,7 @@ def _map(mapping: Map, below: Result) -> Result:
     return _each_row(below, lambda row, multiplicity, rows: add(rows, extend(row), multiplicity), len(values))
 
 
-def _filter(filtering: Filter, below: Result) -> Result:
+def _filter(filtering: ir.Filter, below: Result) -> Result:
     predicates = [compile_scalar(predicate) for predicate in filtering.predicates]
 
     def keep(row: Row, multiplicity: int, rows: Rows) -> None:
@@ -177,7 +157,7 @@ def _filter(filtering: Filter, below: Result) -> Result:
     return _each_row(below, keep, len(predicates))
 
 
-def _flat_map(flat: FlatMap, below: Result) -> Result:
+def _flat_map(flat: ir.FlatMap, below: Result) -> Result:
     table = lookup.table_function(flat.function)
     args = [compile_scalar(arg) for arg in flat.args]
     settle = canonical_row(flat.added)
@@ -187,11 +167,11 @@ def _flat_map(flat: FlatMap, below: Result) -> Result:
         if table.strict and any(value is None for value in values):
             return
         found: list[Row] = []  # all of them first, for a later one may fail
-        with pace.emptied_if_ended(found):
-            found.extend(pace.paced(table.evaluate(flat.added, *values)))
+        with limits.emptied_if_ended(found):
+            found.extend(limits.paced(table.evaluate(flat.added, *values)))
         for more in found:
             add(rows, row + settle(more), multiplicity)
-        pace.look(len(rows))
+        limits.look(len(rows))
 
     return _each_row(below, extend)
 
@@ -203,9 +183,9 @@ def _each_row(below: Result, step: Callable[[Row, int, Rows], None], parts: int 
     """
     rows: Rows = {}
     errors: Errors = dict(below.errors)
-    many = len(below.rows) > pace.between_looks(parts)
-    with pace.emptied_if_ended(rows):
-        for row, multiplicity in pace.paced(below.rows.items(), parts) if many else below.rows.items():
+    many = len(below.rows) > limits.between_looks(parts)
+    with limits.emptied_if_ended(rows):
+        for row, multiplicity in limits.paced(below.rows.items(), parts) if many else below.rows.items():
             try:
                 step(row, multiplicity, rows)
             except Failure as failure:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from everview.compute.functions.contract import Failure
-from everview.compute.interpreter import pace
+from everview.compute.interpreter import limits
 from everview.compute.interpreter.scalars import compile_row
 from everview.compute.ir.relation import Join, arity
 from everview.compute.ir.scalar import Scalar, columns_of, shift
@@ -23,7 +23,7 @@ _Keyed: TypeAlias = tuple[Row, Row, int]  # a row, the values of its equivalence
 
 @dataclass(slots=True)
 class _Side:
-    """One input: for each equivalence with members in it, those members over the input's own columns."""
+    """One input: for each equivalence the members that are over it, over its own columns."""
 
     start: int
     members: dict[int, list[Scalar]] = field(default_factory=dict)
@@ -31,7 +31,6 @@ class _Side:
 
 
 def evaluate_join(join: Join, inputs: Sequence[Result]) -> Result:
-    """The join of the evaluated inputs."""
     sides = _sides(join)
     errors: Errors = {}
     for each in inputs:
@@ -41,12 +40,12 @@ def evaluate_join(join: Join, inputs: Sequence[Result]) -> Result:
     known: list[int] = []
     joined: list[_Keyed] = [((), (), 1)]
     for side, each in zip(sides, inputs, strict=True):
-        with pace.emptied(joined), pace.emptied(keyed := _keyed(side, each.rows, errors)):
+        with limits.emptied(joined), limits.emptied(keyed := _keyed(side, each.rows, errors)):
             joined = _product(joined, keyed, known, list(side.members))
         known += [index for index in side.members if index not in known]
     rows: Rows = {}
-    with pace.emptied(joined), pace.emptied_if_ended(rows):
-        for row, _, multiplicity in pace.paced(joined):
+    with limits.emptied(joined), limits.emptied_if_ended(rows):
+        for row, _, multiplicity in limits.paced(joined):
             rows[row] = multiplicity
     return Result(rows, errors)
 
@@ -67,17 +66,17 @@ def _sides(join: Join) -> list[_Side]:
 
 
 def _owner(columns: Iterable[int], ends: list[int]) -> int:
-    """The input that a member is over; one without columns may be counted to any."""
+    """The input that a member is over; a member without columns may belong to any."""
     first = min(columns, default=0)
     return next((index for index, end in enumerate(ends) if first < end), 0)
 
 
 def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[_Keyed]:
-    """The rows with the values of their equivalences, without those in which members differ or are NULL."""
+    """The rows with the values of their equivalences; rows whose members differ or are NULL are left out."""
     groups = [compile_row(members) for members in side.members.values()]
     safe = [index in side.nullsafe for index in side.members]
     result = []
-    for row, multiplicity in pace.paced(rows.items()):
+    for row, multiplicity in limits.paced(rows.items()):
         try:
             values = [group(row) for group in groups]
         except Failure as failure:
@@ -101,12 +100,12 @@ def _product(left: list[_Keyed], right: list[_Keyed], known: list[int], members:
         key = tuple([values[place] for place in right_places])
         table.setdefault(key, []).append((row, tuple([values[place] for place in added_places]), multiplicity))
     result: list[_Keyed] = []
-    next_look = pace.LOOK_ROWS
-    with pace.emptied_if_ended(result):
+    next_look = limits.LOOK_ROWS
+    with limits.emptied_if_ended(result):
         for row, values, multiplicity in left:
             for other, more, times in table.get(tuple([values[place] for place in left_places]), ()):
                 result.append((row + other, values + more, multiplicity * times))
             if len(result) >= next_look:
-                pace.look(len(result))
-                next_look = len(result) + pace.LOOK_ROWS
+                limits.look(len(result))
+                next_look = len(result) + limits.LOOK_ROWS
     return result

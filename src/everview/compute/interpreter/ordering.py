@@ -7,18 +7,24 @@ PostgreSQL calls two different representations equal (one month and thirty days)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from everview.compute.functions.order import sort_key
+from everview.compute.interpreter import limits
+from everview.compute.interpreter.scalars import compile_row
+from everview.compute.ir.relation import Order
 from everview.compute.ir.types import Kind, SqlType
+from everview.compute.rows.collection import Row
 
 Key = Callable[[Any], Any]
+_Item = TypeVar("_Item")
 
 _COMPARED_BY_KEY = (Kind.FLOAT4, Kind.FLOAT8, Kind.INTERVAL, Kind.JSONB, Kind.ARRAY)
 
 
 def total_order_key(value: Any, sql_type: SqlType) -> Any:
-    """What to compare values of this type by; NULL comes after everything else."""
+    """The key to compare values of this type by; NULL comes after everything else."""
     return order_key(sql_type)(value)
 
 
@@ -35,6 +41,24 @@ def order_key(sql_type: SqlType, *, nulls_first: bool = False) -> Key:
 
 
 def row_order_key(types: Sequence[SqlType]) -> Key:
-    """What to compare whole rows of these types by."""
+    """The key to compare whole rows of these types by."""
     keys = [order_key(each) for each in types]
     return lambda row: tuple([key(value) for key, value in zip(keys, row, strict=True)])
+
+
+def compile_order(order: Sequence[Order]) -> Callable[[Row], Row]:
+    """The values to sort a row by."""
+    return compile_row([each.scalar for each in order])
+
+
+def sort_by(items: list[_Item], order: Sequence[Order], values: Callable[[_Item], Row]) -> None:
+    """Sort in place by the keys, the first the most significant; items that tie in all of them stay as they are."""
+    for index in range(len(order) - 1, -1, -1):
+        each = order[index]
+        # A descending sort is an ascending one turned round, and so is where NULLs go.
+        key = order_key(each.scalar.type, nulls_first=each.nulls_first != each.descending)
+        limits.sort(items, partial(_value_key, key, values, index), reverse=each.descending)
+
+
+def _value_key(key: Key, values: Callable[[_Item], Row], index: int, item: _Item) -> Any:
+    return key(values(item)[index])

@@ -15,7 +15,7 @@ Evaluate = Callable[[Relation, Mapping[str, Result]], Result]
 
 
 def evaluate_recursive(recursive: Recursive, evaluate: Evaluate) -> Result:
-    """All rows of all rounds. A limit that is reached is an error of the query, like that of a row."""
+    """All rows of all rounds. Reaching a limit is an error of the query."""
     first = evaluate(recursive.base, {})
     rows: Rows = {}
     errors: Errors = dict(first.errors)

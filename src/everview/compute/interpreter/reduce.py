@@ -13,10 +13,9 @@ from everview.compute.allowance import take
 from everview.compute.functions import list_aggregates, lookup
 from everview.compute.functions.aggregates import COUNT
 from everview.compute.functions.contract import Failure, OneRow
-from everview.compute.interpreter import pace
-from everview.compute.interpreter.ordering import row_order_key
+from everview.compute.interpreter import limits
+from everview.compute.interpreter.ordering import compile_order, row_order_key, sort_by
 from everview.compute.interpreter.scalars import compile_row, compile_scalar
-from everview.compute.interpreter.sorting import compile_order, sort_by
 from everview.compute.ir.relation import Aggregate, Order, Reduce
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
@@ -42,7 +41,7 @@ def evaluate_reduce(reduce: Reduce, below: Result) -> Result:
     errors = dict(below.errors)
     groups: dict[Row, list[list[tuple[Taken, int]]]] = {}
     try:
-        for row, multiplicity in pace.paced(below.rows.items(), len(takers)):
+        for row, multiplicity in limits.paced(below.rows.items(), len(takers)):
             if multiplicity < 0:
                 raise NegativeMultiplicity("Reduce", row, multiplicity)
             try:
@@ -60,7 +59,7 @@ def evaluate_reduce(reduce: Reduce, below: Result) -> Result:
     finally:
         while groups:
             for values in groups.popitem()[1]:
-                pace.empty(values)
+                limits.empty(values)
 
 
 def _aggregated(
@@ -82,7 +81,7 @@ def _aggregated(
 def compile_taker(
     args: Sequence[Scalar], condition: Scalar | None, order: Sequence[Order] = ()
 ) -> Callable[[Row], Taken]:
-    """What an aggregate with this filter takes of a row; where the filter is not true nothing more is evaluated."""
+    """The values that an aggregate takes of a row; where its filter is not true, nothing more is evaluated."""
     values, keys = compile_row(args), compile_order(order)
     if condition is None:
         return lambda row: (keys(row), values(row))
@@ -118,9 +117,9 @@ def compile_finisher(
         if entry.algebra == COUNT:  # rows may occur more often than could be told one by one
             return _counted(items)
         if ordered:
-            pace.sort(items, lambda item: argument_key(_arguments(item)))
+            limits.sort(items, lambda item: argument_key(_arguments(item)))
             sort_by(items, order, _sort_values)
-        pace.look(sum(item[1] for item in items))  # few rows may occur very often
+        limits.look(sum(item[1] for item in items))  # few rows may occur very often
         values = [_arguments(item) for item in items for _ in range(item[1])]
         if thaws:
             values = [_thawed(value, thaws) for value in values]
@@ -133,9 +132,9 @@ def compile_finisher(
 
 
 def _distinct(items: list[tuple[Taken, int]]) -> list[tuple[Taken, int]]:
-    """One of those that have the same arguments: the last."""
+    """The last of the items that have the same arguments."""
     found = {_arguments(item): (item[0], 1) for item in items}
-    with pace.emptied(found):
+    with limits.emptied(found):
         return list(found.values())
 
 

@@ -15,7 +15,7 @@ from everview.compute.allowance import take_value
 from everview.compute.cancel import check_wanted
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
-from everview.compute.interpreter.pace import LOOK_PARTS
+from everview.compute.interpreter.limits import LOOK_PARTS
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar
 from everview.compute.ir.types import Kind
 from everview.compute.rows.collection import Row, canonical, plain

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from everview.compute.functions.contract import Failure
-from everview.compute.interpreter import pace
-from everview.compute.interpreter.ordering import row_order_key
+from everview.compute.interpreter import limits
+from everview.compute.interpreter.ordering import compile_order, row_order_key, sort_by
 from everview.compute.interpreter.scalars import compile_columns
-from everview.compute.interpreter.sorting import compile_order, sort_by
 from everview.compute.ir.relation import TopK, types
 from everview.compute.rows.collection import NegativeMultiplicity, Result, Row, Rows, add_failure
 
@@ -16,7 +15,7 @@ def evaluate_topk(topk: TopK, below: Result) -> Result:
     group_of, keys_of = compile_columns(topk.group), compile_order(topk.order)
     errors = dict(below.errors)
     groups: dict[Row, list[tuple[Row, Row, int]]] = {}
-    for row, multiplicity in pace.paced(below.rows.items()):
+    for row, multiplicity in limits.paced(below.rows.items()):
         if multiplicity < 0:
             raise NegativeMultiplicity("TopK", row, multiplicity)
         try:
@@ -26,7 +25,7 @@ def evaluate_topk(topk: TopK, below: Result) -> Result:
     row_key = row_order_key(types(topk.input))
     rows: Rows = {}
     for items in groups.values():
-        pace.sort(items, lambda item: row_key(item[1]))
+        limits.sort(items, lambda item: row_key(item[1]))
         sort_by(items, topk.order, lambda item: item[0])
         rows.update(_kept(items, topk.offset, topk.limit))
     return Result(rows, errors)

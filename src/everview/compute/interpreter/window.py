@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everview.compute.functions.contract import Failure
-from everview.compute.interpreter import pace
-from everview.compute.interpreter.ordering import row_order_key
+from everview.compute.interpreter import limits
+from everview.compute.interpreter.ordering import compile_order, row_order_key, sort_by
 from everview.compute.interpreter.partition import Partition, compile_frame, make_partition
 from everview.compute.interpreter.reduce import Taken, compile_finisher, compile_taker
 from everview.compute.interpreter.scalars import compile_row
-from everview.compute.interpreter.sorting import compile_order, sort_by
 from everview.compute.interpreter.window_functions import WindowEvaluator, window_function
 from everview.compute.ir.relation import Window, WindowFunction, types
 from everview.compute.rows.collection import NegativeMultiplicity, Result, Row, Rows, add, add_failure, canonical
@@ -29,26 +28,26 @@ def evaluate_window(window: Window, below: Result) -> Result:
     takers = [compile_taker(each.args, each.filter) for each in window.functions]
     errors = dict(below.errors)
     partitions: dict[Row, list[_Item]] = {}
-    for row, multiplicity in pace.paced(below.rows.items(), len(takers)):
+    for row, multiplicity in limits.paced(below.rows.items(), len(takers)):
         if multiplicity < 0:
             raise NegativeMultiplicity("Window", row, multiplicity)
         try:
             item = (keys_of(row), row, [take(row) for take in takers])
             if multiplicity > 1:
-                pace.count(multiplicity)  # few rows may occur very often
+                limits.count(multiplicity)  # few rows may occur very often
             partitions.setdefault(partition_of(row), []).extend([item] * multiplicity)
         except Failure as failure:
             add_failure(errors, failure, multiplicity)
     row_key = row_order_key(types(window.input))
     rows: Rows = {}
     for items in partitions.values():
-        pace.sort(items, lambda item: row_key(item[1]))
+        limits.sort(items, lambda item: row_key(item[1]))
         sort_by(items, window.order, lambda item: item[0])
         partition = make_partition([item[1] for item in items], [item[0] for item in items], window.order)
         functions = [
             _compile(each, partition, [item[2][index] for item in items]) for index, each in enumerate(window.functions)
         ]
-        for position, item in enumerate(pace.paced(items)):
+        for position, item in enumerate(limits.paced(items)):
             try:
                 add(rows, item[1] + tuple([value(position) for value in functions]), 1)
             except Failure as failure:

@@ -1,4 +1,4 @@
-"""Window functions proper: those that look at where a row stands in its partition rather than aggregate a frame.
+"""Window functions that look at where a row stands in its partition, rather than aggregate a frame.
 
 Each is given the arguments of every row, the partition and the frame, and gives the value at a position.
 """
@@ -100,5 +100,5 @@ WINDOW_FUNCTIONS: Mapping[str, WindowEvaluator] = {
 
 
 def window_function(key: str) -> WindowEvaluator | None:
-    """By its name, which may be followed by argument types; None if it is an aggregate."""
+    """Find a window function by its name, which argument types may follow; None if it is an aggregate."""
     return WINDOW_FUNCTIONS.get(key.partition("(")[0])

@@ -21,7 +21,7 @@ MICROS_INFINITY, MICROS_MINUS_INFINITY = 2**63 - 1, -(2**63)
 
 
 class Infinite(Enum):
-    """A date or timestamp that is none of the calendar; its value is its text."""
+    """An infinite date or timestamp; its value is its text."""
 
     AFTER = "infinity"
     BEFORE = "-infinity"
@@ -43,12 +43,12 @@ class Infinite(Enum):
 
     @property
     def days(self) -> int:
-        """What stands for it among the days of Arrow, and of PostgreSQL's wire."""
+        """The number that stands for it among the days of Arrow and of PostgreSQL's wire."""
         return DAY_INFINITY if self is Infinite.AFTER else DAY_MINUS_INFINITY
 
     @property
     def micros(self) -> int:
-        """The same among microseconds."""
+        """The number that stands for it among microseconds."""
         return MICROS_INFINITY if self is Infinite.AFTER else MICROS_MINUS_INFINITY
 
     @property
@@ -99,7 +99,7 @@ def date_of(days: int) -> date | Infinite:
 
 
 def timestamp_of(micros: int, *, zoned: bool) -> datetime | Infinite:
-    """The same for microseconds."""
+    """Microseconds, as numbers of Arrow, as a timestamp."""
     if micros in OF_MICROS:
         return OF_MICROS[micros]
     value = _EPOCH + timedelta(microseconds=micros)

@@ -1,97 +1,83 @@
-"""The scalars inside a relation: to look at, and to rewrite, without knowing which operator holds them."""
+"""The scalars inside a relation, to look at and to rewrite whichever operator holds them; the inputs of joins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from everview.compute.ir.relation import (
-    Aggregate,
-    Filter,
-    FlatMap,
-    Join,
-    Map,
-    Order,
-    Reduce,
-    Relation,
-    Temporal,
-    TopK,
-    Window,
-    WindowFunction,
-    transform,
-    walk,
-)
-from everview.compute.ir.scalar import Scalar
+from everview.compute.ir import relation as ir
+from everview.compute.ir.scalar import Scalar, columns_of, remap
 
-Change = Callable[[Scalar], Scalar]
+Rewrite = Callable[[Scalar], Scalar]
+Equivalence = tuple[Scalar, ...]  # expressions of a join that are equal
 
 
-def scalars_of(relation: Relation) -> Iterator[Scalar]:
-    """The scalars of the operator itself, not of what is below it."""
+def scalars_of(relation: ir.Relation) -> Iterator[Scalar]:
+    """The scalars of the operator itself, without its inputs."""
     match relation:
-        case Map(_, scalars) | Filter(_, scalars) | FlatMap(_, _, scalars):
+        case ir.Map(_, scalars) | ir.Filter(_, scalars) | ir.FlatMap(_, _, scalars):
             yield from scalars
-        case Join(_, equivalences, nullsafe):
+        case ir.Join(_, equivalences, nullsafe):
             for members in equivalences + nullsafe:
                 yield from members
-        case Reduce(_, keys, aggregates):
+        case ir.Reduce(_, keys, aggregates):
             yield from keys
             for each in aggregates:
                 yield from aggregate_scalars(each)
-        case Temporal(_, lowers, uppers, times):
+        case ir.Temporal(_, lowers, uppers, times):
             yield from lowers + uppers
             if times is not None:
                 yield times
-        case TopK(_, _, order):
+        case ir.TopK(_, _, order):
             yield from (each.scalar for each in order)
-        case Window(_, partition, order, functions):
+        case ir.Window(_, partition, order, functions):
             yield from partition
             yield from (each.scalar for each in order)
             for function in functions:
                 yield from window_scalars(function)
 
 
-def aggregate_scalars(aggregate: Aggregate) -> Iterator[Scalar]:
-    """What an aggregate reads of a row."""
+def aggregate_scalars(aggregate: ir.Aggregate) -> Iterator[Scalar]:
+    """The scalars that an aggregate reads of a row."""
     yield from aggregate.args
     if aggregate.filter is not None:
         yield aggregate.filter
     yield from (each.scalar for each in aggregate.order)
 
 
-def window_scalars(function: WindowFunction) -> Iterator[Scalar]:
-    """What a window function reads of a row, besides what its window is sorted and divided by."""
+def window_scalars(function: ir.WindowFunction) -> Iterator[Scalar]:
+    """The scalars that a window function reads of a row, besides the partition and the order."""
     yield from function.args
     if function.filter is not None:
         yield function.filter
 
 
-def with_scalars(relation: Relation, change: Change) -> Relation:
-    """The same operator with every scalar changed."""
+def with_scalars(relation: ir.Relation, change: Rewrite) -> ir.Relation:
+    """The operator with every scalar rewritten."""
     match relation:
-        case Map(_, scalars):
+        case ir.Map(_, scalars):
             return replace(relation, scalars=tuple(map(change, scalars)))
-        case Filter(_, predicates):
+        case ir.Filter(_, predicates):
             return replace(relation, predicates=tuple(map(change, predicates)))
-        case FlatMap(_, _, args):
+        case ir.FlatMap(_, _, args):
             return replace(relation, args=tuple(map(change, args)))
-        case Join(_, equivalences, nullsafe):
+        case ir.Join(_, equivalences, nullsafe):
             changed_classes = tuple(tuple(map(change, members)) for members in equivalences)
             changed_nullsafe = tuple(tuple(map(change, members)) for members in nullsafe)
             return replace(relation, equivalences=changed_classes, nullsafe=changed_nullsafe)
-        case Reduce(_, keys, aggregates):
+        case ir.Reduce(_, keys, aggregates):
             changed = tuple(change_aggregate(each, change) for each in aggregates)
             return replace(relation, keys=tuple(map(change, keys)), aggregates=changed)
-        case Temporal(_, lowers, uppers, times):
+        case ir.Temporal(_, lowers, uppers, times):
             return replace(
                 relation,
                 lowers=tuple(map(change, lowers)),
                 uppers=tuple(map(change, uppers)),
                 times=None if times is None else change(times),
             )
-        case TopK(_, _, order):
+        case ir.TopK(_, _, order):
             return replace(relation, order=change_order(order, change))
-        case Window(_, partition, order, functions):
+        case ir.Window(_, partition, order, functions):
             return replace(
                 relation,
                 partition=tuple(map(change, partition)),
@@ -102,13 +88,11 @@ def with_scalars(relation: Relation, change: Change) -> Relation:
             return relation
 
 
-def change_order(order: tuple[Order, ...], change: Change) -> tuple[Order, ...]:
-    """The sort keys over other scalars."""
+def change_order(order: tuple[ir.Order, ...], change: Rewrite) -> tuple[ir.Order, ...]:
     return tuple(replace(each, scalar=change(each.scalar)) for each in order)
 
 
-def change_aggregate(aggregate: Aggregate, change: Change) -> Aggregate:
-    """The aggregate over other scalars."""
+def change_aggregate(aggregate: ir.Aggregate, change: Rewrite) -> ir.Aggregate:
     return replace(
         aggregate,
         args=tuple(map(change, aggregate.args)),
@@ -117,8 +101,7 @@ def change_aggregate(aggregate: Aggregate, change: Change) -> Aggregate:
     )
 
 
-def change_window_function(function: WindowFunction, change: Change) -> WindowFunction:
-    """The window function over other scalars."""
+def change_window_function(function: ir.WindowFunction, change: Rewrite) -> ir.WindowFunction:
     return replace(
         function,
         args=tuple(map(change, function.args)),
@@ -126,12 +109,32 @@ def change_window_function(function: WindowFunction, change: Change) -> WindowFu
     )
 
 
-def map_scalars(plan: Relation, change: Change) -> Relation:
+def map_scalars(plan: ir.Relation, change: Rewrite) -> ir.Relation:
     """The plan with every scalar in it changed."""
-    return transform(plan, lambda relation: with_scalars(relation, change))
+    return ir.transform(plan, lambda relation: with_scalars(relation, change))
 
 
-def all_scalars(plan: Relation) -> Iterator[Scalar]:
-    """Every scalar in the plan."""
-    for relation in walk(plan):
+def all_scalars(plan: ir.Relation) -> Iterator[Scalar]:
+    for relation in ir.walk(plan):
         yield from scalars_of(relation)
+
+
+def sides_of(join: ir.Join) -> list[range]:
+    """The columns of each input."""
+    sides: list[range] = []
+    start = 0
+    for each in join.inputs:
+        sides.append(range(start, start + ir.arity(each)))
+        start = sides[-1].stop
+    return sides
+
+
+def owner_of(scalar: Scalar, sides: list[range]) -> int | None:
+    """The input that the scalar is over: the first for a scalar without columns, None if it is over several."""
+    columns = columns_of(scalar)
+    return next((index for index, side in enumerate(sides) if all(column in side for column in columns)), None)
+
+
+def move_classes(classes: tuple[Equivalence, ...], place: Callable[[int], int]) -> tuple[Equivalence, ...]:
+    """Equivalences over columns that are elsewhere now."""
+    return tuple(tuple(remap(member, place) for member in members) for members in classes)

@@ -322,7 +322,6 @@ def _types_of(relation: Relation) -> tuple[SqlType, ...]:
 
 
 def arity(relation: Relation) -> int:
-    """How many columns the relation has."""
     return len(types(relation))
 
 
@@ -342,7 +341,7 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
 
 
 def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
-    """The same operator over other inputs."""
+    """The operator over other inputs."""
     match relation:
         case Constant() | Get():
             return relation
@@ -357,7 +356,7 @@ def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
 
 
 def transform(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
-    """Rewrite from the bottom up: `change` sees each relation after what is below it."""
+    """Rewrite a plan from the bottom up; `change` sees each relation after its inputs."""
     below = inputs_of(relation)
     changed = tuple([transform(each, change) for each in below])
     return change(relation if all(map(is_, changed, below)) else with_inputs(relation, changed))
@@ -373,5 +372,4 @@ def walk(relation: Relation) -> Iterator[Relation]:
 
 
 def all_columns(relation: Relation) -> tuple[Column, ...]:
-    """The relation's columns as scalars."""
     return tuple(Column(index, column) for index, column in enumerate(types(relation)))

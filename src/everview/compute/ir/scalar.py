@@ -111,7 +111,7 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
 
 
 def rebuild(scalar: Scalar, operands: tuple[Scalar, ...]) -> Scalar:
-    """The same expression over other operands."""
+    """The expression over other operands."""
     match scalar:
         case Column() | Literal():
             return scalar
@@ -147,7 +147,6 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
 
 
 def columns_of(scalar: Scalar) -> set[int]:
-    """The columns that the expression reads."""
     return {part.index for part in walk(scalar) if isinstance(part, Column)}
 
 

@@ -11,30 +11,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from everview.compute.ir import relation as ir
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.relation import (
-    Accumulate,
-    Aggregate,
-    Constant,
-    Filter,
-    FlatMap,
-    Frame,
-    Get,
-    Join,
-    Let,
-    Map,
-    Order,
-    Project,
-    Recursive,
-    Reduce,
-    Relation,
-    Temporal,
-    TopK,
-    Window,
-    WindowFunction,
-    arity,
-    inputs_of,
-)
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar
 from everview.compute.ir.types import Interval
 from everview.quoting import literal
@@ -43,66 +21,65 @@ INDENT = "  "
 CONSTANT_ROWS_MAX = 10
 
 
-def show(plan: Relation) -> str:
-    """The plan as text."""
+def show(plan: ir.Relation) -> str:
     return "\n".join(_lines(plan, 0))
 
 
-def _lines(plan: Relation, depth: int) -> Iterator[str]:
+def _lines(plan: ir.Relation, depth: int) -> Iterator[str]:
     indent = INDENT * depth
-    if isinstance(plan, Let):  # a chain of these reads as a list of definitions
+    if isinstance(plan, ir.Let):  # a chain of these reads as a list of definitions
         yield f"{indent}Let {plan.id} ="
         yield from _lines(plan.value, depth + 1)
         yield from _lines(plan.body, depth)
         return
     yield indent + " ".join(filter(None, (_title(plan), _details(plan))))
-    for each in inputs_of(plan):
+    for each in ir.inputs_of(plan):
         yield from _lines(each, depth + 1)
 
 
-def _title(plan: Relation) -> str:
-    if isinstance(plan, Reduce) and not plan.aggregates:
+def _title(plan: ir.Relation) -> str:
+    if isinstance(plan, ir.Reduce) and not plan.aggregates:
         return "Distinct"
     return type(plan).__name__
 
 
-def _details(plan: Relation) -> str:
+def _details(plan: ir.Relation) -> str:
     match plan:
-        case Constant(rows):
+        case ir.Constant(rows):
             return _constant(rows)
-        case Get(id):
+        case ir.Get(id):
             return id
-        case Project(_, columns):
+        case ir.Project(_, columns):
             return _columns(columns)
-        case Map(input, scalars):
-            return _added(arity(input), [show_scalar(scalar) for scalar in scalars])
-        case Filter(_, predicates):
+        case ir.Map(input, scalars):
+            return _added(ir.arity(input), [show_scalar(scalar) for scalar in scalars])
+        case ir.Filter(_, predicates):
             return " and ".join(show_scalar(predicate) for predicate in predicates)
-        case FlatMap(input, function, args, added):
-            start = arity(input)
+        case ir.FlatMap(input, function, args, added):
+            start = ir.arity(input)
             return f"{_columns(range(start, start + len(added)))} = {_call(function, args)}"
-        case Join(_, equivalences, nullsafe):
+        case ir.Join(_, equivalences, nullsafe):
             pairs = [" = ".join(show_scalar(member) for member in members) for members in equivalences]
             pairs += [" <=> ".join(show_scalar(member) for member in members) for members in nullsafe]
             return f"on {' and '.join(pairs)}" if pairs else ""
-        case Reduce(_, keys, aggregates):
+        case ir.Reduce(_, keys, aggregates):
             by = f"by {_list(keys)}" if keys else ""
             return _with_list(by, [_aggregate(each) for each in aggregates])
-        case TopK(_, group, order, limit, offset):
+        case ir.TopK(_, group, order, limit, offset):
             by = f"by {_columns(group)}" if group else ""
             bounds = ("" if limit is None else f"limit {limit}", f"offset {offset}" if offset else "")
             return " ".join(filter(None, (by, _order(order), *bounds)))
-        case Window(input, partition, order, functions):
+        case ir.Window(input, partition, order, functions):
             by = f"by {_list(partition)}" if partition else ""
-            shown = _added(arity(input), [_window_function(each) for each in functions])
+            shown = _added(ir.arity(input), [_window_function(each) for each in functions])
             return _with_list(" ".join(filter(None, (by, _order(order)))), [shown])
-        case Temporal(_, lowers, uppers, times):
+        case ir.Temporal(_, lowers, uppers, times):
             limits = [f"from {show_scalar(each)}" for each in lowers]
             limits += [f"before {show_scalar(each)}" for each in uppers]
             return " and ".join([*limits, *(f"at {show_scalar(each)}" for each in (times,) if each is not None)])
-        case Recursive(id, distinct=distinct):
+        case ir.Recursive(id, distinct=distinct):
             return f"{id} until nothing {'new ' if distinct else ''}comes"
-        case Accumulate(_, keys):
+        case ir.Accumulate(_, keys):
             return f"by {_columns(range(1, keys + 1))} over time #0"
         case _:
             return ""
@@ -135,12 +112,12 @@ def _list(scalars: Sequence[Scalar]) -> str:
     return ", ".join(map(show_scalar, scalars))
 
 
-def _order(order: Sequence[Order]) -> str:
+def _order(order: Sequence[ir.Order]) -> str:
     keys = [show_scalar(each.scalar) + " desc" * each.descending + " nulls first" * each.nulls_first for each in order]
     return f"order by {', '.join(keys)}" if keys else ""
 
 
-def _aggregate(aggregate: Aggregate) -> str:
+def _aggregate(aggregate: ir.Aggregate) -> str:
     name = aggregate.function.partition("(")[0]
     inside = " ".join(filter(None, ("distinct" * aggregate.distinct, _list(aggregate.args), _order(aggregate.order))))
     return f"{name}({inside or '*'}){_filter(aggregate.filter)}"
@@ -150,11 +127,11 @@ def _filter(condition: Scalar | None) -> str:
     return f" filter ({show_scalar(condition)})" if condition is not None else ""
 
 
-def _window_function(function: WindowFunction) -> str:
+def _window_function(function: ir.WindowFunction) -> str:
     return f"{_call(function.function, function.args)}{_filter(function.filter)} {_frame(function.frame)}".rstrip()
 
 
-def _frame(frame: Frame) -> str:
+def _frame(frame: ir.Frame) -> str:
     """Nothing for the default: from the start of the partition to the last peer."""
     if (frame.unit, frame.start, frame.end, frame.exclude) == ("range", None, 0, None):
         return ""
@@ -172,7 +149,6 @@ def _bound(bound: Any) -> str:
 
 
 def show_scalar(scalar: Scalar) -> str:
-    """The expression as text."""
     match scalar:
         case Column(index):
             return f"#{index}"

@@ -40,7 +40,7 @@ NUMERIC_SCALE = 18
 
 
 class Kind(Enum):
-    """Which type it is, without its modifiers."""
+    """The type without its modifiers."""
 
     UNKNOWN = "unknown"  # a NULL or a quoted literal whose type nothing has decided yet
     BOOLEAN = "boolean"
@@ -164,7 +164,7 @@ _ARROW = {
 
 
 def stored_precision(numeric_type: SqlType) -> int:
-    """With how many digits the values of a numeric are kept: those of a word, if no more are declared, else all."""
+    """The digits with which a numeric is kept: those of a word if no more are declared, else all."""
     declared = numeric_type.constrained and max(numeric_type.precision, numeric_type.scale) <= WORD_PRECISION
     return WORD_PRECISION if declared else NUMERIC_PRECISION
 
@@ -193,7 +193,7 @@ def outside_type(sql_type: SqlType) -> pa.DataType:
 
 
 def declared_type(sql_type: SqlType) -> pa.DataType:
-    """The same for values that others give: a numeric has no more digits than are declared."""
+    """The Arrow type of values that others give: a numeric has no more digits than are declared."""
     if sql_type.kind is Kind.NUMERIC:
         return pa.decimal128(sql_type.precision if sql_type.constrained else NUMERIC_PRECISION, sql_type.scale)
     if sql_type.kind is Kind.ARRAY:

@@ -28,13 +28,13 @@ class Branch:
 
 
 def branches_of(names: Iterable[str], relations: Mapping[str, Relation]) -> dict[str, list[Branch]]:
-    """The branches of each of these steps, over other steps or over what is no step."""
+    """The branches of each of these steps, over other steps or over inputs."""
     known: dict[str, list[Branch]] = {}
     return {name: _branches_of(name, relations, known) for name in names}
 
 
 def _branches_of(name: str, relations: Mapping[str, Relation], known: dict[str, list[Branch]]) -> list[Branch]:
-    """The branches of a step; if it is more than passes over rows, there is one, over the step itself."""
+    """The branches of a step; a step that is more than passes over rows has one branch, over itself."""
     if name not in known:
         found = _branches(relations[name], relations, known)
         if found is None or len(found) > _BRANCHES_MAX or any(_parts(each) > _PARTS_MAX for each in found):

@@ -19,41 +19,25 @@ from everview.compute.functions.numbers import FLOATS, SURE_DIGITS
 from everview.compute.functions.plan_functions import FIELD_NAME, FITS, ONE_ROW
 from everview.compute.functions.resolve import call, cast, resolve_aggregate
 from everview.compute.functions.time_sets import INTERVALS, TIMES
-from everview.compute.ir.parts import change_aggregate, change_order, change_window_function
-from everview.compute.ir.relation import (
-    Aggregate,
-    Filter,
-    FlatMap,
-    Join,
-    Map,
-    Project,
-    Reduce,
-    Relation,
-    Temporal,
-    TopK,
-    Window,
-    WindowFunction,
-    arity,
-    transform,
-)
+from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import change_aggregate, change_order, change_window_function, owner_of, sides_of
 from everview.compute.ir.scalar import Call, Case, Column, Literal, Scalar, columns_of, shift
 from everview.compute.ir.types import FLOAT8, INT8, NUMERIC_PRECISION, TEXT, Kind, SqlType, numeric
 from everview.compute.optimize.float_sums import in_two_levels
-from everview.compute.optimize.sides import owner_of, sides_of
 
 _LOWER_DIGITS = 19
 
 
-def computed_columns(plan: Relation) -> Relation:
+def computed_columns(plan: ir.Relation) -> ir.Relation:
     """The plan with plain columns in all operators but Map, Filter and FlatMap."""
-    return transform(plan, _plain)
+    return ir.transform(plan, _plain)
 
 
 class _Columns:
     """An input with more columns behind, each computed once."""
 
-    def __init__(self, input: Relation) -> None:
-        self._input, self._start = input, arity(input)
+    def __init__(self, input: ir.Relation) -> None:
+        self._input, self._start = input, ir.arity(input)
         self._scalars: list[Scalar] = []
 
     def add(self, scalar: Scalar) -> Scalar:
@@ -65,33 +49,33 @@ class _Columns:
         return Column(self._start + self._scalars.index(scalar), scalar.type)
 
     @property
-    def relation(self) -> Relation:
+    def relation(self) -> ir.Relation:
         """The input with the columns."""
-        return Map(self._input, tuple(self._scalars)) if self._scalars else self._input
+        return ir.Map(self._input, tuple(self._scalars)) if self._scalars else self._input
 
-    def without(self, relation: Relation, added: int = 0) -> Relation:
-        """A relation whose rows start with those of `relation`, and then have so many more, without the new columns."""
+    def without(self, relation: ir.Relation, added: int = 0) -> ir.Relation:
+        """A relation that has the new columns, and behind them so many that were `added`, without the new columns."""
         if not self._scalars:
             return relation
         end = self._start + len(self._scalars)
-        return Project(relation, (*range(self._start), *range(end, end + added)))
+        return ir.Project(relation, (*range(self._start), *range(end, end + added)))
 
 
-def _plain(relation: Relation) -> Relation:
+def _plain(relation: ir.Relation) -> ir.Relation:
     match relation:
-        case Join():
+        case ir.Join():
             return _join(relation)
-        case Reduce():
+        case ir.Reduce():
             return _reduce(relation)
-        case TopK(input, _, order):
+        case ir.TopK(input, _, order):
             columns = _Columns(input)
             changed = change_order(order, columns.add)
             return columns.without(replace(relation, input=columns.relation, order=changed))
-        case Window():
+        case ir.Window():
             return _window(relation)
-        case Temporal():
+        case ir.Temporal():
             return _temporal(relation)
-        case FlatMap(input, _, args, added):
+        case ir.FlatMap(input, _, args, added):
             columns = _Columns(input)
             places = tuple(columns.add(arg) for arg in args)
             return columns.without(replace(relation, input=columns.relation, args=places), len(added))
@@ -99,22 +83,22 @@ def _plain(relation: Relation) -> Relation:
             return relation
 
 
-def _temporal(temporal: Temporal) -> Relation:
+def _temporal(temporal: ir.Temporal) -> ir.Relation:
     """Bounds as columns; a row with a set of times once for each of its intervals, whose ends are bounds too."""
     columns = _Columns(temporal.input)
     lowers, uppers = (tuple(columns.add(each) for each in part) for part in (temporal.lowers, temporal.uppers))
     if temporal.times is None:
-        return columns.without(Temporal(columns.relation, lowers, uppers))
-    width = arity(columns.relation)
-    several = FlatMap(
-        Map(columns.relation, (temporal.times,)), key_of(INTERVALS, (TIMES,)), (Column(width, TIMES),), (INT8, INT8)
+        return columns.without(ir.Temporal(columns.relation, lowers, uppers))
+    width = ir.arity(columns.relation)
+    several = ir.FlatMap(
+        ir.Map(columns.relation, (temporal.times,)), key_of(INTERVALS, (TIMES,)), (Column(width, TIMES),), (INT8, INT8)
     )
-    pairs = Project(several, (*range(width), width + 1, width + 2))
+    pairs = ir.Project(several, (*range(width), width + 1, width + 2))
     start, end = Column(width, INT8), Column(width + 1, INT8)
-    return Project(Temporal(pairs, (*lowers, start), (*uppers, end)), tuple(range(arity(temporal.input))))
+    return ir.Project(ir.Temporal(pairs, (*lowers, start), (*uppers, end)), tuple(range(ir.arity(temporal.input))))
 
 
-def _join(join: Join) -> Relation:
+def _join(join: ir.Join) -> ir.Relation:
     sides = sides_of(join)
     inputs = [_Columns(each) for each in join.inputs]
     places: list[list[Scalar]] = []
@@ -130,7 +114,7 @@ def _join(join: Join) -> Relation:
     relations = [each.relation for each in inputs]
     if tuple(relations) == join.inputs:
         return join
-    starts = [sum(arity(each) for each in relations[:side]) for side in range(len(relations))]
+    starts = [sum(ir.arity(each) for each in relations[:side]) for side in range(len(relations))]
     classes = []
     for members, row in zip(join.equivalences + join.nullsafe, places, strict=True):
         classes.append(
@@ -140,9 +124,9 @@ def _join(join: Join) -> Relation:
             )
         )
     count = len(join.equivalences)
-    joined = Join(tuple(relations), tuple(classes[:count]), tuple(classes[count:]))
+    joined = ir.Join(tuple(relations), tuple(classes[:count]), tuple(classes[count:]))
     kept = [start + index for start, side in zip(starts, sides, strict=True) for index in range(len(side))]
-    return Project(joined, tuple(kept))
+    return ir.Project(joined, tuple(kept))
 
 
 def _owner(member: Scalar, sides: list[range]) -> int:
@@ -151,22 +135,22 @@ def _owner(member: Scalar, sides: list[range]) -> int:
     return owner
 
 
-def _reduce(reduce: Reduce) -> Relation:
+def _reduce(reduce: ir.Reduce) -> ir.Relation:
     columns = _Columns(reduce.input)
     keys = tuple(columns.add(key) for key in reduce.keys)
     aggregates = [_aggregate(each, columns) for each in reduce.aggregates]
     simpler = _Simpler(len(keys), _Columns(columns.relation))
     finals = [_final(each, simpler) for each in aggregates]
-    below = in_two_levels(Reduce(simpler.parts.relation, keys, tuple(simpler.aggregates)))
+    below = in_two_levels(ir.Reduce(simpler.parts.relation, keys, tuple(simpler.aggregates)))
     if simpler.aggregates == aggregates:
         return below
     if any(lookup.aggregate(each.function).algebra == OneRow(enforced=True) for each in aggregates):
         # That a group has one row is for a filter to say, which fails where there are more.
-        width = arity(below)
-        below = Reduce(simpler.parts.relation, keys, (*simpler.aggregates, Aggregate("count()", (), INT8)))
-        below = Filter(below, (call(ONE_ROW, Column(width, INT8)),))
-    start = arity(below)
-    return Project(Map(below, tuple(finals)), (*range(len(keys)), *range(start, start + len(finals))))
+        width = ir.arity(below)
+        below = ir.Reduce(simpler.parts.relation, keys, (*simpler.aggregates, ir.Aggregate("count()", (), INT8)))
+        below = ir.Filter(below, (call(ONE_ROW, Column(width, INT8)),))
+    start = ir.arity(below)
+    return ir.Project(ir.Map(below, tuple(finals)), (*range(len(keys)), *range(start, start + len(finals))))
 
 
 @dataclass
@@ -175,15 +159,15 @@ class _Simpler:
 
     start: int
     parts: _Columns
-    aggregates: list[Aggregate] = field(default_factory=list)
+    aggregates: list[ir.Aggregate] = field(default_factory=list)
 
-    def column(self, aggregate: Aggregate) -> Scalar:
-        """Where it is."""
+    def column(self, aggregate: ir.Aggregate) -> Scalar:
+        """The column of an aggregate, added if it is new."""
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         return Column(self.start + self.aggregates.index(aggregate), aggregate.type)
 
-    def total(self, aggregate: Aggregate) -> Scalar:
+    def total(self, aggregate: ir.Aggregate) -> Scalar:
         """A sum; of numbers so long that a few of them may be too much, by their upper and lower digits.
 
         The digits of numbers end where a total would have to go on, so a sum of such may fail. The parts are short,
@@ -207,8 +191,8 @@ class _Simpler:
         lower = self._part("mod", argument, place, numeric(digits, scale), aggregate)
         return cast(call("+", call("*", upper, place), lower), aggregate.type)
 
-    def derived(self, aggregate: Aggregate, algebra: Additive) -> Scalar:
-        """What an additive aggregate makes of its totals."""
+    def derived(self, aggregate: ir.Aggregate, algebra: Additive) -> Scalar:
+        """An additive aggregate over its totals."""
         (argument,) = aggregate.args
         final = lookup.function(algebra.final)
         if final.args[0].kind in FLOATS:
@@ -224,13 +208,13 @@ class _Simpler:
         enough = call(">", count, Literal(algebra.least - 1, INT8))
         return Case(((enough, value),), Literal(None, aggregate.type), aggregate.type)
 
-    def _part(self, function: str, argument: Scalar, place: Scalar, part: SqlType, aggregate: Aggregate) -> Scalar:
+    def _part(self, function: str, argument: Scalar, place: Scalar, part: SqlType, aggregate: ir.Aggregate) -> Scalar:
         digits = self.parts.add(replace(call(function, argument, place), type=part))
         entry, _, result = resolve_aggregate("sum", [part])
         return self.column(replace(aggregate, function=entry.key, args=(digits,), type=result))
 
 
-def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
+def _final(aggregate: ir.Aggregate, simpler: _Simpler) -> Scalar:
     """The aggregate over the columns of simpler ones, which fail for no group, so that only a scalar can."""
     match lookup.aggregate(aggregate.function).algebra:
         case Total(counts=False):
@@ -243,7 +227,7 @@ def _final(aggregate: Aggregate, simpler: _Simpler) -> Scalar:
             return checked(aggregate, simpler.column)
 
 
-Over = TypeVar("Over", Aggregate, WindowFunction)
+Over = TypeVar("Over", ir.Aggregate, ir.WindowFunction)
 
 
 def checked(function: Over, column: Callable[[Over], Scalar]) -> Scalar:
@@ -261,7 +245,7 @@ def checked(function: Over, column: Callable[[Over], Scalar]) -> Scalar:
     return Case(((fits, value),), Literal(None, function.type), function.type)
 
 
-def _aggregate(aggregate: Aggregate, columns: _Columns) -> Aggregate:
+def _aggregate(aggregate: ir.Aggregate, columns: _Columns) -> ir.Aggregate:
     if isinstance(lookup.aggregate(aggregate.function).algebra, Extreme):
         (argument,) = aggregate.args
         for each in aggregate.order:  # it does not matter, but it may fail
@@ -284,7 +268,7 @@ def _named(function: Over) -> Over:
 
 
 def _taken(condition: Scalar | None, columns: _Columns) -> Callable[[Scalar], Scalar]:
-    """What a function takes of a row, as columns; where its filter does not pass, nothing is evaluated."""
+    """The arguments of a function as columns; where its filter does not pass, nothing is evaluated."""
 
     def take(scalar: Scalar) -> Scalar:
         if condition is None or isinstance(scalar, (Column, Literal)):
@@ -294,27 +278,27 @@ def _taken(condition: Scalar | None, columns: _Columns) -> Callable[[Scalar], Sc
     return take
 
 
-def _window(window: Window) -> Relation:
+def _window(window: ir.Window) -> ir.Relation:
     columns = _Columns(window.input)
     partition = tuple(columns.add(each) for each in window.partition)
     order = change_order(window.order, columns.add)
     functions = [_window_function(each, columns) for each in window.functions]
-    start, simpler = arity(columns.relation), list[WindowFunction]()
+    start, simpler = ir.arity(columns.relation), list[ir.WindowFunction]()
 
-    def column(function: WindowFunction) -> Scalar:
+    def column(function: ir.WindowFunction) -> Scalar:
         if function not in simpler:
             simpler.append(function)
         return Column(start + simpler.index(function), function.type)
 
     finals = [checked(each, column) if lookup.is_aggregate(each.function) else column(each) for each in functions]
-    plain = Window(columns.relation, partition, order, tuple(simpler))
+    plain = ir.Window(columns.relation, partition, order, tuple(simpler))
     if simpler == functions:
         return columns.without(plain, len(functions))
     end = start + len(simpler)
-    return Project(Map(plain, tuple(finals)), (*range(arity(window.input)), *range(end, end + len(finals))))
+    return ir.Project(ir.Map(plain, tuple(finals)), (*range(ir.arity(window.input)), *range(end, end + len(finals))))
 
 
-def _window_function(function: WindowFunction, columns: _Columns) -> WindowFunction:
+def _window_function(function: ir.WindowFunction, columns: _Columns) -> ir.WindowFunction:
     named = replace(_named(function), filter=None)
     changed = change_window_function(named, _taken(function.filter, columns))
     return changed if function.filter is None else replace(changed, filter=columns.add(function.filter))

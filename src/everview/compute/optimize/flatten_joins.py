@@ -6,11 +6,10 @@ can fail, for such a key must not see rows that the inner join leaves out.
 
 from __future__ import annotations
 
-from everview.compute.functions.lookup import can_fail
+from everview.compute.functions.lookup import any_can_fail, can_fail
+from everview.compute.ir.parts import Equivalence, move_classes, owner_of, sides_of
 from everview.compute.ir.relation import Filter, Join, Project, Relation, arity, transform
 from everview.compute.ir.scalar import Scalar, columns_of, remap, shift
-from everview.compute.optimize.failing import any_can_fail
-from everview.compute.optimize.sides import Class, move_classes, owner_of, sides_of
 
 _NONE: tuple[Scalar, ...] = ()
 
@@ -32,8 +31,8 @@ def _flatten(relation: Relation) -> Relation:
     if all(part is None for part in parts):
         return relation
     inputs: list[Relation] = []
-    equivalences: list[Class] = []
-    nullsafe: list[Class] = []
+    equivalences: list[Equivalence] = []
+    nullsafe: list[Equivalence] = []
     predicates: list[Scalar] = []
     places: list[int] = []  # where each column of the old join is in the new one
     width = 0
@@ -60,7 +59,7 @@ def _members_over(join: Join, side: range) -> list[Scalar]:
 
 
 def _join_below(relation: Relation, keys: list[Scalar]) -> tuple[Join, tuple[Scalar, ...], tuple[int, ...]] | None:
-    """The relation as a projection of a filtered join, if it is one that these keys can do without."""
+    """The relation as a projection of a filtered join, if these keys can be computed above the join."""
     match relation:
         case Project(input, columns):
             below = input

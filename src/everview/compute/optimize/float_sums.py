@@ -24,7 +24,7 @@ _SUM = "sum(int4)"  # which gives 64 bits, as counts have too
 
 
 def in_two_levels(reduce: Reduce) -> Relation:
-    """The same, by bins first; or as it is, if there is no sum of floats or an aggregate that this is not for."""
+    """The Reduce by bins first; unchanged without sums of floats, or with an aggregate that cannot be combined."""
     if not any(map(_is_float_sum, reduce.aggregates)) or not all(map(_is_combined, reduce.aggregates)):
         return reduce
     values = list(dict.fromkeys(_value(each) for each in reduce.aggregates if _is_float_sum(each)))
@@ -64,7 +64,7 @@ def _is_float_sum(aggregate: Aggregate) -> bool:
 
 
 def _is_combined(aggregate: Aggregate) -> bool:
-    """Whether the aggregate of a group follows from those of its parts."""
+    """Whether the aggregate of a group follows from the aggregates of its parts."""
     extreme = isinstance(lookup.aggregate(aggregate.function).algebra, Extreme)
     return extreme or _is_float_sum(aggregate) or adds_up(aggregate)
 
@@ -78,7 +78,7 @@ def adds_up(aggregate: Aggregate) -> bool:
 
 
 def _value(aggregate: Aggregate) -> Scalar:
-    """What is summed of a row; NULL if it does not take part."""
+    """The number that a row adds; NULL if the row does not take part."""
     (value,) = aggregate.args
     if aggregate.filter is None:
         return value

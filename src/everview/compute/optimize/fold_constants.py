@@ -7,41 +7,30 @@ from __future__ import annotations
 
 from math import prod
 
+from everview.compute.functions.lookup import any_can_fail, is_volatile
 from everview.compute.interpreter.evaluate import evaluate
+from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import scalars_of, with_scalars
-from everview.compute.ir.relation import (
-    Constant,
-    Filter,
-    FlatMap,
-    Let,
-    Recursive,
-    Relation,
-    inputs_of,
-    transform,
-    types,
-)
 from everview.compute.ir.scalar import Scalar
-from everview.compute.optimize.failing import any_can_fail, is_volatile
 from everview.compute.optimize.simplify import FALSE, is_literal, simplify
 from everview.compute.rows.collection import NegativeMultiplicity, plain
 
 ROWS_MAX = 1_000
 
 
-def fold_constants(plan: Relation) -> Relation:
-    """The plan with constants folded."""
-    return transform(plan, _fold)
+def fold_constants(plan: ir.Relation) -> ir.Relation:
+    return ir.transform(plan, _fold)
 
 
-def _fold(relation: Relation) -> Relation:
+def _fold(relation: ir.Relation) -> ir.Relation:
     relation = with_scalars(relation, simplify)
-    if isinstance(relation, Filter):
-        relation = Filter(relation.input, _predicates(relation.predicates))
+    if isinstance(relation, ir.Filter):
+        relation = ir.Filter(relation.input, _predicates(relation.predicates))
     return _evaluated(relation)
 
 
 def _predicates(predicates: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    """Without those that are always true, and without those that come after one that never is."""
+    """The predicates without those that are always true, and without those behind one that never is."""
     kept: dict[Scalar, None] = {}
     for predicate in predicates:
         if is_literal(predicate, True):
@@ -52,16 +41,16 @@ def _predicates(predicates: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     return tuple(kept)
 
 
-def _evaluated(relation: Relation) -> Relation:
+def _evaluated(relation: ir.Relation) -> ir.Relation:
     """The rows of an operator over constants. Table functions are left: they may make many rows out of one."""
-    below = inputs_of(relation)
+    below = ir.inputs_of(relation)
     if (
         not below
-        or isinstance(relation, FlatMap | Let | Recursive)
-        or not all(isinstance(each, Constant) for each in below)
+        or isinstance(relation, ir.FlatMap | ir.Let | ir.Recursive)
+        or not all(isinstance(each, ir.Constant) for each in below)
     ):
         return relation
-    if prod(len(each.rows) for each in below if isinstance(each, Constant)) > ROWS_MAX:
+    if prod(len(each.rows) for each in below if isinstance(each, ir.Constant)) > ROWS_MAX:
         return relation
     if any(is_volatile(scalar) for scalar in scalars_of(relation)):
         return relation
@@ -71,10 +60,10 @@ def _evaluated(relation: Relation) -> Relation:
         return relation
     if result.errors:
         return relation
-    schema = types(relation)
+    schema = ir.types(relation)
     thaws = [plain(each) for each in schema]
     rows = tuple(
         (tuple(thaw(value) if thaw else value for thaw, value in zip(thaws, row, strict=True)), multiplicity)
         for row, multiplicity in result.rows.items()
     )
-    return Constant(rows, schema)
+    return ir.Constant(rows, schema)

@@ -10,7 +10,6 @@ from everview.compute.ir.scalar import remap
 
 
 def fuse(plan: Relation) -> Relation:
-    """The plan with neighbours fused."""
     return transform(plan, _fuse)
 
 

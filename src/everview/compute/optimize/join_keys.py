@@ -1,4 +1,4 @@
-"""Equalities over a join become its keys; what is equal to the same is one class; what holds for one holds for all.
+"""Equalities over a join become its keys; equal expressions are one class; a predicate of one holds for all.
 
 An equality that cannot fail may be checked anywhere. One that can fail becomes a key only where its inputs would
 otherwise be multiplied out. It is then computed for rows that a filter of the product would not have reached, if the
@@ -17,11 +17,11 @@ from everview.compute.functions import lookup
 from everview.compute.functions.casts import WIDENED, cast_between
 from everview.compute.functions.lookup import can_fail
 from everview.compute.functions.naming import merged
+from everview.compute.ir.parts import Equivalence, owner_of, sides_of
 from everview.compute.ir.relation import Filter, Join, Relation, transform
 from everview.compute.ir.scalar import Call, Column, Scalar, columns_of, remap
 from everview.compute.ir.types import NUMERIC_PRECISION, Kind, arrow_type, numeric
-from everview.compute.optimize.known import known
-from everview.compute.optimize.sides import Class, owner_of, sides_of
+from everview.compute.optimize.predicates import known_predicates
 
 # Of these, values are equal exactly if their representations are: not so for intervals, and arrays of them.
 _EQUAL_AS_STORED = frozenset(Kind) - {Kind.INTERVAL, Kind.ARRAY, Kind.CHAR, Kind.UNKNOWN}
@@ -69,7 +69,7 @@ def _extract(join: Join, predicates: tuple[Scalar, ...]) -> tuple[Join, tuple[Sc
     return replace(join, equivalences=tuple(equivalences), nullsafe=tuple(nullsafe)), tuple(kept)
 
 
-def _equality(predicate: Scalar, sides: list[range]) -> Class | None:
+def _equality(predicate: Scalar, sides: list[range]) -> Equivalence | None:
     """The two sides of an equality of two inputs."""
     if not isinstance(predicate, Call) or lookup.function(predicate.function).name not in _EQUALITIES:
         return None
@@ -82,7 +82,7 @@ def _equality(predicate: Scalar, sides: list[range]) -> Class | None:
     return (left, right)
 
 
-def _represented(pair: Class) -> tuple[Class, bool]:
+def _represented(pair: Equivalence) -> tuple[Equivalence, bool]:
     """The sides of an equality in one representation, and whether these are equal only if the sides are."""
     left, right = (each.type for each in pair)
     if arrow_type(left) == arrow_type(right):
@@ -101,7 +101,7 @@ def _takes_nulls(equality: Scalar) -> bool:
     return isinstance(equality, Call) and not lookup.function(equality.function).strict
 
 
-def _connected(pair: Class, classes: list[Class], sides: list[range]) -> bool:
+def _connected(pair: Equivalence, classes: list[Equivalence], sides: list[range]) -> bool:
     """Whether keys already lead from one input to the other."""
     start, goal = (owner_of(member, sides) for member in pair)
     reached, grown = {start}, True
@@ -118,7 +118,7 @@ def _connected(pair: Class, classes: list[Class], sides: list[range]) -> bool:
 def _merged(join: Join) -> Join:
     """Classes that share a member are one; a member that is not NULL makes its null-safe class an ordinary one."""
     equivalences = _united(join.equivalences)
-    nullsafe: list[Class] = []
+    nullsafe: list[Equivalence] = []
     for members in _united(join.nullsafe):
         if any(member in others for others in equivalences for member in members):
             equivalences = _united((*equivalences, members))
@@ -127,28 +127,24 @@ def _merged(join: Join) -> Join:
     return replace(join, equivalences=tuple(equivalences), nullsafe=tuple(nullsafe))
 
 
-def _united(classes: tuple[Class, ...]) -> list[Class]:
-    united: list[Class] = []
+def _united(classes: tuple[Equivalence, ...]) -> list[Equivalence]:
+    united: list[Equivalence] = []
     for members in classes:
         joined = list(members)
-        apart: list[Class] = []
+        apart: list[Equivalence] = []
         for other in united:
             if any(member in other for member in joined):
                 joined = [*other, *(member for member in joined if member not in other)]
             else:
                 apart.append(other)
-        united = [*apart, _distinct(joined)]
+        united = [*apart, tuple(member for index, member in enumerate(joined) if member not in joined[:index])]
     return united
 
 
-def _distinct(members: list[Scalar]) -> Class:
-    return tuple(member for index, member in enumerate(members) if member not in members[:index])
-
-
 def _inferred(join: Join) -> Join:
-    """What is known of one member of a class, and reads nothing else, filters the inputs of the others."""
+    """Predicates over one member of a class, which filter the inputs of the others too."""
     sides = sides_of(join)
-    facts = [known(each) for each in join.inputs]
+    facts = [known_predicates(each) for each in join.inputs]
     added: list[list[Scalar]] = [[] for _ in sides]
     for members in join.equivalences + join.nullsafe:
         columns = [member for member in members if isinstance(member, Column)]

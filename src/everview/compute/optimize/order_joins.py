@@ -1,4 +1,4 @@
-"""The order of the inputs of a join: the smallest first, then whatever is connected to those before it, smaller first.
+"""The order of a join's inputs: the smallest first, then the inputs connected to it, smaller ones first.
 
 There are no statistics: what is filtered, limited, grouped or written down counts as smaller than what is stored. A
 projection on top puts the columns back.
@@ -6,23 +6,9 @@ projection on top puts the columns back.
 
 from __future__ import annotations
 
-from everview.compute.ir.relation import (
-    Constant,
-    Filter,
-    FlatMap,
-    Get,
-    Join,
-    Let,
-    Project,
-    Reduce,
-    Relation,
-    TopK,
-    Union,
-    inputs_of,
-    transform,
-)
+from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import move_classes, owner_of, sides_of
 from everview.compute.ir.scalar import Call, Literal, Scalar
-from everview.compute.optimize.sides import move_classes, owner_of, sides_of
 
 STORED_ROWS = 1_000_000.0
 EQUAL_TO_LITERAL, OTHER_PREDICATE = 0.01, 0.3
@@ -31,13 +17,13 @@ ROWS_OF_TABLE_FUNCTION = 10.0
 MATCHES = 1.0 / STORED_ROWS  # of two rows, the chance that they are equal in an equivalence
 
 
-def order_joins(plan: Relation) -> Relation:
+def order_joins(plan: ir.Relation) -> ir.Relation:
     """The plan with the inputs of its joins in a good order."""
-    return transform(plan, _order)
+    return ir.transform(plan, _order)
 
 
-def _order(relation: Relation) -> Relation:
-    if not isinstance(relation, Join) or len(relation.inputs) < 2:
+def _order(relation: ir.Relation) -> ir.Relation:
+    if not isinstance(relation, ir.Join) or len(relation.inputs) < 2:
         return relation
     sides = sides_of(relation)
     order = _chosen(relation, sides)
@@ -47,15 +33,15 @@ def _order(relation: Relation) -> Relation:
     for index in order:
         for column in sides[index]:
             places[column] = len(places)
-    join = Join(
+    join = ir.Join(
         tuple(relation.inputs[index] for index in order),
         move_classes(relation.equivalences, places.__getitem__),
         move_classes(relation.nullsafe, places.__getitem__),
     )
-    return Project(join, tuple(places[column] for column in range(len(places))))
+    return ir.Project(join, tuple(places[column] for column in range(len(places))))
 
 
-def _chosen(join: Join, sides: list[range]) -> list[int]:
+def _chosen(join: ir.Join, sides: list[range]) -> list[int]:
     sizes = [estimated_rows(each) for each in join.inputs]
     classes = [{owner_of(member, sides) for member in members} for members in join.equivalences + join.nullsafe]
     left = set(range(len(join.inputs)))
@@ -68,42 +54,42 @@ def _chosen(join: Join, sides: list[range]) -> list[int]:
     return order
 
 
-def estimated_rows(relation: Relation) -> float:
+def estimated_rows(relation: ir.Relation) -> float:
     """A guess at how many rows there are, only to compare with."""
     match relation:
-        case Constant(rows):
+        case ir.Constant(rows):
             return float(len(rows))
-        case Get():
+        case ir.Get():
             return STORED_ROWS
-        case Filter(input, predicates):
+        case ir.Filter(input, predicates):
             size = estimated_rows(input)
             for predicate in predicates:
                 size *= EQUAL_TO_LITERAL if _pins(predicate) else OTHER_PREDICATE
             return size
-        case FlatMap(input):
+        case ir.FlatMap(input):
             return estimated_rows(input) * ROWS_OF_TABLE_FUNCTION
-        case Reduce(input, keys):
+        case ir.Reduce(input, keys):
             return estimated_rows(input) * GROUPS if keys else 1.0
-        case TopK(input, group, _, limit):
+        case ir.TopK(input, group, _, limit):
             size = estimated_rows(input)
             return size if limit is None else min(size, limit * (size * GROUPS if group else 1.0))
-        case Join(inputs, equivalences, nullsafe):
+        case ir.Join(inputs, equivalences, nullsafe):
             size = 1.0
             for each in inputs:
                 size *= estimated_rows(each)
             for members in equivalences + nullsafe:
                 size *= MATCHES ** (len(members) - 1)
             return size
-        case Union(inputs):
+        case ir.Union(inputs):
             return sum(map(estimated_rows, inputs))
-        case Let(_, _, body):
+        case ir.Let(_, _, body):
             return estimated_rows(body)
         case _:
-            return estimated_rows(inputs_of(relation)[0])
+            return estimated_rows(ir.inputs_of(relation)[0])
 
 
 def _pins(predicate: Scalar) -> bool:
-    """Whether it is an equality with a constant."""
+    """Whether the predicate is an equality with a constant."""
     return (
         isinstance(predicate, Call)
         and predicate.function.startswith("eq(")

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from everview.compute.cancel import check_wanted
 from everview.compute.ir.relation import Relation
-from everview.compute.optimize.demand import demand
 from everview.compute.optimize.flatten_joins import flatten_joins
 from everview.compute.optimize.fold_constants import fold_constants
 from everview.compute.optimize.fuse import fuse
@@ -19,6 +18,7 @@ from everview.compute.optimize.inline_lets import inline_lets
 from everview.compute.optimize.join_keys import join_keys
 from everview.compute.optimize.limit_windows import limit_windows
 from everview.compute.optimize.order_joins import order_joins
+from everview.compute.optimize.prune_columns import prune_columns
 from everview.compute.optimize.push_filters import push_filters
 from everview.compute.optimize.remove_empty import remove_empty
 from everview.compute.optimize.simplify_distinct import simplify_distinct
@@ -35,7 +35,7 @@ PASSES: tuple[Pass, ...] = (
     limit_windows,
     remove_empty,
     simplify_distinct,
-    demand,
+    prune_columns,
     fuse,
     order_joins,
     fuse,

@@ -15,38 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everview.compute.functions.lookup import can_fail
-from everview.compute.ir.relation import (
-    Filter,
-    FlatMap,
-    Join,
-    Let,
-    Map,
-    Negate,
-    Project,
-    Reduce,
-    Relation,
-    Threshold,
-    TopK,
-    Union,
-    Window,
-    all_columns,
-    arity,
-    inputs_of,
-    with_inputs,
-)
+from everview.compute.functions.lookup import any_can_fail, can_fail
+from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import owner_of, sides_of
 from everview.compute.ir.scalar import And, Column, Or, Scalar, columns_of, remap, shift, substitute
-from everview.compute.optimize.failing import any_can_fail
-from everview.compute.optimize.sides import owner_of, sides_of
 
 Predicates = tuple[Scalar, ...]
 
 
-def push_filters(plan: Relation) -> Relation:
-    """The plan with every predicate as far down as it may go."""
-    if isinstance(plan, Filter):
+def push_filters(plan: ir.Relation) -> ir.Relation:
+    if isinstance(plan, ir.Filter):
         return _push(plan.input, conjuncts(plan.predicates))
-    return with_inputs(plan, tuple(push_filters(each) for each in inputs_of(plan)))
+    return ir.with_inputs(plan, tuple(push_filters(each) for each in ir.inputs_of(plan)))
 
 
 def conjuncts(predicates: Predicates) -> Predicates:
@@ -61,7 +41,7 @@ def conjuncts(predicates: Predicates) -> Predicates:
 
 
 def _factored(disjunction: Or) -> Predicates:
-    """What all alternatives have in common, and the rest of them."""
+    """The conditions that all alternatives share, and the rest of the alternatives."""
     branches = [conjuncts((each,)) for each in disjunction.args]
     common = [each for each in branches[0] if not can_fail(each) and all(each in branch for branch in branches)]
     if not common:
@@ -76,49 +56,49 @@ def _any(branches: Sequence[Predicates]) -> Scalar:
 
 
 def _implied(disjunction: Or, side: range) -> Scalar | None:
-    """What follows for one input of a join, if each alternative says something of it that cannot fail."""
+    """The predicate that follows for one input of a join, if each alternative restricts it without failing."""
     columns = set(side)
     branches = [tuple(part for part in conjuncts((each,)) if _may_sink(part, columns)) for each in disjunction.args]
     return _any(list(dict.fromkeys(branches))) if all(branches) else None
 
 
-def _filtered(relation: Relation, predicates: Predicates) -> Relation:
-    return Filter(relation, predicates) if predicates else relation
+def _filtered(relation: ir.Relation, predicates: Predicates) -> ir.Relation:
+    return ir.Filter(relation, predicates) if predicates else relation
 
 
-def _push(relation: Relation, predicates: Predicates) -> Relation:
+def _push(relation: ir.Relation, predicates: Predicates) -> ir.Relation:
     """The relation filtered, with what can go below it pushed there."""
     match relation:
-        case Filter(input, inner):
+        case ir.Filter(input, inner):
             first = conjuncts(inner)
             return _push(input, first + tuple(each for each in predicates if each not in first))
-        case Project(input, columns):
-            return Project(_push(input, tuple(remap(each, columns.__getitem__) for each in predicates)), columns)
-        case Union(inputs):
-            return Union(tuple(_push(each, predicates) for each in inputs))
-        case Let(id, value, body):
-            return Let(id, push_filters(value), _push(body, predicates))
-        case Map():
+        case ir.Project(input, columns):
+            return ir.Project(_push(input, tuple(remap(each, columns.__getitem__) for each in predicates)), columns)
+        case ir.Union(inputs):
+            return ir.Union(tuple(_push(each, predicates) for each in inputs))
+        case ir.Let(id, value, body):
+            return ir.Let(id, push_filters(value), _push(body, predicates))
+        case ir.Map():
             return _push_through_map(relation, predicates)
-        case Join():
+        case ir.Join():
             return _push_through_join(relation, predicates)
-        case Negate(input) | Threshold(input) | FlatMap(input):
-            return _split(relation, input, predicates, set(range(arity(input))))
-        case TopK(input, group):
+        case ir.Negate(input) | ir.Threshold(input) | ir.FlatMap(input):
+            return _split(relation, input, predicates, set(range(ir.arity(input))))
+        case ir.TopK(input, group):
             return _split(relation, input, predicates, set(group))
-        case Window(input, partition):
+        case ir.Window(input, partition):
             return _split(relation, input, predicates, {key.index for key in partition if isinstance(key, Column)})
-        case Reduce():
+        case ir.Reduce():
             return _push_through_reduce(relation, predicates)
         case _:
             return _filtered(push_filters(relation), predicates)
 
 
-def _split(relation: Relation, below: Relation, predicates: Predicates, columns: set[int]) -> Relation:
+def _split(relation: ir.Relation, below: ir.Relation, predicates: Predicates, columns: set[int]) -> ir.Relation:
     """Push what cannot fail and reads only these columns, which are the same above and below."""
     down = tuple(each for each in predicates if _may_sink(each, columns))
     kept = tuple(each for each in predicates if not _may_sink(each, columns))
-    return _filtered(with_inputs(relation, (_push(below, down),)), kept)
+    return _filtered(ir.with_inputs(relation, (_push(below, down),)), kept)
 
 
 def _may_sink(predicate: Scalar, columns: set[int]) -> bool:
@@ -126,10 +106,10 @@ def _may_sink(predicate: Scalar, columns: set[int]) -> bool:
     return bool(read) and read <= columns and not can_fail(predicate)
 
 
-def _push_through_map(mapping: Map, predicates: Predicates) -> Relation:
-    """What reads added columns is pushed as what computes them, if that cannot fail."""
-    width = arity(mapping.input)
-    values: list[Scalar] = list(all_columns(mapping.input))
+def _push_through_map(mapping: ir.Map, predicates: Predicates) -> ir.Relation:
+    """Push predicates over added columns as predicates over the expressions, if these cannot fail."""
+    width = ir.arity(mapping.input)
+    values: list[Scalar] = list(ir.all_columns(mapping.input))
     for scalar in mapping.scalars:
         values.append(substitute(scalar, values))
     sound = not any_can_fail(mapping.scalars)
@@ -143,10 +123,10 @@ def _push_through_map(mapping: Map, predicates: Predicates) -> Relation:
             down.append(below)
         else:
             kept.append(predicate)
-    return _filtered(Map(_push(mapping.input, tuple(down)), mapping.scalars), tuple(kept))
+    return _filtered(ir.Map(_push(mapping.input, tuple(down)), mapping.scalars), tuple(kept))
 
 
-def _push_through_join(join: Join, predicates: Predicates) -> Relation:
+def _push_through_join(join: ir.Join, predicates: Predicates) -> ir.Relation:
     sides = sides_of(join)
     down: list[list[Scalar]] = [[] for _ in sides]
     kept: list[Scalar] = []
@@ -164,8 +144,8 @@ def _push_through_join(join: Join, predicates: Predicates) -> Relation:
     return _filtered(replace(join, inputs=inputs), tuple(kept))
 
 
-def _push_through_reduce(reduce: Reduce, predicates: Predicates) -> Relation:
-    """What reads only keys says of a whole group whether it stays."""
+def _push_through_reduce(reduce: ir.Reduce, predicates: Predicates) -> ir.Relation:
+    """Push predicates over keys, which hold for a whole group or for none of its rows."""
     keys = set(range(len(reduce.keys)))
     down: list[Scalar] = []
     kept: list[Scalar] = []
@@ -175,4 +155,4 @@ def _push_through_reduce(reduce: Reduce, predicates: Predicates) -> Relation:
             down.append(below)
         else:
             kept.append(predicate)
-    return _filtered(Reduce(_push(reduce.input, tuple(down)), reduce.keys, reduce.aggregates), tuple(kept))
+    return _filtered(ir.Reduce(_push(reduce.input, tuple(down)), reduce.keys, reduce.aggregates), tuple(kept))

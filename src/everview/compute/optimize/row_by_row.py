@@ -33,7 +33,7 @@ def fused(plan: Relation) -> RowByRow:
 
 
 def _below(rows: RowByRow) -> RowByRow | None:
-    """The same with one more operator in it; None if there is none that can be."""
+    """The rows with one more operator fused; None if the operator below cannot be."""
     match rows.input:
         case Project(input, columns):
             moved = [
@@ -84,7 +84,7 @@ def _is_plain(scalar: Scalar) -> bool:
 
 
 def _may_stand_in(scalar: Scalar, values: Sequence[Scalar], start: int) -> bool:
-    """Whether the scalar reads of the columns added before it only such as cost nothing."""
+    """Whether the scalar reads, of the columns added before it, only columns and literals."""
     read = [part.index for part in walk(scalar) if isinstance(part, Column)]
     return all(index < start or _is_plain(values[index]) for index in read)
 

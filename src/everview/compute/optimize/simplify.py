@@ -7,11 +7,10 @@ from operator import is_
 from everview.compute.cancel import check_wanted
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.lookup import can_fail
+from everview.compute.functions.lookup import any_can_fail, can_fail
 from everview.compute.interpreter.scalars import compile_scalar
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Literal, Or, Scalar, children, rebuild
 from everview.compute.ir.types import BOOLEAN
-from everview.compute.optimize.failing import any_can_fail
 from everview.compute.rows.collection import canonical, plain
 
 TRUE, FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)

@@ -1,4 +1,4 @@
-"""DISTINCT of what is distinct already goes, and so does a Threshold of what is never negative.
+"""Remove DISTINCT over distinct rows, and Threshold over rows that are never negative.
 
 A stored collection holds no row fewer than zero times. Over changes, where that is not so, this pass must not run.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from everview.compute.functions.lookup import any_can_fail
 from everview.compute.ir.relation import Let, Map, Project, Reduce, Relation, Threshold, arity, inputs_of, with_inputs
 from everview.compute.ir.scalar import Column, substitute
-from everview.compute.optimize.failing import any_can_fail
-from everview.compute.optimize.unique import is_non_negative, unique_keys
+from everview.compute.optimize.unique_keys import is_non_negative, unique_keys
 
 
 def simplify_distinct(plan: Relation) -> Relation:

@@ -25,7 +25,6 @@ def rows_from_arrow(table: pa.Table, types: Sequence[SqlType]) -> Rows:
 
 
 def rows_to_arrow(rows: Rows, types: Sequence[SqlType]) -> pa.Table:
-    """The collection as a table."""
     columns = {f"c{index}": values_to_arrow([row[index] for row in rows], each) for index, each in enumerate(types)}
     try:
         diffs = pa.array(rows.values(), pa.int64())

@@ -1,4 +1,4 @@
-"""Collections: a multiset of rows and a multiset of errors, with integer multiplicities, none of them zero.
+"""Collections: multisets of rows and of errors, with integer multiplicities other than zero.
 
 A row is a tuple of canonical values: what SQL calls the same value is the same Python value, and all are hashable. So
 there is one NaN, no negative zero, a numeric has the exponent of its type, and an array is a tuple.
@@ -37,7 +37,7 @@ class NegativeMultiplicity(EverviewError):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a relation evaluates to: its rows, and the errors of the rows that could not be computed."""
+    """The result of evaluating a relation: its rows, and the errors of rows that could not be computed."""
 
     rows: Rows = field(default_factory=dict)
     errors: Errors = field(default_factory=dict)
@@ -56,7 +56,7 @@ ends_at_failure: ContextVar[bool] = ContextVar("ends_at_failure", default=False)
 
 
 def add_failure(errors: Errors, failure: Failure, multiplicity: int) -> None:
-    """Count a failure; or raise it, for whoever wants to know of any, also of those that cancel each other out."""
+    """Count a failure; or raise it, if the caller wants to know of any, even of failures that cancel out."""
     if ends_at_failure.get():
         raise failure
     add(errors, (failure.sqlstate, failure.message), multiplicity)
@@ -69,7 +69,7 @@ def add_all(target: dict[Any, int], other: Mapping[Any, int]) -> None:
 
 
 def canonical(sql_type: SqlType) -> Callable[[Any], Any] | None:
-    """What makes a value of this type canonical; None if every value is."""
+    """The function that makes a value of this type canonical; None if every value is canonical."""
     match sql_type.kind:
         case Kind.FLOAT4 | Kind.FLOAT8:
             return _canonical_float
@@ -111,7 +111,7 @@ def _canonical_array(element: Callable[[Any], Any] | None) -> Callable[[Any], An
 
 
 def plain(sql_type: SqlType) -> Callable[[Any], Any] | None:
-    """What turns a canonical value into the one that functions take, where the two differ: an array into a list."""
+    """The function that turns a canonical value into the value that functions take; None where they are the same."""
     if sql_type.kind is not Kind.ARRAY:
         return None
     assert sql_type.element is not None
@@ -126,7 +126,7 @@ def plain(sql_type: SqlType) -> Callable[[Any], Any] | None:
 
 
 def canonical_row(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Row]:
-    """What makes a row of values of these types canonical."""
+    """The function that makes a row of values of these types canonical."""
     settlers = [(index, settle) for index, each in enumerate(types) if (settle := canonical(each))]
     if not settlers:
         return tuple

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 
-from everview.compute.functions.casts import Context, cast_between
+from everview.compute.functions.casts import CastContext, cast_between
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import zone
 from everview.compute.functions.naming import base, key_of
@@ -24,7 +24,7 @@ from everview.compute.sql import hir
 from everview.compute.sql.errors import DATATYPE_MISMATCH, SqlError, unsupported
 from everview.compute.sql.hosting import Parameter
 
-CONTEXTS = {"implicit": Context.IMPLICIT, "assignment": Context.ASSIGNMENT, "explicit": Context.EXPLICIT}
+CONTEXTS = {"implicit": CastContext.IMPLICIT, "assignment": CastContext.ASSIGNMENT, "explicit": CastContext.EXPLICIT}
 
 
 def coerce(scalar: hir.HScalar, to: SqlType, context: str = "implicit", position: int | None = None) -> hir.HScalar:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.compute.functions.casts import Context, assignment_key, cast_between
+from everview.compute.functions.casts import CastContext, assignment_key, cast_between
 from everview.compute.functions.naming import base
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
@@ -105,7 +105,7 @@ def assigned(scalar: hir.HScalar, to: SqlType, column: str, position: int | None
     if scalar.type == to:
         return scalar
     cast = cast_between(scalar.type, to)
-    if cast is None or cast.context > Context.ASSIGNMENT:
+    if cast is None or cast.context > CastContext.ASSIGNMENT:
         message = f'column "{column}" is of type {base(to)} but expression is of type {base(scalar.type)}'
         hint = "rewrite or cast the expression"
         raise SqlError(DATATYPE_MISMATCH, message, hint=hint, position=position)

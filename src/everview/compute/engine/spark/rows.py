@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everview.compute.ir.relation import (
-    Constant,
-    Filter,
-    Let,
-    Map,
-    Project,
-    Reduce,
-    Relation,
-    Threshold,
-    TopK,
-    Window,
-    arity,
-)
+from everview.compute.ir import relation as ir
 from everview.compute.ir.scalar import Column
 
 
@@ -33,57 +21,57 @@ def unfolded(source: str, names: Sequence[str]) -> str:
     )
 
 
-def is_consolidated(plan: Relation) -> bool:
+def is_consolidated(plan: ir.Relation) -> bool:
     """Whether the relation, as rendered, says no row twice."""
     return unique_key(plan) is not None
 
 
-def unique_key(plan: Relation) -> frozenset[int] | None:
+def unique_key(plan: ir.Relation) -> frozenset[int] | None:
     """Columns in which no two rows of the relation, as rendered, are equal; None if none are known."""
     match plan:
-        case Reduce(_, keys):
+        case ir.Reduce(_, keys):
             return frozenset(range(len(keys)))
-        case Constant(rows) if len(rows) <= 1 and all(diff for _, diff in rows):
+        case ir.Constant(rows) if len(rows) <= 1 and all(diff for _, diff in rows):
             return frozenset()
-        case Threshold(input) | TopK(input):
+        case ir.Threshold(input) | ir.TopK(input):
             known = unique_key(input)
-            return frozenset(range(arity(input))) if known is None else known
-        case Filter(input) | Map(input):
+            return frozenset(range(ir.arity(input))) if known is None else known
+        case ir.Filter(input) | ir.Map(input):
             return unique_key(input)
-        case Window(input) if occurs_once(input):
+        case ir.Window(input) if occurs_once(input):
             return unique_key(input)
-        case Project(input, columns):
+        case ir.Project(input, columns):
             places = {_origin(input, index): place for place, index in enumerate(columns)}
             known = unique_key(input)
             return None if known is None or not known <= places.keys() else frozenset(places[each] for each in known)
-        case Let(body=body):
+        case ir.Let(body=body):
             return unique_key(body)
         case _:
             return None
 
 
-def _origin(plan: Relation, index: int) -> int:
+def _origin(plan: ir.Relation, index: int) -> int:
     """The column that this one is a copy of."""
-    while isinstance(plan, Map) and index >= arity(plan.input):
-        scalar = plan.scalars[index - arity(plan.input)]
+    while isinstance(plan, ir.Map) and index >= ir.arity(plan.input):
+        scalar = plan.scalars[index - ir.arity(plan.input)]
         if not isinstance(scalar, Column):
             break
         index = scalar.index
     return index
 
 
-def occurs_once(plan: Relation) -> bool:
+def occurs_once(plan: ir.Relation) -> bool:
     """Whether it says no row twice, and each with multiplicity one."""
     match plan:
-        case Reduce():
+        case ir.Reduce():
             return True
-        case Constant(rows):
+        case ir.Constant(rows):
             return is_consolidated(plan) and all(diff == 1 for _, diff in rows)
-        case Filter(input) | Map(input) | Threshold(input) | TopK(input) | Window(input):
+        case ir.Filter(input) | ir.Map(input) | ir.Threshold(input) | ir.TopK(input) | ir.Window(input):
             return occurs_once(input)
-        case Project(input):
+        case ir.Project(input):
             return is_consolidated(plan) and occurs_once(input)
-        case Let(body=body):
+        case ir.Let(body=body):
             return occurs_once(body)
         case _:
             return False

@@ -16,19 +16,7 @@ from everview.compute.functions.contract import Function
 from everview.compute.functions.lookup import can_fail
 from everview.compute.functions.spark_sql import NotOnSpark, render
 from everview.compute.functions.table import TableFunction
-from everview.compute.ir.scalar import (
-    And,
-    Call,
-    Case,
-    Coalesce,
-    Column,
-    Failed,
-    FailedTable,
-    Literal,
-    Or,
-    Scalar,
-    walk,
-)
+from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar, walk
 from everview.compute.ir.types import SqlType
 
 Place = Callable[[int], str]

@@ -31,7 +31,7 @@ from everview.compute.engine.spark.engine import SparkEngine, check
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, start
 from everview.compute.functions import lookup
 from everview.compute.functions.mathematics import ROUGH
-from everview.compute.interpreter.pace import TooManyRows, at_most
+from everview.compute.interpreter.limits import TooManyRows, at_most
 from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Call, walk

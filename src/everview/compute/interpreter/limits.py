@@ -1,4 +1,4 @@
-"""How long an evaluation may go on: it ends when it is asked to, and where it turns out larger than allowed.
+"""Limits of an evaluation: it ends when it is asked to, and when it gives more rows than it is allowed.
 
 What an operator gives is not known from what it is given: a join or a table function makes many rows of few. So each
 operator looks now and then whether to go on, and who evaluates says how many rows may come up, in all operators.
@@ -21,7 +21,7 @@ LOOK_ROWS = 4_096  # after so many rows of one operator it is looked whether to 
 LOOK_PARTS = 20_000  # likewise, after so many expressions or parts of them, where rows have many
 LET_GO_ROWS = 512
 MANY_ROWS = 10_000  # to let go of so many at once holds up others
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 def at_most(rows: int) -> AbstractContextManager[None]:
@@ -46,12 +46,12 @@ def count(rows: int) -> None:
 
 
 def between_looks(parts: int) -> int:
-    """How many rows are worked on between two looks, if so many expressions are evaluated for each."""
+    """The number of rows between two looks, if so many expressions are evaluated for each row."""
     return max(1, min(LOOK_ROWS, LOOK_PARTS // max(1, parts)))
 
 
-def paced(items: Iterable[Item], parts: int = 1) -> Iterator[Item]:
-    """The same, looking now and then; for each item so many expressions are evaluated."""
+def paced(items: Iterable[_Item], parts: int = 1) -> Iterator[_Item]:
+    """The items, for each of which so many expressions are evaluated; raises if the evaluation is not to go on."""
     every = between_looks(parts)
     for number, item in enumerate(items, 1):
         if number % every == 0:
@@ -60,7 +60,7 @@ def paced(items: Iterable[Item], parts: int = 1) -> Iterator[Item]:
 
 
 def empty(rows: dict[Any, Any] | list[Any]) -> None:
-    """Let go of what nobody needs any more, piece by piece.
+    """Empty rows that nobody needs any more, piece by piece.
 
     Python would let go of all at once, and hold everyone up until hundreds of thousands of rows are gone.
     """
@@ -96,7 +96,7 @@ class Made:
             self._results.append(rows)
 
     def tidy(self) -> None:
-        """Let go of those that nobody else has."""
+        """Empty the results that nobody else refers to."""
         kept = []
         while self._results:
             rows = self._results.pop()
@@ -107,7 +107,7 @@ class Made:
         self._results = kept
 
     def end(self) -> None:
-        """Let go of all."""
+        """Empty all results."""
         for rows in self._results:
             empty(rows)
 
@@ -125,7 +125,7 @@ def emptied_if_ended(rows: dict[Any, Any] | list[Any]) -> Iterator[None]:
         raise
 
 
-def sort(items: list[Item], key: Callable[[Item], Any], *, reverse: bool = False) -> None:
+def sort(items: list[_Item], key: Callable[[_Item], Any], *, reverse: bool = False) -> None:
     """Sort in place, items that tie staying as they are.
 
     A long list is sorted in pieces that are merged: one call of `list.sort` would hold the interpreter's lock, and so

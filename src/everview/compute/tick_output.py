@@ -1,4 +1,4 @@
-"""What a tick writes: tables, or batches that executors have written; and what becomes of these if it is not taken."""
+"""The output of a tick: tables, or batches that executors wrote, which are removed if the commit fails."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Updates: TypeAlias = pa.Table | Staged | None
 
 
 @dataclass(frozen=True, slots=True)
-class Ticked:
-    """What a tick did, and where its time went."""
+class TickReport:
+    """The work of a tick, and the time that its phases took."""
 
     lower: int
     upper: int
@@ -34,7 +34,7 @@ class Ticked:
 
 @contextmanager
 def writing(environment: Environment, written: Iterable[Updates]) -> Iterator[None]:
-    """While inside a tick commits what it changes, which executors may have written: if it is not taken, it goes.
+    """While inside, a tick commits its changes; batches that executors wrote are removed if it fails.
 
     Nothing is committed that nobody wants any more. And whoever drops a dataflow drops its capabilities, so a tick that
     has not heard of it can commit nothing either.
@@ -52,8 +52,7 @@ def writing(environment: Environment, written: Iterable[Updates]) -> Iterator[No
         raise
 
 
-def rows_of(updates: Updates) -> int:
-    """How many there are."""
+def row_count(updates: Updates) -> int:
     if updates is None:
         return 0
     if isinstance(updates, Staged):

@@ -1,4 +1,4 @@
-"""Columns that nobody reads are not computed, joined or kept: what is needed is asked for from the top down.
+"""`prune_columns`: columns that nobody reads are not computed, joined or kept; needs are passed from the top down.
 
 `narrow` gives a relation with at least the needed columns and says where each is now. Projections are put right below
 what keeps state (joins, groups, windows) and below unions; further down, operators just compute less. Ties of TopK and
@@ -11,48 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from everview.compute.ir.parts import aggregate_scalars, change_aggregate, window_scalars
-from everview.compute.ir.relation import (
-    Accumulate,
-    Constant,
-    Filter,
-    FlatMap,
-    Get,
-    Join,
-    Let,
-    Map,
-    Negate,
-    Occurring,
-    Project,
-    Recursive,
-    Reduce,
-    Relation,
-    Temporal,
-    Threshold,
-    TopK,
-    Union,
-    Window,
-    arity,
-)
+from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import aggregate_scalars, change_aggregate, move_classes, sides_of, window_scalars
 from everview.compute.ir.scalar import Scalar, columns_of, remap
-from everview.compute.optimize.sides import move_classes, sides_of
 
 # A relation, and where its needed columns are: from the position in the old one to that in the new.
-Narrowed = tuple[Relation, dict[int, int]]
+Narrowed = tuple[ir.Relation, dict[int, int]]
 
 
-def demand(plan: Relation) -> Relation:
-    """The plan without what it does not need."""
-    columns = range(arity(plan))
-    survey = _Demand()
+def prune_columns(plan: ir.Relation) -> ir.Relation:
+    """The plan without the columns that nobody reads."""
+    columns = range(ir.arity(plan))
+    survey = _Pruning()
     survey.exact(plan, columns)  # only to learn what is read of each collection that a Let binds
-    return _Demand(survey.read, settled=True).exact(plan, columns)
+    return _Pruning(survey.read, settled=True).exact(plan, columns)
 
 
-def columns_read(plan: Relation, id: str) -> set[int]:
+def columns_read(plan: ir.Relation, id: str) -> set[int]:
     """The columns of a collection that the plan needs."""
-    survey = _Demand()
-    survey.exact(plan, range(arity(plan)))
+    survey = _Pruning()
+    survey.exact(plan, range(ir.arity(plan)))
     return survey.read.get(id, set())
 
 
@@ -61,68 +39,68 @@ def _read(scalars: Iterable[Scalar]) -> set[int]:
 
 
 @dataclass(slots=True)
-class _Demand:
-    """One walk over the plan. `read` holds what is read of each collection by name, and is complete if `settled`."""
+class _Pruning:
+    """One walk over the plan. `read` holds the columns read of each collection, and is complete if `settled`."""
 
     read: dict[str, set[int]] = field(default_factory=dict)
     settled: bool = False
     bound: dict[str, dict[int, int]] = field(default_factory=dict)
 
-    def exact(self, relation: Relation, columns: Iterable[int]) -> Relation:
+    def exact(self, relation: ir.Relation, columns: Iterable[int]) -> ir.Relation:
         """The relation with these columns and no others."""
         wanted = list(columns)
         narrowed, places = self.narrow(relation, set(wanted))
         new = tuple(places[column] for column in wanted)
-        return narrowed if new == tuple(range(arity(narrowed))) else Project(narrowed, new)
+        return narrowed if new == tuple(range(ir.arity(narrowed))) else ir.Project(narrowed, new)
 
-    def narrow(self, relation: Relation, needed: set[int]) -> Narrowed:
+    def narrow(self, relation: ir.Relation, needed: set[int]) -> Narrowed:
         """The relation with these columns and perhaps others."""
         match relation:
-            case Constant():
+            case ir.Constant():
                 return _same(relation)
-            case Get():
+            case ir.Get():
                 return self._get(relation, needed)
-            case Let():
+            case ir.Let():
                 return self._let(relation, needed)
-            case Project():
+            case ir.Project():
                 return self._project(relation, needed)
-            case Map():
+            case ir.Map():
                 return self._map(relation, needed)
-            case Filter(input, predicates):
+            case ir.Filter(input, predicates):
                 below, places = self.narrow(input, needed | _read(predicates))
-                return Filter(below, tuple(remap(each, places.__getitem__) for each in predicates)), places
-            case FlatMap():
+                return ir.Filter(below, tuple(remap(each, places.__getitem__) for each in predicates)), places
+            case ir.FlatMap():
                 return self._flat_map(relation, needed)
-            case Negate(input):
+            case ir.Negate(input):
                 below, places = self.narrow(input, needed)
-                return Negate(below), places
-            case Threshold(input):
-                return _same(Threshold(self.exact(input, range(arity(input)))))
-            case Union(inputs):
+                return ir.Negate(below), places
+            case ir.Threshold(input):
+                return _same(ir.Threshold(self.exact(input, range(ir.arity(input)))))
+            case ir.Union(inputs):
                 columns = sorted(needed)
-                return Union(tuple(self.exact(each, columns) for each in inputs)), _compact(columns)
-            case Join():
+                return ir.Union(tuple(self.exact(each, columns) for each in inputs)), _compact(columns)
+            case ir.Join():
                 return self._join(relation, needed)
-            case Reduce():
+            case ir.Reduce():
                 return self._reduce(relation, needed)
-            case TopK():
+            case ir.TopK():
                 return self._topk(relation, needed)
-            case Window():
+            case ir.Window():
                 return self._window(relation, needed)
-            case Recursive(_, base, step):
-                everything = range(arity(base))
+            case ir.Recursive(_, base, step):
+                everything = range(ir.arity(base))
                 return _same(replace(relation, base=self.exact(base, everything), step=self.exact(step, everything)))
-            case Accumulate() | Occurring() | Temporal():
+            case ir.Accumulate() | ir.Occurring() | ir.Temporal():
                 return _same(relation)
 
-    def _get(self, get: Get, needed: set[int]) -> Narrowed:
+    def _get(self, get: ir.Get, needed: set[int]) -> Narrowed:
         self.read.setdefault(get.id, set()).update(needed)
         places = self.bound.get(get.id)
         if places is None:
             return _same(get)
-        return Get(get.id, tuple(get.schema[column] for column in places)), places
+        return ir.Get(get.id, tuple(get.schema[column] for column in places)), places
 
-    def _let(self, let: Let, needed: set[int]) -> Narrowed:
+    def _let(self, let: ir.Let, needed: set[int]) -> Narrowed:
         if self.settled:
             columns = self._read_of(let)
             value = self.exact(let.value, columns)
@@ -133,70 +111,70 @@ class _Demand:
         else:
             body, places = self.narrow(let.body, needed)
             value = self.exact(let.value, self._read_of(let))
-        return Let(let.id, value, body), places
+        return ir.Let(let.id, value, body), places
 
-    def _read_of(self, let: Let) -> list[int]:
-        width = arity(let.value)  # another collection of the same name may be wider
+    def _read_of(self, let: ir.Let) -> list[int]:
+        width = ir.arity(let.value)  # another collection of the same name may be wider
         return sorted(column for column in self.read.get(let.id, ()) if column < width)
 
-    def _project(self, project: Project, needed: set[int]) -> Narrowed:
+    def _project(self, project: ir.Project, needed: set[int]) -> Narrowed:
         columns = sorted(needed)
         below, places = self.narrow(project.input, {project.columns[column] for column in columns})
-        return Project(below, tuple(places[project.columns[column]] for column in columns)), _compact(columns)
+        return ir.Project(below, tuple(places[project.columns[column]] for column in columns)), _compact(columns)
 
-    def _map(self, mapping: Map, needed: set[int]) -> Narrowed:
-        width = arity(mapping.input)
+    def _map(self, mapping: ir.Map, needed: set[int]) -> Narrowed:
+        width = ir.arity(mapping.input)
         wanted = set(needed)
         for index in range(len(mapping.scalars) - 1, -1, -1):
             if width + index in wanted:
                 wanted |= columns_of(mapping.scalars[index])
         below, places = self.narrow(mapping.input, {column for column in wanted if column < width})
         places = dict(places)
-        start = arity(below)
+        start = ir.arity(below)
         scalars: list[Scalar] = []
         for index, scalar in enumerate(mapping.scalars):
             if width + index in wanted:
                 places[width + index] = start + len(scalars)
                 scalars.append(remap(scalar, places.__getitem__))
-        return Map(below, tuple(scalars)), places
+        return ir.Map(below, tuple(scalars)), places
 
-    def _flat_map(self, flat: FlatMap, needed: set[int]) -> Narrowed:
-        width = arity(flat.input)
+    def _flat_map(self, flat: ir.FlatMap, needed: set[int]) -> Narrowed:
+        width = ir.arity(flat.input)
         below, places = self.narrow(flat.input, {each for each in needed if each < width} | _read(flat.args))
         args = tuple(remap(arg, places.__getitem__) for arg in flat.args)
-        added = {width + index: arity(below) + index for index in range(len(flat.added))}
+        added = {width + index: ir.arity(below) + index for index in range(len(flat.added))}
         return replace(flat, input=below, args=args), {**places, **added}
 
-    def _join(self, join: Join, needed: set[int]) -> Narrowed:
+    def _join(self, join: ir.Join, needed: set[int]) -> Narrowed:
         wanted = needed | _read(member for members in join.equivalences + join.nullsafe for member in members)
         places: dict[int, int] = {}
-        inputs: list[Relation] = []
+        inputs: list[ir.Relation] = []
         for each, side in zip(join.inputs, sides_of(join), strict=True):
             columns = [column for column in side if column in wanted]
             inputs.append(self.exact(each, [column - side.start for column in columns]))
             places |= {column: len(places) + index for index, column in enumerate(columns)}
         equivalences = move_classes(join.equivalences, places.__getitem__)
-        return Join(tuple(inputs), equivalences, move_classes(join.nullsafe, places.__getitem__)), places
+        return ir.Join(tuple(inputs), equivalences, move_classes(join.nullsafe, places.__getitem__)), places
 
-    def _reduce(self, reduce: Reduce, needed: set[int]) -> Narrowed:
+    def _reduce(self, reduce: ir.Reduce, needed: set[int]) -> Narrowed:
         width = len(reduce.keys)
         kept = [index for index in range(len(reduce.aggregates)) if width + index in needed]
         aggregates = [reduce.aggregates[index] for index in kept]
         columns = sorted(_read(reduce.keys) | _read(part for each in aggregates for part in aggregate_scalars(each)))
         place = _compact(columns).__getitem__
-        narrowed = Reduce(
+        narrowed = ir.Reduce(
             self.exact(reduce.input, columns),
             tuple(remap(key, place) for key in reduce.keys),
             tuple(change_aggregate(each, lambda scalar: remap(scalar, place)) for each in aggregates),
         )
         return narrowed, _compact([*range(width), *(width + index for index in kept)])
 
-    def _topk(self, topk: TopK, needed: set[int]) -> Narrowed:
+    def _topk(self, topk: ir.TopK, needed: set[int]) -> Narrowed:
         last = max(needed | set(topk.group) | _read(each.scalar for each in topk.order), default=-1)
         return replace(topk, input=self.exact(topk.input, range(last + 1))), _compact(range(last + 1))
 
-    def _window(self, window: Window, needed: set[int]) -> Narrowed:
-        width = arity(window.input)
+    def _window(self, window: ir.Window, needed: set[int]) -> Narrowed:
+        width = ir.arity(window.input)
         kept = [index for index in range(len(window.functions)) if width + index in needed]
         if not kept:
             return self.narrow(window.input, needed)
@@ -209,8 +187,8 @@ class _Demand:
         return narrowed, _compact([*columns, *(width + index for index in kept)])
 
 
-def _same(relation: Relation) -> Narrowed:
-    return relation, {column: column for column in range(arity(relation))}
+def _same(relation: ir.Relation) -> Narrowed:
+    return relation, {column: column for column in range(ir.arity(relation))}
 
 
 def _compact(columns: Iterable[int]) -> dict[int, int]:

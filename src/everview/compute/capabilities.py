@@ -1,4 +1,4 @@
-"""What a dataflow holds: the tokens of its capabilities, where they are noted, and the collection of its errors."""
+"""The capabilities of a dataflow: their tokens, the note that keeps them, and the collection of its errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DROPS_MAX = 10  # tries to drop what a dataflow holds whose tick still runs
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Tokens:
     """The tokens of the capabilities that a dataflow lives by; kept with its state."""
 
     inputs: Mapping[GlobalId, str]  # the inputs, and the errors of those that have some
@@ -23,15 +23,13 @@ class Held:
     form: int = 1  # how the state is kept: see `View.of`; older notes do not say it
 
     def encoded(self) -> bytes:
-        """As a note."""
         outputs = {id: list(pair) for id, pair in self.outputs.items()}
         return json.dumps([dict(self.inputs), outputs, self.state, self.form]).encode()
 
     @staticmethod
-    def decoded(note: bytes) -> Held:
-        """From a note."""
+    def decoded(note: bytes) -> Tokens:
         inputs, outputs, *more = json.loads(note)
-        return Held(inputs, {id: (read, write) for id, (read, write) in outputs.items()}, *more)
+        return Tokens(inputs, {id: (read, write) for id, (read, write) in outputs.items()}, *more)
 
 
 def errors_reader(environment: Environment, id: GlobalId) -> ReadCapability | None:
@@ -39,7 +37,7 @@ def errors_reader(environment: Environment, id: GlobalId) -> ReadCapability | No
     note = environment.get(note_of(id))
     if note is None:
         return None
-    pair = Held.decoded(note).outputs.get(errors_id(id))
+    pair = Tokens.decoded(note).outputs.get(errors_id(id))
     if pair is None or pair[0] is None:
         return None
     capability = environment.present(errors_id(id), pair[0])
@@ -48,7 +46,7 @@ def errors_reader(environment: Environment, id: GlobalId) -> ReadCapability | No
 
 
 def note_of(id: GlobalId) -> str:
-    """Where it is noted which capabilities the dataflow of a view lives by."""
+    """The key of the note with a dataflow's capabilities."""
     return f"dataflow/{id}"
 
 
@@ -58,12 +56,11 @@ def errors_id(id: GlobalId) -> GlobalId:
 
 
 def is_errors_id(id: GlobalId) -> bool:
-    """Whether a collection is of errors."""
     return id.endswith(".errors")
 
 
 def is_awake(environment: Environment, errors: GlobalId) -> bool:
-    """Whether a collection of errors is kept; one that sleeps, or does not exist, says that there are none."""
+    """Whether a collection of errors is written; one that sleeps, or does not exist, has no errors."""
     try:
         found = environment.frontiers(errors)
         if found.since.empty:
@@ -74,7 +71,7 @@ def is_awake(environment: Environment, errors: GlobalId) -> bool:
 
 
 def drop_held(environment: Environment, tokens: Callable[[], Iterable[tuple[GlobalId, str]]], *more: Command) -> None:
-    """Drop those of the capabilities that are held, in one step with more commands.
+    """Drop the capabilities that still exist, in one step with more commands.
 
     A tick that still runs, though it was asked to end, may move or drop one of them a moment before. It does so once
     or twice at the most.
@@ -90,7 +87,7 @@ def drop_held(environment: Environment, tokens: Callable[[], Iterable[tuple[Glob
 
 
 def held_of(environment: Environment, id: GlobalId) -> list[str]:
-    """The tokens of all capabilities on a collection; none if it is gone."""
+    """The tokens of all capabilities on a collection; no tokens if it is gone."""
     try:
         return list(environment.shard(id).held)
     except UnknownId:

@@ -16,7 +16,7 @@ from everview.compute.dataflow import Dataflow, maintain_view, resume, schema_of
 from everview.compute.engine.local import LocalEngine
 from everview.compute.ir.types import INT8
 from everview.compute.optimize.pipeline import optimize
-from everview.compute.pending import Buckets
+from everview.compute.pending_updates import Buckets
 from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection

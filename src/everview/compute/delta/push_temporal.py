@@ -1,4 +1,4 @@
-"""`sunk`: temporal filters moved below joins and whatever else keeps rows, so that what is over is not kept there.
+"""`push_temporal`: temporal filters below joins and whatever else keeps rows, so that what is over is not kept there.
 
 A predicate over `mz_now()` that one input of a join decides moves into that input. There it must not fail for rows
 that it did not see before, so it is *relaxed*: a bound that fails bounds nothing. Above, where the predicate was, the
@@ -19,10 +19,10 @@ from everview.compute.delta.temporal import apart, bounded
 from everview.compute.delta.thresholds import speaks_of_now
 from everview.compute.delta.times import bounds_of, conjuncts
 from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import owner_of, sides_of
 from everview.compute.ir.relation import Relation, arity
 from everview.compute.ir.scalar import And, Column, Literal, Or, Scalar, columns_of, remap, shift, substitute
 from everview.compute.ir.types import BOOLEAN
-from everview.compute.optimize.sides import owner_of, sides_of
 
 _KEEPING = (ir.Reduce, ir.TopK, ir.Window, ir.Threshold)
 _USE = Literal(True, BOOLEAN)  # the first predicate of what is wanted of a use of a Let, until all uses are known
@@ -36,12 +36,12 @@ class Wanted:
     must: bool = False
 
 
-def sunk(plan: Relation) -> Relation:
+def push_temporal(plan: Relation) -> Relation:
     """The plan with its temporal filters as far down as it helps."""
-    return _Sink().down(plan, [])[0]
+    return _Descent().down(plan, [])[0]
 
 
-class _Sink:
+class _Descent:
     """One walk down a plan whose Lets have names of their own."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class _Sink:
         )
 
     def _placed(self, relation: Relation, wanted: Sequence[Wanted]) -> tuple[Relation, list[bool]]:
-        """What must be, here."""
+        """Filter here by the predicates that must hold."""
         return _relaxed(relation, [each.predicate for each in wanted if each.must]), [each.must for each in wanted]
 
     def _filter(
@@ -109,7 +109,7 @@ class _Sink:
         return _looked_at(filtered, gone), done[len(own) :]
 
     def _through(self, relation: Relation, wanted: Sequence[Wanted]) -> tuple[Relation, list[bool]]:
-        """Through an operator of one input: what reads only columns of which all rows of a key have the same."""
+        """Push through an operator of one input whatever reads only columns that are the same for all rows of a key."""
         (input,) = ir.inputs_of(relation)
         values: dict[int, Scalar]
         match relation:
@@ -193,7 +193,7 @@ def _is_use(relation: Relation, id: str) -> bool:
 
 
 def _uses(relation: Relation, id: str) -> list[tuple[Scalar, ...]]:
-    """What each use of a Let wants of it."""
+    """The predicates that each use of a Let wants."""
     if _is_use(relation, id):
         assert isinstance(relation, ir.Filter)
         return [relation.predicates[1:]]
@@ -203,7 +203,7 @@ def _uses(relation: Relation, id: str) -> list[tuple[Scalar, ...]]:
 
 
 def _implied(predicate: Scalar, side: range) -> Scalar | None:
-    """What follows for one input of a join from a predicate over several."""
+    """The predicate that follows for one input of a join from a predicate over several inputs."""
     columns = set(side)
     (*several,) = conjuncts((predicate,))
     if len(several) > 1:
@@ -219,7 +219,7 @@ def _implied(predicate: Scalar, side: range) -> Scalar | None:
 
 
 def _elsewhere(predicate: Scalar, side: range, join: ir.Join) -> Scalar | None:
-    """The predicate over columns of an input that are equal to those that it reads."""
+    """The predicate over columns of another input that are equal to the columns it reads."""
     places: dict[int, int] = {}
     for members in join.equivalences + join.nullsafe:
         plain = [each.index for each in members if isinstance(each, Column)]
@@ -235,14 +235,14 @@ def _elsewhere(predicate: Scalar, side: range, join: ir.Join) -> Scalar | None:
 
 
 def _relaxed(relation: Relation, predicates: Sequence[Scalar]) -> Relation:
-    """The rows at the times at which the predicates hold; those for which a bound fails, always."""
+    """The rows at the times at which the predicates hold; a row for which a bound fails, always."""
     if not predicates:
         return relation
     return bounded(relation, bounds_of(dict.fromkeys(predicates)).relaxed)
 
 
 def _looked_at(relation: Relation, predicates: Sequence[Scalar]) -> Relation:
-    """The same rows, with all bounds of the predicates evaluated that can fail."""
+    """The same rows, after all bounds that can fail were evaluated."""
     failing = bounds_of(predicates).failing if predicates else ()
     if not failing:
         return relation

@@ -1,4 +1,4 @@
-"""What a dataflow remembers, in shards: rows by the hashes of keys, and pending updates by their times.
+"""The state of a dataflow in shards: rows by the hashes of keys, and pending updates by their times.
 
 A tick takes the pending updates that are due and does not look at the others, however many wait: see `pending.py`.
 """
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.compute.delta.program import Arrangement
-from everview.compute.pending import Pending, state_id
+from everview.compute.pending_updates import Pending, state_id
 from everview.compute.tick import empty_table
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
@@ -33,7 +33,6 @@ class StoredState:
         self.looking_s = 0.0
 
     def look_up(self, arrangement: Arrangement, hashes: I64 | None) -> pa.Table:
-        """The rows of an arrangement, of these hashes, or all of them."""
         if self._first:
             return empty_table(arrangement.schema)
         # Of a join's input that does not change, several paths may look for the same.
@@ -48,7 +47,6 @@ class StoredState:
     def look_up_first(
         self, arrangement: Arrangement, hashes: I64 | None, sorts: Sequence[Sort], counts: I64
     ) -> pa.Table:
-        """The rows of each of the ascending hashes that come first, `counts` at least, or of all rows."""
         if self._first:
             return empty_table(arrangement.schema)
         began = time.perf_counter()
@@ -58,7 +56,6 @@ class StoredState:
         return self._rows(arrangement, found)
 
     def rows_max(self, arrangement: Arrangement, hashes: I64) -> int:
-        """No more rows of these hashes than this would be found."""
         if self._first:
             return 0
         began = time.perf_counter()
@@ -75,7 +72,6 @@ class StoredState:
         return found.select([*(f"c{index}" for index in range(len(arrangement.schema))), DIFF])
 
     def due(self, arrangement: Arrangement, upper: int) -> pa.Table:
-        """The pending updates at times before `upper`."""
         buckets = self._pending.due(arrangement, upper)
         if self._first or not len(buckets):
             return empty_table(arrangement.schema[1:])

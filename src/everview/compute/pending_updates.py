@@ -1,4 +1,4 @@
-"""Which pending updates of a dataflow are due when, known without looking at those that are not.
+"""When pending updates of a dataflow are due, without reading those that are not.
 
 Pending updates are stored under buckets of time. Which buckets there are is kept here, a few numbers that are read once
 when a dataflow goes on; of the first bucket, the times themselves, so that whoever waits knows the next one exactly.
@@ -38,16 +38,15 @@ class Buckets:
 
     @property
     def first(self) -> int | None:
-        """The least of them."""
         return min((int(part[0]) for part in (self._old, self._recent) if len(part)), default=None)
 
     def up_to(self, last: int) -> I64:
-        """Those that are not beyond `last`."""
+        """The numbers that are not beyond `last`."""
         parts = [part[: np.searchsorted(part, last, side="right")] for part in (self._old, self._recent)]
         return np.union1d(*parts)
 
     def add(self, numbers: I64) -> None:
-        """Add some, known or not."""
+        """Add numbers, new or not."""
         places = np.searchsorted(self._old, numbers)
         inside = places < len(self._old)
         known = np.zeros(len(numbers), dtype=bool)
@@ -57,7 +56,7 @@ class Buckets:
             self._old, self._recent = np.union1d(self._old, self._recent), _NONE
 
     def drop_before(self, number: int) -> None:
-        """Forget those before `number`."""
+        """Forget the numbers before `number`."""
         self._old = self._old[np.searchsorted(self._old, number) :]
         self._recent = self._recent[np.searchsorted(self._recent, number) :]
 
@@ -74,7 +73,6 @@ class Pending:
 
     @property
     def possible(self) -> bool:
-        """Whether there can be any."""
         return bool(self._arrangements)
 
     def any_due(self, upper: int) -> bool:
@@ -93,7 +91,7 @@ class Pending:
         return False
 
     def next_due(self) -> int | None:
-        """No pending update is due before this; None if there is none."""
+        """A time before which no pending update is due; None if there are no pending updates."""
         with self._lock:
             firsts = [first for each in self._arrangements if (first := self._first(each)) is not None]
         return min(firsts, default=None)
