@@ -293,11 +293,6 @@ class FolderInlet:
         self._gone: list[str] = []
         self._disturbed = False
 
-    @property
-    def files_spent(self) -> int:
-        """How many files are never read again."""
-        return len(self._spent)
-
     def restore(self, saved: Mapping[str, bytes]) -> None:
         self._spent = {}
         for name, value in saved.items():

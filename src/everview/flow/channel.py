@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from everview.errors import EverviewError
 from everview.flow import protocol
@@ -71,15 +71,7 @@ class Serving:
     # The runtime's side
 
     def send(self, request: protocol.Request, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                return self._requests.put(request, timeout=min(0.2, timeout_s))
-            except queue.Full:
-                if not self._thread.is_alive():
-                    return  # why it ended is the next response
-                if time.monotonic() > deadline:
-                    raise DriverStalled(f"the driver took no request within {timeout_s:g} s") from None
+        hand_over(self._requests, request, timeout_s, self._thread.is_alive, "driver")
 
     def receive(self, timeout_s: float) -> protocol.Response | None:
         try:
@@ -132,6 +124,19 @@ class Serving:
             if request is None or self._closing.is_set():
                 return
             yield request
+
+
+def hand_over(requests: queue.Queue[Any], request: Any, timeout_s: float, alive: Callable[[], bool], to: str) -> None:
+    """Put a request into a queue that another thread empties, for as long as that is alive."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return requests.put(request, timeout=min(0.2, timeout_s))
+        except queue.Full:
+            if not alive():
+                return  # why it ended is the next response
+            if time.monotonic() > deadline:
+                raise DriverStalled(f"the {to} took no request within {timeout_s:g} s") from None
 
 
 def serve(

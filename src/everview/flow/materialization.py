@@ -85,11 +85,6 @@ class Status:
     splits: tuple[WorkerStatus, ...]
 
     @property
-    def stored(self) -> int:
-        """How many documents were stored."""
-        return sum(self.stored_by)
-
-    @property
     def lag(self) -> int:
         """How far the endpoint is behind what is complete, in the timeline's unit, which is milliseconds."""
         return max(0, self.upper - self.frontier)

@@ -9,6 +9,7 @@ the last one when it is taken away; everything else refuses rows that are retrac
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,20 +25,10 @@ MISSING: Any = object()
 REPEATS_MAX = 100_000  # copies of one row that a reduction will look at one by one
 
 _NUMBERS = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC}
-_SPELLED = {
-    name.lower(): name
-    for name in (
-        "lastWriteWins",
-        "firstWriteWins",
-        "sum",
-        "minimize",
-        "maximize",
-        "merge",
-        "append",
-        "set",
-        "jsonSchemaMerge",
-    )
-} | {"min": "minimize", "max": "maximize", "last": "lastWriteWins", "first": "firstWriteWins"}
+_OF_VALUES = ("lastWriteWins", "firstWriteWins", "sum", "minimize", "maximize")
+STRATEGIES = (*_OF_VALUES, "merge", "append", "set", "jsonSchemaMerge")
+_SPELLED = {name.lower(): name for name in STRATEGIES}
+_SPELLED |= {"min": "minimize", "max": "maximize", "last": "lastWriteWins", "first": "firstWriteWins"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +53,11 @@ class Reduction:
         strategy = _SPELLED.get(str(options.pop("strategy", "")).lower())
         unknown = set(options) - {"key", "delete", "associative"}
         if strategy is None or unknown:
-            hint = f"one of {', '.join(sorted(set(_SPELLED.values())))}, with key, delete and associative"
+            hint = f"one of {', '.join(sorted(STRATEGIES))}, with key, delete and associative"
             raise InvalidMaterialization(f"unknown reduction: {given}", hint=hint)
         key = options.get("key", ())
-        return cls(
-            strategy,
-            (key,) if isinstance(key, str) else tuple(key),
-            bool(options.get("delete", False)),
-            bool(options.get("associative", True)),
-        )
+        flags = bool(options.get("delete", False)), bool(options.get("associative", True))
+        return cls(strategy, (key,) if isinstance(key, str) else tuple(key), *flags)
 
     def __str__(self) -> str:
         return self.strategy + (f" by {', '.join(self.key)}" if self.key else "")
@@ -114,7 +101,7 @@ class Reducer:
         check_type(name, sql_type, reduction)
         self._name, self._type, self._reduction = name, sql_type, reduction
         self._json = sql_type.kind is Kind.JSONB and reduction.strategy not in {"lastWriteWins", "firstWriteWins"}
-        self._step = getattr(self, f"_{_METHODS[reduction.strategy]}")
+        self._step = getattr(self, "_" + re.sub("[A-Z]", lambda at: f"_{at[0].lower()}", reduction.strategy))
 
     def load(self, value: Any) -> Any:
         """A value of the type in the form that is reduced."""
@@ -133,10 +120,10 @@ class Reducer:
         except json_reductions.Irreducible as error:
             raise self._failed(str(error)) from None
 
-    def _last(self, left: Any, value: Any, diff: int, full: bool) -> Any:
+    def _last_write_wins(self, left: Any, value: Any, diff: int, full: bool) -> Any:
         return value if diff > 0 else (None if left is MISSING else left)
 
-    def _first(self, left: Any, value: Any, diff: int, full: bool) -> Any:
+    def _first_write_wins(self, left: Any, value: Any, diff: int, full: bool) -> Any:
         self._only_added(diff)
         return value if left is MISSING else left
 
@@ -170,22 +157,28 @@ class Reducer:
         return self._extreme(left, value, diff, lambda order: order > 0)
 
     def _extreme(self, left: Any, value: Any, diff: int, better: Callable[[int], bool]) -> Any:
+        def choose(one: Any, other: Any) -> Any:
+            if self._json:
+                order = json_reductions.compare_by(other, one, self._reduction.key)
+            else:
+                order = (other > one) - (other < one)
+                if isinstance(other, float) and (math.isnan(other) or math.isnan(one)):  # NaN is the greatest
+                    order = math.isnan(other) - math.isnan(one)
+            return other if better(order) else one
+
+        return self._joined(left, value, diff, choose)
+
+    def _joined(self, left: Any, value: Any, diff: int, join: Callable[[Any, Any], Any]) -> Any:
+        """What `join` makes of two values; where only one of them is there, that one."""
         self._only_added(diff)
         if left is MISSING or left is None or value is None:
             return left if value is None and left is not MISSING else value
-        if self._json:
-            order = json_reductions.compare_by(value, left, self._reduction.key)
-        else:
-            order = (value > left) - (value < left)
-            if isinstance(value, float) and (math.isnan(value) or math.isnan(left)):  # NaN is the greatest
-                order = math.isnan(value) - math.isnan(left)
-        return value if better(order) else left
+        return join(left, value)
 
     def _merge(self, left: Any, value: Any, diff: int, full: bool) -> Any:
-        self._only_added(diff)
-        if left is MISSING or left is None or value is None:
-            return left if value is None and left is not MISSING else value
-        return json_reductions.merge(left, value, self._reduction.key)
+        return self._joined(
+            left, value, diff, lambda one, other: json_reductions.merge(one, other, self._reduction.key)
+        )
 
     def _append(self, left: Any, value: Any, diff: int, full: bool) -> Any:
         self._only_added(diff)
@@ -204,11 +197,8 @@ class Reducer:
             {} if left is MISSING or left is None else left, value, self._reduction.key, full
         )
 
-    def _schema(self, left: Any, value: Any, diff: int, full: bool) -> Any:
-        self._only_added(diff)
-        if left is MISSING or left is None or value is None:
-            return left if value is None and left is not MISSING else value
-        return json_reductions.merge_schemas(left, value)
+    def _json_schema_merge(self, left: Any, value: Any, diff: int, full: bool) -> Any:
+        return self._joined(left, value, diff, json_reductions.merge_schemas)
 
     def _only_added(self, diff: int) -> None:
         if diff < 0:
@@ -219,16 +209,3 @@ class Reducer:
 
     def _failed(self, why: str) -> ReductionFailed:
         return ReductionFailed(f'field "{self._name}" cannot be reduced by {self._reduction.strategy}', detail=why)
-
-
-_METHODS = {
-    "lastWriteWins": "last",
-    "firstWriteWins": "first",
-    "sum": "sum",
-    "minimize": "minimize",
-    "maximize": "maximize",
-    "merge": "merge",
-    "append": "append",
-    "set": "set",
-    "jsonSchemaMerge": "schema",
-}

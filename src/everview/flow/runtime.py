@@ -51,11 +51,6 @@ class Counters:
     loaded: int = 0
     stored_by: list[int] = field(default_factory=list)  # documents, of each binding
 
-    @property
-    def stored(self) -> int:
-        """How many documents were stored."""
-        return sum(self.stored_by)
-
 
 @dataclass(frozen=True)
 class Delivery:

@@ -44,11 +44,6 @@ class Round:
     frontier: int
     stored_by: Mapping[KeyRange, Sequence[int]]
 
-    @property
-    def stored(self) -> int:
-        """How many documents were stored."""
-        return sum(map(sum, self.stored_by.values()))
-
 
 @dataclass(frozen=True)
 class _Job:

@@ -11,13 +11,13 @@ import json
 import queue
 import subprocess
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from everview.flow import protocol
+from everview.flow.channel import hand_over
 from everview.flow.connector.codec import Codec
 from everview.flow.connector.rows import Layout
 from everview.flow.errors import DriverFailed, DriverStalled
@@ -140,21 +140,10 @@ class ProgramChannel:
         self._responses: queue.SimpleQueue[protocol.Response | BaseException] = queue.SimpleQueue()
         for work in (self._write, self._read):
             threading.Thread(target=work, name=f"program {request.range}", daemon=True).start()
-        self._put(self._codec.frame("Request", "open", opening), ANSWER_S)
+        self.send(self._codec.frame("Request", "open", opening), ANSWER_S)
 
-    def send(self, request: protocol.Request, timeout_s: float) -> None:
-        self._put(request, timeout_s)
-
-    def _put(self, request: protocol.Request | bytes, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                return self._outgoing.put(request, timeout=0.2)
-            except queue.Full:
-                if self._process.poll() is not None:
-                    return  # why it ended is the next response
-                if time.monotonic() > deadline:
-                    raise DriverStalled(f"the program took no request within {timeout_s:g} s") from None
+    def send(self, request: protocol.Request | bytes, timeout_s: float) -> None:
+        hand_over(self._outgoing, request, timeout_s, lambda: self._process.poll() is None, "program")
 
     def receive(self, timeout_s: float) -> protocol.Response | None:
         try:
