@@ -23,6 +23,7 @@ from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import Acknowledge, StartCommit, StartedCommit
 from everview.flow.recovery_log import RecoveryLog
 from everview.flow.runtime import Task
+from tests.flow.ledger import commit_one
 from tests.flow.program import leaves_others
 
 
@@ -87,7 +88,7 @@ def log_before_flush(patch: pytest.MonkeyPatch) -> Parts:
 
     class Hasty(Task):
         def _load(self, combiners: dict[int, Combiner]) -> None:
-            self._row = self._log.commit(self._row, Checkpoint.at(self.range, self._source.upper), None)
+            self._row = commit_one(self._log, self._row, Checkpoint.at(self.range, self._source.upper), None)
             super()._load(combiners)
 
     return Parts(task=Hasty)
@@ -100,7 +101,7 @@ def log_at_flushed(patch: pytest.MonkeyPatch) -> Parts:
     class Hasty(Task):
         def settle(self) -> None:
             super().settle()
-            self._row = self._log.commit(self._row, Checkpoint.at(self.range, self._source.upper), None)
+            self._row = commit_one(self._log, self._row, Checkpoint.at(self.range, self._source.upper), None)
 
     return Parts(task=Hasty)
 
@@ -147,11 +148,11 @@ def log_before_started(patch: pytest.MonkeyPatch) -> Parts:
 
     class Hasty(Task):
         def _commit(self, checkpoint: Checkpoint) -> None:
-            self._row = self._log.commit(self._row, checkpoint, None)
+            self._row = commit_one(self._log, self._row, checkpoint, None)
             self._send(StartCommit(checkpoint.encode()))
             response = self._receive()
             assert isinstance(response, StartedCommit)
-            self._row = self._log.commit(self._row, checkpoint, response.state)
+            self._row = commit_one(self._log, self._row, checkpoint, response.state)
             self.committed = self._position = checkpoint
             self._send(Acknowledge())
 

@@ -9,8 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from everview.compute.ir.types import SqlType, arrow_type
+from everview.flow.checkpoint import Checkpoint
 from everview.flow.contract import Binding
+from everview.flow.fencing import OwnedRange
 from everview.flow.materialization import make_binding
+from everview.flow.protocol import StateUpdate
+from everview.flow.recovery_log import RecoveryLog
 from everview.storage.blob.memory import MemoryBlob
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.environment import Environment
@@ -47,3 +51,9 @@ class Ledger:
 
     def close(self) -> None:
         self.environment.close()
+
+
+def commit_one(log: RecoveryLog, row: OwnedRange, checkpoint: Checkpoint, update: StateUpdate | None) -> OwnedRange:
+    """Commit one range to the log; gives the new row."""
+    (new,) = log.commit_together([(row, checkpoint, None)], [] if update is None else [update])
+    return new

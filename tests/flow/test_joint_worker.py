@@ -34,7 +34,7 @@ from everview.flow.runtime import Delivery, Limits
 from everview.flow.source import Collections
 from everview.storage.contract import Put
 from tests.flow.conftest import STRICT
-from tests.flow.ledger import Ledger
+from tests.flow.ledger import Ledger, commit_one
 from tests.waiting import eventually
 
 STAGED = Path(__file__).parent / "staged.py"
@@ -138,12 +138,12 @@ def test_the_state_is_one_for_all_ranges(ledger: Ledger) -> None:
     left, right = WHOLE.split(2)
     one, two = log.open(left), log.open(right)
     assert one.state == two.state == {"applied": 1}
-    log.commit(one, one.checkpoint, StateUpdate({"ranges": {"a": {"x": True}}}))
-    log.commit(two, two.checkpoint, StateUpdate({"ranges": {"b": {"y": True}}}))
+    commit_one(log, one, one.checkpoint, StateUpdate({"ranges": {"a": {"x": True}}}))
+    commit_one(log, two, two.checkpoint, StateUpdate({"ranges": {"b": {"y": True}}}))
     one = log.save(log.open(left), [StateUpdate({"ranges": {"b": {"y": None}}})])
     assert one.state == {"applied": 1, "ranges": {"a": {"x": True}, "b": {}}}
     assert log.open(WHOLE).state == one.state
-    log.commit(log.open(WHOLE), one.checkpoint, StateUpdate({"new": 1}, merge_patch=False))
+    commit_one(log, log.open(WHOLE), one.checkpoint, StateUpdate({"new": 1}, merge_patch=False))
     assert log.state() == {"new": 1}
 
 
@@ -153,7 +153,7 @@ def test_states_of_former_ranges_become_one(ledger: Ledger) -> None:
     left, right = WHOLE.split(2)
     for range, state in ((left, {"a": 1}), (right, {"b": 2})):
         row = former.open(range)
-        former.commit(row, row.checkpoint, StateUpdate(state))
+        commit_one(former, row, row.checkpoint, StateUpdate(state))
     log = RecoveryLog(ledger.environment, "m", shared=True)
     assert log.open(left).state == {"a": 1, "b": 2}
     assert log.open(right).state == {"a": 1, "b": 2}

@@ -157,22 +157,6 @@ class RecoveryLog:
             self._environment.commit(*puts, *(self._put(row) for row in carved.written))
             return mine
 
-    def commit(
-        self,
-        row: OwnedRange,
-        checkpoint: Checkpoint,
-        update: StateUpdate | None,
-        also: Callable[[], Sequence[Command]] = lambda: (),
-        acknowledged: Checkpoint | None = None,
-    ) -> OwnedRange:
-        """Make a checkpoint and the change of the driver's state durable in one step; gives the new row.
-
-        `also` gives commands to go along; it is called under the lock. `acknowledged` is the commit before this one,
-        where the endpoint is known to have it.
-        """
-        (new,) = self.commit_together([(row, checkpoint, acknowledged)], [] if update is None else [update], also)
-        return new
-
     def commit_together(
         self,
         rows: Sequence[tuple[OwnedRange, Checkpoint, Checkpoint | None]],

@@ -27,7 +27,7 @@ from everview.flow.connector.schemas import marked
 from everview.flow.contract import Binding
 from everview.flow.documents import loads
 from everview.flow.drivers.command import CommandDriver
-from everview.flow.drivers.contract import Driver
+from everview.flow.drivers.kafka import KafkaDriver, committed_records
 from everview.flow.drivers.parquet import DELETED, TRANSACTION
 from everview.flow.drivers.registry import open_driver
 from everview.flow.drivers.sql import quoted
@@ -146,42 +146,13 @@ def _webhook(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] |
 
 
 def _kafka(config: dict[str, Any], folder: Path, resource: Mapping[str, Any] | None) -> Endpoint:
-    driver = open_driver("kafka", config)
+    driver = KafkaDriver(config)
 
     def read(name: str, binding: Binding) -> Rows:
-        return _kafka_rows(driver, str(binding.resource["topic"]))
+        found = list(committed_records(driver.properties, str(binding.resource["topic"])))
+        return [(json.loads(value or key or b"{}"), value is None) for key, value in found]
 
     return Endpoint(driver, _tables(_fresh(), "topic"), read)
-
-
-def _kafka_rows(driver: Driver, topic: str) -> Rows:
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-
-    settings = {
-        "group.id": "check",
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-        "fetch.wait.max.ms": 10,
-    }
-    properties = json.loads(driver.config.get("properties", "{}"))
-    consumer = Consumer({"bootstrap.servers": driver.config["brokers"], **properties, **settings})
-    rows: Rows = []
-    try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        for partition in partitions:
-            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-            while True:
-                message = consumer.poll(5.0)
-                if message is None:
-                    continue
-                error = message.error()
-                if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    break
-                key, value = message.key(), message.value()
-                rows.append((json.loads(key or b"{}"), True) if value is None else (json.loads(value), False))
-    finally:
-        consumer.close()
-    return rows
 
 
 def _program(name: str, config: dict[str, Any], resource: Mapping[str, Any] | None) -> Endpoint:

@@ -50,13 +50,13 @@ class KafkaDriver(contract.Driver):
         super().__init__(config)
         contract.library("confluent_kafka", "confluent-kafka", "kafka")
         try:
-            self._properties = {
+            self.properties = {
                 "bootstrap.servers": self.config["brokers"],
                 **json.loads(self.config.get("properties", "{}")),
             }
         except (ValueError, TypeError):
             raise InvalidMaterialization("properties of kafka must be a JSON object") from None
-        check_kafka(self._properties)
+        check_kafka(self.properties)
 
     def validate(self, spec: Spec) -> list[contract.Validated]:
         self._topics()
@@ -68,7 +68,7 @@ class KafkaDriver(contract.Driver):
     def _topics(self) -> set[str]:
         from confluent_kafka.admin import AdminClient
 
-        client = AdminClient(self._properties)  # kept in a name: it ends what it has begun when it is let go
+        client = AdminClient(self.properties)  # kept in a name: it ends what it has begun when it is let go
         with _failures():
             return set(client.list_topics(timeout=TIMEOUT_S).topics)
 
@@ -78,7 +78,7 @@ class KafkaDriver(contract.Driver):
         progress = self._progress(spec)
         wanted[progress] = admin.NewTopic(progress, num_partitions=1, config={"cleanup.policy": "compact"})
         missing = [wanted[name] for name in wanted.keys() - self._topics()] if self.config["create_topics"] else []
-        client = admin.AdminClient(self._properties)
+        client = admin.AdminClient(self.properties)
         with _failures():
             for made in client.create_topics(missing).values() if missing else ():
                 made.result(TIMEOUT_S)
@@ -86,7 +86,7 @@ class KafkaDriver(contract.Driver):
 
     def reset(self, spec: Spec) -> None:
         """Records stay: all keys are told again, behind them."""
-        transactor = KafkaTransactor(self._properties, self._progress(spec), spec, WHOLE)
+        transactor = KafkaTransactor(self.properties, self._progress(spec), spec, WHOLE)
         try:
             transactor.start_commit(Checkpoint.at(WHOLE, START).encode())
             transactor._commit()
@@ -94,7 +94,7 @@ class KafkaDriver(contract.Driver):
             transactor.close()
 
     def open(self, spec: Spec, range: KeyRange, state: DriverState) -> contract.Transactor:
-        return KafkaTransactor(self._properties, self._progress(spec), spec, range)
+        return KafkaTransactor(self.properties, self._progress(spec), spec, range)
 
     def _progress(self, spec: Spec) -> str:
         return str(self.config.get("progress_topic") or f"everview-progress-{spec.name}")
@@ -152,23 +152,16 @@ class KafkaTransactor(contract.Transactor):
 
     def _rows(self) -> dict[str, OwnedRange]:
         """The last committed record of each range."""
-        from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-
-        reading = {"group.id": "everview", "enable.auto.commit": False, "isolation.level": "read_committed"}
-        quickly = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
-        consumer = Consumer({**self._properties, **reading, **quickly})
-        try:
-            consumer.assign([TopicPartition(self._progress, 0, OFFSET_BEGINNING)])
-            rows: dict[str, OwnedRange] = {}
-            for key, value in _read_to_end(consumer):
-                if value is None:
-                    rows.pop(key, None)
-                else:
-                    noted = json.loads(value)
-                    rows[key] = OwnedRange(KeyRange.parse(key), noted["fence"], Checkpoint.decode(noted["checkpoint"]))
-            return rows
-        finally:
-            consumer.close()
+        rows: dict[str, OwnedRange] = {}
+        for key, value in committed_records(self._properties, self._progress):
+            assert key is not None
+            name = key.decode()
+            if value is None:
+                rows.pop(name, None)
+            else:
+                noted = json.loads(value)
+                rows[name] = OwnedRange(KeyRange.parse(name), noted["fence"], Checkpoint.decode(noted["checkpoint"]))
+        return rows
 
     def store(self, binding: int, documents: pa.Table) -> None:
         spec = self._spec.bindings[binding]
@@ -216,23 +209,30 @@ class KafkaTransactor(contract.Transactor):
                 self._producer.abort_transaction(TIMEOUT_S)
 
 
-def _read_to_end(consumer: Any) -> Iterator[tuple[str, bytes | None]]:
-    from confluent_kafka import KafkaError
+def committed_records(properties: Mapping[str, Any], topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """The keys and values that a topic holds now, partition by partition."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        message = consumer.poll(1.0)
-        if time.monotonic() > deadline:
-            raise DriverFailed(f"the topic of progress could not be read within {TIMEOUT_S:g} s")
-        if message is None:
-            continue
-        error = message.error()
-        if error is None:
-            yield message.key().decode(), message.value()
-        elif error.code() == KafkaError._PARTITION_EOF:
-            return
-        elif not error.retriable():
-            raise DriverFailed("the topic of progress cannot be read", detail=str(error))
+    reading = {"group.id": "everview", "enable.auto.commit": False, "isolation.level": "read_committed"}
+    quickly = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    consumer = Consumer({**properties, **reading, **quickly})
+    try:
+        for partition in consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions or [0]:
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+            deadline, ended = time.monotonic() + TIMEOUT_S, False
+            while not ended:
+                message = consumer.poll(1.0)
+                if time.monotonic() > deadline:
+                    raise DriverFailed(f"topic {topic} could not be read within {TIMEOUT_S:g} s")
+                error = None if message is None else message.error()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    ended = True
+                elif error is not None and not error.retriable():
+                    raise DriverFailed(f"topic {topic} cannot be read", detail=str(error))
+                elif message is not None and error is None:
+                    yield message.key(), message.value()
+    finally:
+        consumer.close()
 
 
 @contextlib.contextmanager
