@@ -292,7 +292,7 @@ def test_images_are_run_by_a_configured_command(monkeypatch: pytest.MonkeyPatch,
         open_driver("connector", {"connector": "acme/strict:v1"})
     monkeypatch.setenv("EVERVIEW_CONNECTOR_COMMAND", f"{sys.executable} -S {STRICT} {{image}} {{codec}}")
     driver = open_driver("connector", {"connector": "acme/strict:v1", "codec": "proto", "config": {"path": "x"}})
-    assert driver.about()["protocol"] == 3032023  # type: ignore[attr-defined]
+    assert driver.about["protocol"] == 3032023  # type: ignore[attr-defined]
     with pytest.raises(InvalidMaterialization, match='there is no codec "xml"'):
         open_driver("connector", {"connector": "/bin/true", "codec": "xml"})
 

@@ -333,7 +333,7 @@ def test_a_driver_as_a_program_describes_itself(tmp_path: Path) -> None:
     said = json.loads(out.stdout)["spec"]
     assert said["protocol"] == 3032023 and said["configSchema"]["required"] == ["path"]
     driver = open_driver("command", {"command": f"{sys.executable} {PROGRAM} sqlite", "config": {"path": "x"}})
-    assert driver.about()["protocol"] == 3032023  # type: ignore[attr-defined]
+    assert driver.about["protocol"] == 3032023  # type: ignore[attr-defined]
 
 
 def test_specifications_as_json() -> None:

@@ -47,11 +47,6 @@ def state_update(said: Mapping[str, Any]) -> StateUpdate | None:
     return StateUpdate(state.get("updated") or {}, bool(state.get("mergePatch", False)))
 
 
-def loaded_table(documents: list[Any], binding: Binding) -> pa.Table:
-    """Documents that a program loaded."""
-    return from_objects(documents, binding)
-
-
 def keys_table(keys: list[list[Any]], binding: Binding) -> pa.Table:
     """Keys that a runtime loads."""
     columns = [

@@ -183,7 +183,7 @@ def _program(name: str, config: dict[str, Any], resource: Mapping[str, Any] | No
 
 def _named(driver: CommandDriver) -> dict[str, Any]:
     """A resource with nothing but a name, where the connector's schema has a place for it."""
-    (first, *more), *_ = [*marked(driver.about().get("resourceConfigSchema") or {}, "x-collection-name"), ("table",)]
+    (first, *more), *_ = [*marked(driver.about.get("resourceConfigSchema") or {}, "x-collection-name"), ("table",)]
     value: Any = "{name}"
     for part in reversed(more):
         value = {part: value}

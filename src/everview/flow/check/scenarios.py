@@ -8,11 +8,10 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
-
-import pyarrow as pa
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, TypeVar
 
 from everview.flow.check.harness import Crash, Harness, Trigger, Wrong, crash
 from everview.flow.drivers.contract import Started, Transactor
@@ -27,13 +26,13 @@ from everview.flow.protocol import (
     Opened,
     StartCommit,
     StartedCommit,
-    StateUpdate,
     Store,
 )
 from everview.flow.runtime import Limits
 
 LOW, HIGH = WHOLE.split(2)
 _WRITES_MAX = 50
+T = TypeVar("T")
 SETTLE_S = 0.15  # for a driver's commit that has begun
 
 
@@ -283,43 +282,26 @@ def stall_beyond_the_limit(harness: Harness) -> None:
 
 
 def _slowly(harness: Harness, before_s: float, after_s: float) -> None:
+    """Let transactors take their time: before they say that a commit has begun, and after."""
     inner = harness.parts.wrap
-    harness.parts.wrap = lambda made: Slow(inner(made) if inner else made, before_s, after_s)
 
+    def slow(made: Transactor) -> Transactor:
+        made = made if inner is None else inner(made)
+        start_commit, acknowledge = made.start_commit, made.acknowledge
 
-class Slow(Transactor):
-    """A transactor whose commits take their time."""
+        def later(work: Callable[[], T]) -> T:
+            time.sleep(after_s)
+            return work()
 
-    def __init__(self, inner: Transactor, before_s: float, after_s: float) -> None:
-        super().__init__()
-        self._inner, self._before_s, self._after_s = inner, before_s, after_s
-        self.checkpoint = inner.checkpoint
+        def start(checkpoint: str) -> Started:
+            time.sleep(before_s)
+            started = start_commit(checkpoint)
+            return started if started.commit is None else replace(started, commit=partial(later, started.commit))
 
-    def load(self, binding: int, keys: pa.Table) -> None:
-        self._inner.load(binding, keys)
+        made.start_commit, made.acknowledge = start, partial(later, acknowledge)  # type: ignore[method-assign]
+        return made
 
-    def flush(self) -> Iterator[tuple[int, pa.Table]]:
-        return self._inner.flush()
-
-    def store(self, binding: int, documents: pa.Table) -> None:
-        self._inner.store(binding, documents)
-
-    def start_commit(self, checkpoint: str) -> Started:
-        time.sleep(self._before_s)
-        started = self._inner.start_commit(checkpoint)
-        commit = started.commit
-        return started if commit is None else Started(started.state, lambda: self._commit(commit))
-
-    def _commit(self, commit: Callable[[], None]) -> None:
-        time.sleep(self._after_s)
-        commit()
-
-    def acknowledge(self) -> StateUpdate | None:
-        time.sleep(self._after_s)
-        return self._inner.acknowledge()
-
-    def close(self) -> None:
-        self._inner.close()
+    harness.parts.wrap = slow
 
 
 def _split(harness: Harness, message: type[Message], nth: int) -> None:

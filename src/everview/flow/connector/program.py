@@ -20,8 +20,9 @@ from everview.flow import protocol
 from everview.flow.channel import hand_over
 from everview.flow.connector.codec import Codec
 from everview.flow.connector.rows import Layout
+from everview.flow.documents import from_objects
 from everview.flow.errors import DriverFailed, DriverStalled
-from everview.flow.wire import checkpoint_json, checkpoint_text, loaded_table, state_update
+from everview.flow.wire import checkpoint_json, checkpoint_text, state_update
 
 LOG_LINES = 10
 ANSWER_S = 60.0
@@ -218,7 +219,7 @@ class ProgramChannel:
             nonlocal held
             if held:
                 documents, held = held, []
-                self._responses.put(protocol.Loaded(held_of, loaded_table(documents, self._spec.bindings[held_of])))
+                self._responses.put(protocol.Loaded(held_of, from_objects(documents, self._spec.bindings[held_of])))
 
         try:
             while (message := self._codec.read("Response", stdout)) is not None:

@@ -95,7 +95,7 @@ class CommandDriver(Driver):
         """The values that the program's schema calls secret. Every text, if the program does not tell its schema."""
         config = self.config["config"]
         try:
-            schema = self._about.get("configSchema")
+            schema = self.about.get("configSchema")
         except FlowError:
             schema = None
         return schemas.secrets(config, schema if isinstance(schema, Mapping) else {"secret": True})
@@ -105,12 +105,9 @@ class CommandDriver(Driver):
 
     # Before anything is written
 
+    @cached_property
     def about(self) -> dict[str, Any]:
         """What the program says of itself."""
-        return self._about
-
-    @cached_property
-    def _about(self) -> dict[str, Any]:
         found = self._launch.ask("spec", {"connectorType": "LOCAL", "config": self.config["config"]}, "spec")
         protocol = int(found.get("protocol", PROTOCOL))
         if protocol != PROTOCOL:
@@ -118,7 +115,7 @@ class CommandDriver(Driver):
         return found
 
     def completed(self, spec: Spec) -> Spec:
-        about = self._about
+        about = self.about
         schemas.check("CONFIG", self.config["config"], about.get("configSchema") or {})
         schema = about.get("resourceConfigSchema") or {}
         bindings = tuple(_completed(each, schema) for each in spec.bindings)
