@@ -82,7 +82,7 @@ def on_spark(session: SparkSession, folder: Path, suffix: str, partitions: int =
         times = [tuple(t) if isinstance(t, list) else t for t in table.column("_time").to_pylist()]
         rows = zip(table.column("n").to_pylist(), table.column("text").to_pylist(), strict=True)
         updates = list(zip(rows, times, table.column("_diff").to_pylist(), strict=True))
-        outcome = Outcome(updates, pile.frontier, pile.stalls(), pile.contradiction())
+        outcome = Outcome(updates, pile.frontier, pile.tracker.stalls(), pile.tracker.contradiction())
         pile.close()
         return outcome
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from everview.cdc.codec.contract import Bad, Partial
 from everview.cdc.codec.json import JsonCodec
-from everview.cdc.contract import Frontier, Progress, Stall
-from everview.cdc.errors import Contradiction, InvalidUse
+from everview.cdc.contract import Frontier, Progress
+from everview.cdc.errors import InvalidUse
 from everview.cdc.files import Folder
 from everview.cdc.schema import StreamSchema
 from everview.cdc.spark.stream_files import STATEMENT, decoded, marks_of, undecodable
@@ -40,9 +40,9 @@ class Pile:
         self._deduplicated = deduplicated
         self._schema = schema
         self._codec = JsonCodec(schema)
-        self._tracker = Tracker(start)
+        self.tracker = Tracker(start)  # which knows what keeps times open
         for time, (reason, detail) in holds.items():
-            self._tracker.hold(time, reason, detail)
+            self.tracker.hold(time, reason, detail)
         self.bad: list[Bad | Partial] = []
         self.closed_updates = 0
         self.weight_max = 0  # no row can come or go more often than so many times
@@ -57,19 +57,7 @@ class Pile:
     @property
     def frontier(self) -> Frontier:
         """All times not beyond this are closed."""
-        return self._tracker.frontier
-
-    @property
-    def covered(self) -> Frontier:
-        """How far progress statements reach without a gap."""
-        return self._tracker.covered
-
-    def stalls(self) -> list[Stall]:
-        return self._tracker.stalls()
-
-    def contradiction(self) -> Contradiction | None:
-        """What contradicts itself at an open time, if anything does."""
-        return self._tracker.contradiction()
+        return self.tracker.frontier
 
     def updates(self) -> DataFrame:
         """The updates at closed times: `_time`, `_diff` and the data columns."""
@@ -110,14 +98,14 @@ class Pile:
             time = from_wire(wire, self._schema.shape)
             counts[time] = (updates, marks)
             self.weight_max += updates * int(largest)
-            self._tracker.arrive(time, updates)
+            self.tracker.arrive(time, updates)
             for _ in range(min(conflicts, 1)):
-                self._tracker.conflict(time)
+                self.tracker.conflict(time)
         for statement, _ in self._statements:
-            self._tracker.hear(statement)
-        self._tracker.settle()
+            self.tracker.hear(statement)
+        self.tracker.settle()
         for time, (updates, marks) in counts.items():
-            if self._tracker.is_open(time):
+            if self.tracker.is_open(time):
                 self._open_marks |= marks
             else:
                 self.closed_updates += updates
