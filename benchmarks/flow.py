@@ -205,7 +205,7 @@ def through_programs(report: Report, scale: float, folder: Path) -> None:
             path = str(folder / f"sink-{time.monotonic_ns()}.db")
             config: dict[str, Any] = {"path": path}
             if driver == "command":
-                code = "from everview.flow.server import serve_streams as s; import sys; "
+                code = "from everview.flow.driver_program import serve_streams as s; import sys; "
                 code += "s('sqlite', sys.stdin.buffer, sys.stdout.buffer)"
                 config = {"command": f"{python} -c {shlex.quote(code)}", "config": config, "codec": codec}
             return rows / deliver(environment, driver, config, {"table": "t"}, 1)

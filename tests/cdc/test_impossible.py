@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from everview.cdc import grid
+from everview.cdc import least_times
 from everview.cdc.codec.contract import SUFFIXES, codec_for
 from everview.cdc.contract import NEGATIVE, OVERFLOW, UNJUDGED, Message, Progress, Updates
 from everview.cdc.errors import ImpossibleMultiplicity
@@ -166,7 +166,7 @@ def test_what_is_too_much_to_judge_is_never_sound(
     writer.push(updates)
     write_plane(tmp_path / "stream", ".jsonl", writer.advance(Antichain()))
     assert [(each.time, each.reason) for each in verify(tmp_path / "stream").stalls] == [((0, 50), NEGATIVE)]
-    monkeypatch.setattr(grid, limit, value)
+    monkeypatch.setattr(least_times, limit, value)
     stats = verify(tmp_path / "stream")
     assert not stats.sound and {each.reason for each in stats.stalls} == {UNJUDGED}
     assert stats.frontier == Antichain(*(time for _, time, _ in updates)), "nothing of the row is called closed"

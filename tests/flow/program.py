@@ -9,10 +9,10 @@ import sys
 from typing import Any
 
 from everview.flow.checkpoint import START, Checkpoint
+from everview.flow.driver_program import serve_streams
 from everview.flow.drivers import sqlite
 from everview.flow.fencing import Carved, OwnedRange
 from everview.flow.keyrange import KeyRange
-from everview.flow.server import serve_streams
 
 
 def leaves_others(rows: Any, range: KeyRange) -> Carved:

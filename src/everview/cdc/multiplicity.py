@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from everview.cdc.contract import NEGATIVE, OVERFLOW, UNJUDGED, Frontier, Update
-from everview.cdc.grid import Change, GridTooLarge, Point, least, least_below
+from everview.cdc.least_times import Change, GridTooLarge, Point, least, least_below
 from everview.cdc.times import flatten, from_wire, shape_of
 from everview.timely.lattice import Time
 

@@ -12,9 +12,9 @@ import typer
 from everview.errors import EverviewError
 from everview.flow.check.endpoints import CLEAN, READ, make_endpoint
 from everview.flow.check.suite import Result, run_suite
+from everview.flow.driver_program import serve_streams
 from everview.flow.drivers.registry import DRIVERS, driver_class
 from everview.flow.errors import InvalidMaterialization, MissingLibrary
-from everview.flow.server import serve_streams
 from everview.storage.rendering import Cell, Printer
 
 app = typer.Typer(
