@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from everview.adapter.contract import Adapter, CopyIn, CopyOut, Done, Session
+from everview.adapter.contract import CopyIn, CopyOut, Done
+from everview.adapter.coordinator import Coordinator
+from everview.adapter.session import CoordinatorSession
 from everview.compute.functions.output import to_text
 from everview.compute.sql.errors import SqlError
 
@@ -108,8 +110,8 @@ def _comparable(step: Step, lines: list[str]) -> list[str]:
 class SessionClient:
     """A session of an adapter in this process."""
 
-    def __init__(self, adapter: Adapter, user: str = "everview") -> None:
-        self.session: Session = adapter.connect(user, "everview", {})
+    def __init__(self, coordinator: Coordinator, user: str = "everview") -> None:
+        self.session: CoordinatorSession = coordinator.connect(user, "everview", {})
 
     def __call__(self, statement: str) -> list[str]:
         try:

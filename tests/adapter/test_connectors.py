@@ -87,8 +87,8 @@ def test_slips_and_secrets(
     assert "topsecret123" not in shown and path in shown
     connector.write_text("#!/bin/sh\necho login of postgres with topsecret123 failed >&2\nexit 3\n")
     ok(sql, "ALTER SINK s PAUSE", "ALTER SINK s RESUME", "INSERT INTO t VALUES (1, 'a')")
-    error = until_state(coordinator, "s", "stalled") or ""
-    assert "login of postgres with *** failed" in error
+    stalled = until_state(coordinator, "s", "stalled") or ""
+    assert "login of postgres with *** failed" in stalled
     assert "topsecret123" not in "\n".join(rows(ok(sql, "SELECT * FROM mz_internal.mz_sink_statuses")))
     assert "topsecret123" not in capsys.readouterr().out
     assert os.access(connector, os.X_OK)

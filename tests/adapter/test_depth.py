@@ -227,7 +227,7 @@ def test_no_word_makes_the_parser_read_again_and_again() -> None:
     """Words of all dialects, nested: the number of steps stays in proportion to the number of words."""
     steps = 0
 
-    class Counting(EverviewSql.Parser):  # type: ignore[misc]
+    class Counting(EverviewSql.Parser):
         def _advance(self, times: int = 1) -> None:
             nonlocal steps
             steps += 1

@@ -299,6 +299,7 @@ def test_nothing_that_was_acknowledged_is_missed(coordinator: Coordinator, sql: 
             least = acknowledged[0]
             found = asker.glance(prepared, 1)
             ((n,),) = asker.run(prepared, 1) if found is None else found
+            assert isinstance(n, int)
             if n < least:
                 wrong.append((least, n, found is None))
 

@@ -99,7 +99,7 @@ def test_the_sinks_of_the_guide_deliver(
         delivered(coordinator, sink)
     with psycopg.connect(urlsplit(postgres_url)._replace(path="/guides").geturl()) as connection:
         found = {
-            table: sorted(connection.execute(f"SELECT * FROM {table}").fetchall())  # type: ignore[arg-type]
+            table: sorted(connection.execute(f"SELECT * FROM {table}").fetchall())
             for table in ("totals", "orders", "lines", "audit")
         }
     assert found == {

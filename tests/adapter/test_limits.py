@@ -33,7 +33,7 @@ def session(coordinator: Coordinator) -> Iterator[CoordinatorSession]:
 
 
 def run(session: CoordinatorSession, text: str) -> Any:
-    result = session.run(session.prepare(text))
+    result: Any = session.run(session.prepare(text))
     if not isinstance(result, Done) and hasattr(result, "batches"):
         result = [row for batch in result.batches() for row in batch]
     session.sync()

@@ -57,7 +57,7 @@ class Delivered:
     def rows(self) -> list[tuple[Any, ...]]:
         with psycopg.connect(self._url) as there:
             try:
-                return there.execute(f"SELECT k, v FROM {self.table} ORDER BY k").fetchall()  # type: ignore[arg-type]
+                return there.execute(f"SELECT k, v FROM {self.table} ORDER BY k").fetchall()
             except psycopg.errors.UndefinedTable:
                 return []
 
@@ -66,7 +66,7 @@ def test_no_statement_takes_it_and_the_sink_goes_on(connection: Connection, post
     there = Delivered(postgres_url)
     connection.execute("CREATE TABLE t (k int, v text)")
     connection.execute("INSERT INTO t VALUES (0, 'before')")
-    connection.execute(f"CREATE SINK s FROM t {there.into()}")  # type: ignore[arg-type]
+    connection.execute(f"CREATE SINK s FROM t {there.into()}")
     for statement, state in WAYS_IN.items():
         with pytest.raises(psycopg.Error) as refused:
             connection.execute(statement)
@@ -74,7 +74,7 @@ def test_no_statement_takes_it_and_the_sink_goes_on(connection: Connection, post
     for form, line in {"TEXT": b"1\ta\x00b\n", "CSV": b"1,a\x00b\n"}.items():
         with (
             pytest.raises(psycopg.Error) as refused,
-            connection.cursor().copy(f"COPY t FROM STDIN (FORMAT {form})") as copy,  # type: ignore[arg-type]
+            connection.cursor().copy(f"COPY t FROM STDIN (FORMAT {form})") as copy,
         ):
             copy.write(line)
         assert refused.value.sqlstate == "22021", (form, refused.value)
@@ -94,8 +94,8 @@ def test_a_change_stream_with_it_is_not_believed(connection: Connection, postgre
         progress = {"lower": [time], "upper": [time + 1], "counts": [{"time": time, "count": 1}]}
         lines = [{"updates": [update]}, {"progress": progress}]
         (stream / f"{time}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    connection.execute(f"CREATE SOURCE c (k int, v text) FROM CDC FILES '{stream}'")  # type: ignore[arg-type]
-    connection.execute(f"CREATE SINK s FROM c {there.into()}")  # type: ignore[arg-type]
+    connection.execute(f"CREATE SOURCE c (k int, v text) FROM CDC FILES '{stream}'")
+    connection.execute(f"CREATE SINK s FROM c {there.into()}")
     assert eventually(lambda: there.rows() == [(0, "fine")])
     bad = "SELECT piece FROM mz_internal.mz_source_bad_records"
     assert eventually(lambda: connection.execute(bad).fetchall() == [("1.jsonl",)])

@@ -164,8 +164,9 @@ class World:
 
     def stage(self) -> None:
         view = self.rng.choice(VIEWS)
+        reads: tuple[str, ...] = ()
         if self.rng.random() < 0.35:
-            query, reads = self.rng.choice(OVER_TABLES), ()
+            query = self.rng.choice(OVER_TABLES)
         else:
             query, reads = self.rng.choice(OVER_VIEWS), (self.rng.choice(VIEWS),)
         definition = Definition(query, reads, self.columns(view))
@@ -234,10 +235,12 @@ class World:
             statements.append("COMMIT")
         else:
             statements = [f"ALTER MATERIALIZED VIEW {', '.join(chosen)} APPLY REPLACEMENT {', '.join(names)}{options}"]
+        answer: list[str] = []
         for statement in statements:
-            answer = self.run(statement)
-            if answer is None:
+            found = self.run(statement)
+            if found is None:
                 return
+            answer = found
         if answer[0].startswith("!"):
             self.sql("ROLLBACK")
         if self.history.closes_a_cycle(changed):

@@ -57,7 +57,7 @@ def held_in_postgres(url: str, tables: tuple[str, str]) -> int | None:
 
     with psycopg.connect(url) as db:
         query = f"SELECT (SELECT sum(amount) FROM {tables[0]}), (SELECT sum(amount) FROM {tables[1]})"
-        found = db.execute(query).fetchone()  # type: ignore[arg-type]
+        found = db.execute(query).fetchone()
     assert found is not None
     return None if found == (None, None) else sum(each or 0 for each in found)
 

@@ -13,6 +13,7 @@ import pytest
 from everview.adapter import planner
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.templates import IN_USE_MAX, LATEST_MAX, TEXT_CHARACTERS_MAX, Templates
+from everview.compute.sql import query as sql
 from tests.adapter.scripts import SessionClient
 
 
@@ -31,7 +32,7 @@ def bindings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(module, name, counting)
 
     count(planner, "bind_change")
-    count(planner.sql, "plan")
+    count(sql, "plan")
     count(planner, "optimize")
     return counted
 

@@ -226,7 +226,7 @@ def test_claims_meet_where_one_writes_what_the_other_uses() -> None:
     turns = Turns()
     order: list[str] = []
 
-    def claim(name: str, writes: str, reads: str, inside: Callable[[], None] = lambda: None) -> threading.Thread:
+    def claim(name: str, writes: str, reads: str, inside: Callable[[], object] = lambda: None) -> threading.Thread:
         def work() -> None:
             with turns.claimed(writes.split(), reads.split()):
                 order.append(name)
@@ -237,7 +237,7 @@ def test_claims_meet_where_one_writes_what_the_other_uses() -> None:
         return thread
 
     go = threading.Event()
-    first = claim("first", "a", "b", lambda: bool(go.wait(60)))
+    first = claim("first", "a", "b", lambda: go.wait(60))
     eventually(lambda: order == ["first"])
     apart = claim("apart", "c", "b")  # they only read the same
     apart.join(60)
@@ -294,7 +294,7 @@ def test_who_waits_for_a_view_holds_up_nobody_else(
     slow = SessionClient(coordinator)
     thread = threading.Thread(target=lambda: found.append(slow("INSERT INTO w SELECT a FROM v")))
     thread.start()
-    eventually(lambda: slow.session.info.running is not None)  # type: ignore[attr-defined]
+    eventually(lambda: slow.session.info.running is not None)
     for statement in ("INSERT INTO u VALUES (1)", "UPDATE u SET a = 2", "INSERT INTO t VALUES (2)"):
         assert not sql(statement)[0].startswith("!")
     assert sql("CREATE TABLE another (a int)") == ["CREATE TABLE"]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from everview import cli
 from everview.cdc.codec.contract import codec_for
-from everview.cdc.contract import Progress, Updates
+from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.schema import StreamSchema
 from everview.timely.antichain import Antichain
 from tests.cdc.shards import COLUMNS
 
 JSON, AVRO = (codec_for(suffix, StreamSchema(COLUMNS)) for suffix in (".jsonl", ".avro"))
-SAID = [
+SAID: list[Message[Any]] = [
     Updates([((n, f"row {n}"), time, 1) for time in range(3) for n in range(time * 10, time * 10 + 4)]),
     Updates([((0, "row 0"), 2, -1)]),
     Progress(Antichain(0), Antichain(2), ((0, 4), (1, 4))),
@@ -71,7 +72,7 @@ def test_verify_and_stats_of_a_sound_stream(stream: Path) -> None:
 
 
 def test_verify_says_what_is_wrong(stream: Path) -> None:
-    conflict = [Updates([((0, "row 0"), 0, 7)]), Progress(Antichain(9), Antichain(20), ((11, 3),))]
+    conflict: list[Message[Any]] = [Updates([((0, "row 0"), 0, 7)]), Progress(Antichain(9), Antichain(20), ((11, 3),))]
     (stream / "c.jsonl").write_bytes(JSON.encode_file(conflict) + b"nonsense\n{")
     result = run("verify", stream)
     assert result.exit_code == 1

@@ -13,7 +13,7 @@ import pytest
 
 from everview.cdc.codec.contract import Bad, Item, Partial, codec_for
 from everview.cdc.codec.json import JsonCodec, blocks
-from everview.cdc.contract import Progress, Updates
+from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.files import Folder
 from everview.cdc.rows import rows_of
 from everview.cdc.schema import StreamSchema, message_schema, stream_schema
@@ -177,8 +177,10 @@ def test_random_lines_in_random_blocks(tmp_path: Path, rng: random.Random, monke
 
 def test_plain_lines_are_read_by_arrow() -> None:
     codec, quick = JsonCodec(SCHEMA), QuickJson(SCHEMA)
-    said = [Updates([((n, None if n % 3 else f"t{n}", n / 7), n, 1 - 2 * (n % 2)) for n in range(100)])]
-    statement = Progress(Antichain(0), Antichain(200), ((1, 1),))
+    said: list[Message[Any]] = [
+        Updates([((n, None if n % 3 else f"t{n}", n / 7), n, 1 - 2 * (n % 2)) for n in range(100)])
+    ]
+    statement: Message[Any] = Progress(Antichain(0), Antichain(200), ((1, 1),))
     block = b"".join(codec.encode(message) + b"\n" for message in (*said, statement, *said))
     found = quick.updates(block)
     assert found is not None and (len(found[0]), found[1]) == (200, [1])

@@ -16,7 +16,7 @@ import pytest
 
 from everview.cdc import least_times
 from everview.cdc.codec.contract import SUFFIXES, codec_for
-from everview.cdc.contract import NEGATIVE, OVERFLOW, UNJUDGED, Message, Progress, Updates
+from everview.cdc.contract import NEGATIVE, OVERFLOW, UNJUDGED, Frontier, Message, Progress, Updates
 from everview.cdc.errors import ImpossibleMultiplicity
 from everview.cdc.files import Folder, FolderInlet
 from everview.cdc.inspect import Stats, Stream, examine
@@ -203,7 +203,8 @@ def test_random_streams_of_partially_ordered_times(tmp_path: Path, rng: random.R
             updates[rng.choice(ROWS), rng.choice(times)] = rng.choice([d for d in (-3, -2, -1, 1, 2) if d >= least])
         for _ in range(rng.choice((0, 0, 0, 3))):
             updates[rng.choice(ROWS), rng.choice(times)] = HUGE - rng.randrange(2)
-        end = rng.choice((Antichain(), Antichain((3, 3)), Antichain((2, 0), (0, 3))))
+        ends: tuple[Frontier, ...] = (Antichain(), Antichain((3, 3)), Antichain((2, 0), (0, 3)))
+        end = rng.choice(ends)
         said = {key: diff for key, diff in updates.items() if not end.less_equal(key[1])}
         writer: Writer[Any] = Writer(Antichain((0, 0)))
         writer.push([(row, time, diff) for (row, time), diff in said.items()])
@@ -250,7 +251,7 @@ def random_messages(rng: random.Random) -> list[Message[Any]]:
 
 def judged(messages: list[Message[Any]]) -> bool:
     """A second opinion, from all of the messages: whether they are true of some collection, and complete."""
-    updates: dict[tuple[Any, int], set[int]] = {}
+    updates: dict[tuple[Any, Any], set[int]] = {}
     counts: dict[int, set[int]] = {}
     for message in messages:
         if isinstance(message, Updates):
@@ -258,8 +259,10 @@ def judged(messages: list[Message[Any]]) -> bool:
                 updates.setdefault((row, time), set()).add(diff)
         else:
             stated = dict(message.counts)
-            for time in range(message.lower.only, message.upper.only):
-                counts.setdefault(time, set()).add(stated.get(time, 0))
+            lower, upper = message.lower.only, message.upper.only
+            assert isinstance(lower, int) and isinstance(upper, int)
+            for at in range(lower, upper):
+                counts.setdefault(at, set()).add(stated.get(at, 0))
     if any(len(diffs) > 1 for diffs in updates.values()) or any(len(each) > 1 for each in counts.values()):
         return False
     arrived = Counter(time for _, time in updates)

@@ -220,7 +220,8 @@ class Shared:
 
 @pytest.fixture
 def shared(config: dict[str, Any], tmp_path: Path) -> Iterator[Any]:
-    topic, made = f"t-{uuid.uuid4()}", []
+    topic = f"t-{uuid.uuid4()}"
+    made: list[Shared] = []
 
     def make(joined: int = 0) -> Shared:
         made.append(Shared(config, topic, tmp_path / f"writer{len(made)}", joined))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -131,14 +132,15 @@ def test_long_progress_is_cut_into_statements_that_meet() -> None:
     assert len(cut) == 3 and all(len(each.counts) <= STATEMENT_COUNTS for each in cut)
     assert all(a.upper == b.lower for a, b in pairwise(cut))
     reader: Reader[int] = Reader()
-    for message in (*cut, Updates([(0, time, 1) for time, _ in counts])):
+    messages: list[Message[int]] = [*cut, Updates([(0, time, 1) for time, _ in counts])]
+    for message in messages:
         reader.push(message)
     assert reader.frontier == Antichain()
 
 
 def test_sets_of_times() -> None:
-    for times, kind in ((Line(), int), (Product(), tuple)):
-        make = (lambda n: n) if kind is int else (lambda n: (n, 0))
+    cases: list[tuple[Any, Callable[[int], Any]]] = [(Line(), lambda n: n), (Product(), lambda n: (n, 0))]
+    for times, make in cases:
         for number in (3, 1, 2, 3, 9):
             times.add(make(number))
         assert list(times.minimal()) == [make(1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -258,8 +258,16 @@ def test_an_idle_folder_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.
     local.look()
     calls: list[Any] = []
     real_scan, real_stat = os.scandir, os.stat
-    monkeypatch.setattr(os, "scandir", lambda path: calls.append("list") or real_scan(path))
-    monkeypatch.setattr(os, "stat", lambda path: calls.append("stat") or real_stat(path))
+
+    def counted(name: str, real: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def call(path: Any) -> Any:
+            calls.append(name)
+            return real(path)
+
+        return call
+
+    monkeypatch.setattr(os, "scandir", counted("list", real_scan))
+    monkeypatch.setattr(os, "stat", counted("stat", real_stat))
     for _ in range(10):
         local.look()
     assert calls.count("list") == 0 and calls.count("stat") <= 10 * 6

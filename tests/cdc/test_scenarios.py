@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everview.cdc.contract import COUNTS, DIFFS, GAP, MISSING, SURPLUS, Message, Progress, Updates
+from everview.cdc.contract import COUNTS, DIFFS, GAP, MISSING, SURPLUS, Frontier, Message, Progress, Updates
 from everview.cdc.errors import ConflictingCounts, ConflictingDiffs, SurplusUpdates
 from everview.timely.antichain import Antichain
 from tests.cdc.readers import Run, iterator, on_spark
@@ -123,7 +123,7 @@ def test_an_empty_upper_closes_only_when_counts_are_met(run: Run) -> None:
 
 def test_partially_ordered_times(run: Run) -> None:
     updates = [(A, (0, 0), 1), (B, (0, 1), 1), (C, (1, 0), 1), (A, (1, 1), -1)]
-    start = Antichain((0, 0))
+    start: Frontier = Antichain((0, 0))
     corner = Progress(start, Antichain((0, 1), (1, 0)), (((0, 0), 1),))
     column = Progress(Antichain((0, 1), (1, 0)), Antichain((1, 0)), (((0, 1), 1),))
     row = Progress(Antichain((0, 1), (1, 0)), Antichain((0, 1)), (((1, 0), 1),))
@@ -166,7 +166,9 @@ def test_an_overstated_count_stalls_visibly(run: Run) -> None:
 @pytest.mark.parametrize("other", [progress(0, 5, t3=3), progress(2, 9), progress(3, None, t3=1)])
 def test_statements_that_disagree_are_reported(run: Run, other: Progress) -> None:
     stated, late = Updates([(A, 3, 1)]), progress(0, 2)
-    for said in ([progress(0, 5, t3=2), other, stated], [other, progress(2, 5, t3=2), stated, late]):
+    before: list[Message[Any]] = [progress(0, 5, t3=2), other, stated]
+    after: list[Message[Any]] = [other, progress(2, 5, t3=2), stated, late]
+    for said in (before, after):
         outcome = run(said)
         assert (outcome.updates, outcome.frontier, outcome.reasons.get(3)) == ([], Antichain(3), COUNTS)
         assert isinstance(outcome.contradiction, ConflictingCounts)
@@ -174,7 +176,7 @@ def test_statements_that_disagree_are_reported(run: Run, other: Progress) -> Non
 
 def test_every_permutation_of_a_small_history_agrees() -> None:
     history = [(A, 0, 1), (B, 1, 1), (A, 1, -1)]
-    said = [
+    said: list[Message[Any]] = [
         Updates(history[:2]),
         Updates(history[1:]),
         progress(0, 1, t0=1),

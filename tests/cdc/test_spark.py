@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from everview.cdc.codec.contract import Bad, Partial, codec_for
-from everview.cdc.contract import Progress, Updates
+from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import InvalidUse
 from everview.cdc.files import Folder, FolderInlet, FolderOutlet
 from everview.cdc.mangle import mangle
@@ -45,13 +45,16 @@ def test_every_value_comes_back(spark: SparkSession, tmp_path: Path, suffix: str
 
     schema = StreamSchema(values.SCHEMA)
     updates = [(row, number, number + 1) for number, row in enumerate(values.rows())]
-    said = [Updates(updates * 2), Progress(START, Antichain(99), tuple((n, 1) for n in range(len(updates))))]
+    said: list[Message[Any]] = [
+        Updates(updates * 2),
+        Progress(START, Antichain(99), tuple((n, 1) for n in range(len(updates)))),
+    ]
     folder = Folder(str(tmp_path / "stream"))
     folder.put(f"all{suffix}", codec_for(suffix, schema).encode_file(said))
     pile = SparkReader(spark, schema, folder).read([f"all{suffix}"], START)
     table = pile.updates().toArrow()
     table = table.cast(pa.schema([("_time", pa.int64()), ("_diff", pa.int64()), *values.SCHEMA]))
-    assert sorted(updates_of(table), key=lambda update: update[1]) == updates  # type: ignore[arg-type, return-value]
+    assert sorted(updates_of(table), key=lambda update: update[1]) == updates
     assert (pile.frontier, pile.bad, pile.closed_updates) == (Antichain(99), [], len(updates))
     pile.close()
 
@@ -165,7 +168,8 @@ def test_a_shard_goes_through_executors_and_comes_back(
 def test_what_is_open_after_a_pile_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
     codec, folder = codec_for(".jsonl", SCHEMA), Folder(str(tmp_path / "stream"))
     for time in range(100):
-        said = [Updates([((time, "x"), time, 1)]), Progress(Antichain(time), Antichain(time + 1), ((time, 1),))]
+        statement = Progress(Antichain(time), Antichain(time + 1), ((time, 1),))
+        said: list[Message[Any]] = [Updates([((time, "x"), time, 1)]), statement]
         folder.put(f"{time:03d}.jsonl", codec.encode_file(said if time != 90 else said[1:]))
     with Environment.open(tmp_path / "reading", background=False) as reading:
         inlet = FolderInlet(folder, SCHEMA)

@@ -187,7 +187,7 @@ def test_what_others_say_while_one_writes_in_bulk_is_compared(
 
     def meanwhile(selection: Selection, advance_to: int | None) -> dict[int, int]:
         first.outlet.write([Updates([((8, "mine"), 8, 5)])])
-        return bulk(selection, advance_to)  # type: ignore[no-any-return]
+        return bulk(selection, advance_to)
 
     monkeypatch.setattr(second.sink, "_bulk", meanwhile)
     with pytest.raises(Contradicted):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -91,7 +92,7 @@ def test_a_client_sets_a_password_and_never_sends_it(served: Running) -> None:
         (how,) = connection.execute("SHOW password_encryption").fetchone() or ("",)
         verifier = connection.pgconn.encrypt_password(b"a new one", b"ann", how.encode()).decode()
         assert verifier.startswith("SCRAM-SHA-256$4096:")
-        connection.execute(f"ALTER USER ann PASSWORD '{verifier}'")  # type: ignore[arg-type]
+        connection.execute(f"ALTER USER ann PASSWORD '{verifier}'")
 
 
 def free_port() -> int:
@@ -223,8 +224,8 @@ def test_the_usual_addresses_are_the_servers() -> None:
 
 def test_room_for_all_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"now": (1_024, 1_048_576)}
-    monkeypatch.setattr(serve_cli.resource, "getrlimit", lambda _: limits["now"])
-    monkeypatch.setattr(serve_cli.resource, "setrlimit", lambda _, both: limits.update(now=both))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits["now"])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, both: limits.update(now=both))
     assert serve_cli.few_files() == [] and limits["now"] == (4_096, 1_048_576)
     limits["now"] = (256, 1_024)
     assert len(serve_cli.few_files()) == 1 and limits["now"] == (1_024, 1_024)

@@ -97,7 +97,7 @@ class Serve(Server):
         assert len(lines) == 1, f"{name} is not among the metrics, or more than once"
         return float(lines[0][1])
 
-    def connect(self, user: str = "everview", **options: str) -> psycopg.Connection[tuple[Any, ...]]:
+    def connect(self, user: str = "everview", **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(
             host="127.0.0.1", port=self.port(), user=user, dbname="everview", autocommit=True, **options
         )

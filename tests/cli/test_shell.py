@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from everview import cli
 from everview.console import hydration_line
@@ -247,6 +247,10 @@ def test_the_shell_and_the_demo_say_the_same_of_a_real_hydration(
         waiting.still()
         assert stream.getvalue() == "" and hydrating(instance) == []
         engine.endless, engine.read = True, 15
+
+        def tells(told: str) -> bool:
+            return told in hydration_line(hydrating(instance))
+
         client.values("CREATE MATERIALIZED VIEW slow AS SELECT a, count(*) AS n FROM t GROUP BY a")
         assert engine.begun.acquire(timeout=WAIT_S)
         for read, told in (
@@ -254,7 +258,7 @@ def test_the_shell_and_the_demo_say_the_same_of_a_real_hydration(
             (1_000, "100%, all 1,000 rows read, writing result"),
         ):
             engine.read = read
-            eventually(lambda told=told: told in hydration_line(hydrating(instance)))
+            eventually(partial(tells, told))
             line = hydration_line(hydrating(instance))
             assert line.startswith("hydrating slow [")
             waiting.still()

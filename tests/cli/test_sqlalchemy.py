@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from everview.server.run import Running
@@ -61,7 +62,7 @@ def test_reflection(engine: sa.Engine) -> None:
     types = [each["type"].compile(engine.dialect) for each in columns.values()]
     assert types == ["INTEGER", "TEXT", "NUMERIC(8, 2)", "TEXT[]", "mz_timestamp"]
     at = columns["at"]["type"]
-    assert isinstance(at, sa.dialects.postgresql.DOMAIN) and isinstance(at.data_type, sa.BIGINT)
+    assert isinstance(at, postgresql.DOMAIN) and isinstance(at.data_type, sa.BIGINT)
     assert [each["nullable"] for each in columns.values()] == [False, True, True, True, True]
     assert (columns["name"]["default"], columns["price"]["comment"]) == ("'none'", "in euros")
     assert found.get_pk_constraint("items")["constrained_columns"] == []

@@ -28,7 +28,7 @@ def jars(cache: Path) -> Path:
     if complete.exists():
         return folder
     ivy = next(Path(_spark_home(), "jars").glob("ivy-*.jar"))
-    command = [
+    command: list[str | Path] = [
         *(_java(), "-jar", ivy, "-cache", cache / "ivy", "-confs", "default", "-types", "jar", "bundle"),
         *("-dependency", "org.apache.kafka", "kafka_2.13", VERSION),
         *("-retrieve", f"{folder}/[artifact]-[revision].[ext]"),

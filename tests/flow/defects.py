@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from everview.flow import fencing
 from everview.flow.check.harness import Parts
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.combine import Combiner
-from everview.flow.drivers import parquet, sql, sqlite
+from everview.flow.drivers import sql, sqlite
 from everview.flow.drivers.contract import Transactor
 from everview.flow.fencing import Carved, OwnedRange, carve
 from everview.flow.keyrange import KeyRange
@@ -217,7 +218,7 @@ def applies_twice(patch: pytest.MonkeyPatch) -> Parts:
     def copied(source: Path, target: Path) -> None:
         shutil.copy(source, target.with_name(f"{target.stem}-{uuid.uuid4().hex}.parquet"))
 
-    patch.setattr(parquet.os, "replace", copied)
+    patch.setattr(os, "replace", copied)
     return Parts()
 
 

@@ -62,7 +62,7 @@ def main(folder: Path, settings: dict[str, Any]) -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # the test reads the numbers below
     rng = random.Random(time.time_ns())
     with Environment.open(folder) as environment:
-        workload = ResumedWorkload(environment, rng.random())
+        workload = ResumedWorkload(environment, rng.getrandbits(32))
         sink = opened(environment, settings)
         sink.start()
         while True:

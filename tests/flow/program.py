@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from typing import Any
+from unittest.mock import patch
 
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.driver_program import serve_streams
@@ -27,5 +28,5 @@ def leaves_others(rows: Any, range: KeyRange) -> Carved:
 
 if __name__ == "__main__":
     if "keep-rows" in sys.argv[2:]:
-        sqlite.carve = leaves_others
+        patch.object(sqlite, "carve", leaves_others).start()
     serve_streams(sys.argv[1], sys.stdin.buffer, sys.stdout.buffer)

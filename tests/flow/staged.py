@@ -11,9 +11,12 @@ import base64
 import json
 import os
 import sqlite3
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import strict
+if TYPE_CHECKING:
+    from tests.flow import strict
+else:
+    import strict  # a program by itself, which finds what lies beside it
 
 NOTHING: dict[str, Any] = {}
 
@@ -113,14 +116,14 @@ def converse(said: dict[str, Any]) -> None:
         elif name == "store":
             stores.append((said.get("binding", 0), said))
         elif name == "startCommit":
-            patch: dict[str, Any] = {}
+            change: dict[str, Any] = {}
             if stores:
                 number += 1
                 staged = f"{mine} {os.getpid()} {number}"
                 stage(db, staged, stores)
-                patch = {"ranges": {mine: {staged: True}}}
+                change = {"ranges": {mine: {staged: True}}}
             stores = []
-            answer("startedCommit", patch)
+            answer("startedCommit", change)
         else:
             strict.fail(f"unexpected request {name}")
 

@@ -139,7 +139,8 @@ def test_a_crash_between_emptying_and_forgetting_does_no_harm(
     sink = create(ledger, tmp_path)
     sink.start()
     assert sink.wait(changes(ledger), 10)
-    real, calls = RecoveryLog.anew, []
+    real = RecoveryLog.anew
+    calls: list[None] = []
 
     def crashing(self: RecoveryLog, state: Any) -> Any:
         calls.append(None)

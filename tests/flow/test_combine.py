@@ -16,6 +16,7 @@ from everview.flow.combine import combine
 from everview.flow.contract import DELETE, EXISTS, Binding, Field
 from everview.flow.drivers.contract import Keys
 from everview.flow.errors import DuplicateKey, FlowError, Retracted
+from everview.flow.keyrange import hashes_of
 from everview.flow.reduction import Reduction
 
 VIEW = Binding("u1", (Field("k", INT8), Field("v", TEXT)), ("k",))
@@ -69,7 +70,7 @@ def test_a_view_is_brought_from_one_state_to_the_other(
         time += 1
     with pytest.MonkeyPatch.context() as patch:
         if lying_hashes:
-            real = combine_module.hashes_of
+            real = hashes_of
             patch.setattr(combine_module, "hashes_of", lambda table, key: real(table, key) % 3)
         stored = documents(VIEW, rows)
     held = dict(state)

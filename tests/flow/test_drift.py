@@ -53,7 +53,7 @@ def place(
 
     def run_there(statement: str) -> Any:
         with psycopg.connect(url, autocommit=True) as db:
-            done = db.execute(statement)  # type: ignore[arg-type]
+            done = db.execute(statement)
             return done.fetchall() if done.description else []
 
     yield "postgres", {"connection": url}, table, run_there

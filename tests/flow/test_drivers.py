@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sqlite3
 import subprocess
@@ -25,7 +26,6 @@ from everview.flow.checkpoint import Checkpoint
 from everview.flow.connector.description import chosen_before, described
 from everview.flow.connector.rows import pack
 from everview.flow.contract import DELETE, EXISTS, Binding, Field, Spec
-from everview.flow.drivers import contract
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import DRIVERS, open_driver
 from everview.flow.drivers.webhook import WebhookTransactor
@@ -372,7 +372,7 @@ def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(contract.importlib, "import_module", missing)
+    monkeypatch.setattr(importlib, "import_module", missing)
     for name, config in {
         "postgres": {"connection": "x"},
         "redis": {"url": "x"},

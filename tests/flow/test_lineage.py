@@ -39,6 +39,9 @@ class Copy:
         make = Materialization.create if new else Materialization.resume
         self.sink = make(self.environment, "m", "sqlite", {"path": str(path)}, [self.binding], options=QUICK)
 
+    def has_begun(self) -> bool:
+        return self.sink.status().frontier > 0
+
     def write(self, *rows: tuple[Any, ...]) -> int:
         now = self.environment.frontiers("u1").upper.only
         token = next(each for each in self.environment.shard("u1").held if each.startswith("w"))
@@ -118,7 +121,7 @@ def test_restarts_are_no_strangers(copied: Path) -> None:
         if number != 1:  # also one that commits nothing
             assert again.sink.wait(again.write((10 + number, "x")), 10)
         else:
-            eventually(lambda again=again: again.sink.status().frontier > 0)
+            eventually(again.has_begun)
         again.close()
     assert rows(path) == [(1, "a"), (10, "x"), (12, "x")]
 

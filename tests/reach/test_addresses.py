@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import ipaddress
 import socket
 import threading
 from collections.abc import Iterator
@@ -172,7 +173,7 @@ def test_redis_looks_at_where_it_has_got_to(names: Answers, monkeypatch: pytest.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         client = _client(f"redis://127.0.0.1:{port}/0")
-        monkeypatch.setattr(addresses, "_REFUSED", (addresses.ipaddress.ip_network("127.0.0.0/8"),))
+        monkeypatch.setattr(addresses, "_REFUSED", (ipaddress.ip_network("127.0.0.0/8"),))
         with pytest.raises(AddressRefused):  # as if the name meant another address by now
             client.ping()
         accepted, _ = listener.accept()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from everview.adapter.contract import (
+    Carried,
     Column,
     CopyFormat,
     CopyOut,
@@ -118,6 +119,7 @@ class FakeSession:
         self._pending: list[tuple[str, list[Row]]] = []
         self._notices: list[Notice] = []
         self._canceled = threading.Event()
+        self.carried: Callable[[str], Carried | None] = lambda name: None
         self.together = False
         self.idle_limit = None
         self.closed = False

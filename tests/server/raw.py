@@ -33,7 +33,7 @@ def string(text: str) -> bytes:
     return text.encode() + b"\0"
 
 
-def startup(minor: int = 0, major: int = 3, **settings: str) -> bytes:
+def startup(minor: int = 0, major: int = 3, /, **settings: str) -> bytes:
     body = struct.pack("!i", major << 16 | minor)
     for name, value in ({"user": "everview"} | settings).items():
         body += string(name) + string(value)

@@ -122,7 +122,9 @@ def test_half_requests_keep_no_probe_from_its_answer(serve: Callable[..., Runnin
 def test_a_request_has_a_time_limit(
     serve: Callable[..., Running], monkeypatch: pytest.MonkeyPatch, adapter: FakeAdapter
 ) -> None:
-    monkeypatch.setitem(http_server.HttpServer.__init__.__kwdefaults__, "request_s_max", 0.3)
+    defaults = http_server.HttpServer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "request_s_max", 0.3)
     server = serve(http=ANY)
     for data in (HALF, b"", BODY):
         with connect(server.http) as client:

@@ -131,7 +131,7 @@ def test_a_statement_is_canceled_by_key_and_only_by_key(server: Running, adapter
 def test_longer_keys_for_newer_clients(server: Running, adapter: FakeAdapter) -> None:
     with RawClient(server.pg) as old, RawClient(server.pg) as new:
         assert len(key_of(old.enter())[1]) == 4
-        new.send(raw.startup(minor=2))
+        new.send(raw.startup(2))
         key = key_of(new.until("Z"))
         assert len(key[1]) == 32
         new.send(query("select pg_sleep(30)"))

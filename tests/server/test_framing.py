@@ -84,20 +84,20 @@ def test_startup_packets() -> None:
 
 
 def test_later_protocols_are_negotiated() -> None:
-    later = packets(raw.startup(minor=9999, **{"_pq_.wish": "1"}))
+    later = packets(raw.startup(9999, **{"_pq_.wish": "1"}))
     assert isinstance(later, Startup)
     assert (later.minor, later.unknown_options, later.negotiated) == (2, ("_pq_.wish",), True)
     answer = backend.negotiate_protocol_version(later.minor, later.unknown_options)
     assert answer == raw.message("v", struct.pack("!ii", 3 << 16 | 2, 1) + b"_pq_.wish\0")
-    current = packets(raw.startup(minor=2))
+    current = packets(raw.startup(2))
     assert isinstance(current, Startup) and not current.negotiated
 
 
 @pytest.mark.parametrize(
     ("data", "sqlstate"),
     [
-        (raw.startup(major=2), "0A000"),
-        (raw.startup(major=4), "0A000"),
+        (raw.startup(0, 2), "0A000"),
+        (raw.startup(0, 4), "0A000"),
         (raw.startup(user=""), "28000"),
         (raw.startup(replication="true"), "0A000"),
         (raw.startup(replication="database"), "0A000"),

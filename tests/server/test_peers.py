@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from everview.server.addresses import CannotListen
+from everview.server.errors import ConnectionEnd
 from everview.server.pgwire import authentication, peers
 from everview.server.pgwire.authentication import Policy
 from everview.server.pgwire.peers import Endpoint, Peer, is_ambiguous, is_loopback, tcp_owner
@@ -153,7 +154,7 @@ def test_encryption_is_needed_from_elsewhere() -> None:
     Policy().check(far, encrypted=True)
     Policy(insecure=True).check(far, encrypted=False)
     Policy().check(Peer(None, None), encrypted=False)
-    with pytest.raises(authentication.ConnectionEnd, match="must use TLS"):
+    with pytest.raises(ConnectionEnd, match="must use TLS"):
         Policy().check(far, encrypted=False)
 
 

@@ -54,7 +54,8 @@ def test_http(serve: Callable[..., Running], adapter: FakeAdapter) -> None:
     ages = {"v": 0.25}
     server.metrics.gauge("everview_view_freshness_seconds", "how far each view is behind", ("view",), ages.items)
     server.metrics.counter("everview_ticks", "ticks", ("view", "outcome"), lambda: [(("v", "ok"), 3)])
-    server.metrics.gauge("everview_broken", "fails", (), lambda: [({}["no"], 1.0)])
+    empty: dict[str, str] = {}
+    server.metrics.gauge("everview_broken", "fails", (), lambda: [(empty["no"], 1.0)])
     with psycopg.connect(f"postgresql://everview@{server.pg}/everview", autocommit=True) as connection:
         connection.execute("select 1")
         connection.execute("create table t (a int4)")

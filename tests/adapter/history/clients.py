@@ -127,7 +127,7 @@ class Client:
         group = ("entries", self._stage.round)
         number = self._stage.number(group)
         if self._rng.random() < 0.5:
-            steps = [("INSERT INTO entries VALUES (%s, %s)", (group[1], number))]
+            steps: list[tuple[str, tuple[int, ...]]] = [("INSERT INTO entries VALUES (%s, %s)", (group[1], number))]
         else:
             steps = [(f"INSERT INTO entries VALUES ({group[1]}, {number})", ())]
         if self._write(steps, adds={group: 1 << number}) == "ok":

@@ -107,10 +107,10 @@ def err(defect: Callable[[Rows, int], Rows]) -> None:
     """Write something else than what was asked for, and acknowledge that."""
     write, count = Timeline.write, itertools.count()
 
-    def wrong(self: Timeline, rows: Rows, *rest: Any) -> int:
+    def wrong(self: Timeline, rows: Any, *rest: Any) -> int:
         return write(self, defect(rows, next(count)), *rest)
 
-    Timeline.write = wrong  # type: ignore[method-assign]
+    Timeline.write = wrong  # type: ignore[assignment, method-assign]
 
 
 def main(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.adapter.history.checker import check
-from tests.adapter.history.model import Group, Operation, facts, numbers
+from tests.adapter.history.model import Group, Operation, Outcome, facts, numbers
 
 A: Group = ("a", 0)
 B: Group = ("b", 0)
@@ -16,7 +16,7 @@ B: Group = ("b", 0)
 
 def op(began: float, ended: float, worker: str = "w", **what: Any) -> Operation:
     """An operation; sets of facts are given as lists."""
-    sets = {
+    sets: dict[str, Any] = {
         name: {group: facts(some) for group, some in what[name].items()}
         for name in ("adds", "removes", "sees", "twice")
         if name in what
@@ -134,7 +134,7 @@ def serial_history(rng: random.Random) -> list[Operation]:
         moment += 1.0
         began, ended = moment - rng.random() * 3, moment + rng.random() * 3
         action = rng.random()
-        outcome = "unknown" if rng.random() < 0.1 else "ok"
+        outcome: Outcome = "unknown" if rng.random() < 0.1 else "ok"
         if action < 0.4:
             happens = outcome == "ok" or rng.random() < 0.5
             some = 1 << number
