@@ -35,7 +35,7 @@ from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark
 from everview.compute.ir.relation import types
 from everview.storage.environment import Environment
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from tests.tpch.queries import QUERIES
 from tests.tpch.recomputed import difference, use_snapshot
 from tests.tpch.refresh import Changes

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 import everview
 from everview import cli
 from everview.console import Hydrating, hydration_line
-from everview.demo import showing
+from everview.demo import run as showing
 from everview.demo.display import busy
 from everview.demo.proof import delivered, heard, recomputed
 from everview.demo.scenario import VIEWS, source
-from everview.demo.watching import Follower, Watch
+from everview.demo.watch import Follower, Watch
 from everview.errors import EverviewError
 from tests.adapter.test_hydrating import Endless
 from tests.waiting import eventually

@@ -49,9 +49,9 @@ def height(name: str, order: tuple[set[str], ...]) -> int:
     return next((index for index, line in enumerate(order) if name in line), len(order))
 
 
-# What every layer may import, and what imports no layer: the package itself (its version), the errors, the depth of the
-# stack, and how SQL is quoted.
-COMMON = {"", "errors", "stack", "quoting"}
+# What every layer may import, and what imports no layer: the package itself (its version), the errors, the depth of
+# recursion, and how SQL is quoted.
+COMMON = {"", "errors", "recursion", "quoting"}
 
 
 def imported_modules(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:

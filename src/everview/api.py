@@ -25,13 +25,13 @@ from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Column, CopyIn, CopyOut, Done, Prepared, Result, Rows
 from everview.adapter.session import CoordinatorSession
 from everview.adapter.statements.lexer import tokens
-from everview.adapter.timestamps import Wanted
+from everview.adapter.timestamps import TimestampRequest
 from everview.compute.engine.spark.bulk import read_contents
 from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import SqlError
 from everview.instance import Folder, Instance
 from everview.parameters import parameter
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.timely.consolidate import DIFF
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Row(tuple[Any, ...]):
             raise AttributeError(f"no column {name}; there are {', '.join(self.names)}") from None
 
     def asdict(self) -> dict[str, Any]:
-        """The values by name; of several columns of one name, the last."""
+        """The values by name; if several columns have the same name, the last one's."""
         return dict(zip(self.names, self, strict=True))
 
     def __repr__(self) -> str:
@@ -75,7 +75,7 @@ class Answer(list[Row]):
 
 
 class Database:
-    """An environment that is open in this process. Statements may come from any thread, and are run one by one."""
+    """An environment that is open in this process. Any thread may run statements; they are run one after the other."""
 
     def __init__(self, instance: Instance, folder: Folder) -> None:
         self._instance, self._folder = instance, folder
@@ -85,7 +85,7 @@ class Database:
         self._selections: list[Selection] = []
 
     def sql(self, text: str, params: Sequence[Any] | Iterable[Sequence[Any]] = ()) -> Answer:
-        """Run statements, as one transaction unless they say otherwise, and give the answer of the last.
+        """Run statements, as one transaction unless they say otherwise, and return the answer of the last.
 
         `params` are the values of `$1`, `$2` and so on in a single statement. For COPY … FROM STDIN they are the rows.
         """
@@ -93,7 +93,7 @@ class Database:
             return _run(self._session, text, params)
 
     def stream(self, text: str, params: Sequence[Any] = ()) -> Iterator[Row]:
-        """The rows of one statement as they come: SUBSCRIBE goes on until the iterator is closed."""
+        """The rows of one statement as they come; SUBSCRIBE continues until the iterator is closed."""
         session = self.coordinator.connect(ROLE, DATABASE, {"application_name": "everview.open stream"})
         try:
             result = _started(session, session.prepare(text), params)
@@ -112,7 +112,7 @@ class Database:
     def frame(self, name: str, as_of: int | datetime | None = None) -> DataFrame:
         """The contents of a table, source or materialized view at a time, by default the present, as a DataFrame.
 
-        It stays what it is however the relation changes, and can be used until the database is closed, for an hour.
+        The DataFrame does not change with the relation. It can be used for an hour, until the database is closed.
         """
         session = self._session
         with self._lock:
@@ -120,7 +120,7 @@ class Database:
             item = around.relation(_path(name))
             if not item.stored or not item.columns:
                 hint = "make it a materialized view, or read it with sql()"
-                raise SqlError("42809", f'nothing is stored of "{name}", which is a {item.kind}', hint=hint)
+                raise SqlError("42809", f'"{name}" is a {item.kind}, which stores no rows', hint=hint)
             selection = self._selected(item, _milliseconds(as_of))
             self._selections.append(selection)
         return _frame(self._instance.spark().bulk, selection, item)
@@ -129,7 +129,7 @@ class Database:
         coordinator, catalog = self.coordinator, self.coordinator.catalog.state
         ids = frozenset({item.id})
         coordinator.environment.confirm()
-        choice, hold = coordinator.timestamps.hold(Wanted(ids, as_of=as_of), catalog)
+        choice, hold = coordinator.timestamps.hold(TimestampRequest(ids, as_of=as_of), catalog)
         try:
             coordinator.timestamps.wait(ids, choice.time, self._session.interrupts, catalog)
             coordinator.peeks.check_errors(item.id, choice.time)
@@ -144,11 +144,11 @@ class Database:
 
     @property
     def ready(self) -> bool:
-        """Whether Spark is warm; statements that do not need it are run before that too."""
+        """Whether Spark is warm. Statements that do not need Spark run before that too."""
         return self._instance.ready
 
     def close(self) -> None:
-        """Stop maintaining views and let go of the folder; what was committed stays. Safe more than once."""
+        """Stop maintaining views and unlock the folder. What was committed stays. Safe more than once."""
         for selection in self._selections:
             selection.close()
         self._selections.clear()
@@ -238,7 +238,7 @@ def _path(name: str) -> tuple[str, ...]:
         or any(word.kind not in ("word", "quoted") for word in parts)
         or not all(word.is_symbol(".") for word in dots)
     ):
-        raise SqlError("42602", f'"{name}" is no name of a relation', hint="names are written as in SQL")
+        raise SqlError("42602", f'"{name}" is not the name of a relation', hint="names are written as in SQL")
     return tuple(word.value for word in parts)
 
 

@@ -1,4 +1,4 @@
-"""The `everview` command. Each layer that has something to show brings its own typer app, added here."""
+"""The `everview` command. Layers bring their own typer apps, which are added here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def everview(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Keep SQL views over changing data exact and fresh, on Spark.
@@ -61,7 +61,7 @@ def everview(
 
 
 def main() -> None:
-    """Run the command line; a failure that was foreseen is told in a few lines, without a traceback."""
+    """Run the command line. An expected failure prints a few lines, without a traceback."""
     try:
         app()
     except EverviewError as error:

@@ -1,5 +1,4 @@
-"""What commands share: the server's usual addresses, standard error for people, so that Java's goes to a file, and the
-line with a bar that says how far views are which are computed for the first time."""
+"""What commands share: default addresses, standard error without Java's output, and the progress line of hydration."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ BAR_CELLS = 20
 
 @dataclass(frozen=True, slots=True)
 class Hydrating:
-    """A view that is computed for the first time: how far that is, None where it is not known."""
+    """A view that is being computed for the first time, and its progress as far as it is known."""
 
     name: str
     rows_read: int | None
@@ -41,16 +40,16 @@ class Hydrating:
 
 
 def hydration_line(views: Sequence[Hydrating]) -> str:
-    """One line about all of these: how far the one with the most rows is, and how many others there are."""
+    """One line: the progress of the view with the most rows, and the number of other views."""
     first = min(views, key=lambda view: (-(view.rows_total or 0), view.name))
     return str(first) + (f"; and {len(views) - 1} more" if len(views) > 1 else "")
 
 
 @contextmanager
 def spark_log(path: Path) -> Iterator[None]:
-    """Within the block, children write their standard error to the file, while this process's own stays as it is."""
+    """Within the block, child processes write their standard error to the file; that of this process stays as it is."""
     sys.stderr.flush()
-    # For its owner alone: what Spark says of a statement that fails has its values in it.
+    # For its owner alone: Spark logs the values in failing statements.
     kept, theirs = os.dup(2), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     ours = os.fdopen(os.dup(kept), "w", buffering=1, errors="backslashreplace")
     before, sys.stderr = sys.stderr, ours
@@ -68,7 +67,7 @@ def spark_log(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _logging_to(stream: TextIO) -> Iterator[None]:
-    """Log lines of all layers go to the stream: standard output is for answers."""
+    """Send the log lines of all layers to the stream: standard output is for answers."""
     import structlog
 
     structlog.configure(
@@ -86,7 +85,7 @@ def _logging_to(stream: TextIO) -> Iterator[None]:
 
 
 def last_lines(path: Path) -> str:
-    """What a log says at its end."""
+    """The last lines of a log."""
     try:
         return "; ".join(path.read_text(errors="replace").strip().splitlines()[-LOG_LINES_SHOWN:])
     except OSError:

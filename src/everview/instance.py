@@ -1,7 +1,7 @@
-"""An environment that this process has open for SQL: its folder is locked, Spark starts, the coordinator goes on.
+"""An environment that this process has open for SQL: a locked folder, Spark, and the coordinator.
 
-The server, the shell, the Python API and the demo all begin here. Spark starts in the background, so what does not
-need it works at once; a Spark that was started here ends with the instance, one that was given stays as it is.
+The server, the shell, the Python API and the demo all start here. Spark starts in the background, so whatever does not
+need it works at once. A Spark that was started here ends with the instance; one that was given stays as it is.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FolderInUse(EverviewError):
 
 
 class Folder:
-    """A folder that this process alone has open, made if there is none; a process that ends lets go of it."""
+    """A folder that only this process has open, created if missing. The lock ends with the process."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -64,14 +64,14 @@ class Folder:
             owner = os.pread(file, 32, 0).decode(errors="replace").strip()
             os.close(file)
             who = f"process {owner}" if owner else "another process"
-            message = f"{self.path} is open in {who}: connect to that one, stop it, or name another folder"
+            message = f"{self.path} is open in {who}: connect to that process, stop it, or name another folder"
             raise FolderInUse(message) from None
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
         self._file: int | None = file
 
     def close(self) -> None:
-        """Let others open it; safe more than once."""
+        """Unlock the folder; safe more than once."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -83,20 +83,10 @@ class Folder:
         self.close()
 
 
-class Views(ScheduledDataflows):
-    """What keeps the views, and can say how they are doing."""
-
-    def statuses(self) -> dict[GlobalId, Status]:
-        """Of each dataflow that is kept ticking."""
-        scheduler = self._scheduler
-        found = {flow.id: scheduler.status(flow.id) for flow in scheduler.dataflows()}
-        return {id: status for id, status in found.items() if status is not None}
-
-
 class Instance:
-    """One open environment; the folder stays the caller's, to close afterwards.
+    """One open environment. The caller closes the folder afterwards.
 
-    `spark` is an address at which to start or find Spark, a session, or None for none: then all is computed here.
+    `spark` is the address of a Spark to start or connect to, a session, or None: then this process computes everything.
     """
 
     def __init__(
@@ -115,7 +105,7 @@ class Instance:
             engine, self._started = self._engine(spark, conf or {})
             environment = Environment.open(self.path)
             try:
-                self._views = Views(environment, engine)
+                self._views = ScheduledDataflows(environment, engine)
                 spoken_to = None if self._started is None else engine
                 self.coordinator = Coordinator(
                     environment,
@@ -132,7 +122,7 @@ class Instance:
             raise
 
     def _engine(self, spark: str | SparkSession | None, conf: Mapping[str, str]) -> tuple[Engine, Future[Spark] | None]:
-        """What maintains views, and the Spark for large reads; neither is waited for."""
+        """The engine that maintains views, and the Spark for large reads; this waits for neither."""
         if spark is None:
             return LocalEngine(), None
         if not isinstance(spark, str):
@@ -156,31 +146,31 @@ class Instance:
 
     @property
     def ready(self) -> bool:
-        """Whether Spark is warm, or there is none to wait for."""
+        """Whether Spark is warm, or the instance has no Spark."""
         return self.coordinator.ready()
 
     @property
     def fenced(self) -> EverviewError | None:
-        """Set once another process has taken the environment over."""
+        """The error to raise once another process has taken the environment over; None before."""
         return self.coordinator.environment.fenced
 
     @property
     def spark_error(self) -> BaseException | None:
-        """Why Spark could not be started, if it could not."""
+        """Why Spark could not be started; None unless it failed."""
         return None if self._service is None else self._service.error
 
     def spark(self) -> Spark:
-        """The sessions of Spark, once they are there."""
+        """The sessions of Spark; waits until Spark has started."""
         if self._started is None:
             raise EverviewError("this environment was opened without Spark", hint="open it with an address of Spark")
         return self._started.result()
 
     def statuses(self) -> dict[GlobalId, Status]:
-        """How each view that is maintained is doing, by the id of its collection."""
+        """The status of each maintained view, by the id of its collection."""
         return self._views.statuses()
 
     def close(self) -> None:
-        """Let go of everything; safe more than once."""
+        """Release everything; safe more than once."""
         if self._closed:
             return
         self._closed = True
@@ -202,7 +192,7 @@ class Instance:
 
 
 def check_java(spark: str | None) -> None:
-    """Raise, in one line, if Spark at this address would need a Java on this machine and there is none."""
+    """Raise, with a message of one line, if Spark at this address needs Java on this machine and there is none."""
     if spark is None or spark.startswith(CONNECT):
         return
     try:
@@ -212,7 +202,7 @@ def check_java(spark: str | None) -> None:
 
 
 def _stop(service: SparkService) -> None:
-    """Stop Spark; its Java process may be gone already, for whoever ends a group of processes ends them all."""
+    """Stop Spark. Its Java process may be gone already: a signal to the process group ends it as well."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,4 +1,4 @@
-"""Python values as parameters of SQL statements: any value that says clearly what it means, in the type wanted."""
+"""Python values as parameters of SQL statements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from everview.compute.sql.strings import utf8
 
 
 def parameter(value: Any, sql_type: SqlType) -> Any:
-    """The value as statements take it; it goes by its text, so what SQL would read is what is understood."""
+    """The value as statements take it. It goes through its text, so it means what the text means in SQL."""
     if value is None or (isinstance(value, bytes) and sql_type.kind is Kind.BYTEA):
         return value
     if sql_type.kind is Kind.ARRAY and sql_type.element is not None and _is_list(value):
@@ -53,6 +53,6 @@ def _text(value: Any, sql_type: SqlType) -> str:
         case timedelta():
             return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
         case Mapping() | Sequence():
-            raise SqlError("22P02", f"a {type(value).__name__} is no value of type {sql_type}")
+            raise SqlError("22P02", f"a {type(value).__name__} is not a value of type {sql_type}")
         case _:
             raise SqlError("22P02", f"cannot use a {type(value).__name__} as a value of type {sql_type}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.serving import ServedIndex
+from everview.adapter.served_indexes import ServedIndex
 from tests.adapter.scripts import SessionClient
 
 

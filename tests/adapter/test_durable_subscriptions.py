@@ -14,7 +14,7 @@ from everview.adapter.catalog.items import Subscription
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.durable import GRACE_MS
 from everview.compute.sql.errors import SqlError
-from everview.serve.stream_figures import add_stream_figures
+from everview.serve.stream_metrics import add_stream_metrics
 from everview.server.metrics import Metrics
 from everview.storage.faults import Crash, armed
 from tests.adapter.conftest import Clock
@@ -370,7 +370,7 @@ def test_the_view_below_is_replaced(coordinator: Coordinator, table: SessionClie
 
 def test_figures(coordinator: Coordinator, table: SessionClient, clock: Clock) -> None:
     metrics = Metrics()
-    add_stream_figures(metrics, coordinator)
+    add_stream_metrics(metrics, coordinator)
     clock.now_ms += 60_000
     table("INSERT INTO t VALUES (3, 'c')")
     shown = metrics.render().decode()

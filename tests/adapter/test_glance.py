@@ -13,7 +13,7 @@ from everview.adapter.contract import Prepared, Row
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.kept import KEPT_MAX, TEXT_CHARACTERS_MAX
 from everview.adapter.results import RowList
-from everview.adapter.serving import GLANCE_ROWS_MAX
+from everview.adapter.served_indexes import GLANCE_ROWS_MAX
 from everview.adapter.session import CoordinatorSession
 from everview.adapter.shapes import shape_of
 from everview.compute.ir.types import INT8, Kind

@@ -15,7 +15,7 @@ from everview.compute.engine.contract import LargeEngine
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.engine.spark.session import Spark, profiles
 from everview.compute.large_tick import LargeChanges, LargeTick
-from everview.storage import adopt, compaction, stage
+from everview.storage import compaction, landing, staging
 from tests.adapter.delivery import id_of, ok
 from tests.adapter.scripts import SessionClient
 
@@ -73,7 +73,7 @@ def test_more_columns_and_fewer_again_in_large_ticks_and_small_ones(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, large: list[str]
 ) -> None:
     """Executors read parts of before, which lack columns, and write parts of a definition that has fewer."""
-    for module in (stage, adopt, compaction):
+    for module in (staging, landing, compaction):
         monkeypatch.setattr(module, "INLINE_BYTES_MAX", 0)
     sql = SessionClient(coordinator)
     old = "SELECT k, sum(v) AS s FROM t GROUP BY k"

@@ -17,7 +17,7 @@ from everview.compute.sql.errors import SqlError
 from everview.flow.check.endpoints import Receiver
 from everview.flow.errors import MissingLibrary
 from everview.flow.materialization import Materialization, held_tokens
-from everview.serve.stream_figures import add_stream_figures
+from everview.serve.stream_metrics import add_stream_metrics
 from everview.server.metrics import Metrics
 from everview.storage.faults import Crash, armed
 from tests.adapter.conftest import Clock
@@ -397,7 +397,7 @@ def test_when_a_failing_sink_is_tried_again_and_its_figures(
     sql: SessionClient, coordinator: Coordinator, clock: Clock
 ) -> None:
     metrics = Metrics()
-    add_stream_figures(metrics, coordinator)
+    add_stream_metrics(metrics, coordinator)
 
     def figure(name: str) -> float:
         (found,) = re.findall(rf'everview_sink_{name}\{{sink="public.s"\}} (\S+)', metrics.render().decode())

@@ -95,7 +95,7 @@ def test_a_stream_keeps_the_columns_that_it_began_with(
     writing: Writing, reading: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: bool
 ) -> None:
     """The shard gets one more, and rows that change only there: the stream says each thing once, or not at all."""
-    monkeypatch.setattr("everview.storage.reading.PASS_BYTES", 100)  # many passes
+    monkeypatch.setattr("everview.storage.selection.PASS_BYTES", 100)  # many passes
     sink = Sink.create(writing.environment, "out", writing.reader, outlet(tmp_path / "stream"))
     writing.advance(10)
     if not snapshot:  # else the first that is written is written when the column is there

@@ -20,7 +20,7 @@ from everview.cdc.rows import table_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import Sink
 from everview.cdc.watch import Contradicted, OtherFiles, Standing
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.timely.antichain import Antichain
 from tests.cdc.readers import covered_by
 from tests.cdc.shards import COLUMNS, Writing

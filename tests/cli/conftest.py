@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from everview.instance import Folder, Instance
-from everview.serve.figures import add_figures
+from everview.serve.metrics import add_metrics
 from everview.server.addresses import Address
 from everview.server.metrics import Metrics
 from everview.server.run import Options, Running, start
@@ -21,7 +21,7 @@ def served(tmp_path: Path) -> Iterator[Running]:
     metrics = Metrics()
     options = Options(pg=Address("127.0.0.1", 0), http=Address("127.0.0.1", 0))
     with Folder(tmp_path / "data") as folder, Instance(folder, spark=None) as instance:
-        add_figures(metrics, instance)
+        add_metrics(metrics, instance)
         with start(instance.coordinator, options, metrics) as running:
             yield running
 

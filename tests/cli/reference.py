@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from everview.adapter.settings import SETTINGS
-from everview.adapter.system.relations import BY_ID
+from everview.adapter.system.registry import BY_ID
 from everview.compute.functions import ordered_sets, registry
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"

@@ -208,7 +208,7 @@ def test_without_java_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
 
 def test_settings_of_spark_are_pairs() -> None:
     assert parse_conf(["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
-    with pytest.raises(EverviewError, match="is no setting"):
+    with pytest.raises(EverviewError, match="is not a setting"):
         parse_conf(["a"])
 
 

@@ -290,7 +290,7 @@ def test_another_account_needs_a_password_by_default(server: Serve) -> None:
 
 
 def test_a_bound_that_is_no_duration(tmp_path: Path) -> None:
-    for given, said in (("soon", "is no duration"), ("10 ms", "is too short")):
+    for given, said in (("soon", "is not a duration"), ("10 ms", "is too short")):
         command = [
             sys.executable,
             "-c",

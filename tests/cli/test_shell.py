@@ -14,18 +14,18 @@ from typer.testing import CliRunner, Result
 
 from everview import cli
 from everview.console import hydration_line
-from everview.demo.showing import hydrating
+from everview.demo.run import hydrating
 from everview.instance import Folder, Instance
 from everview.server.addresses import Address
 from everview.server.metrics import Metrics
 from everview.server.run import Options, Running, start
 from everview.shell import client as client_module
 from everview.shell.client import CannotConnect, Client
-from everview.shell.printing import pointed
-from everview.shell.reading import TextLines
+from everview.shell.input import TextLines
+from everview.shell.output import pointed
+from everview.shell.progress import Waiting, described
 from everview.shell.session import COPY_ENDS
 from everview.shell.statements import Statements, complete, is_streaming
-from everview.shell.waiting import Waiting, described
 from tests.adapter.test_hydrating import WAIT_S, Endless
 from tests.waiting import eventually
 

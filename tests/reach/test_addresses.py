@@ -43,7 +43,7 @@ METADATA = "169.254.169.254"
     ],
 )
 def test_addresses_that_are_refused(address: str) -> None:
-    with pytest.raises(AddressRefused, match="no connection may be made to"):
+    with pytest.raises(AddressRefused, match="are not allowed"):
         check_address(address)
 
 
@@ -71,7 +71,7 @@ def test_what_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     check_address(METADATA)
     check_address(f"::ffff:{METADATA}")
     check_address("fe80::1")
-    with pytest.raises(AddressRefused, match=r"no connection may be made to 169\.254\.1\.1"):
+    with pytest.raises(AddressRefused, match=r"connections to 169\.254\.1\.1 are not allowed"):
         check_address("169.254.1.1")
     with pytest.raises(EverviewError, match="neither an address nor a network"):
         parse_allowed(["metadata.google.internal"])
@@ -203,7 +203,7 @@ def test_statements_are_refused(tmp_path: Path) -> None:
             f"CREATE SOURCE s (a int) FROM CDC KAFKA (BROKERS '{METADATA}:9092', TOPIC 't')",
         ):
             (said, *_) = sql(statement)
-            assert said.startswith(f"! 42501 no connection may be made to {METADATA}"), (statement, said)
+            assert said.startswith(f"! 42501 connections to {METADATA}"), (statement, said)
 
 
 def test_the_error_says_what_to_do() -> None:

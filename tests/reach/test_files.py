@@ -17,7 +17,7 @@ from everview.flow.drivers.parquet import ParquetDriver
 from everview.flow.drivers.sqlite import _connection
 from everview.reach.files import ALLOWED, PlaceRefused, check_opened, checked_folders
 from everview.storage.blob.local import LocalBlob
-from everview.storage.blob.open import open_blob
+from everview.storage.stores import open_blob
 from tests.adapter.scripts import SessionClient
 from tests.waiting import eventually
 
@@ -156,7 +156,7 @@ def test_a_source_does_not_follow_links_that_come_later(ann: SessionClient, fold
     def error() -> str:
         return "\n".join(ann("SELECT error FROM mz_internal.mz_source_statuses WHERE name = 's'"))
 
-    assert eventually(lambda: "is not inside of a folder that is allowed" in error()), error()
+    assert eventually(lambda: "is not inside an allowed folder" in error()), error()
     bad = ann("SELECT * FROM mz_internal.mz_source_bad_records")
     assert not any("42" in line for line in bad), bad
 
@@ -226,7 +226,7 @@ def test_folders_that_cannot_be_allowed(tmp_path: Path, folders: Folders) -> Non
     (data / "sub").mkdir(parents=True)
     (tmp_path / "link").symlink_to(data)
     for folder in (data, data / "sub", tmp_path, tmp_path / "link"):
-        with pytest.raises(EverviewError, match="has to do with the server's own data"):
+        with pytest.raises(EverviewError, match="overlaps with the server's own data"):
             checked_folders([folder], data)
     with pytest.raises(EverviewError, match="is not a folder"):
         checked_folders([tmp_path / "none"], data)

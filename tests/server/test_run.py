@@ -96,12 +96,12 @@ def test_a_port_that_is_taken_is_told_in_one_line(adapter: FakeAdapter, server: 
 
 
 def test_addresses_that_cannot_be(adapter: FakeAdapter) -> None:
-    for host, text in (("192.0.2.1", "is no address of this machine"), ("host.invalid", "cannot resolve the host")):
+    for host, text in (("192.0.2.1", "is not an address of this machine"), ("host.invalid", "cannot resolve the host")):
         adapter.set_password("everview", "x")
         with pytest.raises(CannotListen, match=text):
             start(adapter, Options(pg=Address(host, 0), http=None, insecure=True))
     for port in (-1, 70_000):
-        with pytest.raises(CannotListen, match=f"port {port} is none"):
+        with pytest.raises(CannotListen, match=f"there is no port {port}"):
             start(adapter, Options(pg=Address("127.0.0.1", port), http=None))
 
 

@@ -85,7 +85,7 @@ def unprivileged(child: Child) -> Child:
     # After the imports, for that user may not reach the libraries.
     become_nobody = """
         import os, tempfile
-        import everview.storage.blob.open, everview.storage.consensus.open, everview.storage.retrying
+        import everview.storage.stores, everview.storage.stores, everview.storage.retrying
         import everview.storage.environment, everview.storage.observer
         os.setgroups([])
         os.setgid(65534)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from everview.storage import compaction, maintenance, stage
+from everview.storage import compaction, maintenance, staging
 from everview.storage.contract import Acquire, Create, Downgrade, Drop, UpdateAndDowngrade
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
@@ -46,7 +46,7 @@ def table(id: str, time: int) -> pa.Table:
 
 
 def main(folder: Path) -> None:
-    stage.INLINE_BYTES_MAX = compaction.INLINE_BYTES_MAX = 4000  # type: ignore[attr-defined]
+    staging.INLINE_BYTES_MAX = compaction.INLINE_BYTES_MAX = 4000  # type: ignore[attr-defined]
     compaction.SMALLEST_FAN_IN, compaction.FAN_IN, compaction.SMALLEST_BYTES = 8, 3, 2000
     maintenance.PAUSE_S = 0.01
     with Environment.open(folder) as environment:

@@ -16,7 +16,6 @@ import pytest
 from everview.storage.blob.contract import Blob
 from everview.storage.blob.local import TEMP_FOLDER, LocalBlob
 from everview.storage.blob.memory import MemoryBlob
-from everview.storage.blob.open import open_blob as open_blob_at
 from everview.storage.errors import (
     BlobMissing,
     Determinate,
@@ -27,6 +26,7 @@ from everview.storage.errors import (
 )
 from everview.storage.faults import Crash, Fault, FaultyBlob, armed, random_faults
 from everview.storage.retrying import Patience, RetryingBlob
+from everview.storage.stores import open_blob as open_blob_at
 
 from .conformance_blob import BlobSuite, keys, read
 from .conftest import BUCKET, Child

@@ -19,7 +19,6 @@ import pytest
 
 from everview.storage.consensus.contract import Consensus, Entry
 from everview.storage.consensus.memory import MemoryConsensus
-from everview.storage.consensus.open import open_consensus as open_consensus_at
 from everview.storage.consensus.postgres import PostgresConsensus
 from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.errors import (
@@ -32,6 +31,7 @@ from everview.storage.errors import (
 )
 from everview.storage.faults import Crash, Fault, FaultyConsensus, armed, random_faults
 from everview.storage.retrying import Patience, RetryingConsensus
+from everview.storage.stores import open_consensus as open_consensus_at
 from tests.waiting import eventually
 
 from .conformance_consensus import ConsensusSuite
@@ -100,7 +100,7 @@ class TestConformanceThroughFaults(ConsensusSuite):
 INCREMENT = """
     import sys
     from everview.storage.consensus.contract import Conflict
-    from everview.storage.consensus.open import open_consensus
+    from everview.storage.stores import open_consensus
     consensus = open_consensus(sys.argv[1])
     who, times = int(sys.argv[2]), int(sys.argv[3])
     print("open", flush=True)

@@ -24,7 +24,6 @@ from everview.storage import codec
 from everview.storage.batch import decode_batch, encode_batch
 from everview.storage.blob.local import LocalBlob
 from everview.storage.blob.memory import MemoryBlob
-from everview.storage.blob.open import open_blob
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.contract import (
@@ -63,6 +62,7 @@ from everview.storage.errors import (
 )
 from everview.storage.faults import Fault, FaultyBlob, FaultyConsensus, scripted
 from everview.storage.sealed import SealedConsensus
+from everview.storage.stores import open_blob
 from everview.timely.antichain import Antichain
 from tests.storage.rows import SCHEMA, contents, updates
 from tests.waiting import eventually

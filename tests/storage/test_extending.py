@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from everview.storage import compaction, stage
+from everview.storage import compaction, staging
 from everview.storage.batch import INLINE_BYTES_MAX, Batch, decode_batch, encode_batch, inline_batch
 from everview.storage.codec import decode_spec, encode_spec
 from everview.storage.contract import Extend, Progress, UpdateAndDowngrade, WriteCapability
@@ -20,7 +20,7 @@ from everview.storage.shard import Spec
 from everview.storage.transitions import Substitute
 from everview.timely.antichain import Antichain
 from tests.storage.rows import SCHEMA, updates
-from tests.storage.test_adopt import sorted_part, write
+from tests.storage.test_landing import sorted_part, write
 
 WIDER = pa.schema([*SCHEMA, ("more", pa.list_(pa.int32())), ("last", pa.string())])
 
@@ -61,7 +61,7 @@ def test_old_rows_have_null_in_new_columns(
     environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline_bytes: int
 ) -> None:
     """A row of before and one with NULLs are the same row: in what is read, in what is compacted, after a restart."""
-    for module in (stage, compaction):
+    for module in (staging, compaction):
         monkeypatch.setattr(module, "INLINE_BYTES_MAX", inline_bytes)
     writer = filled(environment)
     change = wide((0, "w", None, None, 1, -1), (0, "w", [1], "x", 1, 1), (1, "w", None, None, 1, 2))
@@ -166,7 +166,7 @@ def test_what_was_begun_before_ends_well(environment: Environment) -> None:
     """Updates staged, files landed and a compaction made for fewer columns, committed when there are more."""
     writer = filled(environment)
     writer = environment.append(writer, updates((7, "w", 1, 1)), Antichain(2))
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     write(landing, sorted_part(updates(*((n, "landed", 3, 1) for n in range(100_000))), landing.spec))
     landed = landing.staged()
     staged = environment.stage("u1", updates((8, "w", 2, 1)))
@@ -191,7 +191,7 @@ def test_a_reading_that_looks_again_keeps_its_columns(environment: Environment, 
         extended(environment, writer, wide((1, "w", [1], "x", 1, 1)), 2)
         reading.close()
         reading._open(1)  # as it does when a part is missing
-        assert reading.view.shard.spec.schema.names == WIDER.names
+        assert reading.snapshot.shard.spec.schema.names == WIDER.names
         found = pa.concat_tables(reading)
         assert found.column_names == ["_diff", *SCHEMA.names] == reading.names
         assert sorted(found.column("n").to_pylist()) == [0, 1, 2]

@@ -17,7 +17,7 @@ import pytest
 from everview.storage import batch
 from everview.storage.environment import Environment
 from everview.storage.leading import leading
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.timely.antichain import Antichain
 from everview.timely.hashing import hash_rows
 from everview.timely.ordering import Sort, in_order

@@ -21,7 +21,7 @@ from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.environment import Environment
 from everview.storage.errors import Determinate, Fenced
 from everview.storage.lease import LEASE_MS, Lease, await_former, new_owner
-from everview.storage.machine import has_ended, is_this_process, this_process
+from everview.storage.process_identity import has_ended, is_this_process, this_process
 
 
 class Looking:

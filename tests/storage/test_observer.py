@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from everview.storage.blob.ahead import OpenedAhead
 from everview.storage.blob.contract import Blob
 from everview.storage.blob.local import LocalBlob
 from everview.storage.codec import FORMAT, state_key
@@ -35,7 +34,7 @@ from everview.storage.errors import (
     StorageReadOnly,
     UnknownId,
 )
-from everview.storage.observer import TRIES_MAX, Observer, Reading
+from everview.storage.observer import TRIES_MAX, Observer, PreopenedBlob, Reading
 from everview.timely.antichain import Antichain
 
 from .conftest import SOURCE, Child
@@ -477,14 +476,14 @@ def test_an_interrupted_reading_goes_on_where_it_was(environment: Environment, t
     churn = Churn(environment, 400_000)  # several row groups, so several pieces
     with observer_through(Vanishing(tmp_path / "data" / "blob"), tmp_path) as observer:
         for reading in (observer.contents("u1", 0), observer.changes("u1", 0, 1)):
-            numbers, before = [], reading.view.part_keys
+            numbers, before = [], reading.snapshot.part_keys
             with reading:
                 for table in reading:
                     numbers += table["n"].to_pylist()
                     churn()
             exact = sorted(numbers) == list(range(0, 400_000, 2))
             assert exact, f"{len(numbers)} rows, {len(set(numbers))} of them different"
-            assert not before & reading.view.part_keys, "it was interrupted"
+            assert not before & reading.snapshot.part_keys, "it was interrupted"
 
 
 def test_a_reading_whose_time_is_compacted_away_says_so(environment: Environment, tmp_path: Path) -> None:
@@ -513,7 +512,7 @@ def test_files_that_are_open_are_read_to_the_end(environment: Environment, obser
 def test_what_is_opened_ahead_refuses_changes(tmp_path: Path) -> None:
     blob = LocalBlob(tmp_path)
     blob.put("a", b"a")
-    ahead = OpenedAhead(blob, ["a"])
+    ahead = PreopenedBlob(blob, ["a"])
     changes = [lambda: ahead.put("b", b"b"), lambda: ahead.put_file("b", tmp_path / "a"), lambda: ahead.delete("a")]
     for change in changes:
         with pytest.raises(StorageReadOnly):
@@ -589,7 +588,7 @@ def test_beside_a_busy_process(busy: Path, long_forms: bool) -> None:
             expected = range((as_of - WINDOW + 1) * STEP, (as_of + 1) * STEP)
             assert rows_of(reading) == [(n, 1) for n in expected]
             times.add(as_of)
-            parts |= reading.view.part_keys
+            parts |= reading.snapshot.part_keys
             with suppress(NotReadable):  # history that is gone
                 changes = observer.changes("u1", as_of)
                 exact_changes += 1

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from everview.storage.blob.open import open_blob
 from everview.storage.environment import Environment
 from everview.storage.errors import Fenced
 from everview.storage.observer import Observer
+from everview.storage.stores import open_blob
 from everview.timely.antichain import Antichain
 from tests.storage.rows import SCHEMA, contents, updates
 

@@ -22,7 +22,7 @@ from everview.storage.codec import FORMAT
 from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.contract import AdvanceClock, Clone, Drop, Follow
 from everview.storage.environment import Environment
-from everview.storage.rows import csv_lines, json_lines, row_values
+from everview.storage.row_text import csv_lines, json_lines, row_values
 from everview.timely.antichain import Antichain
 
 NOW = 1_893_456_000_123  # 2030-01-01 00:00:00.123Z
@@ -208,7 +208,7 @@ def test_limits(run: Run) -> None:
 
 
 def test_more_than_are_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everview.storage.rows.COUNT_ROWS_MAX", 1000)
+    monkeypatch.setattr("everview.storage.row_text.COUNT_ROWS_MAX", 1000)
     _, out, err = run("read", "large", "--limit", 5)
     assert (len(out.splitlines()), err) == (6, "… up to 59,995 more rows; --limit says how many to show\n")
 
@@ -250,7 +250,7 @@ def test_nothing_to_show(run: Run, tmp_path: Path) -> None:
             ["read", "items", "--changes-from", NOW, "--changes-to", NOW + 9],
             f"changes of collection items up to {NOW + 9} are not complete yet\ndetail: upper is {NOW + 5}",
         ),
-        (["read", "items", "--changes-to", 3], "--changes-to without --changes-from\nhint: say from when on"),
+        (["read", "items", "--changes-to", 3], "--changes-to needs --changes-from\nhint: say from when on"),
         (["read", "items", "--changes-from", 3, "--changes-to", 2], "--changes-to 2 is before --changes-from 3"),
         (
             ["read", "items", "--changes-from", 3, "--as-of", 2],

@@ -24,7 +24,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from everview.storage import compaction, merge, parts, reading, stage
+from everview.storage import compaction, merge, parts, staging
+from everview.storage import selection as selection_module
 from everview.storage.blob.local import LocalBlob
 from everview.storage.blob.memory import MemoryBlob
 from everview.storage.consensus.memory import MemoryConsensus
@@ -87,12 +88,12 @@ indexes = st.integers(0, 99)
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "INLINE_BYTES_MAX", 500)
+    monkeypatch.setattr(staging, "INLINE_BYTES_MAX", 500)
     monkeypatch.setattr(compaction, "INLINE_BYTES_MAX", 500)
     # One thread at a time: faults and failpoints are then met in the same order whenever an example is run again.
-    monkeypatch.setattr(stage, "_ROWS_PER_THREAD", 10**9)
-    monkeypatch.setattr(reading, "_THREADS", 1)
-    monkeypatch.setattr(reading, "PASS_BYTES", 400)
+    monkeypatch.setattr(staging, "_ROWS_PER_THREAD", 10**9)
+    monkeypatch.setattr(selection_module, "_THREADS", 1)
+    monkeypatch.setattr(selection_module, "PASS_BYTES", 400)
     monkeypatch.setattr(parts, "ROW_GROUP_ROWS", 2)
     monkeypatch.setattr(parts, "PART_ROWS_MAX", 6)
     monkeypatch.setattr(compaction, "SMALLEST_BYTES", 600)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.timely.antichain import Antichain, MutableAntichain
+from everview.timely.antichain import Antichain
 from everview.timely.lattice import Time, less_equal, less_than
 from tests.timely.times import Shape, times, universe
 
@@ -124,40 +123,7 @@ def test_different_shapes_do_not_meet_in_a_frontier() -> None:
         lambda: frontier.advance(1),
         lambda: frontier <= Antichain(1),
         lambda: frontier < Antichain((2, (1,))),
-        lambda: MutableAntichain([1, (1, 1)]),
     ]
     for attempt in attempts:
         with pytest.raises(TypeError, match="different shapes"):
             attempt()
-
-
-@given(st.data(), st.sampled_from(UNIVERSES))
-def test_a_mutable_antichain_tells_how_its_frontier_moves(data: st.DataObject, of: tuple[Shape, int]) -> None:
-    shape, greatest = of
-    initial = data.draw(st.lists(times(shape, greatest), max_size=4))
-    held = MutableAntichain(initial)
-    model = Counter(initial)
-    frontier = set(held.frontier)
-    change = st.tuples(times(shape, greatest), st.integers(-2, 2))
-    for changes in data.draw(st.lists(st.lists(change, max_size=4), max_size=6)):
-        moved = held.update(changes)
-        for time, difference in changes:
-            model[time] += difference
-        assert held.frontier == Antichain(*(t for t, n in model.items() if n > 0))
-        for time, difference in moved:
-            assert (difference, time in frontier) in {(-1, True), (1, False)}, "it left after being there, or joined"
-            frontier ^= {time}
-        assert frontier == set(held.frontier)
-        assert all(held.count(t) == model[t] for t in universe(shape, greatest))
-
-
-def test_a_drop_may_be_heard_of_before_its_clone() -> None:
-    held = MutableAntichain([5])
-    assert held.update([(3, -1)]) == []
-    assert held.frontier == Antichain(5)
-    assert held.update([(3, 1)]) == []
-    assert sorted(held.update([(3, 1)])) == [(3, 1), (5, -1)]
-    assert held.update([(3, -1), (3, 1)]) == [], "together"
-    assert held.update([(5, -1), (3, -1)]) == [(3, -1)]
-    assert held.frontier.empty
-    assert repr(held) == "MutableAntichain({})"

@@ -22,7 +22,7 @@ from pathlib import Path
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.wall_clock import TimeSource
 from everview.instance import Folder
-from everview.serve.stream_figures import add_stream_figures
+from everview.serve.stream_metrics import add_stream_metrics
 from everview.server.addresses import Address
 from everview.server.metrics import Metrics
 from everview.server.run import Options, start
@@ -109,7 +109,7 @@ def main(knobs: Knobs, folder: Path) -> None:
             Coordinator(environment, clock=time_source) as coordinator,
             start(coordinator, options, metrics) as running,
         ):
-            add_stream_figures(metrics, coordinator)
+            add_stream_metrics(metrics, coordinator)
             print(f"http 127.0.0.1:{running.http.port if running.http else 0}")
             print(f"psql -h {running.pg.host} -p {running.pg.port}")
             while not stopped and not running.wait(0) and os.getppid() == parent:  # else nobody is left to kill it

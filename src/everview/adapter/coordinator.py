@@ -35,7 +35,7 @@ from everview.adapter.pacemaker import AllDues, Pacemaker
 from everview.adapter.peek import LOCAL_UPDATES_MAX, Peeks
 from everview.adapter.planner import Planner
 from everview.adapter.replacement import Replacements
-from everview.adapter.serving import IndexLookups, ServedIndex
+from everview.adapter.served_indexes import IndexLookups, ServedIndex
 from everview.adapter.session import CoordinatorSession
 from everview.adapter.sinks.contract import DeliveryStatus
 from everview.adapter.sinks.manager import Sinks
@@ -55,8 +55,8 @@ from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
 from everview.compute.maintenance import ScheduledDataflows
 from everview.compute.sql.errors import SqlError
+from everview.recursion import deepen
 from everview.sources.contract import Column, Feeder, Feeding, Output, Resettable, Status
-from everview.stack import deepen
 from everview.storage.contract import Command, Drop, Frontiers, GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Corruption, Fenced, StorageError, UnknownId

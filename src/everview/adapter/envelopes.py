@@ -1,4 +1,4 @@
-"""How the changes of one time become rows of a subscription: as differences, as upserts by key, or before and after."""
+"""Envelopes of SUBSCRIBE: changes as rows with differences, as upserts by key, or with values before and after."""
 
 from __future__ import annotations
 
@@ -13,29 +13,26 @@ from everview.compute.ir.types import SqlType
 from everview.compute.rows.collection import Rows
 from everview.compute.sql.errors import SqlError
 
-# Changes of one time are told in order, so that they are the same each time; sorting more than this is not worth it.
+# Changes of one time are sorted, so that repeated runs give the same rows; beyond this number that costs too much.
 SORTED_MAX = 50_000
-KEPT_ROWS_MAX = 2_000_000  # keys that one subscription remembers, to know when one has several rows
+KEPT_ROWS_MAX = 2_000_000  # keys that a subscription remembers, to notice keys with several rows
 
 Sort = Callable[[list[Row]], list[Row]]
 
 
 class Envelope(Protocol):
-    """Makes rows of changes."""
+    """Turns changes into rows."""
 
-    stateful: bool  # whether it has to know what was there before the first change
+    stateful: bool  # whether it has to know the contents before the first change
 
     def begin(self, contents: Rows) -> None:
-        """What is there before the first change."""
-        ...
+        """Take the contents before the first change."""
 
     def rows(self, time: int, changes: Rows) -> list[Row]:
         """The rows for the changes at a time."""
-        ...
 
     def progress(self, time: int) -> Row:
         """The row that says that nothing more will come before a time."""
-        ...
 
 
 class Differences:
@@ -50,11 +47,12 @@ class Differences:
         self._sort = sort
 
     def begin(self, contents: Rows) -> None:
-        """Changes are told whatever was there."""
+        """The contents do not matter."""
 
     def rows(self, time: int, changes: Rows) -> list[Row]:
         """The rows for the changes at a time."""
-        items = sorted(changes.items(), key=lambda item: self._key(item[0])) if _few(changes) else changes.items()
+        in_order = len(changes) <= SORTED_MAX
+        items = sorted(changes.items(), key=lambda item: self._key(item[0])) if in_order else changes.items()
         first = (Decimal(time), *self._flag)
         made = [(*first, diff, *self._plain(row)) for row, diff in items]
         return made if self._sort is None else self._sort(made)
@@ -67,9 +65,9 @@ class Differences:
 class ByKey:
     """A row for each key that changed, with its state and its values: after the change, or before and after it.
 
-    A key must have one row at most. To see whether it does, this keeps the rows that are there by their keys, up to
-    `KEPT_ROWS_MAX` of them: a key with several rows is a `key_violation` at each of its changes, until one is left,
-    which is then an upsert, or none, which is a delete.
+    A key must have at most one row. To check that, the envelope keeps the present rows by key, up to `KEPT_ROWS_MAX` of
+    them. Each change of a key with several rows gives a `key_violation`, until one row is left, which gives an upsert,
+    or no row, which gives a delete.
     """
 
     stateful = True
@@ -81,11 +79,11 @@ class ByKey:
         self._key_order = row_order_key([types[index] for index in keys])
         self._flag: Row = (False,) if progress else ()
         self._nulls: Row = (None,) * (1 + len(keys) + len(values) * (2 if before else 1))
-        self._single: dict[Row, Row] = {}  # the row of each key that has one
-        self._several: dict[Row, Rows] = {}  # how often each row of a key is there, where that is not one row once
+        self._single: dict[Row, Row] = {}  # the row of each key with exactly one row
+        self._several: dict[Row, Rows] = {}  # the rows of the other keys, with multiplicities
 
     def begin(self, contents: Rows) -> None:
-        """What is there before the first change."""
+        """Take the contents before the first change."""
         for key, changes in self._by_key(contents).items():
             self._change(key, changes)
         self._check_size()
@@ -108,7 +106,7 @@ class ByKey:
         return found
 
     def _change(self, key: Row, changes: Rows) -> None:
-        """Let what is there of a key change."""
+        """Apply changes to the rows of a key."""
         there = self._several.pop(key, None)
         if there is None:
             single = self._single.pop(key, None)
@@ -145,13 +143,9 @@ class ByKey:
 
     def _check_size(self) -> None:
         if len(self._single) + len(self._several) > KEPT_ROWS_MAX:
-            hint = "subscribe without ENVELOPE, or to fewer keys: what changes is told with mz_diff then"
+            hint = "subscribe without ENVELOPE, or to fewer keys; without ENVELOPE, changes have mz_diff"
             raise SqlError("54000", f"a subscription by key keeps at most {KEPT_ROWS_MAX} keys", hint=hint)
 
     def progress(self, time: int) -> Row:
         """The row that says that nothing more will come before a time."""
         return (Decimal(time), True, *self._nulls)
-
-
-def _few(changes: Rows) -> bool:
-    return len(changes) <= SORTED_MAX

@@ -2,11 +2,11 @@
 
 A table with a TTL has, at each time t, the rows that are due after t: due is the time in one of their columns plus the
 TTL. The write frontier of every table follows the clock of the timeline. So whoever moves the clock from a to b commits
-with that the retractions of all rows that are due from a up to b, each at its own time. Rows that are due already when
-they are written are not written. The clock and the retractions are one commit: nothing is retracted twice.
+with that the retractions of all rows that are due from a up to b, each at its own time. Rows that are already due are
+not written at all. The clock and the retractions are one commit: nothing is retracted twice.
 
-Of each table the rows that are due next are kept in memory, at most `KEPT_ROWS_MAX` of them and all of one millisecond.
-Those that are due beyond a `horizon` are only in storage, where the next ones are found when the clock gets there.
+The rows of each table that are due next are kept in memory: at most `KEPT_ROWS_MAX` of them, and all of a millisecond.
+Rows that are due beyond a `horizon` are only in storage, and are read when the clock gets there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NONE: I64 = np.zeros(0, dtype=np.int64)
 def due_times(column: pa.ChunkedArray, ttl_ms: int) -> I64:
     """When rows with these times are due: the first millisecond at which `mz_now() < time + ttl` no longer holds.
 
-    NULL is never due, nor is what would be due after the end of time; 'infinity' is so late that it never comes.
+    NULL is never due, nor are 'infinity' and times beyond the last one.
     """
     never = pc.is_null(column).to_numpy(zero_copy_only=False) if column.null_count else None
     of = column.type
@@ -62,7 +62,7 @@ def due_times(column: pa.ChunkedArray, ttl_ms: int) -> I64:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """Changes of rows, by when these are due."""
+    """Changes of rows, with the times at which the rows are due."""
 
     rows: pa.Table  # data columns and `_diff`
     dues: I64
@@ -80,13 +80,13 @@ class _Changes:
 
 @dataclass(slots=True)
 class _Table:
-    """What is known of one table: all that is due before the horizon."""
+    """The rows of one table that are due before the horizon."""
 
     id: GlobalId
     writer: str
     column: str
     ttl_ms: int
-    horizon: int = 0  # nothing is known yet
+    horizon: int = 0  # nothing was read yet
     kept: list[_Changes] = field(default_factory=list)
 
     @property
@@ -96,7 +96,7 @@ class _Table:
 
     @property
     def size(self) -> int:
-        """How many changes are kept."""
+        """The number of changes in memory."""
         return sum(map(len, self.kept))
 
     def changes(self, rows: pa.Table) -> _Changes:
@@ -104,7 +104,7 @@ class _Table:
         return _Changes(rows, due_times(rows.column(self.column), self.ttl_ms))
 
     def read(self, environment: Environment, clock: int) -> None:
-        """Find what is due next in storage, all of which is known up to the clock."""
+        """Read the rows that are due next from storage, which is complete up to the clock."""
         self.kept, self.horizon = [], FOREVER
         if environment.shard(self.id).spec.initial >= clock:
             return  # nobody has written to it
@@ -113,7 +113,7 @@ class _Table:
                 self.keep(self.changes(chunk), clock, selection.spec.schema)
 
     def keep(self, changes: _Changes, clock: int, schema: pa.Schema) -> None:
-        """Keep the changes of rows that are due before the horizon, and bring it closer if these are too many."""
+        """Keep the changes of rows that are due before the horizon; move the horizon closer if there are too many."""
         found = changes.where(changes.dues < self.horizon)
         if not len(found):
             return
@@ -126,7 +126,7 @@ class _Table:
             self.cut(clock)
 
     def cut(self, clock: int) -> None:
-        """Keep no more than there is room for, and of a millisecond all or nothing."""
+        """Keep only as many as there is room for, but never a part of a millisecond."""
         whole = _together(self.kept)
         updates = consolidate(with_column(whole.rows, TIME, whole.dues))  # rows that have gone again are not kept
         self.kept = (
@@ -146,7 +146,7 @@ class _Table:
         return np.sort(np.concatenate([_NONE, *(each.dues[each.dues < before] for each in self.kept)]))
 
     def retractions(self, clock: int, to: int) -> pa.Table | None:
-        """What takes all rows away that are due before `to`, each at its time, and not before the clock."""
+        """The retractions of all rows that are due before `to`: each at its time, but not before the clock."""
         if self.next_due >= to:
             return None
         parts = _some(each.where(each.dues < to) for each in self.kept)
@@ -167,14 +167,14 @@ def _together(parts: list[_Changes]) -> _Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A move of the clock that may have been committed or not, and what it writes to tables with a TTL."""
+    """A move of the clock that may or may not have been committed, and its writes to tables with a TTL."""
 
     to: int
     written: Mapping[GlobalId, _Changes]
 
 
 class Expiring:
-    """The tables with a TTL. Who prepares and settles moves of the clock holds its lock; anyone may ask the rest."""
+    """The tables with a TTL. Callers of `reach` and `prepare` hold the lock of the clock; others need not."""
 
     def __init__(self, environment: Environment, clock: str) -> None:
         self._environment, self._clock = environment, clock
@@ -184,7 +184,7 @@ class Expiring:
         self.version = 0  # grows when `dues` may have changed
 
     def add(self, item: Table) -> None:
-        """Let the rows of a table expire from now on, or otherwise than before."""
+        """Let the rows of a table expire from now on, or change when they do."""
         assert item.ttl is not None and item.writer is not None
         place, ttl_ms = item.ttl
         with self._lock:
@@ -193,7 +193,7 @@ class Expiring:
             self.version += 1
 
     def remove(self, id: GlobalId) -> None:
-        """Let the rows of a table, if it has a TTL, stay."""
+        """Let the rows of a table stay from now on."""
         with self._lock:
             self._settle()
             if self._tables.pop(id, None) is not None:
@@ -204,7 +204,7 @@ class Expiring:
         return bool(self._tables) and any(id in self._tables for id in ids)
 
     def settled(self, id: GlobalId, time: int) -> bool:
-        """Whether no row of this table, if it is one, leaves by itself up to `time`."""
+        """Whether no row of this collection expires up to `time`."""
         if id not in self._tables:
             return True
         with self._lock:
@@ -213,9 +213,9 @@ class Expiring:
             return table is None or table.next_due > time
 
     def leaving(self, ids: Iterable[GlobalId], time: int) -> dict[GlobalId, pa.Table] | None:
-        """Changes that take away the rows that leave these tables from where the clock stands until before `time`.
+        """The retractions of the rows of these tables that expire between the clock and `time`.
 
-        None if that is further than is known. The caller holds the lock of the clock.
+        None if `time` is beyond a horizon. The caller holds the lock of the clock.
         """
         found: dict[GlobalId, pa.Table] = {}
         wanted = self._tables.keys() & set(ids)
@@ -230,7 +230,7 @@ class Expiring:
         return found
 
     def dues(self) -> list[int]:
-        """When a row is due next, for each table in which there is such a time."""
+        """The next time at which a row is due, for each table that has one."""
         if not self._tables:
             return []
         with self._lock:
@@ -242,7 +242,7 @@ class Expiring:
     # With the lock of the clock
 
     def reach(self, clock: int, to: int) -> int:
-        """How far one commit may move the clock on its way to `to`: not all that is due may fit one."""
+        """How far one commit may move the clock towards `to`: it retracts a limited number of rows."""
         if not self._tables:
             return to
         with self._lock:
@@ -259,9 +259,9 @@ class Expiring:
     def prepare(
         self, clock: int, to: int, written: Mapping[GlobalId, pa.Table]
     ) -> tuple[Mapping[GlobalId, pa.Table], list[Command]]:
-        """What moving the clock writes: retractions, and what is left of the rows `written` just before `to`.
+        """Prepare a move of the clock: its retractions, and the rows of `written` that are not due yet at `to`.
 
-        `to` is within reach. Whether it was committed is found out from the clock, before anything else is done here.
+        `to` comes from `reach`. The next call here finds out from the clock whether the move was committed.
         """
         if not self._tables:
             return written, []
@@ -286,16 +286,16 @@ class Expiring:
         return rest, commands
 
     def _present(self, clock: int) -> list[_Table]:
-        """The tables that are still there, each with what is due next."""
+        """The tables that still exist, each with its next due rows in memory."""
         for id in list(self._tables):
-            if self._environment.frontiers(id).upper.empty:  # it was dropped, and nobody has said so yet
+            if self._environment.frontiers(id).upper.empty:  # dropped, and not removed here yet
                 del self._tables[id]
             elif self._tables[id].horizon <= clock:
                 self._tables[id].read(self._environment, clock)
         return list(self._tables.values())
 
     def _settle(self, *, over: bool = False) -> None:
-        """Remember what was prepared if it was committed; forget it if the attempt is `over`."""
+        """Take over the prepared move if it was committed; forget it if the attempt is `over`."""
         prepared = self._prepared
         if prepared is None:
             return

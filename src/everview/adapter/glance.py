@@ -19,7 +19,7 @@ from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import Source, Table
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.peek import plain_rows
-from everview.adapter.serving import ServedIndex, key_side
+from everview.adapter.served_indexes import ServedIndex, key_side
 from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.adapter.templates import place_of
 from everview.adapter.timeline import Timeline

@@ -1,4 +1,4 @@
-"""How a statement that waits is ended: canceled from another thread, out of time, or because everything closes."""
+"""Interrupts of a waiting statement: by cancel from another thread, by timeout, or because the session closes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from everview.errors import EverviewError
 from everview.storage.environment import Environment
 
 CANCEL_AGAIN_S = 0.2
-POLL_S = 0.5  # a backstop: every change that anyone waits for wakes those who wait
+POLL_S = 0.5  # a backstop: every change wakes those who wait for it
 
 
 class Interrupts:
-    """What may end the statement that a session runs now."""
+    """Interrupts of the statement that a session runs."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -30,10 +30,7 @@ class Interrupts:
         self._number = 0
 
     def begin(self, timeout_ms: int, turn_ms: int = 0) -> int:
-        """A statement begins, to take no longer than this, nor to wait longer for its turn; 0 is no limit.
-
-        Gives its number.
-        """
+        """Begin a statement with a time limit and a limit on waiting for its turn; 0 is no limit. Gives its number."""
         with self._lock:
             self._turn_ms = turn_ms
             self._canceled, self._running = False, True
@@ -42,26 +39,26 @@ class Interrupts:
             return self._number
 
     def end(self, number: int) -> None:
-        """A statement has ended; if another has begun meanwhile, that one goes on."""
+        """End a statement. If another one has begun meanwhile, that one continues."""
         with self._lock:
             if number == self._number:
                 self._running = False
 
     def cancel(self) -> None:
-        """End the statement that runs now, if one does."""
+        """Cancel the running statement, if there is one."""
         with self._lock:
             self._canceled = self._running
         self._environment.wake()
 
     def close(self, reason: SqlError | None = None) -> None:
-        """End whatever runs, now and later."""
+        """Interrupt all statements, now and later."""
         with self._lock:
             self._closed = reason or SqlError(ADMIN_SHUTDOWN, "terminating connection due to administrator command")
         self._environment.wake()
 
     @property
     def due(self) -> bool:
-        """Whether the statement is to end."""
+        """Whether the statement is interrupted."""
         return self._canceled or self._closed is not None or self._late
 
     @property
@@ -69,7 +66,7 @@ class Interrupts:
         return self._deadline is not None and time.monotonic() >= self._deadline
 
     def check(self) -> None:
-        """Raise if the statement is to end."""
+        """Raise if the statement is interrupted."""
         if self._closed is not None:
             raise self._closed
         if self._canceled:
@@ -78,7 +75,7 @@ class Interrupts:
             raise canceled("statement timeout")
 
     def turn(self) -> Callable[[], None]:
-        """What raises if the statement is to end, or waits too long from now for its turn to write."""
+        """A function that raises if the statement is interrupted, or waits too long for its turn to write."""
         late = time.monotonic() + self._turn_ms / 1000 if self._turn_ms else None
 
         def check() -> None:
@@ -90,7 +87,7 @@ class Interrupts:
 
     @contextmanager
     def watching(self, cancel: Callable[[], None]) -> Iterator[None]:
-        """While inside, `cancel` is called once the statement is to end, and again until it has; then raises."""
+        """Within the block, an interrupt calls `cancel` again and again until the block ends; then it raises."""
         over = threading.Event()
 
         def watch() -> None:
@@ -106,7 +103,7 @@ class Interrupts:
         try:
             yield
         except EverviewError:
-            self.check()  # it is over because it was to end
+            self.check()  # it failed because it was interrupted
             raise
         finally:
             over.set()
@@ -114,9 +111,9 @@ class Interrupts:
             watcher.join()
 
     def wait(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Block until `ready` holds; raise if the statement is to end before; false when the time is over."""
+        """Block until `ready` holds; raise if the statement is interrupted first; False when the time is over."""
         self.check()
-        if ready():  # also so that what it looks at is in memory: while waiting, storage must not be asked for it
+        if ready():  # also loads what it looks at into memory: while waiting, storage must not be read
             return True
         over = None if timeout_s is None else time.monotonic() + timeout_s
         while True:

@@ -1,9 +1,9 @@
-"""Moves the timeline while nobody writes: when something becomes due, and once a second for those who watch.
+"""Moves the timeline while nobody writes: whenever a row is due, and once a second for those who watch.
 
-Rows of views with temporal filters come and go at times of their own. Nobody polls for these: the next is known, and
-this sleeps until then, or until a tick has changed what is next; with nothing to come it only keeps the seconds. While
-someone watches, a change is there at its millisecond. While nobody does, those of a second share a tick, and whoever
-reads meanwhile moves the timeline itself.
+Rows of views with temporal filters appear and disappear at times of their own. The next such time is known, so the
+pacemaker sleeps until then, or until a tick changes it, and otherwise wakes once a second. While someone watches, a
+change appears at its millisecond. While nobody does, the changes of a second share a tick; a reader moves the timeline
+itself.
 """
 
 from __future__ import annotations
@@ -29,39 +29,35 @@ _log = structlog.get_logger()
 
 
 class ViewDues(Protocol):
-    """What comes and goes by itself in views: see `maintenance.Maintenance`."""
+    """The due times of views: see `compute.maintenance`."""
 
     def dues(self) -> Mapping[GlobalId, int]:
-        """When something is due next, in each view in which there is such a time."""
-        ...
+        """The next due time of each view that has one."""
 
     @property
     def changes(self) -> int:
         """A number that grows whenever `dues` may have changed."""
-        ...
 
 
 class Dues(Protocol):
-    """What comes and goes by itself."""
+    """The times at which rows appear or disappear by themselves."""
 
     def dues(self) -> list[int]:
-        """When something is due next, for each view in which there is such a time."""
-        ...
+        """The next due time of each view that has one."""
 
     @property
     def changes(self) -> int:
         """A number that grows whenever `dues` may have changed."""
-        ...
 
 
 class AllDues:
-    """What comes and goes by itself: in views on the `own` timeline, and in tables with a TTL."""
+    """The due times of views on the `own` timeline, and of tables with a TTL."""
 
     def __init__(self, views: ViewDues, tables: Expiring, own: Callable[[GlobalId], bool]) -> None:
         self._views, self._tables, self._own = views, tables, own
 
     def dues(self) -> list[int]:
-        """When something is due next, for each view and table in which there is such a time."""
+        """The next due time of each view and table that has one."""
         views = [due for id, due in self._views.dues().items() if self._own(id)]
         return [*views, *self._tables.dues()]
 
@@ -74,8 +70,8 @@ class AllDues:
 class Pacemaker:
     """One thread that moves a timeline.
 
-    `watched` tells whether someone waits for changes as they happen; `ask` lets sources become complete up to the
-    present, for what they feed does not follow the timeline; `each_second` is what else is to be done so often.
+    `watched` tells whether someone waits for changes as they happen. `ask` lets sources become complete up to the
+    present, because they do not follow the timeline. `each_second` is other work to do once a second.
     """
 
     def __init__(
@@ -99,29 +95,24 @@ class Pacemaker:
         )
 
     def start(self) -> None:
-        """Begin to move the timeline."""
         self._loop.start()
 
     def look(self) -> None:
-        """The wall clock has been moved, or someone begins to watch: look at it now."""
+        """Wake up: the wall clock has been moved, or someone begins to watch."""
         self._looking = True
         self._environment.wake()
 
     def close(self) -> None:
-        """Leave the timeline alone."""
         self._loop.stop(CLOSE_S)
 
     def _step(self) -> float:
         changes, self._looking = self._dues.changes, False
         pause_s = self._beat()
-        self._environment.wait(lambda: self._called(changes), pause_s)
+        self._environment.wait(lambda: self._loop.stopping or self._looking or self._dues.changes != changes, pause_s)
         return 0.0
 
-    def _called(self, seen: int) -> bool:
-        return self._loop.stopping or self._looking or self._dues.changes != seen
-
     def _beat(self) -> float:
-        """Do what is to be done now; gives for how long nothing is, if nothing changes."""
+        """Do what is due now; gives the time until something is due again."""
         now = time.monotonic()
         if now - self._second_at >= SECOND_S:
             self._second_at = now
@@ -129,13 +120,13 @@ class Pacemaker:
         return min(self._second_at + SECOND_S - now, self._move())
 
     def _move(self) -> float:
-        """Move on to what is due; gives for how long nothing is."""
+        """Move the timeline to what is due; gives the time until something is due again."""
         dues = self._dues.dues()
         if not dues:
             return SECOND_S
         closed = self._timeline.upper
         if min(dues) < closed and self._asked_for != min(dues):
-            self._asked_for = min(dues)  # it was not taken yet: perhaps it waits for a source
+            self._asked_for = min(dues)  # no tick has handled it yet: perhaps it waits for a source
             self._ask()
         ahead = min((due for due in dues if due >= closed), default=None)
         if ahead is None:
@@ -150,6 +141,6 @@ class Pacemaker:
 
 
 def _tell_defect(error: Exception, pause_s: float) -> None:
-    """Storage that fails may be closed already, or be able to write again later: only other errors are defects."""
+    """Log defects. A failure of storage is not one: it may be closed, or recover."""
     if not isinstance(error, StorageError):
         _log.error("the timeline could not be moved", exc_info=error)

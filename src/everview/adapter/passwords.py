@@ -1,7 +1,7 @@
-"""Passwords are never kept: what is kept is what SCRAM-SHA-256 needs to check one.
+"""Verifiers of passwords. Passwords themselves are never stored.
 
-A verifier is in PostgreSQL's notation, `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, from which the
-password cannot be had.
+A verifier has what SCRAM-SHA-256 needs to check a password. It is written in PostgreSQL's notation,
+`SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`; the password cannot be computed from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VERIFIER = re.compile(r"SCRAM-SHA-256\$(\d{1,9}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What a server keeps of a password."""
+    """What a server stores of a password."""
 
     iterations: int
     salt: bytes
@@ -38,7 +38,7 @@ class Verifier:
 
 
 def make_verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> str:
-    """A password's verifier, in PostgreSQL's notation."""
+    """Make the verifier of a password, in PostgreSQL's notation."""
     salt = secrets.token_bytes(SALT_BYTES) if salt is None else salt
     salted = hashlib.pbkdf2_hmac("sha256", saslprep(password).encode(), salt, iterations)
     stored = hashlib.sha256(_hmac(salted, b"Client Key")).digest()
@@ -46,7 +46,7 @@ def make_verifier(password: str, *, salt: bytes | None = None, iterations: int =
 
 
 def parse_verifier(text: str) -> Verifier | None:
-    """The verifier that a text is, or None if it is none."""
+    """Parse a SCRAM verifier. None if the text is not one."""
     match = _VERIFIER.fullmatch(text)
     if match is None:
         return None
@@ -61,12 +61,12 @@ def parse_verifier(text: str) -> Verifier | None:
 
 
 def verifier_of(password: str) -> str:
-    """The verifier of a password; a text that is one already is left as it is."""
+    """The verifier of a password; a text that is a verifier already is returned as it is."""
     return password if parse_verifier(password) is not None else make_verifier(password)
 
 
 def saslprep(text: str) -> str:
-    """A password as it is hashed (RFC 4013); text that the rules forbid is taken as it is, as PostgreSQL does."""
+    """Normalize a password for hashing (RFC 4013). Text that the rules forbid stays as it is, as in PostgreSQL."""
     mapped = "".join(
         " " if stringprep.in_table_c12(each) else each for each in text if not stringprep.in_table_b1(each)
     )

@@ -19,8 +19,8 @@ from everview.adapter.planner import system_relation
 from everview.adapter.settings import AUTO, LOCAL, PEEK_ENGINE, SPARK
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.functions import looking_into
+from everview.adapter.system.registry import BY_ID
 from everview.adapter.system.relation import Live, View
-from everview.adapter.system.relations import BY_ID
 from everview.compute.allowance import OutOfMemory
 from everview.compute.cancel import Cancellation, cancelable
 from everview.compute.capabilities import errors_id, is_awake
@@ -39,7 +39,7 @@ from everview.compute.view import ERROR_SCHEMA
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import UnknownId
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.timely.consolidate import DIFF, data_names
 
 # Up to so many updates in all inputs together a plan is evaluated here; beyond, a Spark job pays.

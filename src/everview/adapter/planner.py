@@ -27,8 +27,8 @@ from everview.adapter.errors import WRONG_OBJECT_TYPE
 from everview.adapter.host import SessionHost
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.functions import looking_into, system_oid
+from everview.adapter.system.registry import BY_ID, RELATIONS
 from everview.adapter.system.relation import SystemRelation
-from everview.adapter.system.relations import BY_ID, RELATIONS
 from everview.adapter.templates import TEXT_CHARACTERS_MAX, Template, TemplateHost, Templates, weight_of
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation

@@ -14,9 +14,9 @@ import structlog
 
 from everview.adapter.catalog.items import ColumnInfo, Item, MaterializedView
 from everview.adapter.errors import as_sql_errors
-from everview.adapter.guards import Guards
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.replacement_cutover import Cutover, Pair
+from everview.adapter.replacement_guards import Guards
 from everview.adapter.system.relation import StagedChange, StagedStatus
 from everview.adapter.versions import check_columns
 from everview.background import Backoff, Loop

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from everview.adapter.catalog.items import Item, MaterializedView
-from everview.adapter.cycles import check_acyclic
+from everview.adapter.dependency_cycles import check_acyclic
 from everview.adapter.errors import OBJECT_NOT_READY, UNDEFINED_OBJECT, sql_error
-from everview.adapter.guards import Guards, check, check_errors, check_rows
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.replacement_guards import Guards, check, check_errors, check_rows
 from everview.adapter.retention import follow_history
 from everview.adapter.versions import history
 from everview.compute.difference import counts

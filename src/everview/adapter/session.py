@@ -20,10 +20,10 @@ from everview.adapter.execute.context import Context, literals
 from everview.adapter.execute.describe import described
 from everview.adapter.execute.dispatch import execute
 from everview.adapter.glance import Glance, glance_of
-from everview.adapter.holds import Hold
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.kept import KeptStatements
 from everview.adapter.moments import moment_of
+from everview.adapter.read_holds import ReadHold
 from everview.adapter.secrets import shown_statement
 from everview.adapter.settings import LOCAL_MEMORY, MESSAGES, Settings, search_path
 from everview.adapter.shapes import shape_of
@@ -84,7 +84,7 @@ class CoordinatorSession:
         self.carried: Callable[[str], Carried | None] = lambda _: None
         self.together = False
         self.statements: dict[str, Prepared] = {}
-        self.holds: list[Hold] = []  # of the statement that runs, beside the transaction's
+        self.holds: list[ReadHold] = []  # of the statement that runs, beside the transaction's
         self._notices: list[Notice] = []
         self._kept = KeptStatements()
         self._shapes: dict[str, Prepared] = {}  # texts that were glances, with places for their numbers

@@ -19,8 +19,8 @@ from everview.adapter.contract import Column, Row
 from everview.adapter.envelopes import Envelope
 from everview.adapter.errors import UNDEFINED_OBJECT, as_sql_errors
 from everview.adapter.history import History
-from everview.adapter.holds import Hold
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.read_holds import ReadHold
 from everview.adapter.results import BATCH_ROWS
 from everview.adapter.statements import nodes
 from everview.compute.interpreter.evaluate import evaluate
@@ -32,7 +32,7 @@ from everview.compute.rows.collection import Rows
 from everview.compute.sql.errors import UNDEFINED_COLUMN, SqlError, did_you_mean
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.storage.shard import FOREVER, from_frontier
 from everview.storage.subscribe import following
 from everview.timely.consolidate import TIME
@@ -101,7 +101,7 @@ class SubscriptionRows:
         timeline: History,
         interrupts: Interrupts,
         feed: Feed,
-        hold: Hold,
+        hold: ReadHold,
         *,
         columns: tuple[Column, ...],
         envelope: Envelope,

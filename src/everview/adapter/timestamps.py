@@ -1,12 +1,12 @@
-"""At which time a statement reads: the rules of the timeline for a set of collections; EXPLAIN TIMESTAMP shows it.
+"""The time at which a statement reads: rules of the timeline for a set of collections. EXPLAIN TIMESTAMP shows it.
 
-A strictly serializable read is at the latest closed time of the timeline, or later: not before any input's `since`; at
-the wall clock's time if the statement speaks of its time, or some of what it reads comes or goes by itself until then;
-and, where sources are among what the inputs are made from, at the latest time for which they are complete. A
-serializable read is at the latest time for which all of its inputs are complete now. AS OF is a time of its own.
+A strictly serializable read is at the latest closed time of the timeline, or later: not before the `since` of an input;
+at the wall clock's time if the statement uses the present time, or if rows that it reads appear or expire until then;
+and not before the latest complete time of the sources below its inputs. A serializable read is at the latest time for
+which all of its inputs are complete now. AS OF names the time.
 
 On the timeline of a change stream, a strictly serializable read is at the latest time that is complete in all of its
-sources. Nobody but the stream moves it: a later time is waited for, and so is the first one.
+sources. Only the stream moves that timeline: a read waits for a later time, and for the first one.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from everview.adapter.catalog.items import Source, Table
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import OBJECT_NOT_READY, as_sql_errors, sql_error
-from everview.adapter.holds import Hold, Ids
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.read_holds import Ids, ReadHold
 from everview.adapter.settings import STRICT
 from everview.adapter.stream_timeline import StreamTimeline, Timelines
 from everview.adapter.timeline import Timeline
 from everview.compute.contract import Maintenance
 from everview.compute.sql.errors import SqlError
-from everview.storage.contract import Frontier, GlobalId
+from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.shard import FOREVER, from_frontier
 
@@ -32,8 +32,8 @@ NO_TIMESTAMP = "could not find a valid timestamp for the query"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a statement asks of its time."""
+class TimestampRequest:
+    """What a statement requires of its read time."""
 
     inputs: frozenset[GlobalId]
     isolation: str = STRICT
@@ -44,7 +44,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class InputTimes:
-    """Where an input stands; FOREVER is the empty frontier."""
+    """The frontiers of an input; FOREVER is the empty frontier."""
 
     id: GlobalId
     since: int
@@ -52,11 +52,11 @@ class InputTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The time that was chosen, and out of what."""
+class TimestampChoice:
+    """A chosen time, and what it was chosen from."""
 
     time: int
-    wanted: Wanted
+    wanted: TimestampRequest
     timeline: int
     inputs: tuple[InputTimes, ...]
     name: str | None = None  # of the timeline, if it is that of a change stream
@@ -68,7 +68,7 @@ class Choice:
 
 
 class Timestamps:
-    """Chooses times, holds them, and waits for them."""
+    """Chooses read times, holds them, and waits for them."""
 
     def __init__(
         self,
@@ -79,18 +79,17 @@ class Timestamps:
     ) -> None:
         self._environment, self._maintenance = environment, maintenance
         self._timelines, self._timeline = timelines, timelines.own
-        self._ask_source = ask_source  # a source that can is to become complete up to the present now
+        self._ask_source = ask_source  # asks a source to become complete up to the present, if it can
 
     def inputs(self, ids: Iterable[GlobalId]) -> tuple[InputTimes, ...]:
-        """Where these collections stand."""
         found = []
         for id in sorted(ids):
             frontiers = self._environment.frontiers(id)
-            found.append(InputTimes(id, _number(frontiers.since), _number(frontiers.upper)))
+            found.append(InputTimes(id, from_frontier(frontiers.since), from_frontier(frontiers.upper)))
         return tuple(found)
 
-    def choose(self, wanted: Wanted, catalog: Catalog) -> Choice:
-        """The time at which to read; raises if there is none."""
+    def choose(self, wanted: TimestampRequest, catalog: Catalog) -> TimestampChoice:
+        """Choose the read time; raises if there is none."""
         with as_sql_errors():
             inputs = self.inputs(wanted.inputs)
         since = max((each.since for each in inputs), default=0)
@@ -107,15 +106,17 @@ class Timestamps:
             time = max(upper - 1, since, self._fresh(wanted, catalog) if own else 0)
         else:
             time = max(latest, since, self._timeline.now_ms if wanted.needs_now and own else 0)
-        return Choice(time, wanted, upper, inputs, timeline.name)
+        return TimestampChoice(time, wanted, upper, inputs, timeline.name)
 
-    def hold(self, wanted: Wanted, catalog: Catalog, ids: Ids | None = None) -> tuple[Choice, Hold]:
-        """A time, and a hold on it: of what is wanted, or of all that `ids` gives."""
+    def hold(
+        self, wanted: TimestampRequest, catalog: Catalog, ids: Ids | None = None
+    ) -> tuple[TimestampChoice, ReadHold]:
+        """Choose a read time and hold it: for the wanted inputs, or for all collections that `ids` gives."""
         timeline = self._timelines.of(wanted.inputs, catalog)
         while True:
             choice = self.choose(wanted, catalog)
             hold = timeline.hold(choice.time, ids or wanted.inputs)
-            # Between choosing and holding, the past may have been forgotten; from here on it is not.
+            # The past may have been forgotten between choosing and holding; from here on it is kept.
             since = max((each.since for each in self.inputs(wanted.inputs)), default=0)
             if since <= choice.time:
                 return choice, hold
@@ -124,14 +125,14 @@ class Timestamps:
                 raise self._no_time(choice.time, since, wanted, catalog)
 
     def begin(self, ids: Iterable[GlobalId], interrupts: Interrupts, catalog: Catalog) -> None:
-        """On the timeline of a change stream, until some time is complete in it and in each of these collections."""
+        """On the timeline of a change stream, wait until a time is complete in it and in each of these collections."""
         timeline = self._timelines.of(ids, catalog)
         if timeline is not self._timeline:
             for id in sorted(ids):
                 self._await(id, lambda id=id: timeline.upper > 0 and self._begun(id), interrupts, catalog)  # type: ignore[misc]
 
     def _begun(self, id: GlobalId) -> bool:
-        return _number(self._environment.frontiers(id).upper) > self._environment.shard(id).spec.initial
+        return from_frontier(self._environment.frontiers(id).upper) > self._environment.shard(id).spec.initial
 
     def wait(
         self,
@@ -141,9 +142,9 @@ class Timestamps:
         catalog: Catalog,
         on: Timeline | StreamTimeline | None = None,
     ) -> None:
-        """Until all of these collections are complete at `time`, on the timeline that they are on, or `on` this one.
+        """Wait until all of these collections are complete at `time`, on their timeline or the one given by `on`.
 
-        The environment's timeline is moved there if it is not there yet.
+        The environment's timeline is moved there if needed.
         """
         waiting = set(ids)
         own = (on or self._timelines.of(waiting, catalog)) is self._timeline
@@ -157,14 +158,14 @@ class Timestamps:
             self._await(id, lambda id=id: self._complete(id, time), interrupts, catalog)  # type: ignore[misc]
 
     def _await(self, id: GlobalId, ready: Callable[[], bool], interrupts: Interrupts, catalog: Catalog) -> None:
-        """Until something is so of a collection; raises if that is in vain."""
+        """Wait for a condition on a collection; raises if it can never hold."""
         failed = _Failure()
         interrupts.wait(lambda: ready() or self._fails(id, failed, catalog))
         if not ready() and failed.error is not None:
             raise sql_error(failed.error) from failed.error
 
     def _reach(self, time: int, interrupts: Interrupts) -> None:
-        """The timeline beyond `time`; a time to come is waited for."""
+        """Move the timeline beyond `time`; waits if that is in the future."""
         while time > self._timeline.now_ms and self._timeline.upper <= time:
             ahead_s = (time - self._timeline.now_ms) / 1000
             interrupts.wait(lambda: self._timeline.upper > time, min(ahead_s, 60.0))
@@ -175,7 +176,7 @@ class Timestamps:
             return True
         return any(isinstance(catalog.items[root], Table) for root in catalog.roots(id))
 
-    def _fresh(self, wanted: Wanted, catalog: Catalog) -> int:
+    def _fresh(self, wanted: TimestampRequest, catalog: Catalog) -> int:
         now = self._timeline.now_ms
         roots = {root for id in wanted.inputs if id in catalog.items for root in catalog.roots(id)}
         sources = [id for id in roots if isinstance(catalog.items[id], Source)]
@@ -184,7 +185,7 @@ class Timestamps:
         return now if needs_now else min(latest, now)
 
     def _settled(self, ids: Iterable[GlobalId], time: int, catalog: Catalog) -> bool:
-        """Whether no row of these, or of what they are made from, comes or goes by itself up to `time`."""
+        """Whether no row of these collections, or of those below them, appears or expires by itself up to `time`."""
         below, seen = list(ids), set(ids)
         while below:
             id = below.pop()
@@ -196,10 +197,10 @@ class Timestamps:
         return True
 
     def _complete(self, id: GlobalId, time: int) -> bool:
-        return time < _number(self._environment.frontiers(id).upper)
+        return time < from_frontier(self._environment.frontiers(id).upper)
 
     def _fails(self, id: GlobalId, failed: _Failure, catalog: Catalog) -> bool:
-        """Whether waiting is in vain: the view, or one below it, cannot go on; or it was dropped."""
+        """Whether waiting is useless: the view was dropped, or it or a view below it has failed."""
         frontiers = self._environment.frontiers(id)
         if frontiers.since.empty:
             failed.error = SqlError("42704", "a relation that the statement reads was dropped")
@@ -214,7 +215,7 @@ class Timestamps:
                 below += catalog.items[each].depends
         return False
 
-    def _no_time(self, time: int, since: int, wanted: Wanted, catalog: Catalog) -> SqlError:
+    def _no_time(self, time: int, since: int, wanted: TimestampRequest, catalog: Catalog) -> SqlError:
         detail = f"the earliest time that can be read is {since}, and {time} was asked for"
         begun = {id: self._environment.shard(id).spec.initial for id in wanted.inputs}
         younger = min((id for id, start in begun.items() if start > time), default=None)
@@ -226,10 +227,6 @@ class Timestamps:
 
 
 class _Failure:
-    """What a wait found out while it waited."""
+    """An error that a wait came upon."""
 
     error: Exception | None = None
-
-
-def _number(frontier: Frontier) -> int:
-    return from_frontier(frontier)

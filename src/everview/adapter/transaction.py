@@ -15,9 +15,9 @@ from everview.adapter.catalog.items import Table
 from everview.adapter.catalog.state import Catalog, shown_timeline
 from everview.adapter.catalog.store import Change
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
-from everview.adapter.holds import Hold
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.peek import NOTHING, Own
+from everview.adapter.read_holds import ReadHold
 from everview.adapter.settings import Mark
 from everview.adapter.statements.nodes import Drop, Statement
 from everview.adapter.tables import Part, as_changes, as_rows, size_of
@@ -57,7 +57,7 @@ class Transaction:
     failed: bool = False
     time: int | None = None  # of its reads
     timeline: str | None = None  # that the time is on, if it is that of a change stream
-    hold: Hold | None = None
+    hold: ReadHold | None = None
     read: set[GlobalId] = field(default_factory=set)  # tables and sources below what it read
     written: dict[GlobalId, tuple[Table, list[Part]]] = field(default_factory=dict)
     rows: int = 0

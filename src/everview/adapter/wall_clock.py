@@ -1,11 +1,11 @@
-"""The wall clock as far as it can be believed: a jump is refused, and time goes on at the pace of the machine's uptime.
+"""A guard for the wall clock: it does not follow jumps, but continues at the pace of the machine's uptime.
 
-The timeline never goes back, so a wall clock that is a day ahead for a second would leave it a day ahead for good: rows
-would expire early and history would be forgotten. Uptime cannot jump. Where the wall clock and the uptime differ by
-more than a bound, the uptime is believed, until the wall clock is back or has kept its new time for long enough that it
-must be right. Of every machine that had the environment open, a note in storage tells its uptime at some time: a
-process that starts on a machine that has not been rebooted since knows how long the environment was closed. After a
-reboot nobody does; then the wall clock is believed if it goes steadily for a short while.
+The timeline never goes back. A wall clock that is a day ahead for a second would leave it a day ahead for good: rows
+would expire early, and history would be lost. Uptime cannot jump. If wall clock and uptime drift apart by more than a
+bound, the uptime counts, until the wall clock is back, or has kept its new time for so long that it must be right. A
+note in storage has the machine's uptime at some time. From it, a process on a machine that was not rebooted since knows
+how long the environment was closed. After a reboot nobody knows; then the wall clock is believed once it has gone
+steadily for a short while.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import structlog
 from everview.storage.contract import Put
 from everview.storage.environment import Environment, wall_clock_ms
 from everview.storage.errors import StorageError
-from everview.storage.machine import boot_id, uptime_ms
+from everview.storage.process_identity import boot_id, uptime_ms
 
 JUMP_MAX_MS = 60_000  # the default of --max-clock-jump
 # A jump that lasts so long is a correction: the wall clock was wrong before, or the machine stood still.
@@ -47,17 +47,17 @@ class TimeSource:
 
 @dataclass(frozen=True, slots=True)
 class ClockStatus:
-    """How the wall clock is doing. Durations are 0 when all is well."""
+    """The status of the wall clock. Durations are 0 when all is well."""
 
     jump_ms: int = 0  # how far the wall clock is from the time that is believed; negative if it is behind
     ahead_ms: int = 0  # how far the timeline is ahead of the time that is believed
     jumps: int = 0  # how often the wall clock was refused
-    event: int = 0  # grows whenever there is something new to tell
+    event: int = 0  # grows with each new trouble
     trouble: str | None = None
 
 
 class GuardedClock:
-    """The time in milliseconds since the epoch. `upper` tells where the timeline stands, None if there is none yet."""
+    """The time in milliseconds since the epoch. `upper` gives the upper of the timeline, None if there is none yet."""
 
     def __init__(
         self,
@@ -77,13 +77,11 @@ class GuardedClock:
         self._open()
 
     def __call__(self) -> int:
-        """The time."""
         with self._lock:
             return self._now()
 
     @property
     def status(self) -> ClockStatus:
-        """How the wall clock is doing."""
         with self._lock:
             now = self._now()
             jump_ms = self._source.wall_ms() - now if self._refused is not None else 0
@@ -92,11 +90,11 @@ class GuardedClock:
 
     @property
     def event(self) -> int:
-        """The number of what was told last; 0 if nothing ever was, or if all is well again."""
+        """The number of the present trouble; 0 if all is well."""
         return self._event if self._refused is not None or self._is_ahead else 0
 
     def keep_note(self, *, now: bool = False) -> None:
-        """Note the time and the uptime in storage, once in a while or `now`."""
+        """Write the time and the uptime to storage, once an hour or `now`."""
         with self._lock:
             uptime = self._source.uptime_ms()
             lately = self._noted_at is not None and uptime - self._noted_at < NOTE_EVERY_MS
@@ -110,11 +108,11 @@ class GuardedClock:
     # Inside
 
     def _open(self) -> None:
-        """Find out what time it should be."""
+        """Find out what time it is."""
         wall, uptime, upper = self._source.wall_ms(), self._source.uptime_ms(), self._upper()
         self._opened_at = uptime
         noted = self._noted(uptime)
-        self._verified = True  # whether anything but the wall clock tells the time; without that, nothing is noted
+        self._verified = True  # whether anything but the wall clock confirms the time; else no note is written
         if noted is not None:
             self._base = noted
         elif upper is None or abs(wall - upper) <= self._bound_ms:
@@ -126,14 +124,14 @@ class GuardedClock:
         self()
 
     def _noted(self, uptime: int) -> int | None:
-        """The time by the note that a process on this machine left, if it was not rebooted since."""
+        """The time according to the note, if this machine wrote it and was not rebooted since."""
         try:
             note = json.loads(self._environment.get(NOTE) or b"null")
             if note is None or not note["boot"] or note["boot"] != self._source.boot or note["uptime_ms"] > uptime:
                 return None
             return int(note["time_ms"]) + uptime - int(note["uptime_ms"])
         except (StorageError, ValueError, TypeError, KeyError):
-            return None  # without it there is less to go by
+            return None  # the wall clock has to do
 
     def _expected(self, uptime: int) -> int:
         return self._base + uptime - self._base_at
@@ -141,7 +139,7 @@ class GuardedClock:
     def _now(self) -> int:
         uptime, wall = self._source.uptime_ms(), self._source.wall_ms()
         expected, upper = self._expected(uptime), self._upper() or 0
-        # Up to where the timeline stands, the wall clock can move nothing.
+        # A wall clock before the upper of the timeline moves nothing.
         if expected - self._bound_ms <= wall <= max(expected, upper) + self._bound_ms:
             if self._refused is not None:
                 self._refused = None
@@ -178,7 +176,7 @@ class GuardedClock:
         return wall
 
     def _slide(self, off: int, uptime: int) -> None:
-        """Let what is expected follow a wall clock that is believed, slowly, so that small steps cannot add up."""
+        """Let the expected time follow the wall clock slowly, so that small steps cannot add up to a jump."""
         passed = uptime - self._base_at
         if abs(off) > self._bound_ms:
             self._base, self._base_at = self._base + passed + off, uptime
@@ -202,7 +200,7 @@ class GuardedClock:
 
 
 def shown_ms(milliseconds: int) -> str:
-    """A duration for people, in its two largest units."""
+    """A duration in its two largest units."""
     seconds, left = divmod(milliseconds, 1_000)
     if seconds < 60:
         return f"{seconds}.{left:03d} s"

@@ -24,7 +24,7 @@ from everview.cdc.schema import StreamSchema, stream_schema
 from everview.cdc.times import bound_of, to_wire
 from everview.storage.rendering import Cell, Count, Printer, Size, utc_text
 from everview.storage.rendering import Time as TimeCell
-from everview.storage.rows import value_text
+from everview.storage.row_text import value_text
 from everview.storage.shard import FOREVER
 from everview.timely.lattice import Time
 

@@ -28,8 +28,8 @@ from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema
 from everview.storage.blob.contract import Blob, checked_key
 from everview.storage.blob.local import LocalBlob
-from everview.storage.blob.open import open_blob
 from everview.storage.errors import BlobMissing, InvalidUsage
+from everview.storage.stores import open_blob
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from everview.storage.contract import (
     WriteCapability,
 )
 from everview.storage.environment import Environment
-from everview.storage.stage import Staged
+from everview.storage.staging import Staged
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, HASH, TIME, int_column, with_column
 from everview.timely.lattice import TIME_MAX

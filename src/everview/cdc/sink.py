@@ -25,7 +25,7 @@ from everview.cdc.times import bound_of, flatten
 from everview.cdc.watch import Others, Standing, Watch
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.storage.shard import FOREVER, from_frontier, to_frontier
 from everview.storage.subscribe import following
 from everview.timely.antichain import Antichain

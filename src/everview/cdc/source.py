@@ -40,7 +40,7 @@ from everview.storage.contract import Create, GlobalId, Put, ReadCapability, Upd
 from everview.storage.environment import Environment
 from everview.storage.errors import NotReadable
 from everview.storage.shard import FOREVER, WRITE
-from everview.storage.stage import Staged
+from everview.storage.staging import Staged
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, TIME, int_column, with_column
 from everview.timely.hashing import I64

@@ -61,8 +61,8 @@ from everview.storage.contract import (
 )
 from everview.storage.environment import Environment
 from everview.storage.errors import CapabilityInvalid, Corruption, UnknownId
-from everview.storage.reading import Selection
-from everview.storage.stage import Staged
+from everview.storage.selection import Selection
+from everview.storage.staging import Staged
 from everview.storage.subscribe import following
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, TIME, int_column

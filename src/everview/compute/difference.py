@@ -21,7 +21,7 @@ from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import NotReadable
 from everview.storage.merge import LOWEST, merge
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.storage.shard import Spec
 from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, data_names, int_column, with_column
 from everview.timely.lattice import TIME_MAX

@@ -38,8 +38,8 @@ from everview.compute.tick import empty_table
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
-from everview.storage.reading import Selection
-from everview.storage.stage import Staged
+from everview.storage.selection import Selection
+from everview.storage.staging import Staged
 from everview.storage.subscribe import selections
 
 
@@ -106,7 +106,7 @@ class LargeTick:
                 id: self._open(open_while_read, self.environment.contents(id, self.lower), schema)
                 for id, schema in self.inputs.items()
             }
-            landings = {name: self.environment.adopt_prefix(id) for name, id in targets.items() if name not in nothing}
+            landings = {name: self.environment.landing(id) for name, id in targets.items() if name not in nothing}
             names = [f"failing:{place}" for place in range(len(failing))]
             collected = [name for name in names if name not in nothing]
             early = None if then is None else _early(then, empty="output" in nothing)
@@ -135,7 +135,7 @@ class LargeTick:
             targets["output"] = self.output
             get = ir.Get(program.output, ir.types(dict(program.steps)[program.output]))
             steps.append(("output", updates_of(get) if program.moments else get))
-            landings = {name: self.environment.adopt_prefix(id) for name, id in targets.items()}
+            landings = {name: self.environment.landing(id) for name, id in targets.items()}
             left, nothing = prune(steps, ())
             failing = [each.step for each in program.failing if each.step not in nothing]
             wanted = {name: landing for name, landing in landings.items() if name not in nothing}

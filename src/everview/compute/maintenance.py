@@ -18,7 +18,7 @@ from everview.compute.engine.progress import Hydration
 from everview.compute.explain import explain_view
 from everview.compute.handover import Handovers, Move, hand_over
 from everview.compute.ir.relation import Relation
-from everview.compute.scheduler import Scheduler
+from everview.compute.scheduler import Scheduler, Status
 from everview.errors import EverviewError
 from everview.storage.contract import GlobalId, ReadCapability
 from everview.storage.environment import Environment
@@ -61,6 +61,11 @@ class ScheduledDataflows:
 
     def _keep(self, flow: Dataflow) -> None:
         self._scheduler.add(flow, lambda: self._finish(flow))
+
+    def statuses(self) -> dict[GlobalId, Status]:
+        """The status of each running dataflow."""
+        found = {flow.id: self._scheduler.status(flow.id) for flow in self._scheduler.dataflows()}
+        return {id: status for id, status in found.items() if status is not None}
 
     def stop(self, id: GlobalId) -> None:
         """Keep a view no longer; when this returns, nothing of it moves any more."""

@@ -17,7 +17,7 @@ from everview.compute.tick import empty_table
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.leading import leading
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.timely.consolidate import DIFF
 from everview.timely.hashing import I64, hash_rows
 from everview.timely.ordering import Sort

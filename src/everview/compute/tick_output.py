@@ -12,7 +12,7 @@ import pyarrow as pa
 from everview.compute.cancel import check_wanted
 from everview.storage.environment import Environment
 from everview.storage.errors import Indeterminate, StorageError
-from everview.storage.stage import Staged
+from everview.storage.staging import Staged
 
 Updates: TypeAlias = pa.Table | Staged | None
 

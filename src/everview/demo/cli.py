@@ -11,14 +11,14 @@ import typer
 def demo(
     *,
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="A new folder to work in, and to keep.")
+        Path | None, typer.Option("--data", metavar="DIR", help="A new folder to work in, which is kept.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", envvar="DEMO_SECONDS", min=1, max=600, help="How long it takes.")
+        float, typer.Option("--seconds", envvar="DEMO_SECONDS", min=1, max=600, help="How long to run.")
     ] = 60,
-    seed: Annotated[int, typer.Option("--seed", help="Where all that is made up comes from.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of the generated data.")] = 1,
 ) -> None:
-    """See it work: an auction house, three views that Spark keeps over it, live, and the proof that they are exact.
+    """See it work: a live auction house, three views that Spark maintains, and the proof that they are exact.
 
     **Examples**
 
@@ -26,7 +26,7 @@ def demo(
 
     * `everview demo --data demo-data`, then `everview serve --data demo-data`
     """
-    from everview.demo.showing import run
+    from everview.demo.run import run
 
     if not run(data, seconds, seed):
         raise typer.Exit(1)

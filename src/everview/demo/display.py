@@ -1,4 +1,4 @@
-"""What the demo shows: at a terminal a picture that is redrawn in place, elsewhere a line now and then."""
+"""The demo's display: at a terminal a picture that is redrawn in place, elsewhere a line every other second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.text import Text
 
 from everview.demo.proof import Check
 from everview.demo.scenario import TABLES, VIEWS
-from everview.demo.watching import Follower, Standing, Watch
+from everview.demo.watch import Follower, Standing, Watch
 from everview.storage.contract import Frontier
 
 DRAW_EVERY_S = 0.25
@@ -25,7 +25,7 @@ LINE_EVERY_S = 2.0
 
 
 class Display:
-    """Shows the relations and what subscribers hear, for as long as it is entered."""
+    """Shows the relations and the contents that subscribers have received."""
 
     def __init__(self, console: Console, watch: Watch, followers: Sequence[Follower]) -> None:
         self._console, self._watch, self._followers = console, watch, followers
@@ -43,7 +43,7 @@ class Display:
             self._live.stop()
 
     def draw(self) -> None:
-        """Look at how things stand, and show it if it is time to."""
+        """Look at the relations, and show them if it is time."""
         standings = self._watch.look()
         self._watch.remember(standings)
         if self._live is not None:
@@ -82,10 +82,9 @@ class Display:
 
 def _rows(follower: Follower) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"SUBSCRIBE TO {follower.view}", title_justify="left")
-    names: tuple[str, ...] = {
-        "items": ("item", "bids", "bid", "mean"),
-        "top_buyers": ("name", "id", "bid"),
-    }[follower.view]
+    names: tuple[str, ...] = {"items": ("item", "bids", "bid", "mean"), "top_buyers": ("name", "id", "bid")}[
+        follower.view
+    ]
     for number, name in enumerate(names):
         table.add_column(name, justify="left" if number == 0 else "right")
     for row in sorted(follower.rows(), key=_order):
@@ -106,7 +105,7 @@ def clock_time(frontier: Frontier) -> str:
 
 @contextmanager
 def busy(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
-    """Say what is going on while it takes a while; gives how to say more of it, at a terminal."""
+    """Show what is being done, for as long as it takes; gives a function that changes the text at a terminal."""
     if console.is_terminal:
         with console.status(doing) as status:
             yield lambda said: status.update(Text(said))  # brackets in it are brackets, not rich's marks
@@ -116,7 +115,7 @@ def busy(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
 
 
 def print_checks(console: Console, checks: Sequence[Check]) -> None:
-    """What was checked: a table at a terminal, else lines."""
+    """Print the checks: as a table at a terminal, else as lines."""
     if not console.is_terminal:
         for check in checks:
             console.print(f"{'✓' if check.passed else '✗'} {check.claim}: {check.detail}", markup=False)

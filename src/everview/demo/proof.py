@@ -1,6 +1,6 @@
-"""The proof: what was maintained, change by change, is what the queries say from scratch, at the same timestamps.
+"""The proof: the maintained views equal what their queries give from scratch, at the same timestamps.
 
-So is what was delivered on the way, into a file that SQLite itself is asked about.
+So do the rows that were delivered into a SQLite file, which SQLite itself reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from everview.api import Database
 from everview.demo.scenario import View
-from everview.demo.watching import Follower
+from everview.demo.watch import Follower
 from everview.errors import EverviewError
 
 DELIVERY_S_MAX = 60.0
@@ -25,7 +25,7 @@ LOOK_EVERY_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that was said to be true, and whether it is."""
+    """A claim, and whether it is true."""
 
     claim: str
     passed: bool
@@ -33,7 +33,7 @@ class Check:
 
 
 def recomputed(database: Database, views: Sequence[View], times: Sequence[int]) -> Iterator[Check]:
-    """For each view: at each of the times, its contents beside those of its query over the source."""
+    """Compare each view at each of the times with its query over the source."""
     for view in views:
         claim = f"{view.name} ({view.shows}) is what its query says"
         rows, wrong = 0, []
@@ -52,7 +52,7 @@ def recomputed(database: Database, views: Sequence[View], times: Sequence[int]) 
 
 
 def heard(database: Database, follower: Follower) -> Check:
-    """The changes that a subscriber was told of, added up, beside the contents."""
+    """Compare the sum of the changes that a subscriber received with the contents."""
     claim = f"a subscription to {follower.view} adds up to its contents"
     if follower.error is not None:
         return Check(claim, False, str(follower.error))
@@ -61,9 +61,9 @@ def heard(database: Database, follower: Follower) -> Check:
 
 
 def delivered(database: Database, view: View, file: Path, past: int) -> Check:
-    """The rows of a view's table in a SQLite file beside the view at the time that the sink has come to.
+    """Compare a view's table in a SQLite file with the view at the time up to which the sink has delivered.
 
-    That is a time after `past`, and the sink is paused meanwhile, for the view goes on.
+    That is a time after `past`. The sink is paused meanwhile, because the view goes on.
     """
     claim = f"{view.name} in SQLite is what the view holds"
     try:
@@ -89,7 +89,7 @@ def delivered(database: Database, view: View, file: Path, past: int) -> Check:
 
 
 def _reached(database: Database, view: View, past: int) -> tuple[int, str]:
-    """Where the sink is, once that is after `past` or has taken too long."""
+    """The state of the sink once it has passed `past`, or after a time limit."""
     end = time.monotonic() + DELIVERY_S_MAX
     while (standing := _sink(database, view))[0] <= past and time.monotonic() < end:
         time.sleep(LOOK_EVERY_S)
@@ -97,7 +97,7 @@ def _reached(database: Database, view: View, past: int) -> tuple[int, str]:
 
 
 def _sink(database: Database, view: View) -> tuple[int, str]:
-    """The time before which the file is exact, and how the sink is."""
+    """The time before which the file is exact, and the state of the sink."""
     query = f"SELECT frontier, status, error FROM mz_internal.mz_sink_statuses WHERE name = '{view.sink}'"
     for frontier, status, error in database.sql(query):
         return int(frontier or 0), f"{status}: {error}" if error else str(status)
@@ -105,5 +105,5 @@ def _sink(database: Database, view: View) -> tuple[int, str]:
 
 
 def contents(database: Database, query: str, at: int) -> Counter[tuple[Any, ...]]:
-    """What a query gives at a time: rows, and how often each occurs."""
+    """The rows of a query at a time, and how often each occurs."""
     return Counter(tuple(row) for row in database.sql(f"{query.strip()} AS OF {at}"))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from everview.quoting import literal
 
-HISTORY = "10m"  # so that the proof can look at times that are long over
+HISTORY = "10m"  # so that the proof can look at past times
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A materialized view of the demo: what it shows of views in general, which column is its key, and its query."""
+    """A materialized view of the demo: the kind of query it stands for, its key column, and the query."""
 
     name: str
     shows: str
@@ -21,16 +21,14 @@ class View:
 
     @property
     def statement(self) -> str:
-        """What makes it."""
         return f"CREATE MATERIALIZED VIEW {self.name} WITH (RETAIN HISTORY FOR '{HISTORY}') AS {self.query}"
 
     @property
     def sink(self) -> str:
-        """The name of what delivers it."""
         return f"{self.name}_delivered"
 
     def sink_statement(self, file: Path) -> str:
-        """What delivers it into a SQLite file."""
+        """The statement that delivers the view into a SQLite file."""
         return (
             f"CREATE SINK {self.sink} FROM {self.name} "
             f"INTO SQLITE (PATH {literal(str(file))}, TABLE '{self.name}') KEY ({self.key})"
@@ -78,7 +76,7 @@ VIEWS = (
 
 
 def source(seed: int) -> str:
-    """What makes the source: an auction and 200 bids each second."""
+    """The statement that creates the source: an auction and 200 bids each second."""
     return (
         "CREATE SOURCE auction FROM LOAD GENERATOR AUCTION "
         f"(TICK INTERVAL '1s', BIDS PER TICK 200, SEED {seed}) WITH (RETAIN HISTORY FOR '{HISTORY}')"

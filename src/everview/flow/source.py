@@ -24,7 +24,7 @@ from everview.flow.keyrange import SPLITS_MAX, KeyRange, hashes_of, places_of
 from everview.storage.batch import as_declared, widens
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.storage.shard import from_frontier
 from everview.storage.subscribe import following
 from everview.timely.consolidate import DIFF, HASH, TIME, int_column, with_column

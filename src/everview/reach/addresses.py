@@ -1,9 +1,9 @@
 """Addresses that no connection goes to: link-local ones, and those at which clouds hand out credentials.
 
-Whoever may name a destination could otherwise have the server ask them. Names are resolved first and their addresses
-are looked at; the connection goes to those very addresses, so a name that means another one a moment later is of no
-use. The setting `EVERVIEW_ALLOW_ADDRESS` allows some: addresses and networks, with commas between. Being a variable of
-the process, Spark's workers have it too.
+Otherwise anyone who may name a destination could have the server ask them. Names are resolved first, their addresses
+are checked, and the connection goes to those very addresses: it does not help to change the name's meaning afterwards.
+The variable `EVERVIEW_ALLOW_ADDRESS` allows addresses and networks, separated by commas. It is a variable of the
+process, so that Spark's workers have it too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AddressRefused(EverviewError):
 
 
 def parse_allowed(entries: Iterable[str]) -> list[Network]:
-    """Addresses and networks that are allowed."""
+    """Parse addresses and networks to allow."""
     found = []
     for entry in entries:
         try:
@@ -59,7 +59,7 @@ def parse_allowed(entries: Iterable[str]) -> list[Network]:
 
 
 def check_address(address: str, host: str | None = None) -> None:
-    """Raise unless a connection may be made to an address; `host` is the name that it was found by."""
+    """Raise unless a connection to this address is allowed; `host` is the name that was resolved to it."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     candidates = [parsed, *_embedded(parsed)]
     if not any(each in network for each in candidates for network in _REFUSED):
@@ -68,14 +68,14 @@ def check_address(address: str, host: str | None = None) -> None:
         return
     shown = address if host in (None, address) else f"{address}, which {host} means"
     raise AddressRefused(
-        f"no connection may be made to {shown}",
+        f"connections to {shown} are not allowed",
         detail="it is link-local, or an address at which clouds hand out credentials",
         hint=f"start the server with --allow-address {address} to allow it",
     )
 
 
 def resolve(host: str, port: int | str | None = None) -> list[Found]:
-    """The addresses of a host, all of which may be connected to. OSError if it has none."""
+    """The addresses of a host, all of them allowed. OSError if it has none."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError as error:
@@ -86,7 +86,7 @@ def resolve(host: str, port: int | str | None = None) -> list[Found]:
 
 
 def check_host(host: str | None) -> None:
-    """Raise if a host means an address that must not be connected to. A host that is not known is not refused."""
+    """Raise if a host has an address that is not allowed. An unknown host is not refused."""
     if host:
         try:
             resolve(host)
@@ -95,7 +95,7 @@ def check_host(host: str | None) -> None:
 
 
 def check_url(url: str) -> None:
-    """The same for the host of a URL."""
+    """Raise if the host of a URL has an address that is not allowed."""
     try:
         host = urlsplit(url).hostname
     except ValueError:
@@ -104,16 +104,16 @@ def check_url(url: str) -> None:
 
 
 def check_endpoints(options: Mapping[str, Any]) -> None:
-    """The same for all URLs among the options of an object store."""
+    """Check all URLs among the options of an object store."""
     for value in options.values():
         if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
             check_url(value)
 
 
 def check_kafka(properties: Mapping[str, Any]) -> None:
-    """The same for the brokers and other addresses among the settings of a client of Kafka.
+    """Check the brokers and other addresses among the settings of a Kafka client.
 
-    Brokers tell their clients of other brokers, and those connections are the client library's own.
+    Brokers also announce other brokers to their clients; the client library makes those connections unchecked.
     """
     for name in ("bootstrap.servers", "metadata.broker.list"):
         for each in str(properties.get(name, "")).split(","):
@@ -124,7 +124,7 @@ def check_kafka(properties: Mapping[str, Any]) -> None:
 def connect(
     where: tuple[str, int], timeout: float | None = None, source: tuple[str, int] | None = None
 ) -> socket.socket:
-    """Connect to a host, at the addresses that were looked at."""
+    """Connect to a host, at the addresses that were checked."""
     failure: OSError | None = None
     for family, address in resolve(*where):
         sock = socket.socket(family, socket.SOCK_STREAM)

@@ -1,7 +1,7 @@
-"""Folders in which roles that are not superusers may have files, and the checks that a file really is in one of them.
+"""Folders in which roles that are not superusers may use files, and checks that a file really is in one of them.
 
-The setting `EVERVIEW_FILES` lists them, as PATH does; by default there are none. A path is looked at with its links
-followed. Where a file was opened, the open file is looked at: then it cannot be another one by the time it is used.
+The variable `EVERVIEW_FILES` lists them as PATH does; by default there are none. Links in a path are followed. Of a
+file that is open, the open file is checked and not its name, which may mean another file by then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def allowed_folders() -> list[Path]:
 
 
 def checked_folders(given: Iterable[Path], own: Path) -> str:
-    """Folders to allow, as the setting has them. They must not hold the environment's own files, nor be among them."""
+    """Check folders to allow; gives the value of the variable. They must not overlap with the environment's folder."""
     found = []
     own = Path(os.path.realpath(own))
     for folder in given:
@@ -34,7 +34,7 @@ def checked_folders(given: Iterable[Path], own: Path) -> str:
             raise EverviewError(f"{folder} is not a folder", hint="name a folder that exists with --files")
         if real.is_relative_to(own) or own.is_relative_to(real):
             hint = "name a folder with --files that neither is in the data folder nor holds it"
-            raise EverviewError(f"{folder} has to do with the server's own data", hint=hint)
+            raise EverviewError(f"{folder} overlaps with the server's own data", hint=hint)
         if os.pathsep in str(real):
             raise EverviewError(f'{folder} must not have "{os.pathsep}" in its name')
         found.append(str(real))
@@ -53,7 +53,7 @@ def check_inside(path: str | os.PathLike[str]) -> None:
 
 
 def check_opened(descriptor: int, path: str | os.PathLike[str]) -> None:
-    """Raise unless a file that is open, and was opened by this path, is inside of one of the folders."""
+    """Raise unless an open file, which was opened by this path, is inside one of the folders."""
     try:
         real = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
     except OSError:  # not Linux: the path must lead to the file still
@@ -70,7 +70,7 @@ def _is_allowed(real: Path) -> bool:
 
 def _refusal(path: str | os.PathLike[str]) -> PlaceRefused:
     return PlaceRefused(
-        f"{os.fspath(path)} is not inside of a folder that is allowed",
+        f"{os.fspath(path)} is not inside an allowed folder",
         detail="links are followed",
-        hint="the server's option --files says which folders roles that are not superusers may have files in",
+        hint="the server's option --files allows folders for roles that are not superusers",
     )

@@ -1,4 +1,4 @@
-"""HTTP requests that go nowhere but where they may: also by redirects, proxies, and names that change their meaning."""
+"""HTTP requests to allowed addresses only, also after redirects, through proxies, and if a name changes its meaning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def make_opener() -> urllib.request.OpenerDirector:
-    """What opens URLs of HTTP, and of nothing else: a redirect to ftp is not followed."""
+    """An opener for HTTP alone: a redirect to FTP is not followed."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -50,5 +50,5 @@ def make_opener() -> urllib.request.OpenerDirector:
 
 
 def open_url(request: urllib.request.Request, timeout_s: float) -> Any:
-    """The answer to a request; AddressRefused if it would go where it must not."""
+    """The answer to a request; AddressRefused if the address is not allowed."""
     return make_opener().open(request, timeout=timeout_s)

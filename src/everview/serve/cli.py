@@ -37,42 +37,50 @@ def serve(
     *,
     data: Annotated[
         Path,
-        typer.Option("--data", metavar="DIR", envvar="EVERVIEW_DATA", help="The folder that everything is kept in."),
+        typer.Option(
+            "--data", metavar="DIR", envvar="EVERVIEW_DATA", help="The folder of the environment; created if missing."
+        ),
     ] = Path("everview-data"),
-    pg_host: Annotated[str, typer.Option("--pg-host", metavar="HOST", help="Where to speak SQL.")] = LOOPBACK,
-    pg_port: Annotated[int, typer.Option("--pg-port", metavar="N", help="0 is any that is free.")] = PG_PORT,
-    http_host: Annotated[str, typer.Option("--http-host", metavar="HOST", help="Where to speak HTTP.")] = LOOPBACK,
-    http_port: Annotated[int, typer.Option("--http-port", metavar="N", help="0 is any that is free.")] = HTTP_PORT,
+    pg_host: Annotated[str, typer.Option("--pg-host", metavar="HOST", help="The address for SQL.")] = LOOPBACK,
+    pg_port: Annotated[
+        int, typer.Option("--pg-port", metavar="N", help="The port for SQL; 0 takes a free one.")
+    ] = PG_PORT,
+    http_host: Annotated[str, typer.Option("--http-host", metavar="HOST", help="The address for HTTP.")] = LOOPBACK,
+    http_port: Annotated[
+        int, typer.Option("--http-port", metavar="N", help="The port for HTTP; 0 takes a free one.")
+    ] = HTTP_PORT,
     spark: Annotated[
         str,
         typer.Option(
             "--spark",
             metavar="ADDRESS",
-            help="Spark: `local[*]` embeds it; `spark://…`, `yarn`, `k8s://…` or `sc://…` reach one.",
+            help="The Spark: `local[*]` starts one here; `spark://…`, `yarn`, `k8s://…` or `sc://…` is a cluster.",
         ),
     ] = "local[*]",
     conf: Annotated[
-        list[str] | None, typer.Option("--conf", metavar="K=V", help="A setting of Spark; may be given several times.")
+        list[str] | None, typer.Option("--conf", metavar="K=V", help="A setting of Spark; may be repeated.")
     ] = None,
     tls_cert: Annotated[
-        Path | None, typer.Option("--tls-cert", metavar="FILE", help="A certificate with its chain, as PEM.")
+        Path | None, typer.Option("--tls-cert", metavar="FILE", help="The TLS certificate with its chain, as PEM.")
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, as PEM.")] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="The private key of the certificate, as PEM.")
+    ] = None,
     max_clock_jump: Annotated[
         str,
         typer.Option(
-            "--max-clock-jump", metavar="DURATION", help="A wall clock that jumps further than this is not followed."
+            "--max-clock-jump", metavar="DURATION", help="Do not follow a wall clock that jumps further than this."
         ),
     ] = "1 min",
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen to other machines without TLS: everyone can read along.")
+        bool, typer.Option("--insecure", help="Let other machines connect without TLS; the network can read along.")
     ] = False,
     allow_address: Annotated[
         list[str] | None,
         typer.Option(
             "--allow-address",
             metavar="ADDRESS",
-            help="A link-local or metadata address or network that sinks may connect to; may be given several times.",
+            help="Let statements connect to this link-local or metadata address or network; may be repeated.",
         ),
     ] = None,
     files: Annotated[
@@ -80,15 +88,14 @@ def serve(
         typer.Option(
             "--files",
             metavar="DIR",
-            help="A folder in which roles that are not superusers may read and write files by sinks and sources; may be"
-            " given several times.",
+            help="Let sinks and sources of roles that are not superusers use files in this folder; may be repeated.",
         ),
     ] = None,
     auth: Annotated[
         Auth,
         typer.Option(
             "--auth",
-            help="Who on this machine needs no password: `owner`, the account that runs the server; `trust`, everyone;"
+            help="Who needs no password on this machine: `owner`, the account that runs the server; `trust`, everyone;"
             " `password`, nobody.",
         ),
     ] = "owner",
@@ -97,7 +104,7 @@ def serve(
         typer.Option(
             "--socket-dir",
             metavar="DIR",
-            help="A folder for the Unix socket; may be given several times. '' is none. By default, where psql looks.",
+            help="A folder for the Unix socket; may be repeated; '' for none. By default the folders where psql looks.",
         ),
     ] = None,
 ) -> None:
@@ -118,7 +125,7 @@ def serve(
         from everview.reach.addresses import ALLOWED, parse_allowed
         from everview.reach.files import ALLOWED as FILES
         from everview.reach.files import checked_folders
-        from everview.serve.figures import add_figures
+        from everview.serve.metrics import add_metrics
         from everview.server.addresses import Address
         from everview.server.metrics import Metrics
         from everview.server.run import Options, Tls, start
@@ -151,7 +158,7 @@ def serve(
         start(instance.coordinator, options, metrics) as running,
     ):
         java = pool.submit(check_java, spark)
-        add_figures(metrics, instance)
+        add_metrics(metrics, instance)
         typer.echo(_welcome(running, data, spark))
         for notice in (*few_files(), *running.notices):
             typer.echo(f"note: {notice}", err=True)
@@ -161,7 +168,7 @@ def serve(
 
 
 def keep_serving(stop: threading.Event, running: Running, instance: Instance, began: float) -> None:
-    """Return once `stop` is set; raise if the server ends for another reason."""
+    """Return when `stop` is set; raise if the server ends for another reason."""
     told = False
     while not stop.wait(WATCH_S) and not running.wait(0) and instance.fenced is None:
         told = told or _tell_of_spark(instance, began)
@@ -174,7 +181,7 @@ def keep_serving(stop: threading.Event, running: Running, instance: Instance, be
 
 
 def _socket_dirs(given: Sequence[Path] | None, port: int) -> list[Path]:
-    """The folders for Unix sockets. A port that nobody has chosen is not looked for in any folder."""
+    """The folders for Unix sockets. By default none if the system chooses the port: nobody would look for it."""
     if given is not None:
         return [folder.resolve() for folder in given if str(folder) != "."]  # an empty path is written so
     from everview.server.unix_sockets import usable_dirs
@@ -183,7 +190,7 @@ def _socket_dirs(given: Sequence[Path] | None, port: int) -> list[Path]:
 
 
 def few_files() -> list[str]:
-    """Let this process open as many files as the system allows; what to know if that is too few for all sessions."""
+    """Raise the limit on open files as far as allowed; gives a notice if it is too low for all sessions."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FILES_WANTED:
         soft = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
@@ -213,12 +220,12 @@ def _welcome(running: Running, data: Path, spark: str) -> str:
 
 
 def _reachable(host: str) -> str:
-    """The host for a client on this machine: an address that means all addresses is none to connect to."""
+    """The host to which a client on this machine connects: an address that means all addresses will not do."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
 def _tell_of_spark(instance: Instance, began: float) -> bool:
-    """Say once that Spark is warm, or why it will not be; whether that is said."""
+    """Print that Spark is warm, or why it does not start; gives whether something was printed."""
     error = instance.spark_error
     if error is not None:
         typer.echo(f"error: Spark does not start, and views stand still: {error}", err=True)
@@ -230,33 +237,33 @@ def _tell_of_spark(instance: Instance, began: float) -> bool:
 
 
 def parse_conf(pairs: Sequence[str]) -> dict[str, str]:
-    """Settings of Spark, given as `name=value`."""
+    """Parse settings of Spark, given as `name=value`."""
     settings = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise EverviewError(f'--conf "{pair}" is no setting: write it as name=value')
+            raise EverviewError(f'--conf "{pair}" is not a setting: write it as name=value')
         settings[name.strip()] = value
     return settings
 
 
 def parse_clock_jump(text: str) -> int:
-    """The bound on jumps of the wall clock in milliseconds: a second at least, for clocks are corrected by less."""
+    """Parse the bound on clock jumps, in milliseconds. At least a second, because corrections may be that large."""
     from everview.compute.functions.durations import duration_ms
     from everview.timely.lattice import TIME_MAX
 
     try:
         found = duration_ms(text, most_ms=TIME_MAX)
     except ValueError as error:
-        raise EverviewError(f'--max-clock-jump "{text}" is no duration', detail=str(error)) from None
+        raise EverviewError(f'--max-clock-jump "{text}" is not a duration', detail=str(error)) from None
     if found < 1_000:
-        raise EverviewError(f'--max-clock-jump "{text}" is too short: a second at least')
+        raise EverviewError(f'--max-clock-jump "{text}" is too short: give at least a second')
     return found
 
 
 @contextmanager
 def kept_objects() -> Iterator[None]:
-    """While modules are loaded nothing is garbage, now or later, and looking for it takes a fifth of the time."""
+    """Load modules without garbage collection: they are never garbage, and collecting takes a fifth of the time."""
     gc.disable()
     try:
         yield
@@ -267,7 +274,7 @@ def kept_objects() -> Iterator[None]:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """Within the block Ctrl-C and SIGTERM set the event; a second one ends the process as usual."""
+    """Within the block, Ctrl-C or SIGTERM sets the event; a second one ends the process as usual."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 

@@ -1,4 +1,4 @@
-"""Where to listen: resolves and binds addresses, refuses those that would be unsafe, and says clearly what is wrong."""
+"""Where to listen: resolves and binds addresses, and explains failures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from everview.server.pgwire.peers import is_loopback
 
 
 class CannotListen(EverviewError):
-    """An address that cannot be listened on, or must not."""
+    """The server cannot, or must not, listen on this address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host, by name or number, and a port; port 0 is any that is free."""
+    """A host, by name or number, and a port; port 0 is any free one."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address as the system sees it."""
+    """A resolved address."""
 
     family: socket.AddressFamily
     host: str
@@ -37,9 +37,9 @@ class Place:
 
 
 def resolve(address: Address, option: str) -> list[Place]:
-    """All places that an address means; `option` is how its host is given."""
+    """Resolve an address; `option` is the command-line option for its host."""
     if not 0 <= address.port <= 65_535:
-        raise CannotListen(f"port {address.port} is none: ports are 1 to 65535, and 0 is any that is free")
+        raise CannotListen(f"there is no port {address.port}: ports are 1 to 65535, and 0 is any free one")
     try:
         found = socket.getaddrinfo(address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError, OverflowError) as error:
@@ -51,12 +51,12 @@ def resolve(address: Address, option: str) -> list[Place]:
 
 
 def is_private(places: Sequence[Place]) -> bool:
-    """Whether nobody but this machine can reach any of the places."""
+    """Whether only this machine can reach these addresses."""
     return all(is_loopback(place.host) for place in places)
 
 
 def bind(places: Sequence[Place], option: str) -> list[socket.socket]:
-    """Bound sockets, one for each place, all with the same port; `option` is how the port is given."""
+    """Bind a socket for each address, all with the same port; `option` is the command-line option for the port."""
     sockets: list[socket.socket] = []
     try:
         for place in places:
@@ -92,11 +92,11 @@ def _explained(error: OSError, address: Address, option: str) -> CannotListen:
     if error.errno == errno.EACCES:
         return CannotListen(f"port {address.port} may not be used by this user: choose one above 1023 with {option}")
     if error.errno == errno.EADDRNOTAVAIL:
-        return CannotListen(f"{address.host} is no address of this machine: choose another host")
+        return CannotListen(f"{address.host} is not an address of this machine: choose another host")
     return CannotListen(f"cannot listen on {address}", detail=str(error))
 
 
 def bound(sock: socket.socket) -> Address:
-    """The address that a socket has got."""
+    """The address of a bound socket."""
     host, port = sock.getsockname()[:2]
     return Address(str(host), int(port))

@@ -1,4 +1,4 @@
-"""Errors as clients are told of them, and the errors of the protocol. `adapter.errors` maps errors to SQLSTATEs."""
+"""Reports of errors to clients, and errors of the protocol. `adapter.errors` maps errors to SQLSTATEs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Severity: TypeAlias = Literal["ERROR", "FATAL", "PANIC", "WARNING", "NOTICE", "D
 
 
 class ProtocolViolation(SqlError):
-    """A message that breaks the protocol's rules; the session goes on, since the message's end is known."""
+    """A message that breaks the protocol's rules. The session continues, because the end of the message is known."""
 
     def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
         super().__init__(PROTOCOL_VIOLATION, message, detail=detail, hint=hint)
 
 
 class ConnectionEnd(SqlError):
-    """The connection ends with this error, said as FATAL where anyone is left to hear it."""
+    """The connection ends with this error, which the client gets as FATAL if it is still there."""
 
 
 class ClientGone(ConnectionEnd):
-    """The client went away without a word."""
+    """The client closed the connection without Terminate."""
 
     def __init__(self) -> None:
         super().__init__(CONNECTION_FAILURE, "unexpected end of the client's connection")
@@ -31,7 +31,7 @@ class ClientGone(ConnectionEnd):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an ErrorResponse or NoticeResponse says."""
+    """The fields of an ErrorResponse or NoticeResponse."""
 
     severity: Severity
     sqlstate: str
@@ -43,12 +43,12 @@ class Report:
 
 
 def is_defect(error: BaseException) -> bool:
-    """Whether nobody foresaw this error, so that its traceback belongs into the log."""
+    """Whether the error is unexpected, so that its traceback belongs in the log."""
     return isinstance(sql_error(error), Defect)
 
 
 def report_of(error: BaseException) -> Report:
-    """What to tell the client about an error."""
+    """The report of an error to the client."""
     severity: Severity = "FATAL" if isinstance(error, ConnectionEnd) else "ERROR"
     said = sql_error(error)
     where = getattr(error, "where", None)

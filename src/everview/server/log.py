@@ -1,6 +1,6 @@
 """The server's log, on standard error: only what somebody has to look into, with plain tracebacks.
 
-Tracebacks show no variables: those hold what clients have sent, and their passwords' verifiers.
+Tracebacks show no variables: they may hold statements of clients and verifiers of passwords.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import structlog
 
 
 class _StandardError:
-    """Standard error as it is when something is written, not as it was when this module was read."""
+    """The present `sys.stderr`, not that at the time of import."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)

@@ -1,10 +1,10 @@
-"""Figures for Prometheus: the server's own, and those of other layers, read when somebody asks.
+"""Metrics for Prometheus: the server's own, and those of other layers, read when they are asked for.
 
 Whoever starts the server adds what it knows, such as how fresh each view is:
 
     metrics.gauge("everview_view_freshness_seconds", "how far each view is behind", ("view",), lambda: ages.items())
 
-A reader gives pairs of label values and figure. One that fails is left out, and counted; the others are served.
+A reader gives pairs of label values and number. A reader that fails is left out and counted; the others are served.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMMAND = re.compile(r"[A-Z]+(?: [A-Z]+)*")
 
 
 class Metrics:
-    """One registry. The server counts into it; others add readers."""
+    """A registry of metrics. The server counts in it; others add readers."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -64,7 +64,7 @@ class Metrics:
         )
 
     def statement(self, tag: str, seconds: float) -> None:
-        """A statement is done, with this command tag."""
+        """Count a completed statement with this command tag."""
         self._succeeded.inc()
         known = self._by_command.get(tag)
         if known is None:
@@ -74,28 +74,28 @@ class Metrics:
         known.observe(seconds)
 
     def failure(self, sqlstate: str) -> None:
-        """A statement failed."""
+        """Count a failed statement."""
         self._statements.labels(sqlstate).inc()
 
     def gauge(self, name: str, text: str, labels: Sequence[str], read: Reader) -> None:
-        """Add a figure that goes up and down: freshness, the length of a queue."""
+        """Add a metric that goes up and down: freshness, the length of a queue."""
         self.registry.register(
             _Read(name, text, labels, read=read, family=GaugeMetricFamily, unreadable=self._unreadable)
         )
 
     def counter(self, name: str, text: str, labels: Sequence[str], read: Reader) -> None:
-        """Add a figure that only grows: ticks, Spark jobs, the seconds that they took."""
+        """Add a metric that only grows: ticks, Spark jobs, the seconds that they took."""
         self.registry.register(
             _Read(name, text, labels, read=read, family=CounterMetricFamily, unreadable=self._unreadable)
         )
 
     def render(self) -> bytes:
-        """All figures, as Prometheus reads them."""
+        """All metrics in the format of Prometheus."""
         return generate_latest(self.registry)
 
 
 class _Read(Collector):
-    """Figures that are read when they are asked for."""
+    """A metric that is read when Prometheus asks."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class _Read(Collector):
         try:
             for labels, figure in self._read():
                 family.add_metric((labels,) if isinstance(labels, str) else labels, figure)
-        except Exception:  # the other figures are worth having; that this one is missing is a figure too
+        except Exception:  # the other metrics are still worth having, and one counts those that are missing
             self._unreadable.labels(self._name).inc()
             return
         yield family

@@ -1,10 +1,10 @@
-"""Starts the server: the wire protocol and HTTP, over an adapter, on one event loop in a thread of its own.
+"""Starts the server: the wire protocol and HTTP over an adapter, on an event loop in a thread of its own.
 
     with start(adapter, Options(pg=Address("127.0.0.1", 6875))) as running:
         print(running.pg)
         running.wait()
 
-The adapter stays the caller's: it is closed by the caller, after the server.
+The caller closes the adapter, after the server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from everview.adapter.contract import Adapter
 from everview.errors import EverviewError
@@ -36,14 +35,14 @@ from everview.server.unix_sockets import UnixSocket, bind_unix
 PG_PORT = 6875
 HTTP_PORT = 6876
 LOOPBACK = "127.0.0.1"
-# For how long a thread may hold the interpreter's lock while another wants it. A short statement needs the lock several
-# times, and each time waits this long for one that computes.
+# For how long a thread may hold the interpreter's lock while another wants it. A short statement takes the lock several
+# times, and each time waits this long if another thread computes.
 SWITCH_S = 0.0005
 DEFAULT_ROLE = "everview"
 _TLS_HINT = "give --tls-cert and --tls-key, or listen on 127.0.0.1, or let others read along with --insecure"
 _PASSWORD_HINT = "set one with: everview sql --data DIR -c \"ALTER ROLE {role} PASSWORD '...'\""
 UNKNOWN_OWNERS = (
-    "this system does not tell which account a connection over TCP belongs to, so everyone needs a password there: use"
+    "this system does not tell which account a TCP connection belongs to, so everyone needs a password over TCP: use"
     " the Unix socket, or let every account of this machine in with --auth trust"
 )
 
@@ -61,7 +60,7 @@ class Options:
     """What the server listens on, and whom it lets in.
 
     An address that other machines can reach needs TLS, or `insecure`; the wire protocol needs a role with a password
-    as well. HTTP speaks TLS where others can reach it, and never asks for a password: it shows figures, no data.
+    as well. HTTP uses TLS where other machines can reach it, and never asks for a password: it shows metrics, no data.
     """
 
     pg: Address = field(default_factory=lambda: Address(LOOPBACK, PG_PORT))
@@ -69,7 +68,7 @@ class Options:
     tls: Tls | None = None
     insecure: bool = False
     auth: Auth = "owner"
-    # Folders for Unix sockets. Where none is needed, one that cannot be used is told as a notice.
+    # Folders for Unix sockets. If none is needed, a folder that cannot be used gives a notice only.
     socket_dirs: Sequence[Path] = ()
     sockets_needed: bool = True
     limits: Limits = field(default_factory=Limits)
@@ -77,10 +76,9 @@ class Options:
 
 
 class Running:
-    """A server that runs, in a thread of its own.
+    """A running server, in a thread of its own.
 
-    `pg` and `http` are the addresses that it got, `unix` the files of its Unix sockets, `notices` what its operator
-    should know.
+    `pg` and `http` are its addresses, `unix` the files of its Unix sockets, `notices` what its operator should know.
     """
 
     def __init__(self, adapter: Adapter, options: Options, metrics: Metrics) -> None:
@@ -140,15 +138,15 @@ class Running:
 
     @property
     def http_url(self) -> str | None:
-        """Where HTTP is spoken, with the scheme: TLS where other machines can reach it."""
+        """The URL of HTTP; with TLS where other machines can reach it."""
         return None if self.http is None else f"{'https' if self._http_encrypted else 'http'}://{self.http}"
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the server has ended; False if it has not, by then."""
+        """Wait until the server has ended; False if it has not ended in time."""
         return self._ended.wait(seconds)
 
     def close(self) -> None:
-        """Tell clients that the server stops, and stop it; safe more than once."""
+        """Tell clients that the server stops, and stop it. Safe more than once."""
         if not self._ended.is_set():
             with suppress(RuntimeError):  # it ended on its own meanwhile
                 self._loop.call_soon_threadsafe(self._stop.set)
@@ -159,9 +157,7 @@ class Running:
     def __enter__(self) -> Running:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _main(self) -> None:
@@ -206,12 +202,12 @@ class Running:
 
 
 def start(adapter: Adapter, options: Options | None = None, metrics: Metrics | None = None) -> Running:
-    """Start the server; raises CannotListen, in one line, where it cannot. `metrics` may have figures of the caller."""
+    """Start the server; CannotListen says in one line why it cannot. The caller may have added to `metrics`."""
     return Running(adapter, options or Options(), metrics or Metrics())._start()
 
 
 def _checked(options: Options, adapter: Adapter) -> list[Place]:
-    """The places to speak the wire protocol at, if that is safe."""
+    """Resolve the address of the wire protocol; raises if listening there would be unsafe."""
     places = resolve(options.pg, "--pg-host")
     if is_private(places):
         if options.auth == "password" and adapter.secret(options.role) is None:
@@ -221,10 +217,7 @@ def _checked(options: Options, adapter: Adapter) -> list[Place]:
             )
         return places
     if options.tls is None and not options.insecure:
-        raise CannotListen(
-            f"other machines can reach {options.pg}, and there is no TLS",
-            hint=_TLS_HINT,
-        )
+        raise CannotListen(f"other machines can reach {options.pg}, and there is no TLS", hint=_TLS_HINT)
     if adapter.secret(options.role) is None:
         raise CannotListen(
             f'other machines can reach {options.pg}, and the role "{options.role}" has no password',
@@ -238,10 +231,7 @@ def _checked_http(options: Options) -> list[Place]:
         return []
     places = resolve(options.http, "--http-host")
     if not is_private(places) and options.tls is None and not options.insecure:
-        raise CannotListen(
-            f"other machines can reach {options.http}, and there is no TLS",
-            hint=_TLS_HINT,
-        )
+        raise CannotListen(f"other machines can reach {options.http}, and there is no TLS", hint=_TLS_HINT)
     return places
 
 
@@ -262,7 +252,7 @@ def _tls_context(files: Tls | None) -> ssl.SSLContext | None:
 
 
 def _quiet(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """Clients that break off in the midst of things are no news; what is, a connection's own code logs."""
+    """Ignore clients that break off: the code of a connection logs what matters."""
     error = context.get("exception")
     if not isinstance(error, OSError | ssl.SSLError | ConnectionError):
         asyncio.get_running_loop().default_exception_handler(context)

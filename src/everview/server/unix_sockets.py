@@ -1,7 +1,7 @@
 """Unix sockets where psql looks for them: `.s.PGSQL.PORT` in a folder.
 
-Every account may connect, as to PostgreSQL's: who is at the other end decides whether a password is needed. A file
-that a killed server has left is removed; a file of a server that answers, or of another account, is left alone.
+Every account may connect, as with PostgreSQL: the account at the other end decides whether a password is needed. A
+file that a killed server left is removed; a file of a live server, or of another account, is left alone.
 """
 
 from __future__ import annotations
@@ -24,26 +24,25 @@ _PATH_BYTES_MAX = 103  # some systems allow more, none less
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
-    """A socket that listens, and its file."""
+    """A listening socket and its file."""
 
     path: Path
     sock: socket.socket
-    made: tuple[int, int]  # which file it is: numbers of files are used again, so with its time
+    made: tuple[int, int]  # identifies the file: inode numbers are reused, so with its time
 
     def remove(self) -> None:
-        """Remove the file, unless another server's has taken its place."""
+        """Remove the file, unless another server has replaced it."""
         with contextlib.suppress(OSError):
             if _identity(self.path) == self.made:
                 self.path.unlink()
 
 
 def usable_dirs() -> list[Path]:
-    """The folders that psql looks in and this account may make files in."""
+    """The folders in which psql looks and this account may create files."""
     return [folder for folder in DEFAULT_DIRS if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)]
 
 
 def bind_unix(folder: Path, port: int) -> UnixSocket:
-    """A listening socket for a port."""
     path = folder / f".s.PGSQL.{port}"
     if len(os.fsencode(path)) > _PATH_BYTES_MAX:
         raise CannotListen(f"{path} is too long for a Unix socket", hint="give a shorter folder with --socket-dir")
@@ -69,7 +68,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove a socket's file that no server listens at any more."""
+    """Remove the file of a socket on which no server listens any more."""
     try:
         found = path.lstat()
     except OSError:

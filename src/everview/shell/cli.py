@@ -13,32 +13,32 @@ import typer
 
 from everview.console import DEFAULT_ROLE, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
-from everview.shell.printing import Format
+from everview.shell.output import Format
 
 if TYPE_CHECKING:
     from everview.shell.client import Client
-    from everview.shell.printing import Printer
+    from everview.shell.output import Printer
 
 FAILED, NOT_CONNECTED = 1, 2
 
 
 def sql(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE]...", help="Files of statements to run; - is standard input.")
+        list[str] | None, typer.Argument(metavar="[FILE]...", help="Files with statements to run; - is standard input.")
     ] = None,
     *,
     command: Annotated[
         list[str] | None, typer.Option("--command", "-c", metavar="SQL", help="Statements to run; may be repeated.")
     ] = None,
-    host: Annotated[str, typer.Option("--host", "-h", help="Where the server is.")] = LOOPBACK,
-    port: Annotated[int, typer.Option("--port", "-p", help="Its port.")] = PG_PORT,
-    user: Annotated[str, typer.Option("--user", "-U", help="Who you are.")] = DEFAULT_ROLE,
+    host: Annotated[str, typer.Option("--host", "-h", help="The address of the server.")] = LOOPBACK,
+    port: Annotated[int, typer.Option("--port", "-p", help="The port of the server.")] = PG_PORT,
+    user: Annotated[str, typer.Option("--user", "-U", help="The role to connect as.")] = DEFAULT_ROLE,
     dbname: Annotated[str, typer.Option("--dbname", "-d", help="The database.")] = "everview",
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Open this folder here, instead of asking a server.")
+        Path | None, typer.Option("--data", metavar="DIR", help="Open this folder in this process, without a server.")
     ] = None,
     form: Annotated[
-        Format, typer.Option("--format", help="auto is a table at a terminal and tsv into a pipe.")
+        Format, typer.Option("--format", help="How to print rows; auto is a table at a terminal, tsv into a pipe.")
     ] = "auto",
     timing: Annotated[bool, typer.Option("--timing", help="Show how long statements take.")] = False,
 ) -> None:
@@ -55,10 +55,10 @@ def sql(
     * `everview sql --data everview-data setup.sql`: without a server
     """
     from everview.shell.client import CannotConnect, Client
-    from everview.shell.printing import Printer
-    from everview.shell.reading import TextLines, TypedLines
+    from everview.shell.input import TextLines, TypedLines
+    from everview.shell.output import Printer
+    from everview.shell.progress import Waiting
     from everview.shell.session import Session
-    from everview.shell.waiting import Waiting
 
     printer = Printer(form, timing=timing)
     options = {"host": host, "port": str(port), "user": user, "dbname": dbname, "application_name": "everview sql"}
@@ -108,7 +108,7 @@ def _connected(options: dict[str, str], printer: Printer) -> Client:
 
 @contextmanager
 def _embedded(data: Path) -> Iterator[dict[str, str]]:
-    """A server of this process's own, behind a Unix socket in a folder of its own; gives how to reach it."""
+    """Start a server in this process, behind a Unix socket in a private folder; gives the options to connect."""
     from everview.instance import Folder, Instance, check_java
     from everview.server.addresses import Address
     from everview.server.run import Options, start

@@ -1,7 +1,7 @@
-"""A client of the wire protocol, on libpq: sends a statement and hands on what comes, row by row, until it is canceled.
+"""A client of the wire protocol, on libpq: it sends a statement and yields the results as they come.
 
-All waiting is done here and none in libpq, which would hold up the whole process: so Ctrl-C is heard at once, and the
-server may be a thread of this process. Ctrl-C asks the server to end the statement; what comes until then is handed on.
+It waits with `select` and never in libpq, which would block the whole process. So Ctrl-C works at once, and the server
+may be a thread of this process. Ctrl-C asks the server to cancel the statement; results until then are still yielded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row: TypeAlias = tuple[str | None, ...]
 
 
 class CannotConnect(EverviewError):
-    """There is no server there, or it lets nobody in."""
+    """There is no server, or it refuses the connection."""
 
     def __init__(self, message: str, *, needs_password: bool = False, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -52,22 +52,18 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows, as text."""
-
     rows: Sequence[Row]
 
 
 @dataclass(frozen=True, slots=True)
 class CopyData:
-    """A piece of what COPY … TO STDOUT writes."""
+    """A piece of the output of COPY … TO STDOUT."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """The statement is done."""
-
     tag: str
 
 
@@ -75,7 +71,7 @@ Event: TypeAlias = Header | Chunk | CopyData | Complete | Problem
 
 
 class Patience(Protocol):
-    """Who is told while nothing comes, every so often, and when something does."""
+    """Called again and again while nothing comes (`still`), and when something comes (`over`)."""
 
     def still(self) -> None: ...
 
@@ -88,7 +84,7 @@ class _WithSocket(Protocol):
 
 
 class Client:
-    """One connection. `notice` is told of notices as they come; without it, Ctrl-C is not for this one."""
+    """One connection. `notice` gets the notices as they come; without it, Ctrl-C does not cancel statements."""
 
     def __init__(self, options: dict[str, str], notice: Callable[[Problem], None] | None = None) -> None:
         from psycopg import pq
@@ -116,7 +112,7 @@ class Client:
 
     @property
     def status(self) -> str:
-        """Where the session stands: I is idle, T in a transaction block, E in one that has failed."""
+        """The state of the session: I is idle, T in a transaction block, E in a failed block."""
         from psycopg.pq import TransactionStatus
 
         return {TransactionStatus.INTRANS: "T", TransactionStatus.INERROR: "E"}.get(
@@ -131,7 +127,7 @@ class Client:
         return self._conn.status != ConnStatus.OK
 
     def run(self, statement: str, copy_lines: Iterable[str] = (), *, streaming: bool = False) -> Iterator[Event]:
-        """Run a statement; `copy_lines` are what COPY … FROM STDIN takes. Ctrl-C ends what runs, as an error says."""
+        """Run a statement; `copy_lines` are the data for COPY … FROM STDIN. Ctrl-C cancels it, which gives an error."""
         conn = self._conn
         try:
             conn.send_query(statement.encode())
@@ -164,7 +160,6 @@ class Client:
         return [row for event in self.run(statement) if isinstance(event, Chunk) for row in event.rows]
 
     def close(self) -> None:
-        """Say good-bye."""
         self._conn.finish()
 
     def _next_result(self, patience: Patience | None) -> PGresult | None:
@@ -256,7 +251,7 @@ class Client:
         self._flush()
 
     def _flush(self) -> None:
-        """Send what is waiting to be sent; the server may have to be listened to meanwhile."""
+        """Send everything; read meanwhile, for the server may wait until its output is read."""
         conn = self._conn
         while conn.flush():
             readable, _, _ = select.select([conn.socket], [conn.socket], [])
@@ -264,7 +259,7 @@ class Client:
                 conn.consume_input()
 
     def _cancel(self) -> None:
-        """Ask the server to end what runs."""
+        """Ask the server to cancel the statement."""
         request = self._conn.cancel_conn()
         try:
             request.start()
@@ -274,7 +269,7 @@ class Client:
 
 
 def _poll(who: _WithSocket, poll: Callable[[], int]) -> None:
-    """Go on with a connection until it stands or has failed."""
+    """Drive a connection until it is established or has failed."""
     from psycopg.pq import PollingStatus
 
     while (status := poll()) in (PollingStatus.READING, PollingStatus.WRITING):

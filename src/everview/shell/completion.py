@@ -1,4 +1,4 @@
-"""What Tab offers: words of SQL, and the names of relations, columns and functions that the server knows."""
+"""Completion by Tab: words of SQL, and the names of relations, schemas and columns that the server knows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ NAMES = """
 
 
 class Words(Completer):
-    """Offers what begins like the word before the cursor; `names` is set by whoever knows them."""
+    """Completes the word before the cursor; `names` are the names that the server knows."""
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """The words that begin like this one."""
         begun = document.get_word_before_cursor(WORD=True).rpartition("(")[2].rpartition(",")[2].rpartition(".")[2]
         if not begun:
             return

@@ -1,4 +1,4 @@
-"""A session of the shell: runs lines of statements and its own few commands, from wherever the lines come."""
+"""A session of the shell: runs statements, and its own few commands, from lines of any input."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from everview.shell.client import Client
-from everview.shell.printing import Printer
+from everview.shell.output import Printer
 from everview.shell.statements import Statements, is_streaming
 
 HELP = """\
   statement;   run a statement, over as many lines as it takes
   SUBSCRIBE …; rows come as they change; Ctrl-C stops listening
-  \\d           what there is; \\dt tables, \\dv views, \\dm materialized views, \\di indexes, \\dn schemas,
+  \\d           list all objects; \\dt tables, \\dv views, \\dm materialized views, \\di indexes, \\dn schemas,
                \\l databases
   \\d name      the columns of a relation
-  \\timing      show how long statements take, or no longer
-  \\r           forget the statement that was begun
+  \\timing      turn on or off how long statements take
+  \\r           discard the statement typed so far
   \\?           this help
   \\q           leave, as Ctrl-D does
-  Tab completes words and names, the arrow keys go back in history, Ctrl-C ends what runs"""
+  Tab completes words and names, the arrow keys go back in history, Ctrl-C cancels what runs"""
 COPY_ENDS = "\\."
 # As psql calls them, and what the statement for it shows.
 SHOWN = {
@@ -34,27 +34,26 @@ SHOWN = {
 
 
 class Lines(Protocol):
-    """Where lines come from. `begun` says whether a statement waits for more."""
+    """An input of lines. `begun` says whether a statement is incomplete."""
 
     def read(self, *, begun: bool, copying: bool = False) -> str | None:
-        """The next line without its end; None when there is none. KeyboardInterrupt gives up what was begun."""
-        ...
+        """The next line without its end; None at the end of input. KeyboardInterrupt discards what is incomplete."""
 
 
 class Leave(Exception):
-    """The user wants to leave."""
+    """The user typed \\q."""
 
 
 class Session:
-    """Runs what it reads. Where nobody watches, it ends at the first statement that fails."""
+    """Runs what it reads; with `stop_at_errors` it ends at the first statement that fails."""
 
     def __init__(self, client: Client, printer: Printer, *, stop_at_errors: bool) -> None:
         self._client, self._printer = client, printer
         self._stop_at_errors = stop_at_errors
-        self.tags_changed = True  # whether names may have changed since somebody asked for them
+        self.tags_changed = True  # whether names may have changed since they were last asked for
 
     def run(self, lines: Lines) -> bool:
-        """Run everything; whether all that was run went well."""
+        """Run everything; gives whether all statements went well."""
         statements, well = Statements(), True
         while True:
             try:
@@ -105,12 +104,12 @@ class Session:
                 self._printer.timing = not self._printer.timing
                 print(f"timing is {'on' if self._printer.timing else 'off'}")
             case _:
-                print(f"there is no command {command}; \\? shows those that there are")
+                print(f"there is no command {command}; \\? lists the commands")
                 return False
         return True
 
 
 def _copied(lines: Lines) -> Iterator[str]:
-    """The data of a COPY: lines up to one that says so."""
+    """The data of a COPY: the lines up to `\\.`."""
     while (line := lines.read(begun=False, copying=True)) is not None and line != COPY_ENDS:
         yield line

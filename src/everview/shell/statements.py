@@ -1,4 +1,4 @@
-"""Lines put together to statements: each ends with a semicolon outside of quotes and comments."""
+"""Splits lines into statements: each ends with a semicolon outside of quotes and comments."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ _STREAMING = ("subscribe", "tail")
 
 
 class Statements:
-    """Takes lines, gives statements as they become complete."""
+    """Takes lines, and gives statements as they become complete."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
     @property
     def begun(self) -> bool:
-        """Whether there is something that is not complete yet."""
+        """Whether there is an incomplete statement."""
         return any(line.strip() for line in self._lines)
 
     @property
     def quoted(self) -> bool:
-        """Whether what comes next is inside of a quote or a comment."""
+        """Whether the text ends inside a quote or a comment."""
         try:
             tokens("\n".join(self._lines))
         except SqlError:
@@ -29,11 +29,10 @@ class Statements:
         return False
 
     def forget(self) -> None:
-        """There is nothing that was begun."""
         self._lines = []
 
     def add(self, line: str) -> list[str]:
-        """The statements that are complete with this line, each with its semicolon."""
+        """The statements that this line completes, each with its semicolon."""
         self._lines.append(line)
         if ";" not in line:
             return []
@@ -43,13 +42,13 @@ class Statements:
         return found
 
     def rest(self) -> str:
-        """What is left, which no semicolon has ended; nothing is left afterwards."""
+        """Take the text that no semicolon has ended."""
         text, self._lines = "\n".join(self._lines), []
         return text if is_something(text) else ""
 
 
 def complete(text: str) -> tuple[list[str], str]:
-    """The statements of a text that are complete, and what comes after the last."""
+    """The complete statements of a text, and the text after the last."""
     try:
         words = tokens(text)
     except SqlError:
@@ -66,7 +65,7 @@ def complete(text: str) -> tuple[list[str], str]:
 
 
 def is_something(text: str) -> bool:
-    """Whether there is more than blanks and comments."""
+    """Whether a text has more than blanks and comments."""
     try:
         return len(tokens(text)) > 1
     except SqlError:
@@ -74,7 +73,7 @@ def is_something(text: str) -> bool:
 
 
 def is_streaming(statement: str) -> bool:
-    """Whether its rows come for as long as one listens."""
+    """Whether the rows of a statement never end."""
     try:
         return tokens(statement)[0].is_word(*_STREAMING)
     except SqlError:

@@ -47,7 +47,7 @@ class Part:
 
     @property
     def sums(self) -> Sums:
-        """What its diffs sum to, each sign by itself. Parts of older environments do not say: their diffs were 1."""
+        """The sums of positive and of negative diffs. Older environments lack them: their diffs are 1 or -1."""
         if self.added == UNKNOWN:
             return self.rows - self.retractions, self.retractions
         return self.added, self.removed
@@ -79,7 +79,6 @@ class Batch:
 
     @property
     def sums(self) -> Sums:
-        """What its diffs sum to, each sign by itself."""
         if self.parts:
             return sum(part.sums[0] for part in self.parts), sum(part.sums[1] for part in self.parts)
         if self.added == UNKNOWN:
@@ -88,7 +87,7 @@ class Batch:
 
 
 def sums_of(diffs: I64) -> Sums:
-    """The sum of the positive diffs and that of the negative ones without sign, neither above `SUM_MAX`."""
+    """The sum of the positive diffs, and of the negative ones without sign; each at most `SUM_MAX`."""
     low, high = int(diffs.min()), int(diffs.max())
     if low == 1 == high:
         return len(diffs), 0
@@ -111,7 +110,7 @@ def part_schema(data: pa.Schema) -> pa.Schema:
 
 
 def inline_batch(updates: pa.RecordBatch, lower: int, upper: int, since: int) -> Batch:
-    """A batch of the updates themselves, of which there is at least one, with the columns of `update_schema`."""
+    """A batch that holds the updates itself: at least one, with the columns of `update_schema`."""
     payload = updates.serialize().to_pybytes()
     if updates.num_rows <= 16:  # for a handful of numbers Python is quicker than numpy
         times, diffs = updates.column(0).to_pylist(), updates.column(1).to_pylist()
@@ -126,7 +125,6 @@ def inline_batch(updates: pa.RecordBatch, lower: int, upper: int, since: int) ->
 
 
 def part_batch(parts: tuple[Part, ...], lower: int, upper: int, since: int) -> Batch:
-    """A batch of parts that are stored already."""
     return Batch(
         number=-1,
         lower=lower,
@@ -142,7 +140,6 @@ def part_batch(parts: tuple[Part, ...], lower: int, upper: int, since: int) -> B
 
 
 def one_record_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
-    """The table as a single record batch."""
     if isinstance(table, pa.RecordBatch):
         return table
     batches = table.to_batches()
@@ -154,7 +151,7 @@ def one_record_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 def decode_inline(batch: Batch, schema: pa.Schema, created: int, where: str) -> pa.Table:
     """The updates of an inline batch, in the columns of `schema`.
 
-    It may have been written when there were fewer of them; `created` is how many data columns there were at first.
+    The batch may be older than some of the columns; `created` is how many data columns the shard had at first.
     """
     width = 2 + (batch.columns or created)
     written = schema if width == len(schema) else pa.schema([schema.field(index) for index in range(width)])
@@ -168,8 +165,8 @@ def decode_inline(batch: Batch, schema: pa.Schema, created: int, where: str) -> 
 def as_declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with exactly these columns.
 
-    Columns that came to be after it was written are NULL. And writers other than ours declare more columns free of
-    NULLs than we do.
+    Columns that were added after it was written are NULL. Writers other than ours declare more columns NOT NULL than
+    we do.
     """
     if table.schema.equals(schema):
         return table
@@ -187,7 +184,7 @@ def as_declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def widens(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the types are the same, but for how many digits decimals may have: not more than are wanted."""
+    """Whether the types are the same, except that given decimals may have fewer digits."""
     if pa.types.is_list(given) and pa.types.is_list(wanted):
         return widens(given.value_type, wanted.value_type)
     if pa.types.is_decimal128(given) and pa.types.is_decimal128(wanted):

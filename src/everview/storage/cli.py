@@ -1,4 +1,4 @@
-"""`everview shard`: looking inside an environment from the shell, a running one too."""
+"""`everview shard`: look inside an environment from the shell, even one that is running."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import typer
 
 from everview.storage.batch import UNCOMPACTED
 from everview.storage.errors import Corruption, InvalidUsage, UnknownId
-from everview.storage.observer import Observer, Reading, View
+from everview.storage.observer import Observer, Reading, ShardSnapshot
 from everview.storage.rendering import Cell, Count, Printer, Size, Time, duration_text, utc_text
-from everview.storage.rows import FirstRows, csv_header, csv_lines, json_lines, row_values, value_text
+from everview.storage.row_text import FirstRows, csv_header, csv_lines, json_lines, row_values, value_text
 from everview.storage.shard import FOREVER, READ, Held, from_frontier
 from everview.timely.consolidate import DIFF, TIME
 from everview.timely.lattice import TIME_MAX
@@ -30,13 +30,11 @@ app = typer.Typer(
     name="shard",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Look inside an environment, also one that another process has open. Nothing is changed.",
+    help="Look inside an environment, even one that another process has open. Nothing is changed.",
 )
 
 
 class Format(StrEnum):
-    """How rows are written."""
-
     table = "table"
     csv = "csv"
     json = "json"
@@ -61,19 +59,19 @@ def _time_option(name: str, help: str) -> Any:
 
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The collection, as `shard ls` names it.")]
-Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="The environment's folder.")]
+Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder of the environment.")]
 Consensus = Annotated[
-    str | None, typer.Option("--consensus", metavar="URL", help="Where its metadata are, if not in the folder.")
+    str | None, typer.Option("--consensus", metavar="URL", help="The store of its metadata, if not in the folder.")
 ]
-Blob = Annotated[str | None, typer.Option("--blob", metavar="URL", help="Where its data are, if not in the folder.")]
+Blob = Annotated[str | None, typer.Option("--blob", metavar="URL", help="The store of its data, if not in the folder.")]
 
 
 @app.command("ls")
 def list_collections(data: Data = DATA, consensus: Consensus = None, blob: Blob = None) -> None:
     """List the collections, with their frontiers and sizes.
 
-    Contents are known at every time from *since* to before *upper*; all frontiers shown are of one instant. *updates*
-    counts what is stored: where rows have changed, that is more than there are rows.
+    Contents can be read at every time from *since* to just before *upper*. All frontiers are of one instant. *updates*
+    counts stored updates: there are more of them than rows if rows have changed.
 
     **Examples**
 
@@ -107,7 +105,7 @@ def list_collections(data: Data = DATA, consensus: Consensus = None, blob: Blob 
 def show(
     id: Id,
     *,
-    all: Annotated[bool, typer.Option("--all", help="Show every batch, and the parts of each.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Show every batch and its parts.")] = False,
     data: Data = DATA,
     consensus: Consensus = None,
     blob: Blob = None,
@@ -130,7 +128,7 @@ def show(
     _show_batches(printer, view, all)
 
 
-def _show_summary(printer: Printer, view: View) -> None:
+def _show_summary(printer: Printer, view: ShardSnapshot) -> None:
     batches = view.shard.batches.values()
     fields: list[tuple[str, Cell]] = [
         ("since", Time(view.since)),
@@ -144,7 +142,7 @@ def _show_summary(printer: Printer, view: View) -> None:
     printer.fields(fields)
 
 
-def _show_columns(printer: Printer, view: View) -> None:
+def _show_columns(printer: Printer, view: ShardSnapshot) -> None:
     spec = view.shard.spec
     rows: list[list[Cell]] = []
     for column in spec.schema:
@@ -153,14 +151,14 @@ def _show_columns(printer: Printer, view: View) -> None:
     printer.table(["column", "type", "NULLs", "key"], rows)
 
 
-def _show_capabilities(printer: Printer, view: View) -> None:
+def _show_capabilities(printer: Printer, view: ShardSnapshot) -> None:
     rows = [_capability(token, held, view) for token, held in view.shard.held.items()]
     printer.table(["capability", "kind", "frontier", "follows", "lease"], rows, right=["frontier"])
     if not rows:
         printer.note("no capabilities: the frontiers stay where they are")
 
 
-def _capability(token: str, held: Held, view: View) -> list[Cell]:
+def _capability(token: str, held: Held, view: ShardSnapshot) -> list[Cell]:
     follows = lease = None
     if held.clock is not None:
         lag = "for ever" if held.lag_ms > TIME_MAX // 2 else duration_text(held.lag_ms)
@@ -172,7 +170,7 @@ def _capability(token: str, held: Held, view: View) -> list[Cell]:
     return [token, "read" if held.kind == READ else "write", Time(held.at(view.clocks), brief=True), follows, lease]
 
 
-def _show_batches(printer: Printer, view: View, all: bool) -> None:
+def _show_batches(printer: Printer, view: ShardSnapshot, all: bool) -> None:
     batches = list(view.shard.batches.values())
     shown = batches if all else batches[-BATCHES_SHOWN:]
     rows: list[list[Cell]] = []
@@ -193,20 +191,23 @@ def _show_batches(printer: Printer, view: View, all: bool) -> None:
 def read(
     id: Id,
     *,
-    as_of: Annotated[int | None, _time_option("--as-of", "Contents at this time; else at the last known.")] = None,
-    changes_from: Annotated[int | None, _time_option("--changes-from", "Changes, at times from this one on.")] = None,
-    changes_to: Annotated[int | None, _time_option("--changes-to", "Changes, at times before this one.")] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Rows at most; 0 for all.")] = LIMIT,
-    format: Annotated[Format, typer.Option("--format", help="How to write them.")] = Format.table,
+    as_of: Annotated[int | None, _time_option("--as-of", "The contents at this time; by default the last one.")] = None,
+    changes_from: Annotated[int | None, _time_option("--changes-from", "The changes from this time on.")] = None,
+    changes_to: Annotated[int | None, _time_option("--changes-to", "The changes before this time.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=0, help="The greatest number of rows; 0 for all.")
+    ] = LIMIT,
+    format: Annotated[Format, typer.Option("--format", help="The format of the rows.")] = Format.table,
     data: Data = DATA,
     consensus: Consensus = None,
     blob: Blob = None,
 ) -> None:
     """Read the contents of a collection at a time, or its changes.
 
-    A TIME is a number of milliseconds or a date and time such as 2030-01-31T12:00:00Z. Contents come in the order in
-    which they are stored, and changes by time, unless all are asked for. A table has a column `_diff` where some row is
-    there more than once; CSV and JSON (an object a line) always have it. Into a pipe, a table is tab-separated.
+    A TIME is a number of milliseconds since 1970, or a date and time such as 2030-01-31T12:00:00Z. Contents come in the
+    order of storage. Changes come in the order of time; with `--limit 0`, in the order of storage. A table has a
+    column `_diff` if a row occurs more than once; CSV and JSON (one object a line) always have it. Into a pipe, a table
+    is tab-separated.
 
     **Examples**
 
@@ -217,9 +218,9 @@ def read(
     * `everview shard read u1 --data DIR --changes-from 2030-01-31T12:00:00Z`
     """
     if changes_from is None and changes_to is not None:
-        raise InvalidUsage("--changes-to without --changes-from", hint="say from when on")
+        raise InvalidUsage("--changes-to needs --changes-from", hint="say from when on")
     if changes_from is not None and as_of is not None:
-        raise InvalidUsage("--as-of is for contents, --changes-from for changes", hint="leave one of them out")
+        raise InvalidUsage("--as-of reads contents, --changes-from changes", hint="leave one of them out")
     if changes_from is not None and changes_to is not None and changes_to < changes_from:
         raise InvalidUsage(f"--changes-to {changes_to} is before --changes-from {changes_from}")
     if format is Format.table and not 0 < limit <= TABLE_ROWS_MAX:
@@ -253,7 +254,7 @@ def _print_rows(reading: Reading, rows: FirstRows, format: Format) -> None:
 def _print_table(printer: Printer, reading: Reading, first: FirstRows) -> None:
     names, rows = reading.names, [row for table in first for row in row_values(table)]
     low, high = reading.time_range
-    id, schema = reading.view.shard.id, reading.view.shard.spec.schema
+    id, schema = reading.snapshot.shard.id, reading.snapshot.shard.spec.schema
     right = [TIME, DIFF, *(c.name for c in schema if pa.types.is_integer(c.type) or pa.types.is_floating(c.type))]
     if names[0] == TIME:
         printer.title(f"changes of {id} at times from {low} " + ("on" if high == FOREVER else f"to before {high}"))

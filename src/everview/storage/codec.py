@@ -34,27 +34,22 @@ _NO_SPEC = Spec(pa.schema([]), (), 0)
 
 
 def spec_key(id: GlobalId) -> str:
-    """Where the spec is."""
     return f"spec/{id}/"
 
 
 def state_key(id: GlobalId) -> str:
-    """Where the state is."""
     return f"state/{id}/"
 
 
 def clock_key(name: str) -> str:
-    """Where a clock is."""
     return f"clock/{name}"
 
 
 def meta_key(key: str) -> str:
-    """Where a value of a layer above is."""
     return f"meta/{key}"
 
 
 def batch_key(id: GlobalId, batch: Batch) -> str:
-    """Where a batch is."""
     return f"{'inline' if batch.inline else 'run'}/{id}/{batch.number:016d}"
 
 
@@ -64,13 +59,11 @@ def shard_prefixes(id: GlobalId) -> tuple[str, ...]:
 
 
 def encode_spec(spec: Spec) -> bytes:
-    """A spec as a value."""
     head = json.dumps({"key": spec.key, "initial": spec.initial, "created": spec.created}).encode()
     return len(head).to_bytes(4, "little") + head + bytes(spec.schema.serialize())
 
 
 def decode_spec(value: bytes) -> Spec:
-    """The spec that was written."""
     length = int.from_bytes(value[:4], "little")
     head = json.loads(value[4 : 4 + length])
     schema = pa.ipc.read_schema(pa.py_buffer(value[4 + length :]))
@@ -78,20 +71,18 @@ def decode_spec(value: bytes) -> Spec:
 
 
 def encode_state(shard: Shard) -> bytes:
-    """Frontiers and capabilities as a value."""
     held = {t: [h.kind, h.frontier, h.clock, h.lag_ms, h.lease_ms, h.deadline_ms] for t, h in shard.held.items()}
     numbers = [shard.since_floor, shard.upper_floor, shard.next_batch]
     return json.dumps([*numbers, held, *_inventory(shard.batches)], separators=(",", ":")).encode()
 
 
 def _inventory(batches: Iterable[int]) -> tuple[int, int]:
-    """How many batches there are, and the sum of their numbers: by that, one that is missing is noticed."""
+    """How many batches there are, and the sum of their numbers: a missing batch changes both."""
     numbers = list(batches)
     return len(numbers), sum(numbers)
 
 
 def decode_state(id: GlobalId, spec: Spec, value: bytes, batches: Iterable[Batch]) -> Shard:
-    """The shard of which this is the state."""
     since, upper, next_batch, held, *_ = json.loads(value)
     return Shard(
         id,
@@ -106,7 +97,7 @@ def decode_state(id: GlobalId, spec: Spec, value: bytes, batches: Iterable[Batch
 
 @contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """Whatever fails inside is damage to the metadata of `what`."""
+    """Turn any failure to decode into `Corruption` of the metadata of `what`."""
     try:
         yield
     except Corruption as error:
@@ -141,7 +132,7 @@ def decode_shard(id: GlobalId, entries: Iterable[tuple[str, Entry]]) -> Shard | 
 
 
 def _check_complete(shard: Shard, state: bytes, *, has_spec: bool) -> None:
-    """Raise if something of a shard is missing. Older versions did not write down which batches there are."""
+    """Raise if a batch or the columns are missing. Older versions did not write the inventory of batches."""
     written = json.loads(state)[4:]
     if written and tuple(written) != _inventory(shard.batches):
         raise Corruption(
@@ -154,7 +145,7 @@ def _check_complete(shard: Shard, state: bytes, *, has_spec: bool) -> None:
 
 
 def writes_between(before: Shard | None, after: Shard) -> dict[str, bytes | None]:
-    """What to write so that what is stored becomes `after`."""
+    """The writes that turn the stored shard from `before` into `after`."""
     writes: dict[str, bytes | None] = {state_key(after.id): encode_state(after)}
     old = before.batches if before is not None else {}
     if before is None or before.spec is not after.spec:

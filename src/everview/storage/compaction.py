@@ -25,7 +25,7 @@ from everview.storage.faults import failpoint
 from everview.storage.merge import merge
 from everview.storage.parts import PartReader, PartWriter
 from everview.storage.shard import FOREVER, Clocks, Shard
-from everview.storage.stage import Stager
+from everview.storage.staging import Stager
 from everview.timely.consolidate import HASH, with_hash
 
 SMALLEST_BYTES = 8 << 10
@@ -45,7 +45,7 @@ class Compaction:
 
 
 def level(batch: Batch) -> int:
-    """0 for the smallest batches, one more for every `LEVEL_FACTOR` in size."""
+    """The size class of a batch: 0 for the smallest, one more for every `LEVEL_FACTOR` in size."""
     size, result = SMALLEST_BYTES, 0
     while batch.size_bytes > size:
         size, result = size * LEVEL_FACTOR, result + 1
@@ -80,7 +80,7 @@ def full(shard: Shard, clocks: Clocks) -> Compaction | None:
 
 
 def _settled(batch: Batch, since: int) -> bool:
-    """Whether compacting the batch once more would change nothing."""
+    """Whether compacting the batch again would change nothing."""
     return batch.since >= since or (batch.since != UNCOMPACTED and batch.time_min >= since)
 
 
@@ -98,7 +98,7 @@ def _could_halve(batches: list[Batch], since: int) -> bool:
 
 
 def compact(work: Compaction, stager: Stager, reader: PartReader) -> Batch | None:
-    """Do the work: the merged batch, its parts durable but not yet referred to; None if everything canceled out."""
+    """Merge the batches. The parts of the result are durable and not committed yet. None if all canceled out."""
     shard, spec = work.shard, work.shard.spec
     inputs = [shard.batches[number] for number in work.inputs]
     where = f"collection {shard.id}"

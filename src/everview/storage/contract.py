@@ -14,7 +14,7 @@ An expired lease only takes away the right: the frontier stays where it is, for 
 A capability may *follow a clock*: a durable time that many shards share. Its frontier is then the clock's
 (for a reader, at a fixed distance behind), so moving a thousand idle collections on is one small write.
 
-Commands are values. `Storage.commit` takes any number of them, for any number of shards, validates all, and
+Commands are values. `Environment.commit` takes any number of them, for any number of shards, validates all, and
 makes all of them durable in one atomic step before it returns, or none of them and raises a `StorageError`.
 """
 
@@ -29,7 +29,7 @@ import pyarrow as pa
 from everview.timely.antichain import Antichain
 
 if TYPE_CHECKING:
-    from everview.storage.stage import Staged
+    from everview.storage.staging import Staged
 
 GlobalId: TypeAlias = str
 Frontier: TypeAlias = Antichain[int]
@@ -72,10 +72,10 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Give the collection of the capability more columns: `schema` is what it has, and behind it columns with NULLs.
+    """Add columns to the collection of the capability: `schema` is the present one, followed by new nullable columns.
 
-    Updates so far have NULL there, and so have updates that leave these columns out. Who reads by the names of columns
-    goes on as before. In the same commit, later commands know the new columns.
+    The new columns are NULL in earlier updates, and in updates that leave them out. Readers that name their columns
+    notice nothing. Later commands of the same commit know the new columns.
     """
 
     capability: WriteCapability
@@ -86,7 +86,7 @@ class Extend:
 class UpdateAndDowngrade:
     """Append updates at times in `[frontier, to)` and downgrade the capability to `to`; gives the new one.
 
-    `updates` is an Arrow table of the data columns with `_time` and `_diff`, or what `Storage.stage` made of one.
+    `updates` is an Arrow table of the data columns with `_time` and `_diff`, or what `Environment.stage` made of one.
     A capability that follows a clock writes in the interval by which an `AdvanceClock` of the same commit moves it.
     """
 
@@ -105,7 +105,7 @@ class Downgrade:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A second capability with the same rights, at the same frontier, with a lease of its own or none."""
+    """Make a second capability with the same rights and frontier; it has a lease only if `lease_ms` says so."""
 
     capability: Capability
     lease_ms: int | None = None
@@ -127,7 +127,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """Capabilities at the current `since` and `upper`; where a frontier is empty, one that is good for nothing."""
+    """Give capabilities at the current `since` and `upper`. A capability on an empty frontier is of no use."""
 
     id: GlobalId
     lease_ms: int | None = None
@@ -153,7 +153,7 @@ class AdvanceClock:
 
 @dataclass(frozen=True, slots=True)
 class AllocateId:
-    """A GlobalId that no one was ever given, such as `u7`; gives the id."""
+    """Give a GlobalId that was never given before, such as `u7`."""
 
     prefix: str = "u"
 

@@ -1,4 +1,4 @@
-"""What both contracts need of a disk: folders that survive a power cut, and errors that tell a person what to do."""
+"""What Blob and Consensus need of a disk: folders that survive a power cut, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:
-    """Make `folder` and what is missing above it, all with this mode, durably."""
+    """Make `folder` and its missing parents, all with this mode, durably."""
     if folder.is_dir():
         return
     make_folder(folder.parent, mode)
@@ -33,7 +33,7 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Make `folder` so that its owner alone can look inside; one that is there and open to others is closed to them."""
+    """Make `folder`, or close an existing one, so that only its owner can look inside."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -42,9 +42,9 @@ def make_private(folder: Path) -> None:
 
 
 def close_to_others(path: Path) -> None:
-    """Take from everybody but its owner what they may do with a file or folder, if it is ours to take.
+    """Take all rights to a file or folder from everybody but its owner, if this account is the owner.
 
-    A folder in which everyone may have files, as /tmp is, stays as it is.
+    A sticky folder such as /tmp stays as it is.
     """
     status = path.stat()
     if not status.st_mode & 0o077 or status.st_mode & stat.S_ISVTX or status.st_uid != os.geteuid():
@@ -54,10 +54,10 @@ def close_to_others(path: Path) -> None:
 
 
 def close_contents(folder: Path) -> None:
-    """Close to others what is in `folder`, and what is below its open folders.
+    """Close everything in `folder` to others, down to folders that are closed already.
 
-    What is below a closed folder is out of reach already. A folder is closed after its contents, so that whoever is cut
-    off begins with it again; and a folder that is closed is not walked through at each opening.
+    A folder is closed after its contents. So an interrupted run starts with it again, and a closed folder need not be
+    walked through each time the environment is opened.
     """
     try:
         entries = [Path(entry) for entry in os.scandir(folder) if not entry.is_symlink()]
@@ -71,12 +71,12 @@ def close_contents(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file that is its owner's alone, for a library that opens files by name and for everyone."""
+    """Make an empty file that only its owner can use, for libraries that would create it open to everyone."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def write_failure(failure: OSError, doing: str, path: Path | str) -> Determinate:
-    """What an OSError of a write that certainly had no effect means."""
+    """The error for an OSError of a write that certainly had no effect."""
     detail = f"{failure.strerror or failure} ({path})"
     if failure.errno in _FULL:
         return StorageFull(f"no space left while {doing}", detail=detail, hint="free space or raise the quota")
@@ -90,7 +90,7 @@ def write_failure(failure: OSError, doing: str, path: Path | str) -> Determinate
 
 
 def read_failure(failure: OSError, doing: str, path: Path | str) -> Determinate:
-    """What an OSError of a read means; a missing file is for the caller to tell apart."""
+    """The error for an OSError of a read. Callers handle missing files themselves."""
     hint = (
         "check who owns the file and its permissions"
         if failure.errno in _REFUSED

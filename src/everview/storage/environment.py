@@ -12,14 +12,12 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.storage import opening
-from everview.storage.adopt import Landing, Place
 from everview.storage.applier import Applier
 from everview.storage.blob.contract import Blob
 from everview.storage.codec import meta_key
@@ -43,19 +41,20 @@ from everview.storage.disk import make_private
 from everview.storage.errors import Canceled, Corruption, Fenced, Indeterminate, InvalidUsage, UnknownId
 from everview.storage.gc import Pins
 from everview.storage.hotcopy import HotCopies
+from everview.storage.landing import BlobFolder, Landing
 from everview.storage.lease import await_former
 from everview.storage.maintenance import Maintenance
 from everview.storage.parts import PartReader
-from everview.storage.reading import (
+from everview.storage.sealed import SealedConsensus
+from everview.storage.selection import (
+    InlineUpdates,
     Selection,
-    Tails,
     check_changes_readable,
     check_contents_readable,
     check_not_gone,
 )
-from everview.storage.sealed import SealedConsensus
 from everview.storage.shard import FOREVER, Shard, Spec, lookup, present, to_frontier
-from everview.storage.stage import Staged, Stager, extended_spec
+from everview.storage.staging import Staged, Stager, extended_spec
 from everview.storage.subscribe import Subscription
 from everview.timely.hashing import I64, hash_rows
 
@@ -63,13 +62,7 @@ HOT_BYTES_MAX = 16 << 30
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
-
-
-def _steady_ms() -> int:
-    """Milliseconds that no change of the wall clock touches, for what lasts no longer than the process."""
-    return time.monotonic_ns() // 1_000_000
 
 
 class Environment:
@@ -85,7 +78,7 @@ class Environment:
         background: bool = True,
         hot_bytes_max: int = HOT_BYTES_MAX,
     ) -> None:
-        """Open what is in `consensus` and `blob`; `folder` is for scratch files and copies that can be made again."""
+        """Open the environment in `consensus` and `blob`; `folder` is for scratch files and copies."""
         consensus = SealedConsensus(consensus)
         self._consensus, self._blob, self.folder = consensus, blob, folder
         taken = opening.take_epoch(consensus)
@@ -95,8 +88,9 @@ class Environment:
         shutil.rmtree(scratch, ignore_errors=True)
         make_private(scratch)
         self._now_ms = now_ms
-        self._pins = Pins(_steady_ms if now_ms is wall_clock_ms else now_ms)
-        self._tails = Tails()
+        # Pins last no longer than the process, so a clock that never jumps will do.
+        self._pins = Pins((lambda: time.monotonic_ns() // 1_000_000) if now_ms is wall_clock_ms else now_ms)
+        self._inline_cache = InlineUpdates()
         self._reader = PartReader(blob)
         self._hot = HotCopies(folder / "hot", self._reader, hot_bytes_max)
         self._stager = Stager(blob, scratch, self.epoch)
@@ -105,7 +99,7 @@ class Environment:
             consensus,
             taken=taken,
             now_ms=now_ms,
-            new_token=_new_token,
+            new_token=lambda kind: f"{kind}-{secrets.token_hex(8)}",
             published=self._published,
         )
         self.maintenance = Maintenance(
@@ -145,9 +139,9 @@ class Environment:
         return results
 
     def _commit_staging(self, commands: tuple[Command, ...]) -> list[Any]:
-        """Commit with tables among the commands: stage them first, and take them back if the commit fails."""
+        """Commit commands that carry tables: stage these first, and remove what was staged if the commit fails."""
         staged: list[Staged] = []
-        extended: dict[GlobalId, Spec] = {}  # as they will be when what follows in the commit is done
+        extended: dict[GlobalId, Spec] = {}  # as earlier commands of this commit leave them
         try:
             ready: list[Command] = []
             for command in commands:
@@ -180,42 +174,37 @@ class Environment:
         return self._stager.stage(id, self._shard(id).spec, updates)
 
     def unstage(self, staged: Staged) -> None:
-        """Remove what was staged and is not going to be committed."""
+        """Remove staged updates that will not be committed."""
         if not self._closed:
             self._stager.discard(staged)
 
-    def adopt_prefix(self, id: GlobalId) -> Landing:
-        """A place where an engine's executors write parts of `id` themselves, to be staged from there."""
+    def landing(self, id: GlobalId) -> Landing:
+        """A folder into which an engine's executors write parts of `id`; they are staged from there."""
         self._check_open()
         return Landing(self._blob, self._stager.new_folder(id), lambda: self._shard(id), self._pins.retire)
 
-    def place(self) -> Place:
-        """A place in the blob store that belongs to no collection, for trying out who can reach it."""
+    def blob_folder(self) -> BlobFolder:
+        """A folder of the blob store that belongs to no collection, to test who can reach the store."""
         self._check_open()
-        return Place(self._blob, self._stager.new_folder("reach"))
+        return BlobFolder(self._blob, self._stager.new_folder("reach"))
 
     def create(self, id: GlobalId, schema: pa.Schema, **options: Any) -> tuple[ReadCapability, WriteCapability]:
-        """`Create` alone."""
         (capabilities,) = self.commit(Create(id, schema, **options))
         return capabilities  # type: ignore[no-any-return]
 
     def acquire(self, id: GlobalId, lease_ms: int | None = None) -> tuple[ReadCapability, WriteCapability]:
-        """`Acquire` alone."""
         (capabilities,) = self.commit(Acquire(id, lease_ms))
         return capabilities  # type: ignore[no-any-return]
 
     def append(self, capability: WriteCapability, updates: pa.Table | Staged | None, to: Frontier) -> WriteCapability:
-        """`UpdateAndDowngrade` alone."""
         (capability,) = self.commit(UpdateAndDowngrade(capability, updates, to))
         return capability
 
     def downgrade(self, capability: ReadCapability, to: Frontier) -> ReadCapability:
-        """`Downgrade` of a reader alone."""
         (capability,) = self.commit(Downgrade(capability, to))
         return capability
 
     def drop(self, *capabilities: Capability) -> None:
-        """`Drop` of several at once."""
         self.commit(*(Drop(capability) for capability in capabilities))
 
     # Reading
@@ -225,7 +214,7 @@ class Environment:
         return opening.ids(self._consensus, self._applier.damaged)
 
     def inspect(self) -> Mapping[GlobalId, Corruption]:
-        """Read the states of all collections, and tell which are damaged; from then on `ids` leaves these out."""
+        """Read the states of all collections and give the damaged ones, which `ids` leaves out from then on."""
         self._check_open()
         return self._applier.inspect()
 
@@ -235,20 +224,20 @@ class Environment:
         return self._applier.damaged
 
     def abandon(self, id: GlobalId) -> None:
-        """Drop a collection of which too little is known to drop its capabilities. Its id is not used again."""
+        """Drop a collection that is too damaged to drop its capabilities. Its id is never used again."""
         self._check_open()
         self._applier.abandon(id)
 
     def shard(self, id: GlobalId) -> Shard:
-        """The state of one shard, for those who look inside."""
+        """The state of one shard."""
         return self._shard(id)
 
     def present(self, id: GlobalId, token: str) -> ReadCapability | WriteCapability:
-        """A capability by its token, for whoever kept only that."""
+        """The capability with this token."""
         return present(self._shard(id), token, self._applier.clocks)
 
     def frontiers(self, id: GlobalId) -> Frontiers:
-        """Where the collection stands; both frontiers of a dropped one are empty."""
+        """The frontiers of the collection; a dropped one has two empty frontiers."""
         shard = self._applier.shard(id)
         if shard is None:
             raise UnknownId(f"collection {id} does not exist")
@@ -256,16 +245,16 @@ class Environment:
         return Frontiers(to_frontier(shard.since(clocks)), to_frontier(shard.upper(clocks)))
 
     def standing(self, id: GlobalId) -> tuple[Shard, int] | None:
-        """A shard as it is in memory, and an upper before which it has every update; None if it has to be read first.
+        """The shard as it is in memory, with an upper up to which it is complete; None if it would have to be read.
 
-        It waits for nobody. The clocks come first, because a commit publishes its shards before its clocks.
+        This never waits. The clocks are read first, because a commit publishes its shards before its clocks.
         """
         clocks = self._applier.clocks
         shard = self._applier.cached(id)
         return None if shard is None else (shard, shard.upper(clocks))
 
     def clock(self, name: str) -> int | None:
-        """Where a clock stands; None if there is none of that name."""
+        """The time of a clock; None if there is no clock of this name."""
         return self._applier.clocks.get(name)
 
     def contents(self, id: GlobalId, as_of: int, hashes: I64 | None = None) -> Selection:
@@ -275,20 +264,20 @@ class Environment:
         )
 
     def everything(self, id: GlobalId, hashes: I64 | None = None) -> Selection:
-        """All updates so far, whatever their times: what the collection holds just before its upper.
+        """All updates so far: the contents just before `upper`.
 
-        That can be told even where `since` has passed `upper`, and so no time can be read.
+        They can be read even where `since` has passed `upper`, so that no single time can be.
         """
         return self._select(id, 0, FOREVER, hashes, check_not_gone)
 
     def changes(self, id: GlobalId, lower: int, upper: int, hashes: I64 | None = None) -> Selection:
-        """The changes at times in `[lower, upper)`; all times before `lower` down to the last may be forgotten."""
+        """The changes at times in `[lower, upper)`; `since` may be as late as just before `lower`."""
         return self._select(
             id, lower, upper, hashes, lambda shard, clocks: check_changes_readable(shard, lower, upper, clocks)
         )
 
     def key_hashes(self, id: GlobalId, keys: pa.Table) -> I64:
-        """The hashes under which rows with these values of the key columns are found."""
+        """The hashes of rows with these values in the key columns."""
         spec = self._shard(id).spec
         return hash_rows([keys.column(name).cast(spec.schema.field(name).type) for name in spec.key], keys.num_rows)
 
@@ -304,26 +293,26 @@ class Environment:
         return Subscription(self, capability, snapshot=snapshot, where=where, columns=columns)
 
     def wait(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Block until `ready` holds, as seen after some commit; false when the time is over."""
+        """Block until `ready` holds, looking after each commit; False when the time is over."""
         result = self._applier.changed.wait(lambda: self._closed or ready(), timeout_s)
         self._check_open()
         return result
 
     def wake(self) -> None:
-        """Let everyone who waits look again."""
+        """Let all waiters look again."""
         self._applier.changed.tell()
 
     def get(self, key: str) -> bytes | None:
-        """A value kept by `Put`."""
+        """A value stored by `Put`."""
         entry = self._consensus.get([meta_key(key)]).get(meta_key(key))
         return None if entry is None else entry.value
 
     def keys(self, prefix: str) -> list[str]:
-        """The keys of the values kept by `Put` that start with `prefix`, whether their values are sound or not."""
+        """The keys with this prefix that `Put` stored, also those whose values are damaged."""
         return [key.removeprefix(meta_key("")) for key, _ in self._consensus.scan(meta_key(prefix))]
 
     def scan_sound(self, prefix: str) -> tuple[dict[str, bytes], dict[str, Exception]]:
-        """The values kept by `Put` whose keys start with `prefix`; and what is wrong with damaged ones."""
+        """The sound values that `Put` stored under keys with this prefix; and the errors of damaged ones."""
         sound: dict[str, bytes] = {}
         wrong: dict[str, Exception] = {}
         for key, entry in self._consensus.scan(meta_key(prefix)):
@@ -334,7 +323,7 @@ class Environment:
         return sound, wrong
 
     def scan(self, prefix: str) -> dict[str, bytes]:
-        """The values kept by `Put` whose keys start with `prefix`."""
+        """The values that `Put` stored under keys with this prefix."""
         entries = self._consensus.scan(meta_key(prefix))
         return {key.removeprefix(meta_key("")): entry.value for key, entry in entries}
 
@@ -343,17 +332,17 @@ class Environment:
         lookup(self._shard(capability.id), capability, self._applier.clocks, self._now_ms())
 
     def check_held(self, id: GlobalId, token: str) -> None:
-        """Raise unless a capability with this token is held, whatever its frontier has become."""
+        """Raise unless a capability with this token is held, at whatever frontier."""
         shard = self._shard(id)
         lookup(shard, present(shard, token, self._applier.clocks), self._applier.clocks, self._now_ms())
 
     def confirm(self) -> None:
-        """Raise `Fenced` if another process has the environment by now; to be asked before a read is answered."""
+        """Raise `Fenced` if another process has taken the environment over. Call it before answering a read."""
         self._check_open()
         self._applier.lease.confirm()
 
     def renew(self) -> None:
-        """Look whether the environment is still this process's, if that was a while ago; `Fenced` if it is not."""
+        """Check the epoch again if the last check was a while ago; `Fenced` if another process took over."""
         self._applier.lease.renew()
 
     @property
@@ -363,21 +352,21 @@ class Environment:
 
     @property
     def fenced(self) -> Fenced | None:
-        """Set once it is known that another process has taken over."""
+        """The error to raise once another process has taken over; None before."""
         return self._applier.lease.fenced
 
     @property
     def next_id(self) -> int:
-        """The number of the next id that is allocated."""
+        """The number in the next allocated id."""
         return self._applier.next_id
 
     @property
     def commits(self) -> int:
-        """How many durable writes this process has made."""
+        """The number of durable writes of this process."""
         return self._applier.commits
 
     def close(self) -> None:
-        """Stop background work and let go of the stores; those who wait are told."""
+        """Stop background work, wake all waiters and close the stores."""
         if self._closed:
             return
         self._closed = True
@@ -397,12 +386,7 @@ class Environment:
         return shard
 
     def _select(
-        self,
-        id: GlobalId,
-        lower: int,
-        upper: int,
-        hashes: I64 | None,
-        check: Callable[[Shard, Any], None],
+        self, id: GlobalId, lower: int, upper: int, hashes: I64 | None, check: Callable[[Shard, Any], None]
     ) -> Selection:
         self._check_open()
         while True:
@@ -420,7 +404,7 @@ class Environment:
                 hashes,
                 reader=self._reader,
                 hot=self._hot,
-                tails=self._tails,
+                inline_cache=self._inline_cache,
                 release=release,
             )
 
@@ -440,11 +424,5 @@ class Environment:
     def __enter__(self) -> Environment:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _new_token(kind: str) -> str:
-    return f"{kind}-{secrets.token_hex(8)}"

@@ -23,11 +23,11 @@ class InvalidUsage(StorageError):
 
 
 class IdReused(InvalidUsage):
-    """A GlobalId that was bound before, even if its collection is gone."""
+    """A GlobalId that was used before, even if its collection is gone."""
 
 
 class UnknownId(InvalidUsage):
-    """A GlobalId that is not bound, or whose collection is gone."""
+    """A GlobalId that no collection has, or whose collection is gone."""
 
 
 class TimesOutOfRange(InvalidUsage):
@@ -55,7 +55,7 @@ class CapabilityExpired(CapabilityInvalid):
 
 
 class UpperMismatch(StorageError):
-    """A write stated a frontier that is not the one held; `current` is."""
+    """A write stated a frontier that the capability does not have; `current` is the one it has."""
 
     def __init__(self, message: str, current: Antichain[int], **more: str | None) -> None:
         super().__init__(message, **more)

@@ -42,12 +42,12 @@ FAILPOINTS = {
 
 
 class Crash(BaseException):
-    """What an armed failpoint raises; not an `Exception`, so that no handler takes it for a failure it knows."""
+    """Raised by an armed failpoint. Not an `Exception`, so that no handler takes it for a failure that it knows."""
 
 
 @dataclass(eq=False)
 class _Arming:
-    """A point that is armed: what happens at the last of the hits that are left, and whose hits count."""
+    """An armed point: `act` runs at the last of the hits that are `left`; only hits of `thread` count, if it is set."""
 
     left: int
     act: Callable[[str], None]
@@ -60,7 +60,7 @@ _arming = threading.Lock()
 
 
 def failpoint(name: str) -> None:
-    """Die here, if this point is armed and this is the hit it is armed for."""
+    """Run the action of this point if it is armed for this hit."""
     if _armed:
         _hit(name)
 
@@ -120,7 +120,7 @@ def armed(
 
 
 def arm_from(environment: Mapping[str, str]) -> None:
-    """Arm what `EVERVIEW_FAILPOINT` names, if anything, to kill the process."""
+    """Arm the point that `EVERVIEW_FAILPOINT` names, if any, to kill the process."""
     if wanted := environment.get("EVERVIEW_FAILPOINT"):
         name, _, hit = wanted.partition(":")
         _check_known(name)
@@ -133,7 +133,7 @@ arm_from(os.environ)
 
 
 class Fault(Enum):
-    """What befalls one call."""
+    """What happens to one call."""
 
     FINE = "fine"
     BEFORE = "fails before it has any effect"
@@ -146,7 +146,7 @@ class Fault(Enum):
 
 
 Plan: TypeAlias = Callable[[str], Fault]
-"""Says for each call, by the name of its method, what befalls it."""
+"""Decides what happens to each call, by the name of its method."""
 
 
 def scripted(*faults: Fault, only: Collection[str] = ()) -> Plan:
@@ -179,7 +179,7 @@ def random_faults(seed: int | str, rates: Mapping[Fault, float]) -> Plan:
 
 
 class _Faulty:
-    """What the two wrappers share: one call under a plan."""
+    """Makes calls under a plan: what both wrappers share."""
 
     def __init__(self, plan: Plan, sleep: Callable[[float], None], delay_s: float) -> None:
         self._plan = plan

@@ -21,7 +21,7 @@ PIN_LEASE_MS = 60 * 60 * 1000
 
 
 class Pins:
-    """Who reads which parts, and which parts wait to be removed."""
+    """Knows which parts are being read, and which wait to be removed."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.lock = threading.Lock()
@@ -48,7 +48,7 @@ class Pins:
             self._garbage.update(keys)
 
     def removable(self) -> list[str]:
-        """Retired parts that nobody reads; each is given out once."""
+        """Retired parts that nobody reads. Each is given once."""
         with self.lock:
             if not self._garbage:
                 return []
@@ -83,14 +83,14 @@ def orphans(consensus: Consensus, blob: Blob, epoch: int) -> list[str]:
 
 
 def _epoch_of(key: str) -> int:
-    """The third word of a key, of a part or of a folder in which an engine's executors wrote, starts with it."""
+    """The epoch at the start of the third word of a key, of our own parts and of those that executors wrote."""
     words = key.split("/")
     epoch = words[2].partition("-")[0] if len(words) > 2 else ""
-    return int(epoch) if epoch.isdigit() else NEVER  # what was not put there by us is not ours to remove
+    return int(epoch) if epoch.isdigit() else NEVER  # not one of our files, so it stays
 
 
 def remove(blob: Blob, keys: Iterable[str], forget: Callable[[str], None]) -> tuple[int, list[str]]:
-    """Delete blobs; gives how many are gone and which ones have to be tried again."""
+    """Delete blobs. Gives the number that is gone, and the keys to try again."""
     count, failed = 0, []
     for key in keys:
         failpoint("gc.before_delete")

@@ -5,8 +5,8 @@ look-up follows the keys asked for and not the size of the part. A column is cop
 least recently used parts go when their copies exceed the limit. The checksum of a copy is in its name, so that one left
 by an earlier process is used again only if it is whole.
 
-Rows of one hash are in no order that means anything. To find those that come first in one, an *order* is kept beside
-the columns: where the rows are, hash by hash, and of each hash in that order.
+Rows of one hash have no meaningful order. To find the first ones in a sort order, an *order* is kept beside the
+columns: the positions of the rows, by hash, and sorted within each hash.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HASH_FIELD = pa.field(HASH, pa.int64(), nullable=False)
 
 
 class HotCopy:
-    """The columns of one part that have been copied so far. Made and filled under `lock`."""
+    """The columns of one part that have been copied so far. `lock` guards them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class HotCopy:
         return pa.Table.from_arrays(columns, schema=schema)
 
     def places(self, wanted: I64) -> tuple[I64, I64]:
-        """Where the updates of each of the ascending hashes start, and how many there are."""
+        """Where the updates of each hash start, and how many there are; the hashes ascend."""
         starts: I64 = np.searchsorted(self.hashes, wanted)
         last = len(self.hashes) - 1
         sizes = (self.hashes[np.minimum(starts, last)] == wanted).astype(np.int64)
@@ -65,7 +65,7 @@ class HotCopy:
         return starts, sizes
 
     def first(self, starts: I64, sizes: I64, order: str, schema: pa.Schema) -> pa.Table:
-        """Of each range of an order, the first so many updates."""
+        """The first updates of each range of an order: `sizes` says how many."""
         ranks = pa.array(_ranges(starts, sizes))
         positions = self.columns[order].take(ranks)
         return pa.Table.from_arrays([self.columns[name].take(positions) for name in schema.names], schema=schema)
@@ -94,9 +94,9 @@ class HotCopies:
     def get(
         self, part: Part, where: str, schema: pa.Schema, sorts: Sequence[Sort] = (), *, together: bool = False
     ) -> HotCopy | None:
-        """The hot copy of a part with these columns, copied now if need be; None where there is no room for it.
+        """The hot copy of a part with these columns, made now if needed; None if there is no room for it.
 
-        With `sorts` it has an order, of the rows of each hash, or of all rows `together`.
+        With `sorts` it has an order: of the rows of each hash, or of all rows if they are ordered `together`.
         """
         with self._lock:
             copy = self._copies.setdefault(part.key, HotCopy(self._folder / _name(part.key)))
@@ -123,7 +123,7 @@ class HotCopies:
         return self._reader.read(part, where, pa.schema([field])).combine_chunks()
 
     def keep_only(self, keys: Collection[str]) -> None:
-        """Remove copies left behind by earlier processes, except of these parts."""
+        """Remove copies that earlier processes left, except those of these parts."""
         names = {_name(key) for key in keys}
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
             if path.name not in names:
@@ -136,7 +136,7 @@ class HotCopies:
         shutil.rmtree(self._folder / _name(key), ignore_errors=True)
 
     def _copied(self, folder: Path, name: str, make: Callable[[], pa.Table]) -> Path | None:
-        """The file with the copy of one column, found or made."""
+        """The file with the copy of one column; made if missing or damaged."""
         prefix = xxhash.xxh64_hexdigest(name.encode())
         for path in folder.glob(f"{prefix}.*.arrow"):
             with pa.memory_map(str(path)) as file:
@@ -162,7 +162,7 @@ class HotCopies:
             return None
 
     def _evict(self) -> None:
-        """Forget the least recently used parts; whoever is reading one still has it mapped."""
+        """Forget the least recently used parts. Readers still have their files mapped."""
         total = sum(copy.size_bytes for copy in self._copies.values())
         while total > self._bytes_max and len(self._copies) > 1:
             _, copy = self._copies.popitem(last=False)
@@ -171,19 +171,19 @@ class HotCopies:
 
 
 def order_name(sorts: Sequence[Sort], *, together: bool) -> str:
-    """The name under which an order is kept; no column has one like it."""
+    """The name under which an order is kept; no column can have it."""
     return f"order {together} {[(each.column, each.descending, each.nulls_first) for each in sorts]}"
 
 
 def _order(copy: HotCopy, sorts: Sequence[Sort], *, together: bool) -> pa.Table:
-    """Where the rows of a part are in an order."""
+    """The positions of the rows of a part, sorted."""
     table = pa.table({each.column: copy.columns[each.column] for each in sorts})
     places, _ = in_order(table, sorts, None if together else copy.hashes)
     return pa.table({"order": pa.array(places.astype(np.int32 if len(places) < 2**31 else np.int64))})
 
 
 def _ranges(starts: I64, sizes: I64) -> I64:
-    """The numbers from each start on, so many each."""
+    """For each start, that number and the ones after it, as many as its size."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) - np.repeat(ends - sizes - starts, sizes)

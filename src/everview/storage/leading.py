@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.storage.hotcopy import HotCopy, order_name
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.timely.consolidate import DIFF, HASH, TIME, Bools, Positions, consolidate, int_column, with_column
 from everview.timely.hashing import I64
 from everview.timely.ordering import Sort, in_order

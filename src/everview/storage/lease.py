@@ -20,7 +20,7 @@ from typing import Any
 import structlog
 
 from everview.storage.errors import Fenced
-from everview.storage.machine import has_ended, is_this_process, this_process, uptime_ms
+from everview.storage.process_identity import has_ended, is_this_process, this_process, uptime_ms
 
 LEASE_MS = 3_000
 _RENEWED_AFTER = 3  # a third of the lease
@@ -33,11 +33,7 @@ class Lease:
     """The lease of one process on one environment. `look` raises `Fenced` if the epoch is another's."""
 
     def __init__(
-        self,
-        look: Callable[[], None],
-        token: str,
-        lease_ms: int = LEASE_MS,
-        now_ms: Callable[[], int] = uptime_ms,
+        self, look: Callable[[], None], token: str, lease_ms: int = LEASE_MS, now_ms: Callable[[], int] = uptime_ms
     ) -> None:
         self._look, self._now_ms, self._lease_ms = look, now_ms, lease_ms
         self._lock = threading.Lock()
@@ -47,34 +43,34 @@ class Lease:
 
     @property
     def now_ms(self) -> int:
-        """The time, to be read before a commit or a look begins."""
+        """The time. Read it before a commit or a check of the epoch begins."""
         return self._now_ms()
 
     @property
     def valid(self) -> bool:
-        """Whether reads may be answered without a look."""
+        """Whether reads may be answered without checking the epoch."""
         return self.fenced is None and self._now_ms() < self._until_ms
 
     def confirm(self) -> None:
-        """Raise `Fenced` unless reads may be answered; looks if it has to."""
+        """Raise `Fenced` unless reads may be answered; checks the epoch if needed."""
         if not self.valid:
             self._renew()
 
     def renew(self) -> None:
-        """Look if the last time was a while ago."""
+        """Check the epoch if the last check was a while ago."""
         if self.fenced is not None or self._until_ms - self._now_ms() < self._lease_ms * (1 - 1 / _RENEWED_AFTER):
             self._renew()
 
     def extend(self, began_ms: int) -> None:
-        """A commit that began then has found the epoch to be ours."""
+        """Extend the lease: a commit that began then found the epoch to be ours."""
         self._until_ms = max(self._until_ms, began_ms + self._lease_ms)
 
     def lapse(self) -> None:
-        """Let the next read look."""
+        """End the lease, so that the next read checks the epoch."""
         self._until_ms = 0
 
     def end(self, fenced: Fenced) -> None:
-        """Another process has taken over."""
+        """Note that another process has taken over."""
         self.fenced = fenced
 
     def _renew(self) -> None:
@@ -92,12 +88,12 @@ _OPEN: weakref.WeakValueDictionary[str, Lease] = weakref.WeakValueDictionary()  
 
 
 def new_owner(epoch: int) -> dict[str, Any]:
-    """What the owner of an epoch says of itself."""
+    """The entry by which the owner of an epoch can be recognized."""
     return {"epoch": epoch, **this_process(), "token": secrets.token_hex(8), "lease_ms": LEASE_MS}
 
 
 def await_former(former: Mapping[str, Any] | None, sleep: Callable[[float], None] | None = None) -> None:
-    """Return once the former owner answers no reads any more without a look at the epoch, which was taken before."""
+    """Wait until the former owner no longer answers reads without checking the epoch, which is ours by now."""
     if former is None or former.get("closed") or "lease_ms" not in former:  # one without a lease would never look
         return
     here = _OPEN.get(former["token"])
@@ -107,9 +103,6 @@ def await_former(former: Mapping[str, Any] | None, sleep: Callable[[float], None
     if has_ended(former) or is_this_process(former):  # this one has it open no more
         return
     wait_s = former["lease_ms"] * _PATIENCE / 1000
-    _log.info("waiting for the lease of the former owner", owner=_shown(former), wait_s=wait_s)
+    owner = f"process {former.get('pid')} on {former.get('host')}"
+    _log.info("waiting for the lease of the former owner", owner=owner, wait_s=wait_s)
     (sleep or time.sleep)(wait_s)
-
-
-def _shown(owner: Mapping[str, Any]) -> str:
-    return f"process {owner.get('pid')} on {owner.get('host')}"

@@ -18,8 +18,8 @@ from everview.storage.contract import GlobalId
 from everview.storage.errors import Fenced, Indeterminate, StorageError
 from everview.storage.hotcopy import HotCopies
 from everview.storage.parts import PartReader
-from everview.storage.shard import Shard
-from everview.storage.stage import Stager
+from everview.storage.shard import Clocks, Shard
+from everview.storage.staging import Stager
 from everview.storage.transitions import Expire, Substitute
 
 PAUSE_S = 1.0
@@ -31,7 +31,7 @@ log = structlog.wrap_logger(structlog.PrintLogger(sys.stderr), layer="storage")
 
 
 class Maintenance:
-    """What there is to do, and doing it: on a thread, or in `run` when a test wants to know that it is done."""
+    """Does background work on a thread; `run` does all of it at once, for tests."""
 
     def __init__(
         self,
@@ -54,10 +54,9 @@ class Maintenance:
         self._swept = False
         self.behind = False
         self._working = threading.Lock()
-        self._loop = Loop("everview-maintenance", self._step, backoff=BACKOFF, ends=(Fenced,), on_failure=self._tell)
+        self._loop = Loop("everview-maintenance", self._step, backoff=BACKOFF, ends=(Fenced,), on_failure=_log_failure)
 
     def start(self) -> None:
-        """Work in the background from now on."""
         self._loop.start()
 
     def stop(self) -> None:
@@ -65,7 +64,7 @@ class Maintenance:
         self._loop.stop()
 
     def consider(self, shard: Shard) -> None:
-        """The batches of this shard have changed. Commits pass here, so whether to do anything is decided later."""
+        """Note that the batches of a shard have changed. Commits call this, so the decision what to do comes later."""
         self._dirty.add(shard.id)
         if len(shard.batches) >= compaction.SMALLEST_FAN_IN:
             self._loop.wake()
@@ -81,7 +80,7 @@ class Maintenance:
                 del self._leased[shard.id]
 
     def lend_a_hand(self) -> None:
-        """Whoever writes faster than compaction can follow does some of it. What fails is no failure of theirs."""
+        """Let a writer that is faster than compaction do some of it. Its failures are not the writer's."""
         if self.behind:
             try:
                 self.run()
@@ -89,7 +88,7 @@ class Maintenance:
                 log.error("compaction failed", error=str(error))
 
     def run(self) -> None:
-        """Do everything that there is to do now."""
+        """Do all work that is due."""
         with self._working:
             self.behind = False
             if not self._swept:
@@ -97,22 +96,21 @@ class Maintenance:
             self._expire()
             for id in sorted(self._dirty):
                 self._dirty.discard(id)
-                for _ in range(COMPACTIONS_MAX):
-                    shard = self._applier.shard(id)
-                    work = None if shard is None else compaction.plan(shard, self._applier.clocks)
-                    if work is None or self._loop.stopping or not self._compact(work):
-                        break
+                self._compact_shard(id, compaction.plan)
             self._collect()
 
     def compact(self, id: GlobalId) -> None:
-        """Compact one shard as far as it goes, now."""
+        """Compact one shard as far as possible, now."""
         with self._working:
-            for _ in range(COMPACTIONS_MAX):
-                shard = self._applier.shard(id)
-                work = None if shard is None else compaction.full(shard, self._applier.clocks)
-                if work is None or not self._compact(work):
-                    break
+            self._compact_shard(id, compaction.full)
             self._collect()
+
+    def _compact_shard(self, id: GlobalId, choose: Callable[[Shard, Clocks], Compaction | None]) -> None:
+        for _ in range(COMPACTIONS_MAX):
+            shard = self._applier.shard(id)
+            work = None if shard is None else choose(shard, self._applier.clocks)
+            if work is None or self._loop.stopping or not self._compact(work):
+                return
 
     def _compact(self, work: Compaction) -> bool:
         with self._pins.lock:
@@ -140,7 +138,7 @@ class Maintenance:
             self._applier.commit((Expire(id),))
 
     def _sweep(self) -> None:
-        """Once per process: remove what earlier ones left behind, and learn of leases that they gave."""
+        """Once per process: remove garbage of earlier processes, and note the leases that they granted."""
         damaged = self._applier.inspect()
         if not damaged:  # else something may be referred to that is not known to be
             self._hot.keep_only(gc.referenced(self._consensus))
@@ -169,5 +167,6 @@ class Maintenance:
             raise
         return PAUSE_S
 
-    def _tell(self, error: Exception, pause_s: float) -> None:
-        log.error("background work failed", error=str(error), retry_in_s=pause_s)
+
+def _log_failure(error: Exception, pause_s: float) -> None:
+    log.error("background work failed", error=str(error), retry_in_s=pause_s)

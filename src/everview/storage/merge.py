@@ -21,7 +21,7 @@ LOWEST = -(2**63)
 
 
 class _Run:
-    """What has been read of a run and not yet given out."""
+    """A run: its updates that were read and not yet given out."""
 
     def __init__(self, tables: Iterator[pa.Table], spec: Spec, since: int) -> None:
         self._tables = tables
@@ -32,7 +32,6 @@ class _Run:
         self.read_more()
 
     def read_more(self) -> None:
-        """Read one more table."""
         table = next(self._tables, None)
         if table is None:
             self.done = True

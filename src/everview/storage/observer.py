@@ -10,27 +10,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 import pyarrow as pa
 
-from everview.storage.blob.ahead import OpenedAhead
-from everview.storage.blob.contract import Blob
+from everview.storage.blob.contract import Blob, BlobInfo
 from everview.storage.codec import clock_key, decode_shard, decode_state, decoding, shard_prefixes, state_key
 from everview.storage.consensus.contract import Consensus, Entry
 from everview.storage.contract import Frontiers, GlobalId
 from everview.storage.disk import read_failure
-from everview.storage.errors import BlobMissing, Corruption, Determinate, NotReadable, UnknownId
+from everview.storage.errors import BlobMissing, Corruption, Determinate, NotReadable, StorageReadOnly, UnknownId
 from everview.storage.opening import open_stores
 from everview.storage.parts import PartReader
-from everview.storage.reading import Selection, Tails, check_changes_readable, check_contents_readable
 from everview.storage.sealed import SealedConsensus
+from everview.storage.selection import InlineUpdates, Selection, check_changes_readable, check_contents_readable
 from everview.storage.shard import FOREVER, Clocks, Shard, Spec, to_frontier
 from everview.timely.consolidate import DIFF, TIME
 
+OPEN_MAX = 200  # files; processes may have few
 TRIES_MAX = 10  # without any progress; each takes another compaction to come between
 _CLOCKS = clock_key("")
 _STATES = state_key("").rstrip("/") + "/"
@@ -38,7 +38,7 @@ _NO_SPEC = Spec(pa.schema([]), (), 0)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ShardSnapshot:
     """A shard and the clocks at one instant."""
 
     shard: Shard
@@ -46,26 +46,22 @@ class View:
 
     @property
     def since(self) -> int:
-        """The read frontier."""
         return self.shard.since(self.clocks)
 
     @property
     def upper(self) -> int:
-        """The write frontier."""
         return self.shard.upper(self.clocks)
 
     @property
     def frontiers(self) -> Frontiers:
-        """Both, as the contract has them."""
         return Frontiers(to_frontier(self.since), to_frontier(self.upper))
 
     @property
     def part_keys(self) -> set[str]:
-        """The parts that the shard refers to."""
         return {part.key for batch in self.shard.batches.values() for part in batch.parts}
 
     def contents_until(self, as_of: int | None) -> int:
-        """The end of the times that make up the contents at `as_of`, or else at the last time with known contents."""
+        """The end of the times to add up for the contents at `as_of`, by default at the last complete time."""
         if as_of is None and self.since < self.upper:
             as_of = self.upper - 1
             if self.upper == FOREVER:  # nothing happens after the last change
@@ -80,11 +76,11 @@ class View:
         return (as_of or 0) + 1
 
     def changes_until(self, lower: int, upper: int | None) -> int:
-        """The end of the times of the changes from `lower` on: `upper`, or else all that are complete."""
+        """The end of the times of the changes from `lower` on: `upper`, by default all complete ones."""
         upper = self.upper if upper is None else upper
         check_changes_readable(self.shard, lower, upper, self.clocks)
         if lower <= self.since > self.shard.spec.initial:
-            # Rows are right in sum, but their times may have been advanced: not what someone who looks expects.
+            # The sums are right, but times may have been advanced, which would surprise a person.
             raise NotReadable(
                 f"changes of collection {self.shard.id} from {lower} on are no longer known",
                 detail=f"since is {self.since}",
@@ -116,11 +112,10 @@ class Observer:
             with decoding(f"collection {id}"):
                 shard = decode_state(id, _NO_SPEC, entry.value, ())
                 if not shard.gone:
-                    found[id] = View(shard, clocks).frontiers
+                    found[id] = ShardSnapshot(shard, clocks).frontiers
         return {id: found[id] for id in sorted(found, key=lambda id: (id.rstrip("0123456789"), len(id), id))}
 
-    def look(self, id: GlobalId) -> View:
-        """One collection now."""
+    def look(self, id: GlobalId) -> ShardSnapshot:
         clocks, entries = _clocks_apart(self._consensus.scan(_CLOCKS, *shard_prefixes(id)))
         with decoding(f"collection {id}"):
             shard = decode_shard(id, entries)
@@ -128,7 +123,7 @@ class Observer:
             raise UnknownId(f"collection {id} does not exist", hint=self._hint(id))
         if shard.gone:
             raise UnknownId(f"collection {id} does not exist", detail="it was dropped")
-        return View(shard, clocks)
+        return ShardSnapshot(shard, clocks)
 
     def contents(self, id: GlobalId, as_of: int | None = None) -> Reading:
         """The contents at `as_of`, a time in `[since, upper)`, or else at the last time with known contents."""
@@ -164,19 +159,19 @@ class Reading:
     A piece of contents has `_diff`, the multiplicity, and the data columns; one of changes has `_time` before them.
     """
 
-    def __init__(self, blob: Blob, look: Callable[[], View], lower: int | None, upper: int | None) -> None:
+    def __init__(self, blob: Blob, look: Callable[[], ShardSnapshot], lower: int | None, upper: int | None) -> None:
         """Changes in `[lower, upper)`; without `lower`, the contents that all changes before `upper` make up."""
         self._blob, self._look = blob, look
         self._lower = lower
         self._tries = 0
         self._open(upper)
         # What is looked at again may have got more columns; at the times that are read nothing is in them.
-        self._columns = list(self._view.shard.spec.schema.names)
+        self._columns = list(self._snapshot.shard.spec.schema.names)
 
     @property
-    def view(self) -> View:
+    def snapshot(self) -> ShardSnapshot:
         """What was seen when it was looked at last."""
-        return self._view
+        return self._snapshot
 
     @property
     def time_range(self) -> tuple[int, int]:
@@ -224,13 +219,13 @@ class Reading:
         self.close()
 
     def _open(self, upper: int | None) -> None:
-        """Look, and open what there is to read before it can be removed."""
+        """Take a snapshot, and open its parts before they can be removed."""
         while True:
-            self._view = self._look()
+            self._snapshot = self._look()
             if self._lower is None:
-                times = 0, self._view.contents_until(None if upper is None else upper - 1)
+                times = 0, self._snapshot.contents_until(None if upper is None else upper - 1)
             else:
-                times = self._lower, self._view.changes_until(self._lower, upper)
+                times = self._lower, self._snapshot.changes_until(self._lower, upper)
             try:
                 self._selection = self._select(times)
                 return
@@ -238,22 +233,24 @@ class Reading:
                 self._check_that_it_moved_on(error)
 
     def _select(self, times: tuple[int, int]) -> Selection:
-        parts = Selection(
-            self._view.shard, times, None, reader=PartReader(self._blob), hot=None, tails=Tails(), release=lambda: None
-        ).parts
-        ahead = OpenedAhead(self._blob, [part.key for part in parts])
-        return Selection(
-            self._view.shard, times, None, reader=PartReader(ahead), hot=None, tails=Tails(), release=ahead.close
-        )
+        def select(blob: Blob, release: Callable[[], None]) -> Selection:
+            reader, inline = PartReader(blob), InlineUpdates()
+            return Selection(
+                self._snapshot.shard, times, None, reader=reader, hot=None, inline_cache=inline, release=release
+            )
+
+        parts = select(self._blob, lambda: None).parts
+        preopened = PreopenedBlob(self._blob, [part.key for part in parts])
+        return select(preopened, preopened.close)
 
     def _check_that_it_moved_on(self, error: BlobMissing | Corruption) -> None:
-        """Raise, unless a part is missing because it is no longer wanted, so that looking again will help."""
+        """Raise, unless a part is missing because a compaction replaced it, so that a new snapshot helps."""
         missing = error if isinstance(error, BlobMissing) else error.__cause__
         if not isinstance(missing, BlobMissing):
             raise error
         self._tries += 1
-        id = self._view.shard.id
-        if not self._view.part_keys - self._look().part_keys:
+        id = self._snapshot.shard.id
+        if not self._snapshot.part_keys - self._look().part_keys:
             message = f"collection {id} lacks a part: {missing.message}"
             raise Corruption(message, detail=missing.detail, hint="restore the blob store") from missing
         if self._tries >= TRIES_MAX:
@@ -261,8 +258,56 @@ class Reading:
             raise Determinate(f"collection {id} changes faster than it can be read", detail=str(error), hint=hint)
 
 
+class PreopenedBlob:
+    """A read-only `inner` with the first of `keys` opened now; whoever opens a key first gets that file.
+
+    An open file of a local folder can be read to its end even after it was removed. An object store promises no such
+    thing: whoever reads from one must be prepared for a blob that disappears half-way.
+    """
+
+    def __init__(self, inner: Blob, keys: Iterable[str]) -> None:
+        self._inner = inner
+        self._files: dict[str, pa.NativeFile] = {}
+        try:
+            for key, _ in zip(keys, range(OPEN_MAX), strict=False):
+                self._files[key] = inner.open(key)
+        except BaseException:
+            self.close()
+            raise
+
+    def put(self, key: str, data: bytes | memoryview | pa.Buffer) -> None:
+        raise _refusal(f"storing blob {key}")
+
+    def put_file(self, key: str, path: Path) -> None:
+        raise _refusal(f"storing blob {key}")
+
+    def seal(self, key: str) -> None:
+        raise _refusal(f"sealing blob {key}")
+
+    def open(self, key: str) -> pa.NativeFile:
+        return self._files.pop(key) if key in self._files else self._inner.open(key)
+
+    def delete(self, key: str) -> bool:
+        raise _refusal(f"deleting blob {key}")
+
+    def list(self, prefix: str = "") -> Iterator[BlobInfo]:
+        return self._inner.list(prefix)
+
+    def uri(self, key: str) -> str:
+        return self._inner.uri(key)
+
+    def close(self) -> None:
+        """Close the files that nobody took; `inner` stays open, because others may use it."""
+        while self._files:
+            self._files.popitem()[1].close()
+
+
+def _refusal(doing: str) -> StorageReadOnly:
+    return StorageReadOnly(f"{doing} was refused", detail="the environment was opened for reading only")
+
+
 def _clocks_apart(scanned: list[tuple[str, Entry]]) -> tuple[Clocks, list[tuple[str, Entry]]]:
-    """The clocks among the entries, and the rest of the entries."""
+    """Split scanned entries into the clocks and the rest."""
     with decoding("the clocks"):
         clocks = {key.removeprefix(_CLOCKS): json.loads(e.value) for key, e in scanned if key.startswith(_CLOCKS)}
     return clocks, [(key, entry) for key, entry in scanned if not key.startswith(_CLOCKS)]

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from everview.storage.blob.contract import Blob
-from everview.storage.blob.open import open_blob
 from everview.storage.codec import EPOCH, FORMAT, FORMAT_VERSION, SEALED, decoding, state_key
 from everview.storage.consensus.contract import Conflict, Consensus
-from everview.storage.consensus.open import open_consensus
 from everview.storage.contract import GlobalId
 from everview.storage.disk import close_contents, close_to_others, make_private, write_failure
 from everview.storage.errors import Determinate, InvalidUsage, NewerFormat
@@ -21,6 +19,7 @@ from everview.storage.lease import new_owner
 from everview.storage.retrying import RetryingBlob, RetryingConsensus
 from everview.storage.sealed import damaged
 from everview.storage.shard import FOREVER
+from everview.storage.stores import open_blob, open_consensus
 
 EPOCH_TRIES_MAX = 100
 _FILES_BESIDE = ("lock", "spark.log")  # of layers above, in the same folder
@@ -29,7 +28,7 @@ _FILES_BESIDE = ("lock", "spark.log")  # of layers above, in the same folder
 def open_stores(
     data: Path, consensus: str | None, blob: str | None, *, read_only: bool = False
 ) -> tuple[Consensus, Blob]:
-    """The stores of the environment in folder `data`, or wherever the URLs say."""
+    """The stores of the environment in folder `data`, or at the URLs."""
     try:
         if not read_only:
             _make_private(data)
@@ -48,9 +47,9 @@ def open_stores(
 
 
 def _make_private(data: Path) -> None:
-    """Make the data folder. What earlier versions left in it for everyone to read is closed; the stores do the same.
+    """Make the data folder, and close files to others that earlier versions left readable; the stores do the same.
 
-    Other files in it are not touched: someone may have chosen a folder that holds more.
+    Other files stay as they are: someone may have chosen a folder that holds more.
     """
     make_private(data)
     close_contents(data / "hot")
@@ -73,7 +72,7 @@ def check_format(consensus: Consensus) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An epoch that was taken: the version of its entry, who owns it, and who owned the one before."""
+    """A new epoch, the version of its entry, its owner, and the owner of the epoch before."""
 
     epoch: int
     version: int

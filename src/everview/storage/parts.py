@@ -28,7 +28,7 @@ _CHECK_BYTES = 16 << 20
 class PartWriter:
     """Writes sorted, consolidated chunks of updates into as few parts as the limits allow.
 
-    `finish` gives the parts, all of them durable. Whoever does not get that far calls `abandon`.
+    `finish` makes the parts durable and gives them. After a failure, call `abandon`.
     """
 
     def __init__(self, blob: Blob, schema: pa.Schema, new_key: Callable[[], str], scratch: Path) -> None:
@@ -51,7 +51,7 @@ class PartWriter:
             self._flush(keep_remainder=True)
 
     def finish(self) -> tuple[Part, ...]:
-        """Make everything durable and say what was written."""
+        """Make everything durable and give the parts."""
         self._flush(keep_remainder=False)
         self._close_file()
         return tuple(self.parts)
@@ -209,7 +209,7 @@ class PartReader:
             raise Corruption(f"{where}, part {part.key} does not decode", detail=str(error)) from error
 
     def row_groups(self, part: Part, where: str, schema: pa.Schema) -> Iterator[pa.Table]:
-        """The row groups of a part, in these columns, in hash order, one in memory at a time; what it lacks is NULL."""
+        """The row groups of a part in hash order, one in memory at a time; columns that it lacks are NULL."""
         file = self.open(part, where)
         try:
             for index in range(file.metadata.num_row_groups):
@@ -226,7 +226,7 @@ class PartReader:
         *,
         threads: bool = True,
     ) -> pa.Table:
-        """These columns of the whole part, or of those of its row groups that can hold hashes in the range."""
+        """These columns of the whole part, or of the row groups that can hold hashes in the range."""
         file = self.open(part, where)
         try:
             groups = list(range(file.metadata.num_row_groups))

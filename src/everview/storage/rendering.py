@@ -23,7 +23,7 @@ NULL = "\\N"  # where a column of plain text has no value
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time, or the bound that a frontier is; briefly, without the date."""
+    """A time or a frontier; `brief` leaves out the date."""
 
     at: int
     brief: bool = False
@@ -31,15 +31,11 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A number of bytes."""
-
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A number of things."""
-
     number: int
 
 
@@ -111,19 +107,19 @@ class Printer:
         self._tables = 0
 
     def title(self, text: str) -> None:
-        """What a person wants to know before a table."""
+        """Print a line above a table, at a terminal only."""
         if self.pretty:
             self._console.print(Text(text, style="bold"))
 
     def note(self, text: str) -> None:
-        """What a person wants to know after a table; a pipe is not to take it for data."""
+        """Print a line below a table; to standard error if the table goes into a pipe."""
         if self.pretty:
             self._console.print(Text(text, style="dim"))
         else:
             print(text, file=sys.stderr)
 
     def fields(self, fields: Sequence[tuple[str, Cell]]) -> None:
-        """Names with one value each."""
+        """Print names with one value each."""
         self._separate()
         if not self.pretty:
             self._lines([name, plain(cell)] for name, cell in fields)
@@ -136,7 +132,7 @@ class Printer:
         self._console.print(table)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Sequence[str] = ()) -> None:
-        """A table; the columns named in `right` are aligned to the right."""
+        """Print a table; the columns named in `right` are aligned to the right."""
         self._separate()
         if not self.pretty:
             self._lines([list(columns)])

@@ -37,7 +37,7 @@ _LASTING = (StorageFull, StorageReadOnly, BlobMissing, BlobExists)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often to try, and how long to wait between: up to twice as long each time, and not all at once."""
+    """How often to try, and the pause between tries: doubled each time, with jitter."""
 
     tries_max: int = 5
     delay_s_first: float = 0.02
@@ -50,7 +50,7 @@ class Patience:
         self.sleep(self.uniform(delay_s / 2, delay_s))
 
     def persist(self, work: Callable[[], T]) -> T:
-        """What `work` returns, tried again after failures that may pass; doing it twice must be harmless."""
+        """The result of `work`, tried again after failures that may pass; doing it twice must be harmless."""
         doubt: Indeterminate | None = None
         tries = 1
         while True:
@@ -71,7 +71,7 @@ class Patience:
 
 
 class RetryingBlob:
-    """A Blob that tries again. Its puts may, for the same bytes under the same key are harmless."""
+    """A Blob that tries again. Puts may be repeated: the same bytes under the same key are harmless."""
 
     def __init__(self, inner: Blob, patience: Patience | None = None) -> None:
         self._inner = inner
@@ -103,7 +103,7 @@ class RetryingBlob:
         return self._patience.persist(lambda: self._inner.open(key))
 
     def delete(self, key: str) -> bool:
-        """As the contract says; after a try in doubt, true also if it may have been that one that removed the blob."""
+        """As in the contract; after a try in doubt also True if that try may have removed the blob."""
         doubt = False
 
         def work() -> bool:
@@ -117,7 +117,7 @@ class RetryingBlob:
         return self._patience.persist(work)
 
     def list(self, prefix: str = "") -> Iterator[BlobInfo]:
-        """A listing that breaks off is begun again and goes on after the last key that was seen."""
+        """A listing that breaks off is restarted and continues after the last key that was seen."""
         last = ""
         tries = 1
         while True:
@@ -141,7 +141,7 @@ class RetryingBlob:
 
 
 class RetryingConsensus:
-    """A Consensus that tries again, and settles commits in doubt where reading can."""
+    """A Consensus that tries again, and reads back what became of a commit in doubt."""
 
     def __init__(self, inner: Consensus, patience: Patience | None = None) -> None:
         self._inner = inner
@@ -186,7 +186,7 @@ class RetryingConsensus:
     def _happened(
         self, expected: Mapping[str, int | None], writes: Mapping[str, bytes | None], version: int
     ) -> bool | None:
-        """Whether the commit is seen to have happened, or not to have by now; None if reading cannot tell."""
+        """Whether the commit has happened, as far as reading tells; None if it cannot tell."""
         if not writes:
             return False  # there is nothing that could have happened
         try:

@@ -35,12 +35,12 @@ class DamagedEntry(Entry):
 
     @property
     def value(self) -> bytes:
-        """Raises: there is none to be believed."""
+        """Raises `Corruption`."""
         raise damaged(self._key)
 
 
 def damaged(key: str) -> Corruption:
-    """What is said of an entry that is not as it was written."""
+    """The error for an entry that differs from what was written."""
     return Corruption(
         f"entry {key} of the metadata is damaged",
         detail="its checksum does not match its bytes",
@@ -104,7 +104,7 @@ def _sum(key: str, version: int, value: bytes) -> bytes:
 
 
 def _number(entry: Entry) -> int | None:
-    """The epoch that is noted; None if that note itself is damaged: then entries without a seal are believed."""
+    """The epoch in the note; None if the note itself is damaged. Then entries without a seal are believed."""
     try:
         return int(json.loads(entry.value))
     except (Corruption, ValueError, TypeError):

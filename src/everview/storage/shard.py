@@ -32,12 +32,12 @@ Clocks = Mapping[str, int]
 
 
 def to_frontier(time: int) -> Frontier:
-    """The frontier of the contract for one of ours."""
+    """Our integer as a frontier of the contract."""
     return Antichain() if time == FOREVER else Antichain(time)
 
 
 def from_frontier(frontier: Frontier) -> int:
-    """Our integer for a frontier of the contract."""
+    """A frontier of the contract as our integer."""
     if frontier.empty:
         return FOREVER
     if len(frontier) > 1 or not isinstance(frontier.only, int):
@@ -49,12 +49,12 @@ def from_frontier(frontier: Frontier) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a shard holds. It changes in one way only: columns come to be behind those that there are."""
+    """The columns of a shard. They change in one way only: new columns are added behind the others."""
 
     schema: pa.Schema  # of the data columns
     key: tuple[str, ...]
     initial: int
-    created: int = 0  # how many columns there were at first, of which every update has all; 0: these
+    created: int = 0  # the number of columns at first, which every update has; 0: all of these
     at_rest: pa.Schema = field(init=False, compare=False)  # of updates in inline batches
     in_parts: pa.Schema = field(init=False, compare=False)  # of updates in parts
     required: tuple[int, ...] = field(init=False, compare=False)  # those of its columns that have no NULLs
@@ -72,7 +72,7 @@ class Spec:
         return self.key != tuple(self.schema.names)
 
     def extended(self, schema: pa.Schema) -> Spec:
-        """With more columns. NULLs do not enter a hash, so where all columns are the key, rows keep their hashes."""
+        """With more columns. NULLs do not change a hash, so rows keep theirs even if all columns are the key."""
         return Spec(schema, self.key if self.keyed else tuple(schema.names), self.initial, self.created)
 
 
@@ -88,7 +88,6 @@ class Held:
     deadline_ms: int | None = None
 
     def at(self, clocks: Clocks) -> int:
-        """The frontier held now."""
         if self.clock is None:
             return self.frontier
         return max(self.frontier, clocks[self.clock] - self.lag_ms)
@@ -96,7 +95,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One instant of a shard. `since_floor` and `upper_floor` are the frontiers where no capability speaks for them."""
+    """The state of a shard. The two floors are its frontiers where no capability holds them."""
 
     id: GlobalId
     spec: Spec
@@ -107,16 +106,14 @@ class Shard:
     next_batch: int = 0
 
     def since(self, clocks: Clocks) -> int:
-        """The read frontier."""
         return _meet(self.held, READ, clocks, self.since_floor)
 
     def upper(self, clocks: Clocks) -> int:
-        """The write frontier."""
         return _meet(self.held, WRITE, clocks, self.upper_floor)
 
     @property
     def gone(self) -> bool:
-        """Nobody can read or write it any more; only its id is still remembered."""
+        """Whether nobody can read or write it any more. Only its id is remembered then."""
         return self.since_floor == FOREVER and self.upper_floor == FOREVER and not self.held
 
 
@@ -142,7 +139,7 @@ def grant(shard: Shard, token: str, held: Held) -> Shard:
 
 
 def lookup(shard: Shard, capability: Capability, clocks: Clocks, now_ms: int) -> Held:
-    """The capability as held, if it is held just as it is presented."""
+    """The state of a capability; raises unless it is held exactly as presented."""
     held = shard.held.get(capability.token)
     kind = READ if isinstance(capability, ReadCapability) else WRITE
     if held is None or held.kind != kind or capability.id != shard.id:
@@ -195,13 +192,13 @@ def release(shard: Shard, token: str, clocks: Clocks) -> Shard:
 
 
 def expire(shard: Shard, clocks: Clocks, now_ms: int) -> Shard:
-    """Remove capabilities whose lease has run out; frontiers that nobody holds any more stay where they are."""
+    """Remove capabilities whose lease has run out. A frontier that nobody holds any more stays where it is."""
     rest = {t: h for t, h in shard.held.items() if h.deadline_ms is None or h.deadline_ms >= now_ms}
     return shard if len(rest) == len(shard.held) else _settle(shard, rest, clocks)
 
 
 def follow(shard: Shard, token: str, clock: str, lag_ms: int, clocks: Clocks) -> Shard:
-    """Bind one capability to a clock; its frontier goes on from where it is."""
+    """Bind one capability to a clock; its frontier continues from where it is."""
     held = shard.held[token]
     if held.kind == WRITE and (lag_ms or held.at(clocks) > clocks[clock]):
         raise TimesOutOfRange(
@@ -213,7 +210,7 @@ def follow(shard: Shard, token: str, clock: str, lag_ms: int, clocks: Clocks) ->
 
 
 def append(shard: Shard, batch: Batch | None, lower: int, upper: int) -> Shard:
-    """The shard with one more batch, written for `[lower, upper)`. What nobody will ever read is not kept."""
+    """The shard with one more batch, written for `[lower, upper)`. A batch that nobody can read is not kept."""
     if batch is None:
         return shard
     if batch.time_min < lower or batch.time_max >= upper:
@@ -228,8 +225,8 @@ def append(shard: Shard, batch: Batch | None, lower: int, upper: int) -> Shard:
 def _check_sums(shard: Shard, batch: Batch) -> None:
     """Raise if some row's diffs might no longer sum to 64 bits, at any time.
 
-    A row's sum is between what all negative and all positive diffs of the collection sum to. So each batch tells these
-    two, and no row is looked at. Compaction cancels what can be canceled, and both become smaller again.
+    The sum of a row lies between the sums of all negative and of all positive diffs of the collection. Each batch knows
+    its two sums, so no row is read. Compaction cancels diffs, which makes both sums smaller again.
     """
     added, removed = batch.sums
     for each in shard.batches.values():
@@ -253,7 +250,7 @@ def _add(shard: Shard, batch: Batch, lower: int, upper: int, since: int) -> Shar
 
 
 def substitute(shard: Shard, inputs: tuple[int, ...], output: Batch | None) -> Shard | None:
-    """The shard with some batches replaced by one that means the same; None if they are no longer all there."""
+    """The shard with some batches replaced by an equivalent one; None if some of them are gone."""
     if any(number not in shard.batches for number in inputs):
         return None
     kept = {number: batch for number, batch in shard.batches.items() if number not in inputs}
@@ -262,7 +259,7 @@ def substitute(shard: Shard, inputs: tuple[int, ...], output: Batch | None) -> S
 
 
 def _settle(shard: Shard, held: Mapping[str, Held], clocks: Clocks) -> Shard:
-    """Change who holds what, and remember the frontiers so that they never move back."""
+    """Replace the held capabilities, and raise the floors so that no frontier moves back."""
     since = _meet(held, READ, clocks, shard.since(clocks))
     upper = _meet(held, WRITE, clocks, shard.upper(clocks))
     return Shard(shard.id, shard.spec, since, upper, held, shard.batches, shard.next_batch)

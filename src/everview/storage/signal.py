@@ -1,7 +1,7 @@
-"""Waiting for something to become true, and being told when to look again.
+"""Wait for a condition; a signal says when to look again.
 
-What is waited for is looked at without any lock held: looking may read collections, which takes the lock of commits,
-while whoever commits tells of it with that lock in hand.
+The condition is evaluated without any lock: it may read collections, which takes the lock of commits, and commits give
+the signal while they hold that lock.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Callable
 
 
 class Signal:
-    """Counts how often something changed."""
+    """Counts changes, and wakes those who wait for one."""
 
     def __init__(self) -> None:
         self._told = threading.Condition()
         self._changes = 0
 
     def tell(self) -> None:
-        """Let everyone who waits look again."""
+        """Let all waiters look again."""
         with self._told:
             self._changes += 1
             self._told.notify_all()
 
     def wait(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Block until `ready` holds, looked at after each change; false when the time is over."""
+        """Block until `ready` holds, looking after each change; False when the time is over."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             seen = self._changes  # before looking: a change while we look makes us look again

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from everview.storage.contract import Frontiers, Progress, ReadCapability, Updates
 from everview.storage.errors import Canceled, StorageError
-from everview.storage.reading import Selection, filtered
+from everview.storage.selection import Selection, filtered
 from everview.storage.shard import FOREVER, Shard, from_frontier, to_frontier
 from everview.timely.consolidate import HASH, TIME, consolidate, with_column
 

@@ -35,7 +35,7 @@ from everview.storage.contract import (
 )
 from everview.storage.errors import IdReused, InvalidUsage, TimesOutOfRange, UnknownId, UpperMismatch
 from everview.storage.shard import FOREVER, READ, WRITE, Held, Shard, Spec, from_frontier, present, to_frontier
-from everview.storage.stage import Staged, checked_schema, extended_spec
+from everview.storage.staging import Staged, checked_schema, extended_spec
 from everview.timely.lattice import TIME_MAX
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}\Z")
@@ -53,7 +53,7 @@ class Expire:
 
 @dataclass(frozen=True, slots=True)
 class Substitute:
-    """Replace batches of `id` by one that means the same; gives whether they were still all there."""
+    """Replace batches of `id` by an equivalent one; gives whether all of them were still there."""
 
     id: GlobalId
     inputs: tuple[int, ...]
@@ -65,7 +65,7 @@ AnyCommand = Command | Expire | Substitute
 
 @dataclass
 class Draft:
-    """What will be stored, as far as it differs from what is."""
+    """The changes of a commit: shards, clocks and values as they will be."""
 
     read_shard: Callable[[GlobalId], Shard | None]
     read_clocks: Mapping[str, int]
@@ -79,7 +79,7 @@ class Draft:
     next_id: int | None = None
 
     def branch(self) -> Draft:
-        """A draft on top of this one, to be adopted or forgotten."""
+        """A draft on top of this one, to `adopt` or to throw away."""
         return Draft(
             lambda id: self.shards.get(id) or self.read_shard(id),
             {**self.read_clocks, **self.clocks},
@@ -102,14 +102,14 @@ class Draft:
         return {**self.read_clocks, **self.clocks} if self.clocks else self.read_clocks
 
     def shard(self, id: GlobalId) -> Shard:
-        """A shard that can still be read or written."""
+        """The shard; raises if it is gone."""
         shard = self.shards.get(id) or self.read_shard(id)
         if shard is None or shard.gone:
             raise UnknownId(f"collection {id} does not exist", detail=None if shard is None else "it was dropped")
         return shard
 
     def run(self, commands: tuple[AnyCommand, ...]) -> list[Result]:
-        """Run the commands in order, clocks first: what else happens in a commit happens by the clocks it leaves."""
+        """Run the commands in order, clocks first: the other commands see the clocks as the commit leaves them."""
         for command in commands:
             if isinstance(command, AdvanceClock):
                 self._advance_clock(command)
@@ -152,7 +152,7 @@ def _acquire(draft: Draft, command: Acquire) -> tuple[ReadCapability, WriteCapab
 
 
 def _grant_both(draft: Draft, shard: Shard, lease_ms: int | None) -> tuple[ReadCapability, WriteCapability]:
-    """New capabilities at the shard's frontiers; one on an empty frontier is of no use and is not kept."""
+    """New capabilities at the shard's frontiers. One on an empty frontier is useless and not stored."""
     clocks = draft.now_clocks
     tokens = draft.new_token(READ), draft.new_token(WRITE)
     for token, kind, frontier in zip(tokens, (READ, WRITE), (shard.since(clocks), shard.upper(clocks)), strict=True):

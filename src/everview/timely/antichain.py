@@ -7,7 +7,6 @@ Frontiers are ordered by the order of their elements: `F <= G` when every time b
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -94,41 +93,6 @@ class Antichain(Generic[T]):
 
     def __repr__(self) -> str:
         return "{" + ", ".join(map(repr, self.elements)) + "}"
-
-
-class MutableAntichain(Generic[T]):
-    """A multiset of times that tells, after each change, how the frontier of what it holds has moved."""
-
-    def __init__(self, times: Iterable[T] = ()) -> None:
-        self._counts: Counter[T] = Counter(times)
-        self._frontier: Antichain[T] = Antichain(*self._counts)
-
-    @property
-    def frontier(self) -> Antichain[T]:
-        """The minimal times held with a positive count."""
-        return self._frontier
-
-    def update(self, changes: Iterable[tuple[T, int]]) -> list[tuple[T, int]]:
-        """Add `change` to the count of each time; the result tells what left (-1) and what joined (+1) the frontier.
-
-        Counts may be negative in between, as when a drop is heard of before the clone that it follows: such a time
-        holds nothing back. All changes of one call take effect together.
-        """
-        for time, change in changes:
-            self._counts[time] += change
-            if self._counts[time] == 0:
-                del self._counts[time]
-        before, after = set(self._frontier), Antichain(*(t for t, n in self._counts.items() if n > 0))
-        self._frontier = after
-        moved = [(t, -1) for t in before - set(after)]
-        return moved + [(t, 1) for t in set(after) - before]
-
-    def count(self, time: T) -> int:
-        """How often `time` is held."""
-        return self._counts.get(time, 0)
-
-    def __repr__(self) -> str:
-        return f"MutableAntichain({dict(self._counts)!r})"
 
 
 def _minimal(times: Iterable[T]) -> tuple[T, ...]:

@@ -37,7 +37,7 @@ def data_names(updates: pa.Table) -> list[str]:
 
 
 def int_column(updates: pa.Table, name: str) -> I64:
-    """One of the 64-bit columns without NULLs, as numpy."""
+    """A 64-bit column without NULLs, as numpy."""
     column = updates.column(name)
     if column.num_chunks == 1:
         return column.chunk(0).to_numpy()  # type: ignore[no-any-return]
@@ -45,7 +45,7 @@ def int_column(updates: pa.Table, name: str) -> I64:
 
 
 def with_column(updates: pa.Table, name: str, values: I64) -> pa.Table:
-    """The table with one of the 64-bit columns set."""
+    """The table with a 64-bit column replaced or added."""
     index = updates.schema.get_field_index(name)
     if index < 0:
         return updates.add_column(0, pa.field(name, pa.int64(), nullable=False), pa.array(values))
@@ -60,7 +60,7 @@ def with_hash(updates: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def advance(updates: pa.Table, since: int) -> pa.Table:
-    """The same contents at every time from `since` on, told with fewer distinct times."""
+    """Advance times to `since`: the contents at every time from then on stay the same."""
     times = int_column(updates, TIME)
     if not len(times) or int(times.min()) >= since:
         return updates
@@ -125,7 +125,7 @@ def consolidate(updates: pa.Table, key: Sequence[str] | None = None, rows: Posit
 
 
 def _taken(updates: pa.Table, rows: Positions, hashes: I64) -> pa.Table:
-    """The updates at these positions, whose hashes are known."""
+    """The updates at these positions, with their known hashes."""
     positions = pa.array(rows)
     columns = [
         pa.chunked_array([pa.array(hashes)]) if name == HASH else updates.column(name).take(positions)
@@ -172,7 +172,7 @@ def _separate_collisions(
 ) -> Positions:
     """A new order in which, within runs of the `same` hashes and time, equal rows are neighbours; corrects `same`.
 
-    `unequal` are the places where it takes a row for the same as the next and is wrong. In every round the rows equal
+    `unequal` are the places where it wrongly takes a row for the same as the next. In every round the rows equal
     to the first one left in their run form a group; there are as many rounds as one run has different rows.
     """
     runs = np.cumsum(np.concatenate(([0], ~same)))

@@ -1,6 +1,6 @@
-"""Whether rows are the same row: by value, NULL equal to NULL, NaN to NaN, -0.0 to 0.0, through lists and structs.
+"""Whether rows are equal: by value, with NULL equal to NULL, NaN to NaN and -0.0 to 0.0, inside lists and structs too.
 
-The same notion of sameness as the hash: rows that are equal here hash alike.
+Rows that are equal here have the same hash.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ Bytes = bytes | memoryview
 
 SPARK_SEED = 42
 _SLICE_ROWS = 1 << 15  # working arrays of a slice stay in the processor's cache
-_FEW = 64  # so few values, or lists that still go on, are hashed sooner one by one than together
-_LONG_BYTES = 1 << 10  # and so is a string from this length on, among however many
+_FEW = 64  # up to so many values, or unfinished lists, hashing one by one is faster than vectorised
+_LONG_BYTES = 1 << 10  # strings of this length or more are hashed one by one as well
 
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(p)
@@ -86,7 +86,7 @@ def _is_float(dtype: pa.DataType) -> bool:
 
 
 def _is_big(dtype: pa.DataType) -> bool:
-    """Whether values are decimals that do not fit a word; they hash by their bytes."""
+    """Whether values are decimals too large for a word, which hash by their bytes."""
     return bool(pa.types.is_decimal128(dtype) and dtype.precision > 18)
 
 
@@ -119,7 +119,7 @@ def _fold(column: pa.Array, seeds: U64) -> U64:
 
 
 def _fold_lists(column: pa.Array, seeds: U64) -> U64:
-    """Fold element by element: all first elements at once, then all second ones, and so on, while many lists go on."""
+    """Fold all first elements at once, then all second ones, and so on while many lists are unfinished."""
     starts, lengths = list_bounds(column)
     hashes = seeds.copy()
     live = np.flatnonzero(lengths)
@@ -194,7 +194,7 @@ def _words(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def fixed_width(column: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The values of a fixed-width column without copying; what stands under a NULL is arbitrary."""
+    """The values of a fixed-width column without copying; under a NULL they are arbitrary."""
     buffer = column.buffers()[1]
     width = np.dtype(dtype)
     if buffer is None or len(column) == 0:
@@ -299,7 +299,7 @@ def _hash_bytes(data: npt.NDArray[np.uint8], starts: I64, lengths: I64, seeds: U
 
 
 def _hash_stripes(data: npt.NDArray[np.uint8], starts: I64, stripes: I64, seeds: U64) -> U64:
-    """The part of XXH64 that eats 32 bytes at a time in four lanes."""
+    """The part of XXH64 that takes 32 bytes at a time in four lanes."""
     words = _unaligned(data, np.dtype("<u8"))
     lanes = [seeds + _P1 + _P2, seeds + _P2, seeds.copy(), seeds - _P1]
     for stripe in range(int(stripes.max())):

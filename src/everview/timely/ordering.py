@@ -30,7 +30,7 @@ class Sort:
 
 
 def in_order(table: pa.Table, sorts: Sequence[Sort], groups: I64 | None = None) -> tuple[Positions, Bools]:
-    """Where the rows are in their order, and which of these differ in group or sort keys from the one behind them."""
+    """The positions of the rows in sorted order; and which rows differ from the next one in group or sort keys."""
     keys: list[I64] = [] if groups is None else [groups]
     for sort in sorts:
         keys += _keys(table.column(sort.column), sort)
@@ -46,7 +46,7 @@ def in_order(table: pa.Table, sorts: Sequence[Sort], groups: I64 | None = None) 
 
 
 def _keys(column: pa.ChunkedArray, sort: Sort) -> list[I64]:
-    """Integers that are ordered as the values are: whether each is NULL, if any is, and the value itself."""
+    """Integers in the order of the values: first whether a value is NULL, if any is, then the value."""
     values = _as_integers(column)
     if sort.descending:
         values = ~values
@@ -81,7 +81,7 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> I64:
 
 
 def _of_floats(column: pa.ChunkedArray) -> I64:
-    """By their bits; NaN is greater than any other, and the two zeros are one."""
+    """Floats as integers by their bits: NaN is the greatest, and -0.0 equals 0.0."""
     floats = pc.fill_null(column, 0.0).to_numpy() + 0.0
     bits: I64 = floats.view(np.int64)
     ordered = np.where(bits < 0, bits ^ _GREATEST, bits)

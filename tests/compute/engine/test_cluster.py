@@ -56,7 +56,7 @@ BULK = """
     _, first = environment.create("u1", schema, key=["c0"])
     _, second = environment.create("u2", schema, key=["c1"])
     query = "SELECT id % 3 AS _time, id AS c0, concat('w', id % 5) AS c1, 1L AS _diff FROM range(0, 100000, 1, 4)"
-    staged = write_updates(spark.bulk, query, environment.adopt_prefix("u1"))
+    staged = write_updates(spark.bulk, query, environment.landing("u1"))
     first = environment.append(first, staged, Antichain(3))
     more = pa.table({"_time": [3], "_diff": [-1], "c0": [7], "c1": ["w2"]})
     environment.append(first, more, Antichain(4))
@@ -64,7 +64,7 @@ BULK = """
         assert selection.parts and selection.inline
         read_updates(spark.bulk, selection).createOrReplaceTempView("changes")
         query = "SELECT * FROM changes WHERE c0 < 50000"
-        staged = write_updates(spark.bulk, query, environment.adopt_prefix("u2"))
+        staged = write_updates(spark.bulk, query, environment.landing("u2"))
     environment.append(second, staged, Antichain(4))
     with environment.contents("u2", 3) as selection:
         here = selection.contents()

@@ -33,7 +33,7 @@ from everview.timely.consolidate import DIFF, HASH, TIME, int_column
 from everview.timely.hashing import hash_rows
 from tests.compute.engine.test_spark import ASCENDING
 from tests.storage import conftest as storage_fixtures
-from tests.storage.test_adopt import TYPES, every_reading, of_all_types
+from tests.storage.test_landing import TYPES, every_reading, of_all_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +112,7 @@ def test_all_types_come_back_as_if_storage_had_staged_them(
     table = of_all_types(rng, rows)
     ours, theirs = (environment.create(id, TYPES, key=key)[1] for id in ("ours", "theirs"))
     environment.append(ours, table, Antichain(5))
-    staged = write_updates(bulk, f"SELECT * FROM {view(bulk, table)}", environment.adopt_prefix("theirs"))
+    staged = write_updates(bulk, f"SELECT * FROM {view(bulk, table)}", environment.landing("theirs"))
     theirs = environment.append(theirs, staged, Antichain(5))
     (batch,) = environment.shard("theirs").batches.values()
     assert batch.inline == (rows == 50)
@@ -143,7 +143,7 @@ def test_values_of_every_sql_type(environment: Environment, bulk: SparkSession, 
     )
     table = plain.append_column(TIME, pa.array([0] * plain.num_rows, pa.int64()))
     _, writer = environment.create("u1", schema)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     environment.append(writer, write_updates(bulk, f"SELECT * FROM {view(bulk, table)}", landing), Antichain(1))
     with environment.contents("u1", 0) as selection:
         assert rows_of(selection.contents()) == rows_of(plain)
@@ -154,10 +154,10 @@ def test_what_cancels_out_is_not_written_and_the_rest_is_summed(environment: Env
     _, writer = environment.create("u1", PAIR)
     rows = "VALUES (0L, 1L, 'a', 1L), (0L, 1L, 'a', 2L), (1L, 1L, 'a', -3L), (0L, 2L, 'b', 1L), (0L, 2L, 'b', -1L)"
     query = f"SELECT /*+ COALESCE(1) */ * FROM {rows} AS t(_time, c0, c1, _diff)"
-    writer = environment.append(writer, write_updates(bulk, query, environment.adopt_prefix("u1")), Antichain(2))
+    writer = environment.append(writer, write_updates(bulk, query, environment.landing("u1")), Antichain(2))
     (batch,) = environment.shard("u1").batches.values()
     assert (batch.rows, batch.retractions) == (2, 1)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     staged = write_updates(bulk, query + " WHERE c0 = 2", landing)
     assert staged.batch is None and landing.keys() == []
     environment.append(writer, staged, Antichain(3))
@@ -171,7 +171,7 @@ def test_a_million_rows_in_few_sorted_parts(
     count = 1_000_000 if key == ["c0"] else ROW_GROUP_ROWS + 5_004
     query = f"SELECT id % 3 AS _time, id AS c0, concat('w', id % 5) AS c1, 1L AS _diff FROM range({count})"
     started = time.monotonic()
-    staged = write_updates(bulk, query, environment.adopt_prefix("u1"))
+    staged = write_updates(bulk, query, environment.landing("u1"))
     environment.append(writer, staged, Antichain(3))
     took_s = time.monotonic() - started
     assert took_s < 60
@@ -201,8 +201,8 @@ def test_a_crash_before_the_commit_leaves_nothing(tmp_path: Path, bulk: SparkSes
     first = Environment.open(tmp_path / "data", background=False)
     first.create("u1", PAIR)
     query = "SELECT 0L AS _time, id AS c0, 'x' AS c1, 1L AS _diff FROM range(100000)"
-    assert write_updates(bulk, query, first.adopt_prefix("u1")).batch is not None
-    bulk.sql(query).write.parquet(first.adopt_prefix("u1").uri)
+    assert write_updates(bulk, query, first.landing("u1")).batch is not None
+    bulk.sql(query).write.parquet(first.landing("u1").uri)
     shutil.copytree(tmp_path / "data", tmp_path / "copy")  # as it is when the process dies here
     first.close()
     with Environment.open(tmp_path / "copy", background=False) as second:
@@ -230,7 +230,7 @@ FAILING = {
 def test_a_failure_says_why_and_leaves_nothing(environment: Environment, bulk: SparkSession, query: str) -> None:
     kind, said = FAILING[query]
     environment.create("u1", PAIR)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     with pytest.raises(kind, match=said):
         write_updates(bulk, query, landing)
     assert landing.keys() == []
@@ -241,7 +241,7 @@ def test_a_selection_of_times_and_hashes_is_read_exactly(tmp_path: Path, bulk: S
     with Environment.open(tmp_path / "a [b]{c}*? d%20", background=False) as environment:
         _, writer = environment.create("u1", PAIR, key=["c0"])
         query = "SELECT id % 10 AS _time, id % 1000 AS c0, concat('w', id) AS c1, 1L AS _diff FROM range(50000)"
-        writer = environment.append(writer, write_updates(bulk, query, environment.adopt_prefix("u1")), Antichain(10))
+        writer = environment.append(writer, write_updates(bulk, query, environment.landing("u1")), Antichain(10))
         inline = pa.table({TIME: [10, 11], DIFF: [1, 1], "c0": [5, 2000], "c1": ["new", "new"]})
         environment.append(writer, inline, Antichain(12))
         hashes = environment.key_hashes("u1", pa.table({"c0": [5, 7, 2000]}))
@@ -257,7 +257,7 @@ def test_a_selection_of_times_and_hashes_is_read_exactly(tmp_path: Path, bulk: S
 def test_a_damaged_part_is_not_believed(environment: Environment, bulk: SparkSession, tmp_path: Path) -> None:
     _, writer = environment.create("u1", PAIR)
     query = "SELECT 0L AS _time, id AS c0, cast(xxhash64(id) AS string) AS c1, 1L AS _diff FROM range(100000)"
-    environment.append(writer, write_updates(bulk, query, environment.adopt_prefix("u1")), Antichain(1))
+    environment.append(writer, write_updates(bulk, query, environment.landing("u1")), Antichain(1))
     with environment.contents("u1", 0) as selection:
         path = Path(selection.uris[0].removeprefix("file://"))
         data = bytearray(path.read_bytes())
@@ -271,7 +271,7 @@ def test_rows_that_did_not_arrive_are_missed(
     environment: Environment, bulk: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment.create("u1", PAIR)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     files, listed = landing.files, landing._blob.list
     monkeypatch.setattr(landing, "files", lambda: files()[:0])
     monkeypatch.setattr(landing._blob, "list", lambda prefix: [*listed(prefix)][:0])
@@ -291,7 +291,7 @@ def test_large_collections_are_divided_by_hash(
     for number, key in enumerate((["c0"], [], None)):
         _, own = environment.create(f"u{number}", PAIR, key=key)
         query = "SELECT 0L AS _time, id % 900 AS c0, concat('w', id) AS c1, 1L AS _diff FROM range(40000)"
-        staged = write_updates(bulk, query, environment.adopt_prefix(own.id), 40_000)
+        staged = write_updates(bulk, query, environment.landing(own.id), 40_000)
         assert staged.batch is not None
         parts = sorted(staged.batch.parts, key=lambda part: part.hash_min)
         assert len(parts) == 5 and staged.batch.rows == 40_000
@@ -305,7 +305,7 @@ def test_what_a_task_tried_before_is_no_part(environment: Environment, bulk: Spa
     if writer != "runs":
         pytest.skip("Spark's writer tidies up by itself")
     environment.create("u1", PAIR)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     folder = Path(landing.uri.removeprefix("file://"))
     folder.mkdir(parents=True)
     for name in ("run-0.parquet", "_run-1.parquet"):  # of an attempt that failed in between, or is still to fail

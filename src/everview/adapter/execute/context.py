@@ -16,7 +16,7 @@ from everview.adapter.settings import STRICT
 from everview.adapter.statements.nodes import AsOf
 from everview.adapter.surroundings import Surroundings
 from everview.adapter.templates import Template
-from everview.adapter.timestamps import Choice, Wanted
+from everview.adapter.timestamps import TimestampChoice, TimestampRequest
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import SqlType
@@ -100,7 +100,7 @@ class Context:
         if transaction.time is None:
             self.coordinator.timestamps.begin(bound.reads, self.session.interrupts, catalog)
             isolation = isolation or transaction.isolation
-            wanted = Wanted(bound.reads, isolation, bound.needs_time or self._behind(bound, isolation))
+            wanted = TimestampRequest(bound.reads, isolation, bound.needs_time or self._behind(bound, isolation))
             domain = None if self.session.alone else lambda: self._timedomain(bound)
             choice, transaction.hold = self.coordinator.timestamps.hold(wanted, catalog, domain)
             transaction.time, transaction.timeline = choice.time, choice.name
@@ -148,7 +148,7 @@ class Context:
     def _as_of(self, bound: Bound, time: int, *, at_least: bool) -> int:
         """A time outside of the timeline; the hold ends with the statement."""
         catalog = self.around.catalog
-        wanted = Wanted(bound.reads, self.transaction.isolation, as_of=time, at_least=at_least)
+        wanted = TimestampRequest(bound.reads, self.transaction.isolation, as_of=time, at_least=at_least)
         choice, hold = self.coordinator.timestamps.hold(wanted, catalog)
         self.session.holds.append(hold)
         self.coordinator.timestamps.wait(bound.reads, choice.time, self.session.interrupts, catalog)
@@ -165,10 +165,10 @@ class Context:
                     hint="read it in a new transaction",
                 )
 
-    def choose(self, bound: Bound, as_of: int | None = None, *, at_least: bool = False) -> Choice:
+    def choose(self, bound: Bound, as_of: int | None = None, *, at_least: bool = False) -> TimestampChoice:
         """The time at which a query would read, without reading."""
         bound = self._without_drafts(bound)
-        wanted = Wanted(bound.reads, self.transaction.isolation, bound.needs_time, as_of, at_least)
+        wanted = TimestampRequest(bound.reads, self.transaction.isolation, bound.needs_time, as_of, at_least)
         return self.coordinator.timestamps.choose(wanted, self.around.catalog)
 
     def as_of(self, clause: AsOf | None) -> int | None:

@@ -16,7 +16,7 @@ from everview.adapter.execute.resuming import named_subscription
 from everview.adapter.retention import retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.options import boolean
-from everview.adapter.timestamps import Wanted
+from everview.adapter.timestamps import TimestampRequest
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Clone, Command, ReadCapability
 
@@ -60,7 +60,7 @@ def _begin(context: Context, item: Subscription, collection: Item, also: list[Co
     """Let a subscription begin now, in one commit with other commands; the catalog is locked."""
     coordinator = context.coordinator
     environment, durable = coordinator.environment, coordinator.durable
-    choice, hold = coordinator.timestamps.hold(Wanted(frozenset({collection.id})), coordinator.catalog.state)
+    choice, hold = coordinator.timestamps.hold(TimestampRequest(frozenset({collection.id})), coordinator.catalog.state)
     try:
         reader = environment.present(collection.id, collection.reader or "")
         (capability,) = environment.commit(Clone(reader))  # if this is all, whoever opens next drops it

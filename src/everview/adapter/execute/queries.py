@@ -13,7 +13,7 @@ from everview.adapter.execute.context import Context
 from everview.adapter.execute.resuming import resumed
 from everview.adapter.results import RowList, columns_of, text_columns
 from everview.adapter.statements import nodes
-from everview.adapter.timestamps import Choice
+from everview.adapter.timestamps import TimestampChoice
 from everview.compute.explain import explain_view
 from everview.compute.functions.lookup import is_volatile
 from everview.compute.functions.registry import TABLES
@@ -144,7 +144,7 @@ def _column(context: Context, found: re.Match[str]) -> str:
     return f"{item.name}.{item.columns[place].name}" if item and place < len(item.columns) else found[0]
 
 
-def _timestamp(context: Context, choice: Choice) -> str:
+def _timestamp(context: Context, choice: TimestampChoice) -> str:
     catalog = context.around.catalog
     wanted = choice.wanted
     lines = [
@@ -163,7 +163,7 @@ def _timestamp(context: Context, choice: Choice) -> str:
     return "\n".join(lines)
 
 
-def _timestamp_json(context: Context, choice: Choice) -> str:
+def _timestamp_json(context: Context, choice: TimestampChoice) -> str:
     """The same as one JSON document: times are numbers, and a frontier is a list that is empty at the end of time."""
     catalog, wanted = context.around.catalog, choice.wanted
     sources = [

@@ -13,7 +13,7 @@ from everview.adapter.bound import Bound
 from everview.adapter.catalog.items import Item, MaterializedView, Staged, Version
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result, Rows
-from everview.adapter.cycles import CYCLE, cycle
+from everview.adapter.dependency_cycles import CYCLE, cycle
 from everview.adapter.errors import (
     DUPLICATE_OBJECT,
     INSUFFICIENT_PRIVILEGE,
@@ -26,14 +26,14 @@ from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import create_materialized, exists, view_columns, written_out
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import run_query
-from everview.adapter.guards import EXISTING, Guards, is_guard, shown_guards
 from everview.adapter.planner import Pins
 from everview.adapter.replacement_cutover import Pair
+from everview.adapter.replacement_guards import EXISTING, Guards, is_guard, shown_guards
 from everview.adapter.retention import retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
 from everview.adapter.surroundings import Surroundings
-from everview.adapter.system.relations import RELATIONS
+from everview.adapter.system.registry import RELATIONS
 from everview.adapter.versions import is_wider, placed
 from everview.compute.functions.durations import duration_ms
 from everview.compute.sql.errors import SqlError

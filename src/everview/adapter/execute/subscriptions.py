@@ -17,12 +17,12 @@ from everview.adapter.execute.definitions import install
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import maintained_plan, refuse_unmaintainable
 from everview.adapter.execute.resuming import resumed
-from everview.adapter.holds import Hold
 from everview.adapter.peek import ordered
+from everview.adapter.read_holds import ReadHold
 from everview.adapter.results import columns_of
 from everview.adapter.statements import nodes
 from everview.adapter.subscribe import Feed, SubscriptionRows, is_linear, output_columns, split_key
-from everview.adapter.timestamps import Choice, Wanted
+from everview.adapter.timestamps import TimestampChoice, TimestampRequest
 from everview.compute.interpreter.evaluate import evaluate
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
@@ -60,15 +60,15 @@ def run_subscribe(context: Context, statement: nodes.Subscribe) -> SubscriptionR
     reader: Reader | None = None
     snapshot = statement.snapshot and statement.resume is None
 
-    def held(at: int | None) -> tuple[Wanted, Choice, Hold]:
-        wanted = Wanted(bound.reads, isolation, bound.needs_time, at, at_least)
+    def held(at: int | None) -> tuple[TimestampRequest, TimestampChoice, ReadHold]:
+        wanted = TimestampRequest(bound.reads, isolation, bound.needs_time, at, at_least)
         return wanted, *coordinator.timestamps.hold(wanted, catalog)
 
     if durable is None:
         wanted, choice, hold = held(as_of)
     else:
         _check_resumable(context, durable, plan)
-        found: list[tuple[Wanted, Choice, Hold]] = []
+        found: list[tuple[TimestampRequest, TimestampChoice, ReadHold]] = []
         place, reader = coordinator.durable.read(durable, context.session.number, lambda at: found.append(held(at)))
         ((wanted, choice, hold),) = found
         snapshot = place.snapshot

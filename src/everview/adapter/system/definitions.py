@@ -18,7 +18,7 @@ from everview.adapter.catalog.items import (
 )
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.durable import shown_hold
-from everview.adapter.guards import shown_guards
+from everview.adapter.replacement_guards import shown_guards
 from everview.adapter.retention import shown_retention
 from everview.adapter.sources.registry import kind_of
 from everview.adapter.system.locations import create_sink

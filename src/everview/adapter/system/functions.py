@@ -1,8 +1,8 @@
 """Functions that look into the catalog: pg_get_viewdef, format_type, pg_table_is_visible and their like.
 
-Plans refer to functions by key, and engines look keys up in the registry, so these are entered there; their names are
-not, since only a session can call them. What they look into is the catalog of the statement that runs: `looking_into`
-says which that is. None of them can be part of a maintained view, and none runs on Spark.
+Plans refer to functions by key, and engines look keys up in the registry, so these functions are registered there.
+Their names are not, because only a session can call them. They read the catalog of the running statement, which
+`looking_into` sets. They cannot be part of a maintained view, and do not run on Spark.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from everview.compute.sql.coerce import coerce, resolving
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
 
-SYSTEM_ROLE = 10  # the owner of what no one made
+SYSTEM_ROLE = 10  # the owner of system objects
 _UTF8 = 6  # PostgreSQL's number of the encoding
-SYSTEM_OID_FIRST = 10_000  # of relations of the system, which have no id
+SYSTEM_OID_FIRST = 10_000  # of system relations, which have no id
 # Numbers that clients know by heart.
 _KNOWN_OIDS = {
     **{"pg_type": 1247, "pg_attribute": 1249, "pg_proc": 1255, "pg_class": 1259, "pg_authid": 1260},
@@ -44,7 +44,7 @@ _by_name: dict[str, list[Function]] = {}
 
 @contextmanager
 def looking_into(surroundings: Surroundings) -> Iterator[None]:
-    """While inside, these functions answer from this catalog."""
+    """Within the block, these functions answer from this catalog."""
     token = _around.set(surroundings)
     try:
         yield
@@ -53,7 +53,7 @@ def looking_into(surroundings: Surroundings) -> Iterator[None]:
 
 
 def call(name: str, args: Sequence[Any], position: int | None) -> Call | None:
-    """The call of one of these functions; None if the name is none of theirs."""
+    """Resolve a call of one of these functions. None if no function has this name."""
     overloads = _by_name.get(name)
     if overloads is None:
         return None
@@ -92,7 +92,7 @@ def _item(oid: int) -> tuple[Catalog, Item] | None:
 
 
 def object_id(around: Surroundings, text: str, kind: str) -> int | None:
-    """The number of the object that a name means."""
+    """The oid of the object that a name means."""
     if kind == "regtype":
         return next((each.oid for each in ALL if text in (each.name, DISPLAY.get(each.oid))), None)
     path = Words(text).path()
@@ -112,12 +112,12 @@ def object_id(around: Surroundings, text: str, kind: str) -> int | None:
 
 
 def schema_oid(id: str) -> int:
-    """The number of a schema."""
+    """The oid of a schema."""
     return {"x1": 11, "x2": 13_000}.get(id) or (16_600 + int(id[1:]) if id.startswith("x") else oid_of(id))
 
 
 def _system_oids() -> dict[tuple[str, str], int]:
-    from everview.adapter.system.relations import RELATIONS
+    from everview.adapter.system.registry import RELATIONS
 
     return _numbered(tuple(RELATIONS))
 
@@ -129,7 +129,7 @@ def _numbered(paths: tuple[tuple[str, str], ...]) -> dict[tuple[str, str], int]:
 
 
 def system_oid(schema: str, name: str) -> int:
-    """The number of a relation of the system."""
+    """The oid of a system relation."""
     return _system_oids()[schema, name]
 
 
@@ -145,7 +145,7 @@ def _visible(oid: int) -> bool:
     around = _here()
     if found is None:
         schema = next((path[0] for path, number in _system_oids().items() if number == oid), None)
-        return schema == "pg_catalog"  # tools leave that one out of their lists, and know of no other
+        return schema == "pg_catalog"  # tools leave this schema out of their lists, and know no other system schema
     return around.find_any([found[1].name]) == found[1]
 
 
@@ -153,7 +153,7 @@ def _to_class(text: str) -> int | None:
     return object_id(_here(), text, "regclass")
 
 
-# What functions give
+# What the functions compute
 
 
 def _view_definition(oid: int, *_: Any) -> str | None:
@@ -226,7 +226,7 @@ def _setting(name: str, missing_ok: bool = False) -> str | None:
     return value
 
 
-# Sizes: what is stored now, of the past too, as far as it is kept
+# Sizes: of everything that is stored, including the past that is kept
 
 
 def _bytes(id: GlobalId) -> int:
@@ -313,20 +313,14 @@ for _given in (INT8, TEXT):
     _add("pg_database_size", (_given,), INT8, _database_size)
     _add("pg_tablespace_size", (_given,), INT8, lambda _: _all_bytes())
 _add("pg_relation_is_publishable", (INT8,), BOOLEAN, lambda _: False)
-_add("pg_get_partkeydef", (INT8,), TEXT, _no_text)
-_add("pg_get_partition_constraintdef", (INT8,), TEXT, _no_text)
-_add("pg_get_ruledef", (INT8,), TEXT, _no_text)
-_add("pg_get_triggerdef", (INT8,), TEXT, _no_text)
+for _name in (
+    *("partkeydef", "partition_constraintdef", "ruledef", "triggerdef", "statisticsobjdef_columns", "function_result"),
+    *("function_arguments", "function_identity_arguments", "function_sqlbody", "functiondef", "statisticsobjdef"),
+):
+    _add(f"pg_get_{_name}", (INT8,), TEXT, _no_text)
 _add("pg_get_triggerdef", (INT8, BOOLEAN), TEXT, _no_text)
-_add("pg_get_statisticsobjdef_columns", (INT8,), TEXT, _no_text)
 _add("pg_get_serial_sequence", (TEXT, TEXT), TEXT, _no_text)
-_add("pg_get_function_result", (INT8,), TEXT, _no_text)
-_add("pg_get_function_arguments", (INT8,), TEXT, _no_text)
 _add("pg_size_pretty", (INT8,), TEXT, _pretty)
-_add("pg_get_function_identity_arguments", (INT8,), TEXT, _no_text)
-_add("pg_get_function_sqlbody", (INT8,), TEXT, _no_text)
-_add("pg_get_functiondef", (INT8,), TEXT, _no_text)
-_add("pg_get_statisticsobjdef", (INT8,), TEXT, _no_text)
 _add("pg_tablespace_location", (INT8,), TEXT, lambda _: "")
 for _of in ("table", "schema", "database", "column", "any_column", "function", "sequence"):
     for _who in ((), (TEXT,)):

@@ -25,7 +25,7 @@ _DATETIME = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERV
 
 def _relations(view: View) -> Iterable[tuple[str, str, str, str, tuple[ColumnInfo, ...]]]:
     """Database, schema, name, type and columns of all relations."""
-    from everview.adapter.system.relations import RELATIONS
+    from everview.adapter.system.registry import RELATIONS
 
     for item in visible_items(view):
         if type(item) in _TABLE_TYPES:

@@ -36,7 +36,7 @@ def _owner(view: View, name: str) -> str | None:
 
 
 def _objects(view: View, *kinds: type[Item]) -> Iterable[Row]:
-    from everview.adapter.system.relations import RELATIONS
+    from everview.adapter.system.registry import RELATIONS
 
     for item in _items(view, *kinds):
         yield (item.id, oid_of(item.id), item.schema, item.name, _kind(item), _owner(view, item.owner))
@@ -86,7 +86,7 @@ def _indexes(view: View) -> Iterable[Row]:
 
 
 def _columns(view: View) -> Iterable[Row]:
-    from everview.adapter.system.relations import RELATIONS
+    from everview.adapter.system.registry import RELATIONS
 
     for item in _items(view):
         for number, info in enumerate(item.columns):

@@ -47,7 +47,7 @@ def visible_items(view: View) -> Iterator[Item]:
 
 def attributes(view: View) -> Iterator[Attribute]:
     """All columns of all relations, those of the system among them."""
-    from everview.adapter.system.relations import RELATIONS
+    from everview.adapter.system.registry import RELATIONS
 
     for (schema, name), relation in RELATIONS.items():
         oid = system_oid(schema, name)
@@ -76,7 +76,7 @@ def _owner(view: View, name: str) -> int:
 
 
 def _classes(view: View) -> Iterable[Row]:
-    from everview.adapter.system.relations import RELATIONS
+    from everview.adapter.system.registry import RELATIONS
 
     catalog = view.around.catalog
     for (schema, name), relation in RELATIONS.items():

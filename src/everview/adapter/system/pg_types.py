@@ -66,7 +66,7 @@ _ALL_FIELDS = 0x7FFF  # of an interval: years to seconds
 
 
 def type_oid(sql_type: SqlType) -> int:
-    """The number of a type."""
+    """The oid of a type."""
     if sql_type.alias is not None:
         return next(each.oid for each in _ALIASES if each.name == sql_type.alias)
     if sql_type.kind is Kind.ARRAY:
@@ -84,7 +84,7 @@ def type_name(sql_type: SqlType) -> str:
 
 
 def type_length(sql_type: SqlType) -> int:
-    """The size of its values, -1 if they vary."""
+    """The size of its values in bytes, -1 if it varies."""
     return -1 if sql_type.kind is Kind.ARRAY else _TYPES[sql_type.kind].typlen
 
 

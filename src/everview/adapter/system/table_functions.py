@@ -1,6 +1,6 @@
 """Table functions of PostgreSQL's catalogs that tools call: of partitions, extensions, options, keywords.
 
-Like the functions of `system.functions`, they are entered in the registry by key, and found by name only in a session.
+Like the functions of `system.functions`, they are registered by key, and found by name only in a session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS = (
     ("T", "reserved (can be function or type name)", TYPES_AND_FUNCTIONS),
     ("C", "unreserved (cannot be function or type name)", COLUMNS),
 )
-# Words of statements that PostgreSQL does not have, or that tools should know of; its category of others is U.
+# Words of our own statements, for tools; their category is PostgreSQL's U.
 _OWN = "envelope progress replacing retain sink snapshot source subscribe tail upsert within"
 
 

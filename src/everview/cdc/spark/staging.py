@@ -15,7 +15,7 @@ from everview.quoting import spark_identifier
 from everview.storage.batch import update_schema
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
-from everview.storage.stage import Staged
+from everview.storage.staging import Staged
 from everview.timely.consolidate import TIME, with_column
 
 if TYPE_CHECKING:

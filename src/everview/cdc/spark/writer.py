@@ -27,7 +27,7 @@ from everview.compute.cancel import in_background
 from everview.compute.engine.spark.bulk import plain_paths
 from everview.compute.engine.spark.jobs import jobs_of_run
 from everview.quoting import spark_identifier
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.timely.consolidate import DIFF, HASH, TIME
 
 if TYPE_CHECKING:

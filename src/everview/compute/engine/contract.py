@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from everview.compute.ir.relation import Relation, Steps
 from everview.errors import EverviewError
-from everview.storage.adopt import Landing
-from everview.storage.reading import Selection
-from everview.storage.stage import Staged
+from everview.storage.landing import Landing
+from everview.storage.selection import Selection
+from everview.storage.staging import Staged
 
 
 @dataclass(frozen=True, slots=True)

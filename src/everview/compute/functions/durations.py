@@ -15,7 +15,7 @@ _UNITS = {
 
 
 def duration_ms(text: str, most_ms: int = TIMEOUT_MS_MAX) -> int:
-    """A duration in milliseconds: a number of them, a number with a unit, or an interval; `most_ms` at most."""
+    """Parse a duration: a number of milliseconds, a number with a unit, or an interval; `most_ms` at most."""
     stripped = text.strip().lower()
     for unit, factor in sorted(_UNITS.items(), key=lambda pair: -len(pair[0])):
         number = stripped.removesuffix(unit).strip()

@@ -1,4 +1,4 @@
-"""The pages: `/healthz` if the process answers, `/readyz` if views can be maintained, `/metrics` with all figures."""
+"""The routes: `/healthz` if the process answers, `/readyz` if views can be maintained, `/metrics` for Prometheus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everview.server.metrics import Metrics
 
 
 def make_app(ready: Callable[[], bool], metrics: Metrics, warnings: Callable[[], Sequence[str]] = list) -> Starlette:
-    """The application. Pages that may block are plain functions, which starlette runs on threads."""
+    """The application. Routes that may block are plain functions, which starlette runs on threads."""
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")

@@ -1,7 +1,7 @@
-"""Serves the pages with uvicorn, on the event loop and the sockets that it is given.
+"""Serves the routes with uvicorn, on a given event loop and given sockets.
 
 Slow and silent clients must not keep a probe from its answer. A client has some seconds to send a request, and to take
-the answer. Beyond a number of connections the oldest without a request has to go; a new one is never refused.
+the answer. Beyond a number of connections the oldest one without a request is closed; a new one is never refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POLL_S = 0.005
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn without its signal handlers: who runs the process decides when it ends."""
+    """Uvicorn without its signal handlers: the process decides when it ends."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -43,7 +43,7 @@ class _Connection(H11Protocol):
 
     @property
     def _answering(self) -> bool:
-        """Whether a page is being made. It is not while the client does not take what was made."""
+        """Whether an answer is being made. While the client does not take the answer, it is not."""
         return self.cycle is not None and not self.cycle.response_complete and not self.flow.write_paused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -65,7 +65,6 @@ class _Connection(H11Protocol):
         super().on_response_complete()
 
     def abort(self) -> None:
-        """Leave at once."""
         self._places.pop(self, None)
         self.transport.abort()
 
@@ -82,7 +81,7 @@ class _Connection(H11Protocol):
 
 
 class HttpServer:
-    """The pages, on sockets that are bound already."""
+    """Serves the routes on sockets that are bound already."""
 
     def __init__(
         self,
@@ -113,7 +112,6 @@ class HttpServer:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
-        """Listen."""
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=list(sockets)))
         while not self._server.started:
             if self._task.done():
@@ -121,7 +119,7 @@ class HttpServer:
             await asyncio.sleep(_POLL_S)
 
     async def close(self) -> None:
-        """Answer what is under way, and stop."""
+        """Answer pending requests, and stop."""
         self._server.should_exit = True
         if self._task is not None:
             await self._task

@@ -25,50 +25,42 @@ _KEY = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*\Z")
 
 @dataclass(frozen=True, slots=True)
 class BlobInfo:
-    """What a listing tells of one blob."""
+    """An entry of a listing."""
 
     key: str
     size_bytes: int
 
 
 class Blob(Protocol):
-    """See the module's prose for what holds of every implementation."""
+    """The module's docstring says what holds of every implementation."""
 
     def put(self, key: str, data: bytes | memoryview | pa.Buffer) -> None:
         """Store `data` under `key`, durably."""
-        ...
 
     def put_file(self, key: str, path: Path) -> None:
         """Store the file's bytes under `key`, durably. The file is consumed: moved or removed."""
-        ...
 
     def seal(self, key: str) -> None:
         """Make durable what someone else wrote where `uri` says; `BlobMissing` if nobody did."""
-        ...
 
     def open(self, key: str) -> pa.NativeFile:
         """A file for random reads, or `BlobMissing`."""
-        ...
 
     def delete(self, key: str) -> bool:
         """Remove the blob durably; true if there was one. Deleting what is gone is not an error."""
-        ...
 
     def list(self, prefix: str = "") -> Iterator[BlobInfo]:
         """Every blob whose key starts with the text `prefix`, in ascending order of key."""
-        ...
 
     def uri(self, key: str) -> str:
         """Where an engine's executors can read the blob: a file, s3 or other URI; memory has none."""
-        ...
 
     def close(self) -> None:
         """Release what is held. Further calls fail."""
-        ...
 
 
 def checked_key(key: str) -> str:
-    """`key` itself if every store can hold it, else `InvalidUsage`."""
+    """The key, if every store can hold it; else `InvalidUsage`."""
     if not _KEY.match(key) or len(key) > 512 or any(part in {".", ".."} for part in key.split("/")):
         raise InvalidUsage(f"not a blob key: {key!r}", hint="use words of letters, digits, . _ = - joined by /")
     return key

@@ -229,7 +229,7 @@ class ObjectBlob:
 
 
 class _Ranges(io.RawIOBase):
-    """One large blob as a file, a request for every read; pyarrow locks around its seeks and reads."""
+    """One large blob as a file: each read is a request. pyarrow locks around seeks and reads."""
 
     def __init__(self, blob: ObjectBlob, key: str, size: int) -> None:
         self._blob = blob

@@ -17,12 +17,11 @@ _AGE_S_MAX = 3600.0
 
 
 def temporary_name() -> str:
-    """A new name for a file that this process is writing."""
     return f"{_host()}-{os.getpid()}-{secrets.token_hex(8)}"
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what dead processes left in `folder`, as far as that is permitted."""
+    """Remove files of dead processes from `folder`, as far as permitted."""
     with suppress(OSError), os.scandir(folder) as found:
         for entry in found:
             # Another process may be removing them too, and a folder that refuses writes can still be read.

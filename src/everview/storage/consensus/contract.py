@@ -37,20 +37,16 @@ class Conflict(StorageError):
 
 
 class Consensus(Protocol):
-    """See the module's prose for what holds of every implementation."""
+    """The module's docstring says what holds of every implementation."""
 
     def get(self, keys: Sequence[str]) -> dict[str, Entry]:
         """The entries of those of `keys` that exist."""
-        ...
 
     def scan(self, *prefixes: str) -> list[tuple[str, Entry]]:
         """The entries whose keys start with any of the texts `prefixes`, ascending by key, each once."""
-        ...
 
     def commit(self, expected: Mapping[str, int | None], writes: Mapping[str, bytes | None], version: int) -> None:
         """Apply `writes` under `version` if every key of `expected` is as stated, else `Conflict`."""
-        ...
 
     def close(self) -> None:
         """Release what is held. Further calls fail."""
-        ...

@@ -174,7 +174,7 @@ class PostgresConsensus:
             raise Determinate("the database rolled a commit back", detail=f"it answered {done}")
 
     def _run(self, work: Callable[[Connection], T]) -> T:
-        """`work` on a connection of the pool; again, a few times, where it had no effect and may yet succeed."""
+        """Run `work` on a pooled connection; try again a few times if it had no effect and may yet succeed."""
         tries = 0
         while True:
             tries += 1
@@ -221,7 +221,7 @@ class PostgresConsensus:
 
 
 def _meaning(failure: psycopg.Error) -> tuple[StorageError, bool]:
-    """What an error means that certainly had no effect, and whether it may pass by itself."""
+    """Translate an error that certainly had no effect; and say whether it may pass by itself."""
     detail = str(failure).strip()
     match failure.sqlstate or "":
         case "53100":

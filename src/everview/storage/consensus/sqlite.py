@@ -143,7 +143,7 @@ class SqliteConsensus:
         return db
 
     def _keep_private(self) -> None:
-        """The file for its owner alone, from its first byte on: SQLite gives the files beside it the same rights."""
+        """Create the file for its owner alone, before SQLite does: it gives the files beside it the same rights."""
         with suppress(OSError):  # what is wrong here is wrong for SQLite too, which says it better
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             for path in self._path.parent.glob(f"{self._path.name}*"):
@@ -158,7 +158,7 @@ class SqliteConsensus:
             db.close()
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` finds through a connection on which all is of one instant."""
+        """Run `work` on a connection that sees one instant."""
         self._check_open()
         at_rest = self._at_rest() if self._read_only else None
         try:
@@ -179,7 +179,7 @@ class SqliteConsensus:
             raise self._meaning(failure, writing=False) from failure
 
     def _at_rest(self) -> tuple[int, ...] | None:
-        """What tells one state of the file from another while nobody has it open; None if someone has, or died with it.
+        """A fingerprint of the file while nobody has it open; None if a process has it open, or died with it.
 
         Even a connection that only reads makes a WAL and a file of shared memory where there are none. They would stay
         behind, and belong to whoever looked; and a folder that refuses writes would not let it look at all.
@@ -194,7 +194,7 @@ class SqliteConsensus:
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a read transaction, which is kept for others if all goes well."""
+        """A connection in a read transaction; it is pooled unless something fails."""
         try:
             db = self._idle.pop()
         except IndexError:

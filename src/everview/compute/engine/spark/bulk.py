@@ -16,12 +16,12 @@ import pyarrow as pa
 from everview.compute.engine.contract import PlanRefused, RunFailed
 from everview.compute.engine.spark.runs import RUN_ROWS, can_write_runs, write_runs
 from everview.quoting import spark_identifier
-from everview.storage.adopt import Landing
 from everview.storage.errors import StorageError
+from everview.storage.landing import Landing
 from everview.storage.parts import ROW_GROUP_ROWS
-from everview.storage.reading import Selection
+from everview.storage.selection import Selection
 from everview.storage.shard import Spec
-from everview.storage.stage import Staged
+from everview.storage.staging import Staged
 from everview.timely.consolidate import DIFF, HASH, TIME
 from everview.timely.hashing import SPARK_SEED
 

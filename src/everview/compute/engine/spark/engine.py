@@ -38,8 +38,8 @@ from everview.compute.ir.relation import FlatMap, Get, Relation, Steps, types, w
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.optimize.computed_columns import computed_columns
 from everview.compute.optimize.row_by_row import columns_read
-from everview.storage.adopt import Landing
-from everview.storage.stage import Staged
+from everview.storage.landing import Landing
+from everview.storage.staging import Staged
 from everview.timely.consolidate import DIFF
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ from everview.compute.functions.spark_sql import spark_type
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Steps, arity, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
-from everview.storage.adopt import Landing
 from everview.storage.batch import as_declared
-from everview.storage.stage import Staged
+from everview.storage.landing import Landing
+from everview.storage.staging import Staged
 from everview.timely.consolidate import DIFF, TIME
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from everview.compute.engine.contract import EngineError
 from everview.compute.engine.spark.bulk import plain_paths, said
-from everview.storage.adopt import Place
 from everview.storage.environment import Environment
 from everview.storage.errors import StorageError
+from everview.storage.landing import BlobFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ class Unreachable(EngineError):
 
 def check_reach(spark: SparkSession, environment: Environment) -> None:
     """Raise `Unreachable` unless executors can read and write the blob store of the environment."""
-    place = environment.place()
+    place = environment.blob_folder()
     uri = place.uri  # a store without addresses says so itself
     try:
         _check_reading(spark, place, uri)
@@ -76,7 +76,7 @@ def s3a_settings(url: str) -> dict[str, str]:
     return settings
 
 
-def _check_reading(spark: SparkSession, place: Place, uri: str) -> None:
+def _check_reading(spark: SparkSession, place: BlobFolder, uri: str) -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": pa.array(range(TASKS), pa.int64())}), sink)
     files = [place.put(f"read-{number}.parquet", sink.getvalue()) for number in range(TASKS)]
@@ -89,7 +89,7 @@ def _check_reading(spark: SparkSession, place: Place, uri: str) -> None:
         raise _unreachable("read", uri, f"{rows} of {TASKS * TASKS} rows were found")
 
 
-def _check_writing(spark: SparkSession, place: Place, uri: str) -> None:
+def _check_writing(spark: SparkSession, place: BlobFolder, uri: str) -> None:
     try:
         spark.range(0, TASKS, 1, TASKS).write.parquet(f"{uri}/written")
     except Exception as error:  # whatever it is, it kept Spark from writing

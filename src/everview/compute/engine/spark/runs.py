@@ -22,11 +22,11 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import structlog
 
-from everview.storage.adopt import Landing
 from everview.storage.batch import Part, as_declared
 from everview.storage.disk import make_folder
+from everview.storage.landing import Landing
 from everview.storage.parts import write_run
-from everview.storage.stage import Staged
+from everview.storage.staging import Staged
 from everview.timely.consolidate import HASH, consolidate
 
 if TYPE_CHECKING:

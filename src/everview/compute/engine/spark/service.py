@@ -35,8 +35,8 @@ from everview.compute.interpreter.limits import TooManyRows, at_most
 from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Call, walk
-from everview.storage.adopt import Landing
-from everview.storage.stage import Staged
+from everview.storage.landing import Landing
+from everview.storage.staging import Staged
 
 ATTEMPTS_MAX = 3
 PAUSE_S = 0.5

@@ -20,7 +20,7 @@ from everview.compute.engine.spark.jobs import fair_scheduling
 from everview.compute.engine.spark.runs import is_embedded, warm_up_workers
 from everview.compute.engine.spark.scratch import temporary_folder_of_java
 from everview.compute.functions.spark_sql import SETTINGS
-from everview.stack import STACK_BYTES
+from everview.recursion import STACK_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

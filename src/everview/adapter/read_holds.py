@@ -1,19 +1,19 @@
-"""Holds: what is being read is not forgotten meanwhile.
+"""Read holds: nothing is forgotten of a collection while it is being read.
 
 A short hold stops the one clock that all readers follow, `history`, which costs nothing. A hold that lasts would let
-everything grow, so before long it is turned into read capabilities on the collections that it is about, and the clock
-goes on. Holds share these capabilities: of each collection there is one, at the earliest time that is held. They are of
-no use to a later process, and whoever opens the environment next drops them.
+every collection grow, so after some seconds it is turned into read capabilities on the collections that it needs, and
+the clock goes on. Holds share these capabilities: each collection has one, at the earliest time that is held. A later
+process has no use for them; whoever opens the environment next drops them.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from time import monotonic
 
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, ReadCapability
 from everview.storage.environment import Environment
@@ -25,74 +25,71 @@ PINNED_AFTER_S = 5.0  # a hold that is older than this does not stop the clock
 Ids = Callable[[], Iterable[GlobalId]]
 
 
-class Hold:
-    """A time that is being read: what it is about is not forgotten beyond it until this is released."""
+class ReadHold:
+    """Keeps collections readable at a time until it is released."""
 
-    def __init__(self, holds: Holds, time: int, ids: Ids | None) -> None:
+    def __init__(self, holds: ReadHolds, time: int, ids: Ids | None) -> None:
         self._holds = holds
         self.time = time
-        self.ids = ids  # asked for once it lasts; None: everything, and then it stops the clock for as long as it lasts
+        self.ids = ids  # evaluated once the hold lasts; None: all collections, and the clock stops as long as it lasts
         self.more: set[GlobalId] = set()
         self.pinned: frozenset[GlobalId] | None = None
-        self.begun = _seconds()
+        self.begun = monotonic()
         self.released = False
 
     def release(self) -> None:
-        """Let go; more than once does no harm."""
+        """Release the hold; safe more than once."""
         self._holds.release(self)
 
     def extend(self, ids: Iterable[GlobalId]) -> None:
-        """Hold these too, if they can still be read."""
+        """Hold these collections as well, if they can still be read."""
         self._holds.extend(self, frozenset(ids))
 
     def narrow(self, ids: Iterable[GlobalId]) -> None:
-        """Hold only these from now on."""
+        """Hold only these collections from now on."""
         self._holds.narrow(self, frozenset(ids))
 
 
-class Holds:
+class ReadHolds:
     """All holds of one environment."""
 
     def __init__(self, environment: Environment, clock: str) -> None:
         self._pins = _Pins(environment, clock)
         self._lock = threading.Lock()  # of what follows; held for moments
-        self._on_clock: dict[Hold, None] = {}
+        self._on_clock: dict[ReadHold, None] = {}
         self._changing = threading.Lock()  # of what is pinned; held while capabilities are made and dropped
 
     def earliest(self, time: int) -> int:
-        """This time, or the earliest of those for which the clock has to stop."""
+        """The earliest time at which the clock has to stop, `time` at the latest."""
         with self._lock:
             return min([time, *(each.time for each in self._on_clock)])
 
-    def add(self, time: int, ids: Ids | None) -> Hold:
+    def add(self, time: int, ids: Ids | None) -> ReadHold:
         """A hold that stops the clock."""
-        hold = Hold(self, time, ids)
+        hold = ReadHold(self, time, ids)
         with self._lock:
             self._on_clock[hold] = None
         return hold
 
-    def release(self, hold: Hold) -> None:
-        """Forget a hold."""
+    def release(self, hold: ReadHold) -> None:
         with self._lock:
             if hold.released:
                 return
             hold.released = True
             if self._on_clock.pop(hold, hold) is None:
                 return
-        with self._changing:  # it is pinned, or about to be by someone who then sees that it is released
+        with self._changing:  # it is pinned, or another thread is pinning it and will see that it is released
             pinned, hold.pinned = hold.pinned, None
             if pinned:
                 self._pins.remove(pinned, hold.time)
 
-    def extend(self, hold: Hold, ids: frozenset[GlobalId]) -> None:
-        """Hold more."""
+    def extend(self, hold: ReadHold, ids: frozenset[GlobalId]) -> None:
         with self._changing:
             hold.more |= ids
             if hold.pinned is not None:
                 hold.pinned |= self._pins.add(ids - hold.pinned, hold.time)
 
-    def narrow(self, hold: Hold, ids: frozenset[GlobalId]) -> None:
-        """Hold only these."""
+    def narrow(self, hold: ReadHold, ids: frozenset[GlobalId]) -> None:
         with self._changing:
             hold.ids, hold.more = lambda: ids, set()
             if hold.pinned is not None:
@@ -100,8 +97,8 @@ class Holds:
                 self._pins.remove(hold.pinned - ids, hold.time)
                 hold.pinned = (hold.pinned & ids) | new
 
-    def move(self, hold: Hold, time: int) -> None:
-        """Let a pinned hold be at a later time."""
+    def move(self, hold: ReadHold, time: int) -> None:
+        """Move a pinned hold to a later time."""
         with self._changing:
             if hold.pinned is not None and time > hold.time:
                 self._pins.add(hold.pinned, time)
@@ -109,23 +106,23 @@ class Holds:
                 hold.time = time
 
     def pin(self, older_than_s: float = PINNED_AFTER_S) -> None:
-        """Let holds that last stop the clock no longer."""
-        before = _seconds() - older_than_s
+        """Turn holds that last into capabilities, so that they no longer stop the clock."""
+        before = monotonic() - older_than_s
         with self._lock:
             old = [each for each in self._on_clock if each.begun <= before and each.ids is not None]
         for hold in old:
             self._pin(hold)
 
-    def _pin(self, hold: Hold) -> None:
+    def _pin(self, hold: ReadHold) -> None:
         with self._changing:
             if hold.released or hold.pinned is not None or hold.ids is None:
                 return
-            # The clock stands still for it until it is pinned, so all that can be read at its time still can be.
+            # Until the hold is pinned the clock stops for it, so everything that was readable still is.
             ids = frozenset(hold.ids()) | hold.more
             hold.pinned = self._pins.add(ids, hold.time)
             if any(self._pins.readable(each, hold.time) for each in ids - hold.pinned):
                 self._pins.remove(hold.pinned, hold.time)
-                hold.pinned = None  # some collection has no reader that stays: the clock does
+                hold.pinned = None  # some collection cannot be pinned, so the clock has to stop
                 return
             with self._lock:
                 gone = self._on_clock.pop(hold, hold) is not None
@@ -136,21 +133,21 @@ class Holds:
 
 @dataclass(slots=True)
 class _Pin:
-    """The capability on one collection, and the times for which it is there."""
+    """The capability on one collection, and the times that it holds."""
 
     capability: ReadCapability
     times: Counter[int] = field(default_factory=Counter)
 
 
 class _Pins:
-    """Capabilities on collections, one for each that is held for long."""
+    """The capabilities on collections that are held for long, one for each."""
 
     def __init__(self, environment: Environment, clock: str) -> None:
         self._environment, self._clock = environment, clock
         self._by_id: dict[GlobalId, _Pin] = {}
 
     def add(self, ids: Iterable[GlobalId], time: int) -> frozenset[GlobalId]:
-        """Hold collections at a time; gives those that are."""
+        """Hold collections at a time; gives those that could be held."""
         wanted = {id for id in ids if id not in self._by_id or _at(self._by_id[id].capability) > time}
         readers = {id: reader for id in wanted if (reader := self._reader(id, time)) is not None}
         self._make(readers, time)
@@ -160,7 +157,7 @@ class _Pins:
         return frozenset(done)
 
     def remove(self, ids: Iterable[GlobalId], time: int) -> None:
-        """Hold collections at a time no longer."""
+        """Release collections at a time."""
         commands: list[Command] = []
         moved: list[_Pin] = []
         for id in ids:
@@ -180,7 +177,6 @@ class _Pins:
             pin.capability = found or pin.capability
 
     def readable(self, id: GlobalId, time: int) -> bool:
-        """Whether a collection can be read at a time."""
         try:
             since = self._environment.frontiers(id).since
             return not since.empty and since.only <= time
@@ -207,7 +203,7 @@ class _Pins:
         self._commit([Drop(each) for each in before])
 
     def _reader(self, id: GlobalId, time: int) -> ReadCapability | None:
-        """A capability that is at this time or before, at best the one that follows the clock."""
+        """A capability at this time or earlier, preferably the one that follows the clock."""
         found = None
         with suppress(StorageError):
             for token in self._environment.shard(id).held:
@@ -219,7 +215,7 @@ class _Pins:
         return found
 
     def _commit(self, commands: list[Command]) -> list[ReadCapability | None]:
-        """What each command gives; None for those about what is gone."""
+        """The result of each command; None for commands on collections that are gone."""
         if not commands:
             return []
         try:
@@ -237,7 +233,3 @@ class _Pins:
 
 def _at(capability: ReadCapability) -> int:
     return capability.frontier.only
-
-
-def _seconds() -> float:
-    return time.monotonic()

@@ -1,7 +1,7 @@
 """Staging: turning a table of updates into a batch that a commit can take, however large.
 
-Small batches go along inside the commit. Large ones are sorted, consolidated and written as Parquet parts first, by
-several threads over separate ranges of hashes. Until a commit refers to them they are nobody's; if none does they go.
+Small batches are stored inside the commit. Large ones are first sorted, consolidated and written as Parquet parts, by
+several threads over separate ranges of hashes. Parts to which no commit refers are removed as garbage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SURELY_SMALL_ROWS = 64  # encoding so few to see their size costs less than ask
 
 @dataclass(slots=True)
 class Staged:
-    """Updates that are ready to be committed to one shard, once."""
+    """Updates that can be committed to one shard, once."""
 
     id: GlobalId
     batch: Batch | None
@@ -49,7 +49,7 @@ class Staged:
 
 
 class Stager:
-    """Writes the parts of one environment, under names that tell which process wrote them."""
+    """Writes the parts of one environment, under names that carry the epoch of their writer."""
 
     def __init__(self, blob: Blob, scratch: Path, epoch: int) -> None:
         self._blob = blob
@@ -59,7 +59,6 @@ class Stager:
         self.threads = min(4, os.cpu_count() or 1)
 
     def writer(self, id: GlobalId, spec: Spec) -> PartWriter:
-        """A writer of parts for one shard."""
         return PartWriter(self._blob, spec.schema, self.key_maker(id), self._scratch)
 
     def key_maker(self, id: GlobalId) -> Callable[[], str]:
@@ -71,7 +70,7 @@ class Stager:
         return f"parts/{id}/{self._epoch:08d}-{next(self._numbers):08d}"
 
     def stage(self, id: GlobalId, spec: Spec, updates: pa.Table | pa.RecordBatch | None) -> Staged:
-        """Prepare `updates` for a commit; the caller has not yet said for which interval."""
+        """Prepare `updates` for a commit; the commit says for which interval."""
         if updates is None or updates.num_rows == 0:
             return Staged(id, None)
         updates = conformed(updates, spec)
@@ -85,7 +84,7 @@ class Stager:
         return Staged(id, part_batch(parts, 0, 0, 0) if parts else None)
 
     def discard(self, staged: Staged) -> None:
-        """Remove what was staged and will not be committed."""
+        """Remove parts that will not be committed."""
         for part in staged.batch.parts if staged.batch else ():
             self._blob.delete(part.key)
 
@@ -128,7 +127,7 @@ class Stager:
 
 
 def check_sums(id: GlobalId, updates: pa.Table | pa.RecordBatch) -> None:
-    """Raise if the diffs of the updates alone might be too much for one row."""
+    """Raise if the diffs of these updates alone might not fit 64 bits for one row."""
     if max(sums_of(updates.column(DIFF).to_numpy())) >= SUM_MAX:
         hint = "write rows with smaller diffs"
         raise DiffOverflow(f"the diffs of a row of {id} might not sum to 64 bits", hint=hint)
@@ -155,7 +154,7 @@ def checked_schema(schema: pa.Schema, key: tuple[str, ...]) -> None:
 
 
 def extended_spec(id: GlobalId, spec: Spec, schema: pa.Schema) -> Spec:
-    """What a shard holds once it has these columns; the same if it has them, or `SchemaMismatch`."""
+    """The spec with these columns, the same one if it has them already; or `SchemaMismatch`."""
     schema = schema.remove_metadata()
     had = len(spec.schema)
     lines = [
@@ -181,7 +180,7 @@ def extended_spec(id: GlobalId, spec: Spec, schema: pa.Schema) -> Spec:
 def conformed(updates: pa.Table | pa.RecordBatch, spec: Spec) -> pa.Table | pa.RecordBatch:
     """The updates with exactly the columns at rest, or `SchemaMismatch`; columns added later may be left out.
 
-    Decimals may have fewer digits than those at rest, as where a collection was made when all of them had 38.
+    Decimals may have fewer digits than those at rest: collections of earlier versions have 38 everywhere.
     """
     wanted = spec.at_rest
     if not updates.schema.equals(wanted):

@@ -1,4 +1,4 @@
-"""How deep recursion may go: the stack of threads, and the number of nested calls that fits into it.
+"""The depth of recursion: the stack size of threads, and the number of nested calls that fits into it.
 
 Syntax trees, plans and values are walked recursively, and Python allows 1,000 nested calls, which 50 nested parentheses
 use up. So threads get a large stack, of which only the touched part takes memory, and the limit of nested calls is what

@@ -1,4 +1,4 @@
-"""Cycles of definitions: no view may be made from itself, also not after several replacements at once."""
+"""Cycles of definitions: no view may read itself, not even after several replacements at once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CYCLE = "42P19"
 
 
 def cycle(catalog: Catalog, replaced: Mapping[GlobalId, tuple[GlobalId, ...]]) -> list[GlobalId]:
-    """A cycle that there would be if these items depended on others than now: each reads the next, the last the first.
+    """A cycle that would exist if the items in `replaced` had these dependencies; empty if there would be none.
 
-    Empty if there is none.
+    Each item reads the next, and the last one reads the first.
     """
 
     def depends(id: GlobalId) -> tuple[GlobalId, ...]:
@@ -39,7 +39,7 @@ def cycle(catalog: Catalog, replaced: Mapping[GlobalId, tuple[GlobalId, ...]]) -
 
 
 def check_acyclic(catalog: Catalog, pairs: Mapping[GlobalId, Item]) -> None:
-    """Raise if a view would be made from itself when these replacements, by their targets, have been applied."""
+    """Raise if a view would read itself once these replacements, given by target, have been applied."""
     found = cycle(catalog, {id: item.depends for id, item in pairs.items()})
     if not found:
         return
@@ -49,14 +49,11 @@ def check_acyclic(catalog: Catalog, pairs: Mapping[GlobalId, Item]) -> None:
         by = f', by its replacement "{pairs[id].name}"' if id in pairs else ""
         lines.append(f'"{name}" would read "{read}"{by}' if by else f'"{name}" reads "{read}"')
     shown = ", ".join(f'"{item.name}"' for item in pairs.values())
+    quoted = " and ".join(f'"{name}"' for name in names)
     what = f"replacement {shown}" if len(pairs) == 1 else f"replacements {shown}"
     raise SqlError(
         CYCLE,
-        f"cannot apply {what} because {_quoted(names)} would depend on {'itself' if len(names) == 1 else 'themselves'}",
+        f"cannot apply {what} because {quoted} would depend on {'itself' if len(names) == 1 else 'themselves'}",
         detail="\n".join(lines),
         hint="drop one of the replacements, or apply it together with another that ends the cycle",
     )
-
-
-def _quoted(names: list[str]) -> str:
-    return " and ".join(f'"{name}"' for name in names)

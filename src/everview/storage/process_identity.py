@@ -1,4 +1,4 @@
-"""What tells one machine, one start of it and one process from all others, and its clock that cannot jump."""
+"""Identity of a machine, of its last boot and of a process; and the uptime, a clock that cannot jump."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def uptime_ms() -> int:
 
 
 def boot_id() -> str:
-    """What tells this start of the machine from all others; empty where the system does not say."""
+    """An identifier of the machine's last boot; empty where the system has none."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
 
 
 def this_process() -> dict[str, Any]:
-    """This process, as others can find out whether it still runs."""
+    """A description of this process, from which others can find out whether it still runs."""
     return {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -38,18 +38,17 @@ def this_process() -> dict[str, Any]:
 
 
 def is_this_process(process: Mapping[str, Any]) -> bool:
-    """Whether a process is this one."""
     return all(process.get(name) == value for name, value in this_process().items())
 
 
 def has_ended(process: Mapping[str, Any]) -> bool:
-    """Whether a process is known to run no more; one on another machine never is."""
+    """Whether a process is known to have ended. Of a process on another machine that is never known."""
     here = process.get("boot") == boot_id() != "" and process.get("namespace") == _namespace()
     return bool(here) and process.get("started") != _started(int(process["pid"]))
 
 
 def _namespace() -> str:
-    """Process numbers mean something only within one of these."""
+    """The namespace in which this process's number counts."""
     with suppress(OSError):
         return os.readlink("/proc/self/ns/pid")
     return ""

@@ -1,4 +1,4 @@
-"""Every relation of the system, by schema and name."""
+"""All system relations, by schema and name."""
 
 from __future__ import annotations
 

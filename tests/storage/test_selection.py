@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from everview.storage import parts, reading
+from everview.storage import parts
+from everview.storage import selection as selection_module
 from everview.storage.blob.local import LocalBlob
 from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.contract import Progress, Updates
@@ -78,9 +79,9 @@ def test_a_lookup_finds_the_rows_of_its_keys_everywhere(environment: Environment
         rows = {(row["n"], row["word"]) for row in wanted.to_pylist()}
         words = {word for _, word in rows}
         expected = {row: n for row, n in everything.items() if (row in rows if key is None else row[1] in words)}
-        for limit in (reading.LOOKUP_HASHES_MAX, 0):  # through hot copies, and through row groups
+        for limit in (selection_module.LOOKUP_HASHES_MAX, 0):  # through hot copies, and through row groups
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(reading, "LOOKUP_HASHES_MAX", limit)
+                patch.setattr(selection_module, "LOOKUP_HASHES_MAX", limit)
                 with environment.contents("u1", as_of, hashes) as selection:
                     found = selection.contents().to_pylist()
             assert {(row["n"], row["word"]): row["_diff"] for row in found} == expected

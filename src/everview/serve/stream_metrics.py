@@ -46,7 +46,7 @@ def _frontier(read: Reading | None) -> float | None:
     return None if bound is None else float(bound)
 
 
-def add_stream_figures(metrics: Metrics, coordinator: Coordinator) -> None:
+def add_stream_metrics(metrics: Metrics, coordinator: Coordinator) -> None:
     """Add the figures of all sources that read change streams, of all sinks and of all durable subscriptions."""
 
     def items(kind: type[T]) -> Iterator[tuple[str, T]]:

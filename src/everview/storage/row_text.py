@@ -19,7 +19,7 @@ COUNT_ROWS_MAX = 10_000_000  # where there may be more, those that are left out 
 
 
 class FirstRows:
-    """Tables of the first `limit` rows of a reading, or of all if it is 0; then `left_out` says how many are left.
+    """The first `limit` rows of a reading as tables, all rows if it is 0; then `left_out` has the number of others.
 
     First in the order in which they are stored, or by time: then all are read and only the earliest kept. Memory is
     bounded either way, for all rows are only ever given in the order in which they are stored.
@@ -56,7 +56,7 @@ class FirstRows:
 
 
 def row_values(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows as Python values; dates and times as text, for Python does not reach all of theirs."""
+    """The rows as Python values; dates and times as text, because Python's have a smaller range."""
     return zip(*_column_values(table), strict=True)
 
 
@@ -82,7 +82,7 @@ def _readable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _moments(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Dates and timestamps as text; the greatest and the least number of their type are the infinities."""
+    """Dates and timestamps as text; the greatest and the least number of the type are the infinities."""
     word = pa.int32() if column.type.bit_width == 32 else pa.int64()
     numbers, text = column.cast(word), column.cast(pa.string())
     most = 2 ** (word.bit_width - 1) - 1
@@ -92,7 +92,7 @@ def _moments(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def value_text(value: Any) -> str | None:
-    """A value of a row in one line, with what a terminal might take for a command written out."""
+    """A value in one line; characters that would control a terminal are escaped."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -107,7 +107,7 @@ def value_text(value: Any) -> str | None:
 
 
 def json_value(value: Any) -> Any:
-    """The value as JSON has it; what JSON has no numbers for, and decimals, which must stay exact, become text."""
+    """The value for JSON. Decimals, NaN and infinities become text, to stay exact."""
     if isinstance(value, list):
         return [json_value(each) for each in value]
     if isinstance(value, dict):

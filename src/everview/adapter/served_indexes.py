@@ -1,8 +1,8 @@
-"""The serving side of indexes: rows in memory by key, kept up with their collection, looked up at a time.
+"""Indexes: rows in memory by key, which follow their collection and answer look-ups at a time.
 
-An index follows its collection by reading its changes from storage, whenever it is asked or reminded. It knows the
-contents from the time at which it was loaded to the time up to which it has read; for other times the collection itself
-is read. A look-up gives at least the rows of the keys asked for, and the plan's own condition chooses among them.
+An index reads the changes of its collection from storage when it is used, and once a second. It knows the contents from
+the time at which it was loaded to the time up to which it has read; for other times the collection itself is read. A
+look-up gives at least the rows of the keys asked for, and the condition of the plan selects among them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+
+import pyarrow.compute as pc
 
 from everview.compute.functions.contract import Failure
 from everview.compute.interpreter.scalars import compile_row
@@ -30,8 +32,8 @@ from everview.timely.consolidate import TIME
 
 KEYS_MAX = 1_000  # of one look-up; beyond, reading the collection is no worse
 _INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
-_FAILING: Row = (object(),)  # where rows stand for which the key cannot be computed
-GLANCE_ROWS_MAX = 100  # that are worth giving from wherever one is
+_FAILING: Row = (object(),)  # the key of rows whose key cannot be computed
+GLANCE_ROWS_MAX = 100  # rows that the event loop may give
 Entry = dict[Row, list[tuple[int, int]]]  # rows, with times and multiplicities
 _NOTHING: Entry = {}
 
@@ -48,14 +50,14 @@ class ServedIndex:
         self._canonical = [canonical(each.type) for each in self.keys]
         self._entries: dict[Row, Entry] = {}
         self._compactable: deque[tuple[int, Row, Row]] = deque()  # times, keys and rows that have changed
-        self._since: int | None = None  # what is known from here
-        self._upper = 0  # up to here
-        self._batches: object = None  # the collection's batches at that time, if they hold nothing later
+        self._since: int | None = None  # contents are known from this time on
+        self._upper = 0  # and before this one
+        self._batches: object = None  # the collection's batches then, if they hold no later updates
         self._lock = threading.Lock()
         self.rows = 0
 
     def lookup(self, keys: Iterable[Row], time: int, own: Rows | None = None) -> Rows | None:
-        """The rows of these keys at a time, with changes of one's own; None if the index does not know that time."""
+        """The rows of these keys at a time, plus `own` changes; None if the index does not know the time."""
         wanted = {*keys, _FAILING}
         with self._lock:
             if not self._reach(time):
@@ -72,7 +74,7 @@ class ServedIndex:
         return found
 
     def glance(self, key: Row, time: int) -> list[Row] | None:
-        """The rows of a key at a time, each as often as it occurs; None if that takes waiting, reading or many rows."""
+        """The rows of a key at a time, with repetitions; None if that takes waiting or reading, or many rows."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -92,16 +94,16 @@ class ServedIndex:
 
     @property
     def width(self) -> int:
-        """How many columns its rows have."""
+        """The number of columns of its rows."""
         return len(self._types)
 
     def key(self, values: Sequence[object]) -> Row:
-        """Values as they are kept."""
+        """The key of these values, in canonical form."""
         settled = zip(self._canonical, values, strict=True)
         return tuple(value if settle is None else settle(value) for settle, value in settled)
 
     def refresh(self, history: int) -> None:
-        """Read what is new, if the index is in use; times before `history` need not be told apart any more."""
+        """Read new changes, if the index is in use; changes before `history` may be merged."""
         with self._lock:
             if self._since is None:
                 return
@@ -118,7 +120,7 @@ class ServedIndex:
         return self._since is not None and self._since <= time < self._upper
 
     def _nothing_new(self) -> bool:
-        """Whether nothing was written since the index has read; then it knows as much as the collection does."""
+        """Whether nothing was written since the index has read. Then it is as complete as the collection."""
         standing = self._environment.standing(self.id)
         if standing is None or standing[0].batches is not self._batches:
             return False
@@ -126,7 +128,7 @@ class ServedIndex:
         return True
 
     def _read_on(self) -> None:
-        """Read up to where the collection is."""
+        """Read up to the upper of the collection."""
         standing = self._environment.standing(self.id)
         upper = from_frontier(self._environment.frontiers(self.id).upper)
         if upper > self._upper:
@@ -134,7 +136,7 @@ class ServedIndex:
         self._note(standing)
 
     def _note(self, standing: tuple[Shard, int] | None) -> None:
-        """Remember what the collection had before reading began, unless something of that is yet to be read."""
+        """Remember the batches from before reading began, unless they hold updates that are yet to be read."""
         batches = None if standing is None else standing[0].batches
         later = batches is None or any(batch.time_max >= self._upper for batch in batches.values())
         self._batches = None if later else batches
@@ -161,7 +163,7 @@ class ServedIndex:
         self._upper = upper
 
     def _read(self, lower: int, upper: int, *, snapshot: bool) -> list[tuple[int, Rows]]:
-        """What the index has not had yet, by time."""
+        """The changes that the index does not have yet, by time."""
         found = []
         for selection, at in following(self._environment, self.id, lower, upper, snapshot=snapshot):
             columns = selection.first_columns(len(self._types))
@@ -170,7 +172,7 @@ class ServedIndex:
                 continue
             changes = selection.changes(columns)
             for time in sorted(set(changes.column(TIME).to_pylist())):
-                found.append((time, rows_from_arrow(changes.filter(ir_times_equal(changes, time)), self._types)))
+                found.append((time, rows_from_arrow(changes.filter(pc.equal(changes.column(TIME), time)), self._types)))
         return found
 
     def _add(self, row: Row, time: int, diff: int) -> None:
@@ -190,7 +192,7 @@ class ServedIndex:
             return _FAILING
 
     def _forget(self, since: int) -> None:
-        """Times before this one need not be told apart any more: what has changed up to it is compacted."""
+        """Merge changes up to this time, which no reader can tell apart any more."""
         while self._compactable and self._compactable[0][0] <= since:
             _, key, row = self._compactable.popleft()
             entry = self._entries.get(key, _NOTHING)
@@ -198,7 +200,7 @@ class ServedIndex:
                 self._compact(key, entry, row, since)
 
     def _compact(self, key: Row, entry: Entry, row: Row, since: int) -> None:
-        """Changes that no reader can tell apart become one; what comes to nothing is gone."""
+        """Merge the changes of a row up to `since`, and remove the row if nothing is left."""
         old = sum(diff for time, diff in entry[row] if time <= since)
         rest = [(time, diff) for time, diff in entry[row] if time > since]
         entry[row] = [(since, old), *rest] if old else rest
@@ -209,15 +211,8 @@ class ServedIndex:
                 del self._entries[key]
 
 
-def ir_times_equal(changes: object, time: int) -> object:
-    """Which changes are at a time."""
-    import pyarrow.compute as pc
-
-    return pc.equal(changes.column(TIME), time)  # type: ignore[attr-defined]
-
-
 class IndexLookups:
-    """All indexes of an environment, and the plans that can use them."""
+    """All indexes of an environment, and look-ups of plans in them."""
 
     def __init__(self) -> None:
         self._by_item: dict[GlobalId, ServedIndex] = {}
@@ -226,15 +221,15 @@ class IndexLookups:
         self._lock = threading.Lock()
 
     def add(self, item: GlobalId, index: ServedIndex) -> None:
-        """Serve an index."""
+        """Begin to serve an index."""
         with self._lock:
             self._by_item[item] = index
-            # Those with more keys come first: of the rows that they give, fewer are not asked for.
+            # Indexes with more keys come first: they give fewer rows that are not asked for.
             several = sorted([*self.of(index.id), index], key=lambda each: -len(each.keys))
             self._by_collection = {**self._by_collection, index.id: several}
 
     def remove(self, item: GlobalId) -> None:
-        """Serve an index no longer."""
+        """Stop serving an index."""
         with self._lock:
             index = self._by_item.pop(item, None)
             if index is not None:
@@ -242,7 +237,7 @@ class IndexLookups:
                 self._by_collection = {**self._by_collection, index.id: rest}
 
     def refresh(self, history: Callable[[GlobalId], int]) -> None:
-        """Let all indexes read what is new; `history` is how far the past of a collection may be forgotten."""
+        """Let all indexes read new changes; `history` is how far the past of a collection may be forgotten."""
         for index in list(self._by_item.values()):
             try:
                 index.refresh(history(index.id))
@@ -250,20 +245,20 @@ class IndexLookups:
                 continue  # its collection was dropped a moment ago
 
     def key_types(self, item: GlobalId) -> tuple[SqlType, ...]:
-        """The types of an index's keys; none if it is not served any more."""
+        """The types of an index's keys; empty if it is no longer served."""
         index = self._by_item.get(item)
         return () if index is None else tuple(key.type for key in index.keys)
 
     def sizes(self) -> Mapping[GlobalId, int]:
-        """How many rows each index has in memory."""
+        """The number of rows in memory of each index."""
         return {item: index.rows for item, index in list(self._by_item.items())}
 
     def rewrite(
         self, plan: Relation, time: int, own: Mapping[GlobalId, Rows] = MappingProxyType({})
     ) -> tuple[Relation, Mapping[str, Rows]]:
-        """The plan with look-ups in place of relations of which it reads a few keys, and the rows of these.
+        """Use look-ups for relations of which the plan reads a few keys; gives the plan, and the rows found.
 
-        `own` are changes that are not in the relations yet, and are to be seen.
+        `own` are uncommitted changes, which the statement has to see.
         """
         found: dict[str, Rows] = {}
         if not self._by_item:
@@ -284,7 +279,7 @@ class IndexLookups:
         return ir.transform(plan, look), found
 
     def using(self, plan: Relation) -> list[GlobalId]:
-        """The indexes that a plan would use."""
+        """The indexes that a plan uses."""
         used = []
         for part in ir.walk(plan):
             match part:
@@ -303,7 +298,7 @@ class IndexLookups:
     def _lookup(
         self, id: GlobalId, width: int, predicates: Sequence[Scalar], time: int, own: Rows | None
     ) -> Rows | None:
-        """Rows of the first `width` columns: a view may have got more since the plan was made, or since the index."""
+        """The rows of a look-up. A view may have got more columns since the plan, or the index, was made."""
         for index in self.of(id):
             keys = _wanted(index, predicates) if index.width >= width else None
             if keys is not None:
@@ -321,7 +316,7 @@ def _narrowed(rows: Rows, width: int) -> Rows:
 
 
 def _wanted(index: ServedIndex, predicates: Sequence[Scalar]) -> list[tuple[object, ...]] | None:
-    """The keys that the conditions ask for; None if they do not say."""
+    """The keys that the conditions ask for; None if they do not list them."""
     options: list[list[object]] = []
     for key in index.keys:
         values = next((found for each in predicates if (found := _values(each, key)) is not None), None)
@@ -348,7 +343,7 @@ def _values(predicate: Scalar, key: Scalar) -> list[object] | None:
 
 
 def key_side(predicate: Scalar, key: Scalar) -> Scalar | None:
-    """What a condition says that a key expression equals, if it is about that."""
+    """The other side of a condition that compares a key expression for equality, else None."""
     if not isinstance(predicate, Call) or not predicate.function.startswith("eq(") or len(predicate.args) != 2:
         return None
     for one, other in (predicate.args, predicate.args[::-1]):
@@ -358,7 +353,7 @@ def key_side(predicate: Scalar, key: Scalar) -> Scalar | None:
 
 
 def _same(scalar: Scalar, key: Scalar) -> bool:
-    """Whether a scalar has the key's value; whole numbers of any size are the same values."""
+    """Whether a scalar has the value of the key; casts between integer types do not change it."""
     if scalar == key:
         return True
     return (
@@ -367,6 +362,3 @@ def _same(scalar: Scalar, key: Scalar) -> bool:
         and scalar.type.kind in _INTEGERS
         and scalar.args == (key,)
     )
-
-
-Refresh = Callable[[int], None]

@@ -1,4 +1,4 @@
-"""How answers look: tables drawn for a person, tab-separated text into a pipe, or CSV or JSON; errors with a caret."""
+"""Output of the shell: tables for a person, tab-separated text into a pipe, CSV or JSON; errors with a caret."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JSON_PLAIN = {20, 21, 23, 700, 701}
 
 
 class Printer:
-    """Prints what comes of statements."""
+    """Prints the results of statements."""
 
     def __init__(self, form: Format = "auto", out: TextIO | None = None, *, timing: bool = False) -> None:
         self._out = out or sys.stdout
@@ -35,7 +35,7 @@ class Printer:
         self.timing = timing
 
     def show(self, statement: str, events: Iterable[Event], *, streaming: bool = False) -> bool:
-        """Show what comes; whether all went well."""
+        """Show the results of a statement; gives whether all went well."""
         began = time.perf_counter()
         header: Header | None = None
         rows: list[Row] = []
@@ -93,7 +93,6 @@ class Printer:
     # Inside
 
     def _say(self, tag: str) -> None:
-        """A tag is for a person; a pipe is for rows."""
         if self.form == "table" and tag:
             self._console.print(Text(tag, style="dim"))
 
@@ -120,7 +119,7 @@ class Printer:
         self._console.print(Text("─" + "─┬─".join("─" * width for width in widths) + "─", style="dim"), soft_wrap=True)
 
     def _row(self, header: Header, cells: Sequence[str], widths: Sequence[int]) -> None:
-        """One row; a cell of several lines makes it as many lines high."""
+        """Print a row, over as many lines as its highest cell has."""
         pieces = [cell.split("\n") for cell in cells]
         for line in range(max((len(each) for each in pieces), default=0)):
             parts = [each[line] if line < len(each) else "" for each in pieces]
@@ -141,7 +140,7 @@ class Printer:
         return widths
 
     def _go_on(self, header: Header, rows: Sequence[Row], widths: list[int]) -> list[int]:
-        """More rows of a subscription; columns grow as they have to."""
+        """Print more rows of a subscription; columns become wider as needed."""
         if self.form != "table":
             self._write(header, rows, first=False)
         for row in rows if self.form == "table" else ():
@@ -165,7 +164,7 @@ class Printer:
 
 
 def pointed(statement: str, position: int) -> str:
-    """The line of the statement that a position, counted from 1, is in, and a caret below it."""
+    """The line of the statement around a position, which counts from 1, and a caret below it."""
     place = min(max(0, position - 1), len(statement))
     start = statement.rfind("\n", 0, place) + 1
     end = statement.find("\n", place)
@@ -181,7 +180,7 @@ def pointed(statement: str, position: int) -> str:
 
 
 def _cell(value: str | None) -> str:
-    # What could move the cursor is shown, not done.
+    # Control characters are shown, not executed.
     if value is None:
         return NULL_SHOWN
     return (

@@ -1,7 +1,7 @@
-"""What is said while a statement waits: which views are being computed for the first time, and how far they are.
+"""Progress while a statement waits: which views are being computed for the first time, and how far they are.
 
-It is one line, written over again and taken back when the answer comes. A connection of its own asks for the figures,
-made when it is needed first: who does not have to wait never has it.
+It is one line, overwritten as it changes and removed when the answer comes. A second connection asks for the numbers;
+it is made the first time that a statement waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WHERE h.running_for IS NOT NULL
 
 
 class Waiting:
-    """Shows what there is to wait for."""
+    """Shows the views that a statement may be waiting for."""
 
     def __init__(self, connect: Callable[[], Client], stream: TextIO) -> None:
         self._connect, self._stream = connect, stream
@@ -31,7 +31,6 @@ class Waiting:
         self._shown = self._failed = False
 
     def still(self) -> None:
-        """Nothing has come yet."""
         if self._failed:
             return
         self._failed = True  # unless it goes well: there may be as many sessions as there can be, or Ctrl-C comes
@@ -51,14 +50,13 @@ class Waiting:
             self.over()
 
     def over(self) -> None:
-        """Something has come: take the line back."""
+        """Remove the line: the answer comes."""
         if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._shown = False
 
     def close(self) -> None:
-        """Ask no more."""
         if self._client is not None:
             self._client.close()
 

@@ -1,8 +1,8 @@
-"""Adopting parts that someone else wrote: an engine's executors put Parquet files into the blob store themselves.
+"""Parts that an engine's executors write: they put Parquet files into the blob store themselves.
 
-A `Landing` is a place for them whose name carries the epoch of this process, as names of parts do: what is not
-committed is found by the next process. `staged` believes nothing: it looks at the columns, the order, the hashes, and
-takes the checksum of every file. Files may overlap in hashes and need not be consolidated, but each is one sorted run.
+A `Landing` is a folder for these files. Like the name of a part, its name carries the epoch of this process, so that
+the next process finds what was not committed. `staged` trusts nothing: it checks columns, order and hashes, and takes
+the checksum of every file. Files may overlap in hashes and need not be consolidated, but each is one sorted run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from everview.storage.blob.contract import Blob
 from everview.storage.errors import Determinate, InvalidUsage, SchemaMismatch
 from everview.storage.parts import PART_ROWS_MAX, ROW_GROUP_ROWS, checksum_of
 from everview.storage.shard import Shard, Spec
-from everview.storage.stage import Staged
+from everview.storage.staging import Staged
 from everview.timely.consolidate import DIFF, HASH, TIME, int_column
 from everview.timely.hashing import I64, hash_rows
 
@@ -39,8 +39,8 @@ _HASHES_CHECKED = 1024  # of each file: a writer that hashes other columns, or o
 _UPDATE_BYTES_MIN = 16  # of an inline update: its time and its diff
 
 
-class Place:
-    """A folder of the blob store that has a name of its own and nothing in it yet."""
+class BlobFolder:
+    """A new folder of the blob store."""
 
     def __init__(self, blob: Blob, prefix: str) -> None:
         self._blob = blob
@@ -48,11 +48,11 @@ class Place:
 
     @property
     def uri(self) -> str:
-        """Where executors write; each file below it is a blob."""
+        """The address to which executors write; each file below it is a blob."""
         return self._blob.uri(self._prefix)
 
     def keys(self) -> list[str]:
-        """Everything that is there, also what Hadoop leaves beside the files: checksums, markers, drafts."""
+        """All keys in the folder, including what Hadoop leaves there: checksums, markers, drafts."""
         return [info.key for info in self._blob.list(f"{self._prefix}/")]
 
     def files(self) -> list[str]:
@@ -60,16 +60,14 @@ class Place:
         return [key for key in self.keys() if key.endswith(".parquet") and not self._hidden(key)]
 
     def put(self, name: str, data: pa.Buffer) -> str:
-        """Store a file from here; gives its address."""
+        """Store a file; gives its address."""
         self._blob.put(f"{self._prefix}/{name}", data)
         return self._blob.uri(f"{self._prefix}/{name}")
 
     def open(self, key: str) -> pa.NativeFile:
-        """One of `keys`, for reading."""
         return self._blob.open(key)
 
     def discard(self) -> None:
-        """Remove everything that is there."""
         self._remove(self.keys())
 
     def _remove(self, keys: Iterable[str]) -> None:
@@ -81,10 +79,10 @@ class Place:
         return any(word[0] in "_." for word in key.removeprefix(f"{self._prefix}/").split("/"))
 
 
-class Landing(Place):
-    """A place for the parts of one shard, all written by one job.
+class Landing(BlobFolder):
+    """A folder for the parts of one shard, all written by one job.
 
-    `staged` makes of them what a commit takes; whoever does not get that far, or fails to commit, calls `discard`.
+    `staged` prepares them for a commit. If the job or the commit fails, call `discard`.
     """
 
     def __init__(
@@ -97,9 +95,9 @@ class Landing(Place):
         self._staged: Staged | None = None
 
     def written(self, runs: Sequence[Part]) -> Staged:
-        """Files of our own writing, from wherever they were written, durable; their keys are their names here.
+        """Make files durable that our own code wrote on executors; `runs` has their names in this folder as keys.
 
-        Other files are left by tasks that failed and were tried again.
+        Other files are left over from failed tasks.
         """
         self._check_unused()
         parts = tuple(replace(part, key=f"{self._prefix}/{part.key}") for part in runs)
@@ -107,14 +105,14 @@ class Landing(Place):
         for part in parts:
             if sizes.get(part.key) != part.size_bytes:
                 raise Determinate(
-                    f"what landed for {self.id} is not what was written",
+                    f"the files that arrived for {self.id} are not those that were written",
                     detail=f"{part.key} should have {part.size_bytes} bytes, and has {sizes.get(part.key, 'no')}",
                     hint="the executors must write to the same blob store that this process reads",
                 )
         return self._stage(parts)
 
     def staged(self, rows: int | None = None) -> Staged:
-        """The files that were written, checked and durable; `rows` is how many updates the writer says there are."""
+        """Check the files and make them durable; `rows` is the number of updates that were written."""
         self._check_unused()
         keys = self.files()
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="adopt") as pool:
@@ -122,7 +120,7 @@ class Landing(Place):
             found = sum(part.rows for part in parts)
             if rows is not None and found != rows:
                 raise Determinate(
-                    f"what landed for {self.id} is not what was written",
+                    f"the files that arrived for {self.id} are not those that were written",
                     detail=f"{rows} updates were written, {found} are in the {len(parts)} files at {self._prefix}",
                     hint="the executors must write to the same blob store that this process reads",
                 )
@@ -130,7 +128,7 @@ class Landing(Place):
 
     def _check_unused(self) -> None:
         if self._staged is not None:
-            raise InvalidUsage(f"what landed for {self.id} was staged before", hint="write to a new landing")
+            raise InvalidUsage(f"this landing for {self.id} was staged before", hint="write to a new landing")
 
     def _stage(self, parts: tuple[Part, ...]) -> Staged:
         batch = self._inline(parts) or (part_batch(parts, 0, 0, 0) if parts else None)
@@ -142,17 +140,17 @@ class Landing(Place):
         return self._staged
 
     def discard(self) -> None:
-        """Remove everything that is there. If a commit of it is in doubt, leave it: the next process finds out."""
+        """Remove everything. Do not call it after a commit in doubt: the next process cleans up."""
         if self._staged is None or not self._staged.used:
             super().discard()
             return
         keys = self.keys()
         if {part.key for batch in self._current().batches.values() for part in batch.parts}.intersection(keys):
-            raise InvalidUsage(f"what landed for {self.id} is committed", detail=f"it is at {self._prefix}")
+            raise InvalidUsage(f"this landing for {self.id} is committed", detail=f"it is at {self._prefix}")
         self._retire(keys)  # the commit failed; or else compaction replaced them, and somebody may be reading them
 
     def _inline(self, parts: tuple[Part, ...]) -> Batch | None:
-        """The updates as an inline batch if they are few: a file for them would cost more than they do."""
+        """The updates as an inline batch if they are few: a file would cost more."""
         small = sum(part.size_bytes for part in parts) <= INLINE_BYTES_MAX
         if not parts or not small or sum(part.rows for part in parts) * _UPDATE_BYTES_MIN > INLINE_BYTES_MAX:
             return None
@@ -174,7 +172,7 @@ class Landing(Place):
 
 
 class _Examination:
-    """One file, held against the columns and the order that parts of a shard have."""
+    """Checks that a file has the columns and the order of a part of the shard."""
 
     def __init__(self, key: str, file: pa.NativeFile, spec: Spec) -> None:
         self._key, self._file, self._spec = key, file, spec
@@ -230,10 +228,10 @@ class _Examination:
                 raise SchemaMismatch(f"column {column.name} has NULLs and must not", detail=f"file {self._key}")
 
     def _check_order(self) -> tuple[int, int]:
-        """The least and the greatest hash of a file that is one run as `merge` wants it.
+        """Raise unless the file is one run as `merge` needs it; gives its least and its greatest hash.
 
-        Inside a row group hashes ascend; where a hash goes on in the next group, the rows before are not after those
-        behind. So a group is sorted when it has been read, and nothing is before what was given out already.
+        Hashes ascend within a row group. Where a hash continues in the next group, the rows of the first group come
+        before those of the second. So `merge` can sort one group at a time and never has to go back.
         """
         first = last = 0
         for group in range(self._metadata.num_row_groups):
@@ -249,7 +247,7 @@ class _Examination:
         return first, last
 
     def _points(self, group: int, hash: int) -> list[tuple[int, int]]:
-        """Row hash and time of the rows of one hash in a row group, in order."""
+        """Row hash and time of the rows with this hash in a row group, sorted."""
         if self._spec.keyed:
             table = as_declared(self._parquet.read_row_group(group), self._spec.in_parts)
             row_hashes = hash_rows([table.column(name) for name in self._spec.schema.names], table.num_rows)
@@ -261,7 +259,7 @@ class _Examination:
         return sorted(zip(row_hashes[here].tolist(), times[here].tolist(), strict=True))
 
     def _check_hashes(self) -> None:
-        """Whether the writer hashes as we do: if not, no look-up would find its rows."""
+        """Raise unless the writer hashes as we do: otherwise no look-up would find its rows."""
         schema = self._spec.in_parts
         names = [HASH, *self._spec.key]
         head = self._parquet.read_row_group(0, columns=names).slice(0, _HASHES_CHECKED)
@@ -279,7 +277,7 @@ class _Examination:
         return int(values.min()), int(values.max())
 
     def _statistics(self, name: str) -> list[Any]:
-        """The statistics of a plain column in every row group; none at all if one lacks them."""
+        """The statistics of a plain column in every row group; empty if a row group has none."""
         leaf = next(i for i in range(self._metadata.num_columns) if self._leaf(i).partition(".")[0] == name)
         groups = (self._metadata.row_group(g) for g in range(self._metadata.num_row_groups))
         found = [group.column(leaf).statistics for group in groups]
@@ -303,7 +301,7 @@ class _Examination:
 
 
 def _reads_as(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the types hold the same values: writers differ in what they call the items of a list, and in NULLs."""
+    """Whether the types hold the same values. Writers differ in the names of list items, and in NULLs."""
     if pa.types.is_list(wanted):
         return pa.types.is_list(given) and _reads_as(given.value_type, wanted.value_type)
     if pa.types.is_struct(wanted):

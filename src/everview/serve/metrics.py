@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from everview.adapter.catalog.items import Item, is_maintained
 from everview.compute.scheduler import Status
 from everview.instance import Instance
-from everview.serve.stream_figures import add_stream_figures
+from everview.serve.stream_metrics import add_stream_metrics
 from everview.server.metrics import Metrics
 
 Figures = Iterator[tuple[tuple[str, ...], float]]
 
 
-def add_figures(metrics: Metrics, instance: Instance) -> None:
-    """Add what the environment knows of itself to what the server counts."""
+def add_metrics(metrics: Metrics, instance: Instance) -> None:
+    """Add the metrics of the environment to those of the server."""
     coordinator = instance.coordinator
 
     def maintained() -> Iterator[tuple[str, Item]]:
@@ -68,7 +68,7 @@ def add_figures(metrics: Metrics, instance: Instance) -> None:
         view,
         each(lambda status: status.failures),
     )
-    add_stream_figures(metrics, coordinator)
+    add_stream_metrics(metrics, coordinator)
     metrics.gauge("everview_sessions", "sessions", (), lambda: [((), len(coordinator.sessions()))])
     metrics.gauge("everview_subscriptions", "subscriptions", (), lambda: [((), len(coordinator.subscriptions()))])
     metrics.gauge(

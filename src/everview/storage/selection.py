@@ -1,8 +1,8 @@
 """Reading a shard: the updates in a range of times, of all rows or of a few hashes, from inline batches and parts.
 
-A `Selection` is a description that holds on to what it describes: parts it names stay until it is closed. Small ones
-are read here as Arrow; large ones give their part list to an engine that reads in parallel. Either way the reader
-applies `time_range` and adds up diffs: an update outside the range is no part of the answer.
+A `Selection` keeps the parts that it names until it is closed. A small one is read here as Arrow; a large one gives its
+list of parts to an engine that reads in parallel. Either way the reader applies `time_range` and adds up diffs: an
+update outside the range does not count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
@@ -28,16 +27,16 @@ from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, data_name
 from everview.timely.hashing import I64
 from everview.timely.ordering import Sort
 
-# A look-up of at most this many hashes goes through hot copies; more, and reading row groups is cheaper. So it is with
-# more than a few, if that is more than one for so many rows.
+# A look-up of up to so many hashes goes through hot copies; for more hashes, reading row groups is cheaper. It also is
+# for more than a few hashes, if there is more than one of them for so many rows.
 LOOKUP_HASHES_MAX, _FEW_HASHES, _ROWS_FOR_ONE = 100_000, 20_000, 8
-_MANY_HASHES = 2_000  # of so many, one part is searched beside another
+_MANY_HASHES = 2_000  # from so many on, parts are searched in parallel
 _THREADS = 2
-PASS_BYTES = 64 << 20  # stored; so much at most is sorted anew at once
+PASS_BYTES = 64 << 20  # stored bytes that are sorted anew at once, at most
 
 
-class Tails:
-    """The inline batches of each shard, decoded and hashed once; the least recently read are forgotten first."""
+class InlineUpdates:
+    """A cache of the inline batches of each shard, decoded and hashed; the least recently read go first."""
 
     def __init__(self, bytes_max: int = 256 << 20) -> None:
         self._bytes_max = bytes_max
@@ -78,7 +77,7 @@ class Selection:
         *,
         reader: PartReader,
         hot: HotCopies | None,
-        tails: Tails,
+        inline_cache: InlineUpdates,
         release: Callable[[], None],
     ) -> None:
         self.id = shard.id
@@ -87,7 +86,7 @@ class Selection:
         self.hashes = None if hashes is None else np.unique(hashes)
         self._reader = reader
         self._hot = hot
-        self._tails = tails
+        self._inline_cache = inline_cache
         self._release: Callable[[], None] | None = release
         batches = [b for b in shard.batches.values() if self._in_time(b)]
         self.inline: list[Batch] = [b for b in batches if b.inline]
@@ -100,22 +99,22 @@ class Selection:
 
     @property
     def rows_max(self) -> int:
-        """No more updates than this are selected."""
+        """An upper bound on the number of selected updates."""
         return sum(b.rows for b in self.inline) + sum(p.rows for p in self.parts)
 
     @property
     def bytes_max(self) -> int:
-        """No more stored bytes than this need reading."""
+        """An upper bound on the stored bytes to read."""
         return sum(b.size_bytes for b in self.inline) + sum(p.size_bytes for p in self.parts)
 
     def first_columns(self, width: int) -> list[str] | None:
-        """The first so many columns, for who knows of no more; None if these are all that there are."""
+        """The names of the first columns, for readers that know no others; None if these are all columns."""
         names = self.spec.schema.names
         return list(names[:width]) if 0 < width < len(names) else None
 
     def inline_updates(self) -> pa.Table:
-        """The selected updates that are not in parts, with their hashes."""
-        return self._restricted(self._tails.get(self.id, self.spec, self.inline))
+        """The selected updates of inline batches, with their hashes."""
+        return self._restricted(self._inline_cache.get(self.id, self.spec, self.inline))
 
     def updates(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All selected updates as Arrow, not consolidated, with the data columns asked for."""
@@ -160,7 +159,7 @@ class Selection:
         yield from merge(runs, starts, self.spec, since)
 
     def _narrowed(self, since: int, columns: list[str]) -> Iterator[pa.Table]:
-        """Pieces in the order of another hash than that of what is stored: each takes a pass over all of it."""
+        """Pieces in the order of another hash than the stored one: each takes a pass over everything."""
         passes = max(1, -(-self.bytes_max // PASS_BYTES))
         span = 2**64 // passes
         for number in range(passes):
@@ -182,7 +181,7 @@ class Selection:
         return consolidate(updates.drop_columns([HASH]))
 
     def net_rows(self) -> int:
-        """What all selected diffs sum to. A part of which all updates are selected is not read: it tells its sums."""
+        """The sum of all selected diffs. A part that is selected as a whole is not read: its sums are known."""
         total = int(int_column(self.inline_updates(), DIFF).sum()) if self.inline else 0
         narrow = pa.schema([self.spec.in_parts.field(name) for name in (TIME, DIFF)])
         for part in self.parts:
@@ -194,7 +193,7 @@ class Selection:
         return total
 
     def count_max(self) -> int:
-        """No more updates than this are selected; closer than `rows_max`, by a look for the hashes."""
+        """A closer bound than `rows_max`, found by looking up the hashes."""
         if self.hashes is None:
             return self.rows_max
         schema = pa.schema([self.spec.in_parts.field(HASH)])
@@ -206,7 +205,7 @@ class Selection:
         return count
 
     def hot_copy(self, part: Part, schema: pa.Schema, sorts: Sequence[Sort]) -> HotCopy | None:
-        """The hot copy of a part, in an order; None if there is none, or only some of its updates are selected."""
+        """The hot copy of a part with an order; None if there is none, or only some of its times are selected."""
         if not self._all_in_time(part):
             return None
         return self._hot_copy(part, schema, 1 if self.hashes is None else len(self._wanted(part)), sorts)
@@ -229,7 +228,7 @@ class Selection:
         return self._hot.get(part, self._where, schema, sorts, together=self.hashes is None)
 
     def _wanted(self, part: Part) -> I64:
-        """The hashes that the part may have."""
+        """The selected hashes in the range of the part."""
         assert self.hashes is not None
         first = np.searchsorted(self.hashes, part.hash_min, side="left")
         last = np.searchsorted(self.hashes, part.hash_max, side="right")
@@ -276,9 +275,7 @@ class Selection:
     def __enter__(self) -> Selection:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

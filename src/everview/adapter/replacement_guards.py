@@ -1,6 +1,6 @@
-"""Guards of APPLY REPLACEMENT: what a replacement must not do to its target, and what it may.
+"""Guards of APPLY REPLACEMENT: limits to what a replacement may change.
 
-They are the options of the statement. A replacement that is applied WHEN HYDRATED keeps them as options of its own.
+They are options of the statement. A replacement that is applied WHEN HYDRATED stores them as its own options.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ EXISTING = "TIMEOUT, FORWARD TIME, ALLOW ERRORS and MAX ROWS"
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """`forward`: times may be left out that neither view knows. `allow_errors`: it may fail when it is applied.
+    """`forward`: times that neither view knows may be skipped. `allow_errors`: the replacement may fail.
 
-    `rows_max`: it changes no more rows than this.
+    `rows_max`: the replacement changes at most so many rows.
     """
 
     forward: bool = False
@@ -31,16 +31,14 @@ class Guards:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Guards:
-        """Those that options of WITH ask for."""
+        """The guards that options of WITH ask for."""
         rows = options.get("max rows")
         if rows is not None and not (rows.isdigit() and int(rows) <= ROWS_MAX):
             raise SqlError(
                 INVALID_PARAMETER_VALUE, f'invalid MAX ROWS: "{rows}"', hint="a whole number of rows, such as 1000"
             )
         return Guards(
-            options.get("forward") == "time",
-            options.get("allow") == "errors",
-            None if rows is None else int(rows),
+            options.get("forward") == "time", options.get("allow") == "errors", None if rows is None else int(rows)
         )
 
 
@@ -50,14 +48,14 @@ def is_guard(name: str, value: str) -> bool:
 
 
 def shown_guards(options: Mapping[str, str]) -> list[str]:
-    """Guards as they are written."""
+    """Guards as SQL writes them."""
     return [
         f"MAX ROWS {value}" if name == "max rows" else _NAMES[name, value] for name, value in sorted(options.items())
     ]
 
 
 def check_errors(guards: Guards, replacement: str, target: str, error: tuple[str, str] | None) -> None:
-    """Raise if a replacement that fails must not be applied."""
+    """Raise if the replacement fails and may not be applied then."""
     if error is None or guards.allow_errors:
         return
     state, message = error
@@ -70,7 +68,7 @@ def check_errors(guards: Guards, replacement: str, target: str, error: tuple[str
 
 
 def check_rows(guards: Guards, replacement: str, target: str, added: int, removed: int) -> None:
-    """Raise if a replacement changes too much."""
+    """Raise if the replacement changes too many rows."""
     if guards.rows_max is None or added + removed <= guards.rows_max:
         return
     raise SqlError(
@@ -83,6 +81,6 @@ def check_rows(guards: Guards, replacement: str, target: str, added: int, remove
 
 
 def check(guards: Guards, replacement: str, target: str, handover: Handover) -> None:
-    """Raise if what is about to be committed goes against the guards."""
+    """Raise if the handover that is about to be committed violates a guard."""
     check_errors(guards, replacement, target, handover.error)
     check_rows(guards, replacement, target, handover.rows_added, handover.rows_removed)

@@ -1,4 +1,4 @@
-"""Where the shell's lines come from: a text, or a person at a terminal with history and completion."""
+"""Input of the shell: lines of a text, or of a person at a terminal with history and completion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class TextLines:
         self._lines: Iterator[str] = iter(lines)
 
     def read(self, *, begun: bool, copying: bool = False) -> str | None:
-        """The next line."""
         line = next(self._lines, None)
         return None if line is None else line.rstrip("\r\n")
 
@@ -49,11 +48,10 @@ class TypedLines:
         )
 
     def completing_for(self, session: Session) -> None:
-        """Offer the names that the session's statements can speak of."""
+        """Complete the names that the session's statements can use."""
         self._session = session
 
     def read(self, *, begun: bool, copying: bool = False) -> str | None:
-        """Ask for the next line."""
         self._refresh()
         mark = {"I": "=", "T": "*", "E": "!"}[self._client.status]
         prompt = ">> " if copying else f"{self._database}{'-' if begun else mark}> "
@@ -74,7 +72,7 @@ class TypedLines:
 
 
 def history_file() -> Path | None:
-    """Where what was typed is kept from one time to the next; None where nothing can be kept."""
+    """The file with the history of typed lines; None if it cannot be written."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     path = Path(state, "everview", "sql_history")
     try:

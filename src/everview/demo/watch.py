@@ -1,4 +1,4 @@
-"""What is seen of views while they are kept: where they stand, how fast they go, and what subscribers hear of them."""
+"""Watches views while they are maintained: their frontiers, their rates, and the changes that subscribers receive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CATCH_UP_S_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a relation stands at a moment."""
+    """The state of a relation at one moment."""
 
     name: str
     frontiers: Frontiers
@@ -32,7 +32,7 @@ class Standing:
 
 
 class Watch:
-    """Looks at the relations now and then, and remembers enough to tell rates and the usual distance."""
+    """Looks at the relations again and again, and computes rates and the median distance behind the present."""
 
     def __init__(self, instance: Instance, names: tuple[str, ...]) -> None:
         self._instance, self._names = instance, names
@@ -40,7 +40,6 @@ class Watch:
         self._behind_ms: dict[str, list[int]] = {name: [] for name in names}
 
     def look(self) -> list[Standing]:
-        """How all of them stand now."""
         coordinator = self._instance.coordinator
         items = {item.name: item for item in coordinator.catalog.state.items.values()}
         statuses = self._instance.statuses()
@@ -59,12 +58,12 @@ class Watch:
         return found
 
     def remember(self, standings: list[Standing]) -> None:
-        """Count these among those that say how fresh the relations usually are."""
+        """Remember these for the median distance."""
         for each in standings:
             self._behind_ms[each.name].append(each.behind_ms)
 
     def usual_ms(self, name: str) -> float:
-        """How far behind it was in the middle of all looks."""
+        """The median of how far the relation was behind."""
         return statistics.median(self._behind_ms[name]) if self._behind_ms[name] else 0.0
 
     def _rate(self, name: str, updates: int) -> float:
@@ -77,13 +76,13 @@ class Watch:
 
 
 class Follower:
-    """Subscribes to a view, on a thread of its own, and adds up all that it is told."""
+    """Subscribes to a view on a thread of its own, and adds up the changes."""
 
     def __init__(self, database: Database, schema: str, view: str) -> None:
         self.view = view
         self.contents: Counter[tuple[Any, ...]] = Counter()
         self.updates = 0
-        self.frontier = 0  # everything before this time has been heard
+        self.frontier = 0  # all changes before this time have been received
         self.error: Exception | None = None
         self._until: int | None = None
         self._rows: Any = database.stream(f"SUBSCRIBE TO {schema}.{view} WITH (PROGRESS)")
@@ -92,16 +91,16 @@ class Follower:
         self._thread.start()
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """What the view holds, as heard so far."""
+        """The contents of the view, from the changes so far."""
         with self._lock:
             return list(self.contents.elements())
 
     def finish(self, until: int) -> None:
-        """Hear everything before `until`; `frontier` says what has been heard by then."""
+        """Follow up to `until`; `frontier` says how far it came."""
         self._until = until
         self._thread.join(CATCH_UP_S_MAX)
         if self._thread.is_alive() and self.error is None:
-            self.error = EverviewError(f"nothing was heard for {CATCH_UP_S_MAX:.0f} s")
+            self.error = EverviewError(f"the subscription did not catch up within {CATCH_UP_S_MAX:.0f} s")
 
     def _run(self) -> None:
         pending: list[tuple[tuple[Any, ...], int]] = []

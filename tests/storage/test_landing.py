@@ -15,18 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from everview.storage.adopt import Landing
 from everview.storage.blob.contract import Blob
 from everview.storage.blob.local import LocalBlob
 from everview.storage.blob.memory import MemoryBlob
-from everview.storage.blob.open import open_blob
 from everview.storage.contract import UpdateAndDowngrade
 from everview.storage.environment import Environment
 from everview.storage.errors import BlobMissing, Determinate, InvalidUsage, SchemaMismatch, TimesOutOfRange
 from everview.storage.faults import Fault, FaultyBlob
+from everview.storage.landing import Landing
 from everview.storage.parts import ROW_GROUP_ROWS
 from everview.storage.retrying import RetryingBlob
 from everview.storage.shard import Spec
+from everview.storage.stores import open_blob
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, int_column
 from everview.timely.hashing import hash_rows
@@ -92,7 +92,7 @@ def large(time: int = 3, rows: int = ROWS, first: int = 0, diff: int = 1) -> pa.
 
 
 def adopted(environment: Environment, id: str, *tables: pa.Table, rows: int | None = None, **options: Any) -> Landing:
-    landing = environment.adopt_prefix(id)
+    landing = environment.landing(id)
     write(landing, *(sorted_part(t, environment.shard(id).spec) for t in tables), **options)
     landing.staged(rows)
     return landing
@@ -140,7 +140,7 @@ def test_all_types_are_read_as_if_we_had_written_them(
     spec = environment.shard("theirs").spec
     part = sorted_part(table, spec)
     halves = [part.slice(0, part.num_rows // 2), part.slice(part.num_rows // 2)]
-    landing = environment.adopt_prefix("theirs")
+    landing = environment.landing("theirs")
     write(landing, *halves, row_group_size=100)
     environment.append(theirs, landing.staged(part.num_rows), Antichain(5))
     before = every_reading(environment, "theirs")
@@ -171,7 +171,7 @@ def test_columns_declared_without_nulls_are_read_beside_inline_batches(environme
         pa.field("c2", pa.list_(pa.field("element", pa.string(), False)), False),
     ]
     columns = [column.cast(field.type) for column, field in zip(part.columns, strict, strict=True)]
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     write(landing, pa.table(columns, schema=pa.schema(strict)))
     writer = environment.append(writer, landing.staged(), Antichain(1))
     more = pa.table({TIME: [1], DIFF: [-1], **{name: values[:1] for name, values in rows.items()}})
@@ -209,7 +209,7 @@ def test_the_parts_are_described_as_if_we_had_written_them(environment: Environm
 
 
 def _staged(environment: Environment, id: str, *tables: pa.Table) -> Any:
-    landing = environment.adopt_prefix(id)
+    landing = environment.landing(id)
     write(landing, *(sorted_part(table, environment.shard(id).spec) for table in tables))
     return landing.staged()
 
@@ -243,15 +243,15 @@ def test_what_is_beside_the_parts_goes_and_the_parts_stay_in_place(environment: 
 
 def test_few_updates_become_an_inline_batch_and_none_becomes_nothing(environment: Environment) -> None:
     _, writer = environment.create("u1", SCHEMA)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     spec = environment.shard("u1").spec
     write(landing, sorted_part(updates((1, "a", 0, 1), (2, None, 0, 2)), spec), spec.in_parts.empty_table())
     writer = environment.append(writer, landing.staged(2), Antichain(1))
     assert landing.keys() == []
-    empty = environment.adopt_prefix("u1")
+    empty = environment.landing("u1")
     write(empty, spec.in_parts.empty_table())
     writer = environment.append(writer, empty.staged(0), Antichain(2))
-    environment.append(writer, environment.adopt_prefix("u1").staged(), Antichain(3))
+    environment.append(writer, environment.landing("u1").staged(), Antichain(3))
     assert contents(environment, "u1", 2) == {(1, "a"): 1, (2, None): 2}
     (batch,) = environment.shard("u1").batches.values()
     assert batch.inline
@@ -299,7 +299,7 @@ REFUSED: dict[str, tuple[Callable[[pa.Table], pa.Table], type[Exception], str]] 
 def test_what_is_no_part_is_refused_with_its_reason(environment: Environment, name: str) -> None:
     environment.create("u1", SCHEMA)
     change, kind, said = REFUSED[name]
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     write(landing, change(sorted_part(large(), environment.shard("u1").spec)))
     with pytest.raises(kind, match=said):
         landing.staged()
@@ -310,15 +310,15 @@ def test_what_is_no_part_is_refused_with_its_reason(environment: Environment, na
 def test_large_row_groups_no_parquet_and_missing_updates_are_refused(environment: Environment) -> None:
     environment.create("u1", SCHEMA)
     part = sorted_part(large(), environment.shard("u1").spec)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     write(landing, part, row_group_size=1 << 20)
     with pytest.raises(InvalidUsage, match=f"row groups of {ROWS} rows"):
         landing.staged()
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     write(landing, part)
     with pytest.raises(Determinate, match=f"{ROWS + 1} updates were written, {ROWS} are in the 1 files"):
         landing.staged(ROWS + 1)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     landing.put("part-0.parquet", pa.py_buffer(b"PAR1 not really PAR1"))
     with pytest.raises(Determinate, match="no Parquet file"):
         landing.staged()
@@ -333,11 +333,11 @@ def test_a_key_that_goes_on_in_the_next_row_group_must_be_sorted_there_too(envir
     times = np.zeros(count, dtype=np.int64) if by == "row hash" else np.arange(count)
     table = pa.table({TIME: times, DIFF: np.ones(count, dtype=np.int64), "n": numbers, "word": ["w"] * count})
     part = sorted_part(table, environment.shard("u1").spec)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     write(landing, part.take(pa.array(np.arange(count)[::-1])))
     with pytest.raises(InvalidUsage, match="go on in row group 1"):
         landing.staged()
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     write(landing, part)
     environment.append(writer, landing.staged(count), Antichain(count))
     with environment.changes("u1", 0, count) as selection:
@@ -351,8 +351,8 @@ def test_what_a_crash_leaves_is_invisible_and_collected_by_the_next_process(tmp_
     writer = first.append(writer, kept, Antichain(10))
     # One landing was staged and not committed; one was still being written; one holds what Spark has not moved yet.
     _staged(first, "u1", large(11))
-    write(first.adopt_prefix("u1"), sorted_part(large(11), first.shard("u1").spec))
-    drafts = first.adopt_prefix("u1")
+    write(first.landing("u1"), sorted_part(large(11), first.shard("u1").spec))
+    drafts = first.landing("u1")
     drafts.put("_temporary/0/_temporary/attempt_1-2_m_000000_3/part-00000-x.parquet", pa.py_buffer(b"draft"))
     shutil.copytree(tmp_path / "data", tmp_path / "copy")  # as it is when the process dies here
     with Environment.open(tmp_path / "copy", background=False) as second:
@@ -368,7 +368,7 @@ def test_what_a_crash_leaves_is_invisible_and_collected_by_the_next_process(tmp_
 
 def test_leftovers_of_this_process_are_not_taken_for_garbage(environment: Environment) -> None:
     environment.create("u1", SCHEMA)
-    landing = environment.adopt_prefix("u1")
+    landing = environment.landing("u1")
     write(landing, sorted_part(large(), environment.shard("u1").spec))
     environment.maintenance.run()
     assert len(landing.files()) == 1
@@ -378,7 +378,7 @@ def test_files_in_an_object_store(tmp_path: Path, s3_url: Callable[[str], str]) 
     url = s3_url("adopted")
     with Environment.open(tmp_path / "data", blob=url, background=False) as environment:
         _, writer = environment.create("u1", SCHEMA)
-        landing = environment.adopt_prefix("u1")
+        landing = environment.landing("u1")
         assert landing.uri.startswith("s3a://blobs/adopted/parts/u1/")
         sink = pa.BufferOutputStream()
         pq.write_table(

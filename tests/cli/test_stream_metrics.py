@@ -11,7 +11,7 @@ import pytest
 from everview.adapter.coordinator import Coordinator
 from everview.cdc.source import Source
 from everview.errors import EverviewError
-from everview.serve.stream_figures import add_stream_figures
+from everview.serve.stream_metrics import add_stream_metrics
 from everview.server.metrics import Metrics
 from tests.adapter.conftest import Clock
 from tests.adapter.delivery import delivered, ok
@@ -24,7 +24,7 @@ def test_what_sources_and_sinks_have_done_and_cannot_do(tmp_path: Path) -> None:
     stream = tmp_path / "stream"
     with Coordinator.open(tmp_path / "data", clock=Clock(), ticking=False) as coordinator:
         sql, metrics = SessionClient(coordinator), Metrics()
-        add_stream_figures(metrics, coordinator)
+        add_stream_metrics(metrics, coordinator)
         ok(sql, "CREATE TABLE t (id int)", "INSERT INTO t VALUES (1), (2)")
         ok(sql, f"CREATE SINK s FROM t INTO CDC FILES '{stream}' WITH (INTERVAL_MS 0)")
         delivered(coordinator, "s")
@@ -57,7 +57,7 @@ def test_a_source_that_cannot_be_read_says_when_it_is_tried_again(
     (stream / "a.jsonl").write_bytes(b'{"updates": \0\xff}\n')
     with Coordinator.open(tmp_path / "data", clock=Clock(), ticking=False) as coordinator:
         sql, metrics = SessionClient(coordinator), Metrics()
-        add_stream_figures(metrics, coordinator)
+        add_stream_metrics(metrics, coordinator)
         ok(sql, f"CREATE SOURCE c (id int) FROM CDC FILES '{stream}'")
         read_so_far(coordinator, "c")
         assert ok(sql, "SELECT raw FROM mz_internal.mz_source_bad_records")[1:] == ['{"updates": \\x00\\xff}']

@@ -1,4 +1,4 @@
-"""The demo from begin to end: the views are made while Spark starts, everyone watches for a while, all is compared."""
+"""The demo from start to end: views are made while Spark starts, are shown live for a while, and are then checked."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from everview.console import Hydrating, hydration_line, last_lines, spark_log
 from everview.demo.display import DRAW_EVERY_S, Display, busy, print_checks
 from everview.demo.proof import Check, delivered, heard, recomputed
 from everview.demo.scenario import SCHEMA, TABLES, VIEWS, source
-from everview.demo.watching import Follower, Watch
+from everview.demo.watch import Follower, Watch
 from everview.errors import EverviewError
 from everview.instance import Folder, Instance, check_java
 
 OPENS = (
     "An auction house opens: an auction and 200 bids each second, and three materialized views.\n"
-    "Spark is starting; until it is warm, ticks do without it.\n"
+    "Spark is starting in the background. Until it is warm, views are maintained without it.\n"
 )
-DELIVERED = "-delivered.db"  # ends the name of the SQLite file beside the data folder, which is for nobody's files
+DELIVERED = "-delivered.db"  # the SQLite file is beside the data folder, never in it
 FOLLOWED = ("items", "top_buyers")
 LIVE_S_MIN = 5.0  # however long Spark took to start
 WARM_S_MAX = 120.0
@@ -30,7 +30,7 @@ TIMES = 4
 
 
 def run(data: Path | None, seconds: float, seed: int, spark: str | None = "local[*]") -> bool:
-    """Show it for so many seconds, in folder `data` or in one that does not stay; whether all checks passed."""
+    """Run the demo for so many seconds, in folder `data` or a temporary one; gives whether all checks passed."""
     if data is not None and data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise EverviewError(f"{data} exists and is not an empty folder", hint="name a new folder for the demo's data")
     if data is not None and delivered_at(data).exists():
@@ -47,7 +47,7 @@ def run(data: Path | None, seconds: float, seed: int, spark: str | None = "local
     passed = all(check.passed for check in checks)
     console.print("All views are exact." if passed else "Something is wrong.", style="green" if passed else "red")
     if data is not None:
-        console.print(f"It goes on with: everview serve --data {data}")
+        console.print(f"To go on with this data: everview serve --data {data}")
     return passed
 
 
@@ -70,7 +70,7 @@ def _show(
             database.sql(view.statement)
         file = delivered_at(folder.path)
         watch = Watch(instance, (*TABLES, *(view.name for view in VIEWS)))
-        with busy(console, "the views are computed for the first time") as say:
+        with busy(console, "computing the views for the first time") as say:
             followers = [Follower(database, SCHEMA, name) for name in FOLLOWED]
             _wait_for_views(instance, watch, followers, log, say)
             for view in VIEWS:
@@ -85,7 +85,7 @@ def _show(
                 time.sleep(DRAW_EVERY_S)
         first, last = _readable(watch)
         usual = ", ".join(f"{view.name} {watch.usual_ms(view.name):,.0f} ms" for view in VIEWS)
-        console.print(f"\nBehind the present, in the middle of all looks: {usual}\n")
+        console.print(f"\nMedian distance behind the present: {usual}\n")
         with busy(console, "recomputing every view from scratch at several timestamps, and comparing"):
             for follower in followers:
                 follower.finish(last + 1)
@@ -98,7 +98,7 @@ def _show(
 
 
 def _check_spark(instance: Instance, log: Path, began: float) -> None:
-    """Raise if Spark will not be there."""
+    """Raise if Spark failed to start, or takes too long."""
     if instance.spark_error is not None:
         raise EverviewError("Spark did not start", detail=f"{instance.spark_error}; {last_lines(log)}")
     if time.monotonic() > began + WARM_S_MAX:
@@ -108,7 +108,7 @@ def _check_spark(instance: Instance, log: Path, began: float) -> None:
 def _wait_for_views(
     instance: Instance, watch: Watch, followers: Sequence[Follower], log: Path, say: Callable[[str], None]
 ) -> None:
-    """Until every view has been computed once, and those who follow one have its contents."""
+    """Wait until every view has been computed once, and the followers have the contents."""
     began = time.monotonic()
 
     def there() -> bool:
@@ -123,7 +123,7 @@ def _wait_for_views(
 
 
 def hydrating(instance: Instance) -> list[Hydrating]:
-    """The views that are computed for the first time."""
+    """The views that are being computed for the first time."""
     coordinator = instance.coordinator
     items = coordinator.catalog.state.items.values()
     running = [(item, hydration) for item in items if (hydration := coordinator.hydration(item)) is not None]
