@@ -89,6 +89,15 @@ def test_the_code_map_names_files_that_exist() -> None:
     assert text and not missing, f"the code map names what is not there: {missing}"
 
 
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/execution.md"])
+def test_files_and_folders_that_pages_name_exist(page: str) -> None:
+    files = {f"/{path.relative_to(ROOT)}" for path in tracked()}
+    paths = files | {f"{parent}/" for path in files for parent in Path(path).parents}
+    named = re.findall(r"`([\w/.]+(?:\.(?:py|sql|md|toml)|/))`", text_of(ROOT / page))
+    missing = sorted({name for name in named if not any(path.endswith(f"/{name}") for path in paths)})
+    assert named and not missing, f"{page} names what is not there: {', '.join(missing)}"
+
+
 def requirement_files() -> list[Path]:
     return sorted(ROOT.glob("requirements*.txt"))
 
