@@ -24,9 +24,10 @@ from everview.storage.errors import (
     StorageFull,
     StorageReadOnly,
 )
-from everview.storage.faults import Crash, Fault, FaultyBlob, armed, random_faults
+from everview.storage.faults import Crash, armed
 from everview.storage.retrying import Patience, RetryingBlob
 from everview.storage.stores import open_blob as open_blob_at
+from tests.storage.faulty import Fault, FaultyBlob, random_faults
 
 from .conformance_blob import BlobSuite, keys, read
 from .conftest import BUCKET, Child

@@ -29,9 +29,10 @@ from everview.storage.errors import (
     StorageFull,
     StorageReadOnly,
 )
-from everview.storage.faults import Crash, Fault, FaultyConsensus, armed, random_faults
+from everview.storage.faults import Crash, armed
 from everview.storage.retrying import Patience, RetryingConsensus
 from everview.storage.stores import open_consensus as open_consensus_at
+from tests.storage.faulty import Fault, FaultyConsensus, random_faults
 from tests.waiting import eventually
 
 from .conformance_consensus import ConsensusSuite

@@ -60,10 +60,10 @@ from everview.storage.errors import (
     UnknownId,
     UpperMismatch,
 )
-from everview.storage.faults import Fault, FaultyBlob, FaultyConsensus, scripted
 from everview.storage.sealed import SealedConsensus
 from everview.storage.stores import open_blob
 from everview.timely.antichain import Antichain
+from tests.storage.faulty import Fault, FaultyBlob, FaultyConsensus, scripted
 from tests.storage.rows import SCHEMA, contents, updates
 from tests.waiting import eventually
 

@@ -16,19 +16,9 @@ from everview.storage.blob.memory import MemoryBlob
 from everview.storage.consensus.contract import Conflict, Entry
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.errors import BlobMissing, Determinate, Indeterminate, InvalidUsage, StorageFull
-from everview.storage.faults import (
-    FAILPOINTS,
-    Crash,
-    Fault,
-    FaultyBlob,
-    FaultyConsensus,
-    arm_from,
-    armed,
-    failpoint,
-    random_faults,
-    scripted,
-)
+from everview.storage.faults import FAILPOINTS, Crash, arm_from, armed, failpoint
 from everview.storage.retrying import Patience, RetryingBlob, RetryingConsensus
+from tests.storage.faulty import Fault, FaultyBlob, FaultyConsensus, random_faults, scripted
 
 from .conformance_blob import keys, read
 from .conftest import Child

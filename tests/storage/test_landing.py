@@ -21,7 +21,6 @@ from everview.storage.blob.memory import MemoryBlob
 from everview.storage.contract import UpdateAndDowngrade
 from everview.storage.environment import Environment
 from everview.storage.errors import BlobMissing, Determinate, InvalidUsage, SchemaMismatch, TimesOutOfRange
-from everview.storage.faults import Fault, FaultyBlob
 from everview.storage.landing import Landing
 from everview.storage.parts import ROW_GROUP_ROWS
 from everview.storage.retrying import RetryingBlob
@@ -30,6 +29,7 @@ from everview.storage.stores import open_blob
 from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, HASH, TIME, consolidate, int_column
 from everview.timely.hashing import hash_rows
+from tests.storage.faulty import Fault, FaultyBlob
 from tests.storage.rows import SCHEMA, contents, updates
 
 ROWS = 150_000  # several row groups

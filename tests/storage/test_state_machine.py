@@ -64,11 +64,12 @@ from everview.storage.errors import (
     UnknownId,
     UpperMismatch,
 )
-from everview.storage.faults import Crash, Fault, FaultyBlob, FaultyConsensus, armed, random_faults
+from everview.storage.faults import Crash, armed
 from everview.storage.retrying import Patience, RetryingBlob, RetryingConsensus
 from everview.storage.shard import to_frontier
 from everview.storage.subscribe import Subscription
 from everview.timely.antichain import Antichain
+from tests.storage.faulty import Fault, FaultyBlob, FaultyConsensus, random_faults
 from tests.storage.model import FOREVER, Collection, Update, at
 
 SCHEMA = pa.schema([("n", pa.int64()), ("word", pa.string())])

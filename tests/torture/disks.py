@@ -13,8 +13,8 @@ from random import Random
 
 import psycopg
 
-from everview.storage.faults import Fault
 from tests.adapter.history.clients import is_lost
+from tests.storage.faulty import Fault
 from tests.torture.ledger import Ledger
 from tests.torture.report import Line, Size
 from tests.torture.sentinel import Sentinel, children, connect

@@ -27,9 +27,9 @@ from everview.server.addresses import Address
 from everview.server.metrics import Metrics
 from everview.server.run import Options, start
 from everview.storage.environment import Environment, wall_clock_ms
-from everview.storage.faults import Fault, FaultyBlob, FaultyConsensus
 from everview.storage.opening import open_stores
 from tests.adapter.history.server import Server
+from tests.storage.faulty import Fault, FaultyBlob, FaultyConsensus
 
 FAULTS = (Fault.FINE, Fault.BEFORE, Fault.FULL, Fault.LOST, Fault.AFTER)
 _NUMBERS = struct.Struct("=qq")
