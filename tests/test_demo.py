@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import everview
 from everview import cli
 from everview.console import Hydrating, hydration_line
-from everview.demo import run as showing
+from everview.demo import run as demo_run
 from everview.demo.display import busy
 from everview.demo.proof import delivered, heard, recomputed
 from everview.demo.scenario import VIEWS, source
@@ -58,7 +58,7 @@ def test_demo(tmp_path: Path) -> None:
     ]
     assert "ms behind" in ran.stdout and "All views are exact." in ran.stdout
     assert (tmp_path / "data" / "consensus.db").is_file(), "a folder that was named is kept"
-    with closing(sqlite3.connect(showing.delivered_at(tmp_path / "data"))) as file:
+    with closing(sqlite3.connect(demo_run.delivered_at(tmp_path / "data"))) as file:
         assert {name: file.execute(f"SELECT count(*) > 0 FROM {name}").fetchone() for name in NAMES} == dict.fromkeys(
             NAMES, (1,)
         )
@@ -125,7 +125,7 @@ def test_the_bar_is_shown_while_the_views_are_waited_for(tmp_path: Path, monkeyp
     engine, said = Endless(), []
     engine.endless, engine.read = True, 250
     monkeypatch.setattr("everview.instance.LocalEngine", lambda: engine)
-    monkeypatch.setattr(showing, "TABLES", ("t",))
+    monkeypatch.setattr(demo_run, "TABLES", ("t",))
 
     def say(line: str) -> None:
         said.append(line)
@@ -142,7 +142,7 @@ def test_the_bar_is_shown_while_the_views_are_waited_for(tmp_path: Path, monkeyp
         database.sql("INSERT INTO t VALUES (1)")
         database.sql("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
         view = next(item.id for item in instance.coordinator.catalog.state.items.values() if item.name == "v")
-        showing._wait_for_views(instance, Watch(instance, ("t", "v")), [], tmp_path / "spark.log", say)
+        demo_run._wait_for_views(instance, Watch(instance, ("t", "v")), [], tmp_path / "spark.log", say)
     bars = dict.fromkeys(line.partition(", ")[0] for line in said if "[" in line)
     assert list(bars) == ["hydrating v [#####...............] 25%", f"hydrating v [{'#' * 20}] 100%"]
 
@@ -150,11 +150,11 @@ def test_the_bar_is_shown_while_the_views_are_waited_for(tmp_path: Path, monkeyp
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(EverviewError, match="is not an empty folder"):
-        showing.run(tmp_path, 1, 1)
+        demo_run.run(tmp_path, 1, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_a_failed_check_is_a_failed_command(monkeypatch: pytest.MonkeyPatch) -> None:
     for passed, code in ((True, 0), (False, 1)):
-        monkeypatch.setattr(showing, "run", lambda *_, passed=passed: passed)
+        monkeypatch.setattr(demo_run, "run", lambda *_, passed=passed: passed)
         assert CliRunner().invoke(cli.app, ["demo"]).exit_code == code

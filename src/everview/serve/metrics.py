@@ -1,4 +1,4 @@
-"""Figures of the environment for Prometheus: how fresh each view is, what maintaining it takes, what waits."""
+"""Metrics of the environment for Prometheus: freshness and cost of each view, sessions, clock and Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from everview.instance import Instance
 from everview.serve.stream_metrics import add_stream_metrics
 from everview.server.metrics import Metrics
 
-Figures = Iterator[tuple[tuple[str, ...], float]]
+Samples = Iterator[tuple[tuple[str, ...], float]]
+
+_VIEW_COUNTERS: tuple[tuple[str, str, Callable[[Status], float]], ...] = (
+    ("ticks", "advances of each view", lambda status: status.ticks),
+    ("tick_seconds", "time spent in advances of each view", lambda status: status.busy_s),
+    ("spark_jobs", "statements that were run to advance each view", lambda status: status.statements),
+    ("input_updates", "updates that each view has taken in", lambda status: status.rows_in),
+    ("output_updates", "updates that each view has put out", lambda status: status.rows_out),
+)
 
 
 def add_metrics(metrics: Metrics, instance: Instance) -> None:
@@ -21,10 +29,9 @@ def add_metrics(metrics: Metrics, instance: Instance) -> None:
         state = coordinator.catalog.state
         for item in state.items.values():
             if is_maintained(item):
-                schema = state.schemas[item.schema]
-                yield f"{schema.name}.{item.name}", item
+                yield f"{state.schemas[item.schema].name}.{item.name}", item
 
-    def freshness() -> Figures:
+    def freshness() -> Samples:
         for name, item in maintained():
             frontiers = coordinator.frontiers(item.id)
             if frontiers is not None:
@@ -32,61 +39,41 @@ def add_metrics(metrics: Metrics, instance: Instance) -> None:
                 behind_ms = 0 if frontiers.upper.empty else max(0, known_ms - frontiers.upper.only)
                 yield (name,), behind_ms / 1000
 
-    def each(figure: Callable[[Status], float]) -> Callable[[], Figures]:
-        def read() -> Figures:
-            statuses = instance.statuses()
-            for name, item in maintained():
-                if item.id in statuses:
-                    yield (name,), figure(statuses[item.id])
+    def statuses() -> Iterator[tuple[str, Status]]:
+        found = instance.statuses()
+        return ((name, found[item.id]) for name, item in maintained() if item.id in found)
 
-        return read
+    def each(value: Callable[[Status], float]) -> Callable[[], Samples]:
+        return lambda: (((name,), value(status)) for name, status in statuses())
+
+    def phases() -> Samples:
+        return (((name, phase), s) for name, status in statuses() for phase, s in status.phases_s.items())
 
     view = ("view",)
     metrics.gauge("everview_view_freshness_seconds", "how far each view is behind the timeline", view, freshness)
-    counters: tuple[tuple[str, str, Callable[[Status], float]], ...] = (
-        ("everview_view_ticks", "advances of each view", lambda status: status.ticks),
-        ("everview_view_tick_seconds", "time spent in advances of each view", lambda status: status.busy_s),
-        ("everview_view_spark_jobs", "statements that were run to advance each view", lambda status: status.statements),
-        ("everview_view_input_updates", "updates that each view has taken in", lambda status: status.rows_in),
-        ("everview_view_output_updates", "updates that each view has put out", lambda status: status.rows_out),
-    )
-
-    def phases() -> Figures:
-        statuses = instance.statuses()
-        for name, item in maintained():
-            if item.id in statuses:
-                for phase, seconds in statuses[item.id].phases_s.items():
-                    yield (name, phase), seconds
-
-    text = "time spent in advances of each view: to read input, look up state, compute and commit"
-    metrics.counter("everview_view_tick_phase_seconds", text, ("view", "phase"), phases)
-    for name, text, figure in counters:
-        metrics.counter(name, text, view, each(figure))
-    metrics.gauge(
-        "everview_view_failures",
-        "failed tries in a row to advance each view",
-        view,
-        each(lambda status: status.failures),
-    )
-    add_stream_metrics(metrics, coordinator)
-    metrics.gauge("everview_sessions", "sessions", (), lambda: [((), len(coordinator.sessions()))])
-    metrics.gauge("everview_subscriptions", "subscriptions", (), lambda: [((), len(coordinator.subscriptions()))])
-    metrics.gauge(
-        "everview_clock_jump_seconds",
-        "how far the wall clock is from the time that is believed, while it is refused",
-        (),
-        lambda: [((), coordinator.clock_status.jump_ms / 1000)],
-    )
-    metrics.gauge(
-        "everview_timeline_ahead_seconds",
-        "how far the timeline is ahead of the wall clock, beyond the bound",
-        (),
-        lambda: [((), coordinator.clock_status.ahead_ms / 1000)],
-    )
     metrics.counter(
-        "everview_clock_jumps",
-        "how often the wall clock was refused",
-        (),
-        lambda: [((), coordinator.clock_status.jumps)],
+        "everview_view_tick_phase_seconds",
+        "time spent in advances of each view: to read input, look up state, compute and commit",
+        ("view", "phase"),
+        phases,
     )
-    metrics.gauge("everview_spark_ready", "whether Spark is warm", (), lambda: [((), float(instance.ready))])
+    for name, text, value in _VIEW_COUNTERS:
+        metrics.counter(f"everview_view_{name}", text, view, each(value))
+    text = "failed tries in a row to advance each view"
+    metrics.gauge("everview_view_failures", text, view, each(lambda status: status.failures))
+    add_stream_metrics(metrics, coordinator)
+
+    def single(value: Callable[[], float]) -> Callable[[], list[tuple[tuple[str, ...], float]]]:
+        return lambda: [((), value())]
+
+    text = "how far the wall clock is from the time that is believed, while it is refused"
+    jump = single(lambda: coordinator.clock_status.jump_ms / 1000)
+    metrics.gauge("everview_clock_jump_seconds", text, (), jump)
+    text = "how far the timeline is ahead of the wall clock, beyond the bound"
+    ahead = single(lambda: coordinator.clock_status.ahead_ms / 1000)
+    metrics.gauge("everview_timeline_ahead_seconds", text, (), ahead)
+    jumps = single(lambda: coordinator.clock_status.jumps)
+    metrics.counter("everview_clock_jumps", "how often the wall clock was refused", (), jumps)
+    metrics.gauge("everview_sessions", "sessions", (), single(lambda: len(coordinator.sessions())))
+    metrics.gauge("everview_subscriptions", "subscriptions", (), single(lambda: len(coordinator.subscriptions())))
+    metrics.gauge("everview_spark_ready", "whether Spark is warm", (), single(lambda: float(instance.ready)))

@@ -15,7 +15,7 @@ HELP = """\
   \\d           list all objects; \\dt tables, \\dv views, \\dm materialized views, \\di indexes, \\dn schemas,
                \\l databases
   \\d name      the columns of a relation
-  \\timing      turn on or off how long statements take
+  \\timing      turn the timing of statements on or off
   \\r           discard the statement typed so far
   \\?           this help
   \\q           leave, as Ctrl-D does
