@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from everview.adapter.catalog.items import Sink
 from everview.adapter.coordinator import Coordinator
 from everview.cdc import compaction
 from everview.cdc.files import Folder, base_time
@@ -261,7 +262,7 @@ def test_options_of_a_stream_are_changed(sql: SessionClient, coordinator: Coordi
     delivered(coordinator, "s")
     ok(sql, "ALTER SINK s SET (RETAIN HISTORY FOR '1 day', HEARTBEAT_S 5)", "INSERT INTO t VALUES (1)")
     delivered(coordinator, "s")
-    found = next(item for item in coordinator.catalog.state.items.values() if item.name == "s")
+    found = next(item for item in coordinator.catalog.state.of(Sink) if item.name == "s")
     assert found.spec.options == {"interval_ms": "0", "retain history": "1 day", "heartbeat_s": "5"}
     assert sql("ALTER SINK s SET (SPLITS 2)")[0].startswith("! 22023 a change stream has no option")
 

@@ -13,11 +13,12 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+from everview.adapter.catalog.items import Sink
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.sinks.streamed import StreamedDelivery
 from everview.adapter.sources import change_stream
@@ -261,6 +262,7 @@ def test_much_at_once_goes_through_executors(tmp_path: Path, clock: Clock, spark
         values = [f"({n}, nullif('name {n % 7}', 'name 0'), '2024-01-01', {n}.25)" for n in range(400)]
         ok(sql, f"INSERT INTO t VALUES {', '.join(values)}", "DELETE FROM t WHERE id < 100")
         item, table = (writer.catalog.state.items[id_of(writer, name)] for name in ("s", "t"))
+        assert isinstance(item, Sink)
         delivery = StreamedDelivery(
             writer.environment, item, table, writer.sinks.readable, spark=lambda: spark, bulk_bytes=0
         )
@@ -269,7 +271,7 @@ def test_much_at_once_goes_through_executors(tmp_path: Path, clock: Clock, spark
         frontier = delivered(writer, "s", SPARK_WAIT_S)
         for name, options in (("t", "POLL_MS 60000"), ("x", "POLL_MS 60000, TIMELINE 'x'")):
             ok(other, f"CREATE SOURCE {name} {columns} FROM CDC FILES '{stream}' WITH ({options})")
-            copy = reader.catalog.state.items[id_of(reader, name)]
+            copy: Any = reader.catalog.state.items[id_of(reader, name)]
             reader.stop_feeding(copy)
             own = None if name == "x" else lambda: reader.timeline.now_ms
             outputs = {"": Output(copy.id, copy.writer, copy.columns)}

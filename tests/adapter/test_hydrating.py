@@ -94,7 +94,7 @@ def check_nothing_is_left(coordinator: Coordinator) -> None:
     assert collections(coordinator) <= set(items)
     assert {key.partition("/")[2] for key in coordinator.environment.scan("dataflow/")} <= set(items)
     known = coordinator.maintenance.tokens()
-    known |= {token for item in items.values() for token in (item.reader, item.writer) if token}
+    known |= {token for item in items.values() for token in (item.reader, getattr(item, "writer", None)) if token}
     for id in coordinator.environment.ids():
         assert set(coordinator.environment.shard(id).held) <= known, id
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from everview.adapter.catalog.items import Table
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.retention import FOR_EVER_MS
 from everview.adapter.statements.parse import parse
@@ -245,7 +246,7 @@ def test_history_for_ever(tmp_path: Path, clock: Clock) -> None:
             assert sql(f"CREATE TABLE {name} (k int) WITH (RETAIN HISTORY FOR '{text}')") == ["CREATE TABLE"], text
         (created,) = sql(f"SHOW CREATE TABLE {name}")[1:]
         assert created.endswith("WITH (RETAIN HISTORY FOR 'infinity')")
-        assert next(each for each in coordinator.catalog.state.items.values() if each.name == name).retain_ms == (
+        assert next(each for each in coordinator.catalog.state.of(Table) if each.name == name).retain_ms == (
             FOR_EVER_MS
         )
         sql(f"INSERT INTO {name} VALUES (1)")

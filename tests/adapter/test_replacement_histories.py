@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from everview.adapter.catalog.items import MaterializedView
 from everview.adapter.coordinator import Coordinator
 from everview.storage.faults import Crash, armed
 from tests.adapter.conftest import Clock
@@ -227,7 +228,7 @@ def test_a_crash_at_any_commit(
             again = SessionClient(reopened)
             again("INSERT INTO a VALUES (0, 5)")
             (name, query), *_ = [
-                (item.name, item.query) for item in reopened.catalog.state.items.values() if item.name == "mv"
+                (item.name, item.query) for item in reopened.catalog.state.of(MaterializedView) if item.name == "mv"
             ]
             assert rows(again, f"SELECT * FROM {name}") == rows(again, query or "")
 

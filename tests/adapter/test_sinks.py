@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from everview.adapter.catalog.items import Sink
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.secrets import masked, shown_arguments, shown_statement
 from everview.compute.sql.errors import SqlError
@@ -260,7 +261,9 @@ def test_dropping_lets_go_of_everything(sql: SessionClient, coordinator: Coordin
     assert sql("SELECT * FROM s")[0].startswith("! 42809")
     delivered(coordinator, "s")
     environment, view = coordinator.environment, id_of(coordinator, "totals")
-    name = coordinator.catalog.state.items[id_of(coordinator, "s")].spec.name
+    item = coordinator.catalog.state.items[id_of(coordinator, "s")]
+    assert isinstance(item, Sink)
+    name = item.spec.name
     token = held_tokens(environment, name)[view]
     assert sql("DROP MATERIALIZED VIEW totals")[0].startswith("! 2BP01")
     assert rows(ok(sql, "SELECT count(*) FROM mz_internal.mz_object_dependencies WHERE object_id LIKE 'u%'")) != []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 
+from everview.adapter.catalog.items import Sink
 from everview.adapter.coordinator import Coordinator
 from everview.flow.check.endpoints import Receiver
 from tests.adapter.delivery import delivered, id_of, in_postgres, ok, rows, until_state
@@ -138,7 +139,9 @@ def test_how_a_topic_of_changes_is_reached(
     ok(sql, f"ALTER SINK s SET (BROKERS '{again}', PROPERTIES '{properties}', HEARTBEAT_S 7)")
     ok(sql, "INSERT INTO t VALUES (2)")
     frontier = delivered(coordinator, "s")
-    arguments = coordinator.catalog.state.items[id_of(coordinator, "s")].spec.arguments
+    item = coordinator.catalog.state.items[id_of(coordinator, "s")]
+    assert isinstance(item, Sink)
+    arguments = item.spec.arguments
     assert arguments["brokers"] == again and json.loads(arguments["properties"])["ssl.key.password"] == "topsecret"
     shown = "\n".join(ok(sql, "SHOW CREATE SINK s"))
     assert again in shown and "rotated" in shown and "topsecret" not in shown and "7" in shown

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.catalog import codec
+from everview.adapter.catalog.items import Sink
 from everview.adapter.coordinator import Coordinator
 from everview.flow.materialization import held_tokens
 from everview.storage.faults import Crash, armed
@@ -142,7 +143,9 @@ def test_what_is_told_of_it(sql: SessionClient, coordinator: Coordinator, tmp_pa
 def test_each_of_them_stays_while_the_sink_does(sql: SessionClient, coordinator: Coordinator, tmp_path: Path) -> None:
     create(sql, tmp_path)
     environment = coordinator.environment
-    name = coordinator.catalog.state.items[id_of(coordinator, "s")].spec.name
+    item = coordinator.catalog.state.items[id_of(coordinator, "s")]
+    assert isinstance(item, Sink)
+    name = item.spec.name
     tokens = held_tokens(environment, name)
     assert tokens.keys() == {id_of(coordinator, "have"), id_of(coordinator, "debt")}
     assert sql("DROP MATERIALIZED VIEW have")[0].startswith("! 2BP01")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -401,7 +402,8 @@ def test_a_source_of_a_stream_that_has_forgotten(
     poll(coordinator, "early")
     one.step([((1, 10), 7, -1), ((2, 20), 9, 1)], 20)
     folder = Folder(str(one.path))
-    forget(folder, schema_to_read(coordinator.catalog.state.items[id_of(coordinator, "early")].columns), 15)
+    item: Any = coordinator.catalog.state.items[id_of(coordinator, "early")]
+    forget(folder, schema_to_read(item.columns), 15)
     feeder(coordinator, "early").step()
     assert "has forgotten what happened before" in (feeder(coordinator, "early").status().error or "")
     ok(sql, source("late", one, "z"))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from everview.adapter import expiry
+from everview.adapter.catalog.items import Table
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.expiry import due_times
 from everview.storage.shard import FOREVER
@@ -287,7 +288,7 @@ def test_in_a_block_and_beside_a_drop(coordinator: Coordinator, sql: SessionClie
     assert sql("SELECT k FROM t") == ["k", "2"]
     sql("CREATE TABLE u (k int, ts bigint) WITH (TTL '1s' ON ts)")
     sql("INSERT INTO u VALUES (1, mz_now())")
-    (item,) = (each for each in coordinator.catalog.state.items.values() if each.name == "u")
+    (item,) = (each for each in coordinator.catalog.state.of(Table) if each.name == "u")
     sql("DROP TABLE u")
     coordinator.timeline.expiring.add(item)  # as if the drop had not been told yet
     clock.now_ms += 5_000

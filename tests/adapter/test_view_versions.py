@@ -249,7 +249,7 @@ def test_going_back_to_fewer_columns(world: World, tmp_path: Path) -> None:
     world.ok("CREATE VIEW uses AS SELECT c FROM mv")  # meanwhile
     found = failure(world.sql, "ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT mv_rollback")
     assert found.detail == 'view everview.public.uses uses column "c"'
-    items = {item.name: item for item in world.coordinator.catalog.state.items.values()}
+    items = {item.name: item for item in world.coordinator.catalog.state.of(MaterializedView)}
     interrupts = world.sql.session.interrupts  # who waits to apply looks again when it is time
     with pytest.raises(SqlError, match="lacks columns"):
         world.coordinator.replacements.apply([Pair(items["mv"], items["mv_rollback"])], interrupts, "everview")
@@ -445,7 +445,7 @@ def test_entries_of_before_there_were_versions() -> None:
     for name in ("history", "pins", "current", "layout", "guards"):
         del fields[name]
     found = codec.decode_item(json.dumps([1, {**fields, "before": "SELECT 1"}]).encode())
-    assert found.history == (Version("u5", 2, item.columns, "SELECT 1"),)
+    assert isinstance(found, MaterializedView) and found.history == (Version("u5", 2, item.columns, "SELECT 1"),)
     assert replace(found, history=()) == item
 
 

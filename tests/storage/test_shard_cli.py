@@ -254,7 +254,7 @@ def test_nothing_to_show(run: Run, tmp_path: Path) -> None:
         (["read", "items", "--changes-from", 3, "--changes-to", 2], "--changes-to 2 is before --changes-from 3"),
         (
             ["read", "items", "--changes-from", 3, "--as-of", 2],
-            "--as-of is for contents, --changes-from for changes\nhint: leave one of them out",
+            "--as-of reads contents, --changes-from changes\nhint: leave one of them out",
         ),
         (
             ["read", "items", "--limit", 0],
