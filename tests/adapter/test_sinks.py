@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.catalog.items import Sink
+from everview.adapter.catalog.specs import DriverSink
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.secrets import masked, shown_arguments, shown_statement
 from everview.compute.sql.errors import SqlError
@@ -262,7 +263,7 @@ def test_dropping_lets_go_of_everything(sql: SessionClient, coordinator: Coordin
     delivered(coordinator, "s")
     environment, view = coordinator.environment, id_of(coordinator, "totals")
     item = coordinator.catalog.state.items[id_of(coordinator, "s")]
-    assert isinstance(item, Sink)
+    assert isinstance(item, Sink) and isinstance(item.spec, DriverSink)
     name = item.spec.name
     token = held_tokens(environment, name)[view]
     assert sql("DROP MATERIALIZED VIEW totals")[0].startswith("! 2BP01")

@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 
 from everview.adapter.catalog.items import Sink
+from everview.adapter.catalog.specs import StreamSink
 from everview.adapter.coordinator import Coordinator
 from everview.flow.check.endpoints import Receiver
 from tests.adapter.delivery import delivered, id_of, in_postgres, ok, rows, until_state
@@ -140,7 +141,7 @@ def test_how_a_topic_of_changes_is_reached(
     ok(sql, "INSERT INTO t VALUES (2)")
     frontier = delivered(coordinator, "s")
     item = coordinator.catalog.state.items[id_of(coordinator, "s")]
-    assert isinstance(item, Sink)
+    assert isinstance(item, Sink) and isinstance(item.spec, StreamSink)
     arguments = item.spec.arguments
     assert arguments["brokers"] == again and json.loads(arguments["properties"])["ssl.key.password"] == "topsecret"
     shown = "\n".join(ok(sql, "SHOW CREATE SINK s"))

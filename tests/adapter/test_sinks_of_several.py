@@ -13,6 +13,7 @@ import pytest
 
 from everview.adapter.catalog import codec
 from everview.adapter.catalog.items import Sink
+from everview.adapter.catalog.specs import DriverSink
 from everview.adapter.coordinator import Coordinator
 from everview.flow.materialization import held_tokens
 from everview.storage.faults import Crash, armed
@@ -144,7 +145,7 @@ def test_each_of_them_stays_while_the_sink_does(sql: SessionClient, coordinator:
     create(sql, tmp_path)
     environment = coordinator.environment
     item = coordinator.catalog.state.items[id_of(coordinator, "s")]
-    assert isinstance(item, Sink)
+    assert isinstance(item, Sink) and isinstance(item.spec, DriverSink)
     name = item.spec.name
     tokens = held_tokens(environment, name)
     assert tokens.keys() == {id_of(coordinator, "have"), id_of(coordinator, "debt")}
