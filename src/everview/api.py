@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Column, CopyIn, CopyOut, Done, Prepared, Result, Rows
 from everview.adapter.session import CoordinatorSession
-from everview.adapter.statements.lexer import tokens
 from everview.adapter.timestamps import TimestampRequest
 from everview.compute.engine.spark.bulk import read_contents
 from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.lexer import tokens
 from everview.instance import Folder, Instance
 from everview.parameters import parameter
 from everview.storage.selection import Selection
@@ -116,7 +116,7 @@ class Database:
         """
         session = self._session
         with self._lock:
-            around = session.surroundings()
+            around = session.statement_context()
             item = around.relation(_path(name))
             if not item.stored or not item.columns:
                 hint = "make it a materialized view, or read it with sql()"

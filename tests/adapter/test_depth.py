@@ -250,6 +250,33 @@ def test_positions_are_found_in_linear_time_and_stay_the_same() -> None:
     tree = parse_query("SELECT foo + bar * (baz - 1) FROM t")
     found = {type(node).__name__: position_of(node) for node in tree.expressions[0].walk()}
     assert found["Add"] == 8 and found["Mul"] == 14 and found["Paren"] == 21 and found["Sub"] == 21
+    assert found["Literal"] == 27
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1; VALUES (1, HERE'x'::int)",
+        "/* ; */ SELECT 1 AS one; -- ;\n INSERT INTO t (a) VALUES (1), (HERE'x')",
+        "SELECT 1; SELECT a, HEREnothing FROM t",
+        "SELECT 1; SELECT a FROM HEREnothing",
+        "SELECT 1; SELECT a FROM t HERE+ 1",
+        "SELECT 1; SELECT E'a' || $$b$$, 0x10 + 1_000, HEREnothing",
+        "SELECT 1; CREATE TABLE u (a HEREnothing)",
+        "SELECT 1; CREATE VIEW v AS SELECT HEREnothing FROM t",
+        "SELECT 1; SELECT a FROM t AS OF HEREnothing",
+        "SELECT 1; EXPLAIN SELECT HEREnothing FROM t",
+        "SELECT 1; SUBSCRIBE HEREnothing",
+        "SELECT 1; COPY HEREnothing TO STDOUT",
+        "SELECT 1; SELECT 'HEREopen".replace("'HERE", "HERE'"),
+    ],
+)
+def test_errors_point_at_their_place_in_the_whole_text(filled: SessionClient, text: str) -> None:
+    session, place = filled.session, text.index("HERE") + 1
+    with pytest.raises(SqlError) as raised:
+        for piece in session.split(text.replace("HERE", "")):
+            session.run(session.prepare(piece))
+    assert raised.value.position == place
 
 
 def test_words_that_are_types_are_names_of_functions_too(filled: SessionClient) -> None:

@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.statements.lexer import split
+from everview.compute.sql.lexer import split
 from tests.adapter.delivery import delivered
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_subscribe import Subscriber

@@ -131,7 +131,7 @@ def test_a_comment_on_what_is_dropped_meanwhile(coordinator: Coordinator) -> Non
     sql = SessionClient(coordinator)
     sql("CREATE TABLE gone (a int)")
     session = coordinator.connect("everview", "everview", {})
-    late = Context(session, coordinator, session.surroundings())
+    late = Context(session, coordinator, session.statement_context())
     assert sql("DROP TABLE gone") == ["DROP TABLE"]
     with pytest.raises(SqlError, match='relation "gone" does not exist') as refused:
         carry_out(late, CommentOn("table", ("gone",), "too late"), comment_on)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.statements.lexer import split
+from everview.compute.sql.lexer import split
 from tests.adapter.conftest import Clock
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_subscribe import Subscriber

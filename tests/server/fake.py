@@ -110,7 +110,6 @@ class FakeSession:
             "TimeZone": "UTC",
             "integer_datetimes": "on",
             "standard_conforming_strings": "on",
-            "statement_timeout": "0",
         }
         for name, value in settings.items():
             self._set(name, value)
@@ -164,7 +163,7 @@ class FakeSession:
     def fail(self) -> None:
         self._failed = True
 
-    def glance(self, prepared: Prepared) -> None:
+    def lookup(self, prepared: Prepared) -> None:
         """Everything has to be run."""
 
     def known(self, text: str, types: Sequence[SqlType | None] = ()) -> None:

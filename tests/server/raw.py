@@ -204,8 +204,5 @@ class NeverCanceled:
     def begin(self) -> None:
         pass
 
-    def limit(self, seconds: float | None) -> None:
-        pass
-
     def finish(self) -> str | None:
         return None

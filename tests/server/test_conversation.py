@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from everview.adapter.contract import Column
 from everview.compute.ir.types import INT4, TEXT
 from everview.server.metrics import Metrics
+from everview.server.pgwire.canceling import Key
 from everview.server.pgwire.conversation import Conversation
-from everview.server.pgwire.keys import Key
 from everview.server.pgwire.limits import Limits
 from everview.storage.errors import Indeterminate
 from tests.server import raw
@@ -66,7 +66,6 @@ def test_the_welcome_tells_parameters_and_key() -> None:
         if each.kind == "S" and each.body.count(b"\0") == 2 and b"application" not in each.body
     )
     assert told[b"server_encoding"] == b"UTF8" and told[b"integer_datetimes"] == b"on"
-    assert b"statement_timeout" not in told
     assert answers[-2:] == [Message("K", struct.pack("!i", 7) + b"abcd"), Message("Z", b"I")]
 
 

@@ -108,3 +108,14 @@ def test_the_log_has_the_traceback_of_an_error_that_nobody_foresaw(
     assert raised.value.diag.message_detail == "KeyError: 'a defect'"
     logged = capsys.readouterr().err
     assert "nobody foresaw" in logged and "Traceback" in logged and "KeyError: 'a defect'" in logged
+
+
+def test_a_statement_that_takes_too_long_is_ended(client: psycopg.Connection) -> None:
+    client.execute("SET statement_timeout = '100ms'")
+    for _ in range(2):
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            client.execute("SELECT pg_sleep(30)")
+    for _ in range(30):  # each has its own time
+        client.execute("SELECT pg_sleep(0.01)")
+    client.execute("SET statement_timeout = 0")
+    client.execute("SELECT pg_sleep(0.2)")

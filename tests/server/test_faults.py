@@ -153,18 +153,6 @@ def test_copy_in_can_be_canceled_while_it_waits_for_data(server: Running, adapte
     assert adapter.tables["t"].rows == []
 
 
-def test_statement_timeout(url: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("set statement_timeout = '100ms'")
-        for _ in range(2):
-            with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
-                connection.execute("select pg_sleep(30)")
-        for _ in range(30):  # each has its own time
-            connection.execute("select pg_sleep(0.01)")
-        connection.execute("set statement_timeout = 0")
-        connection.execute("select pg_sleep(0.2)")
-
-
 # Subscriptions.
 
 

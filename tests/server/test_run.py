@@ -21,7 +21,6 @@ from everview.errors import EverviewError
 from everview.server.addresses import Address, CannotListen
 from everview.server.errors import ClientGone, is_defect, report_of
 from everview.server.metrics import Metrics
-from everview.server.pgwire.canceling import seconds_of
 from everview.server.pgwire.scram import make_verifier
 from everview.server.run import Options, Running, Tls, start
 from everview.storage import errors as storage
@@ -187,23 +186,6 @@ def test_every_kind_of_error_has_a_sqlstate(error: Exception, sqlstate: str) -> 
 def test_errors_keep_detail_and_hint() -> None:
     report = report_of(storage.StorageFull("full", detail="disk", hint="delete"))
     assert (report.message, report.detail, report.hint) == ("full", "disk", "delete")
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        (None, None),
-        ("0", None),
-        ("1500", 1.5),
-        ("2s", 2.0),
-        ("1min", 60.0),
-        ("250 ms", 0.25),
-        ("1h", 3600.0),
-        ("x", None),
-    ],
-)
-def test_durations(text: str | None, seconds: float | None) -> None:
-    assert seconds_of(text) == seconds
 
 
 def test_commands_are_named_by_their_tags() -> None:

@@ -73,7 +73,7 @@ def test_the_one_that_lost_it_answers_nothing_stale(serve: Callable[[], Server],
     with old.connect() as left:
         left.execute("CREATE TABLE t (a int)")
         left.execute("CREATE INDEX ON t (a)")
-        for _ in range(8):  # so that it is answered at a glance
+        for _ in range(8):  # so that it is answered from memory
             assert left.execute("SELECT a FROM t WHERE a = 1").fetchall() == []
         if asleep:
             old.process.send_signal(signal.SIGSTOP)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from everview.adapter.bound import at_time
+from everview.adapter.bound_statement import at_time
 from everview.adapter.coordinator import Coordinator
 from everview.compute.functions.output import to_text
 from everview.compute.interpreter.evaluate import evaluate

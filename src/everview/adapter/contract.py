@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -39,7 +39,8 @@ class Column:
 class Prepared:
     """A statement that is bound: what it takes and what it gives. `columns` is None where it gives no rows.
 
-    `cursor` is the name of the cursor that FETCH and MOVE go on with.
+    `cursor` is the name of the cursor that FETCH and MOVE go on with. In `forms` the carrier keeps how it writes down
+    the values and rows, for as long as the statement is kept.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Prepared:
     statement: object = field(repr=False)  # the adapter's own
     cursor: str | None = None
     weight: int = 0  # about how many bytes it takes
+    forms: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 HEAVY, ALL_HEAVY_MAX = 10_000, 64 << 20
@@ -152,7 +154,7 @@ Result: TypeAlias = Rows | Done | CopyIn | CopyOut
 
 
 # From the values of parameters to rows; None if the statement has to be run after all.
-Look: TypeAlias = Callable[[Sequence[Value]], Sequence[Row] | None]
+Lookup: TypeAlias = Callable[[Sequence[Value]], Sequence[Row] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,8 @@ class Session(Protocol):
         ...
 
     def split(self, text: str) -> Sequence[str]:
-        """The statements of a text, in order, without those that are empty; each keeps its place in the text by
-        blanks in front, so that positions in errors count from the start of `text`."""
+        """The statements of a text, in order, without those that are empty. Each knows its place in the text, so that
+        positions in errors count from the start of `text`."""
         ...
 
     def prepare(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared:
@@ -202,7 +204,7 @@ class Session(Protocol):
         """Run a statement. In a failed transaction block all but its end are refused (25P02)."""
         ...
 
-    def glance(self, prepared: Prepared) -> Look | None:
+    def lookup(self, prepared: Prepared) -> Lookup | None:
         """What gives all rows of a query, as `run` and `sync` would, if they are in memory; None if it has to be run.
 
         Neither waits for anything, so they may be called where waiting is out of the question, one after the other.
@@ -214,7 +216,7 @@ class Session(Protocol):
         ...
 
     def recognize(self, text: str) -> tuple[Prepared, Sequence[Value]] | None:
-        """A text as a prepared statement and its values, if `glance` may know it; nor does this wait."""
+        """A text as a prepared statement and its values, if `lookup` may know it; nor does this wait."""
         ...
 
     def sync(self) -> None:

@@ -40,8 +40,8 @@ from everview.adapter.session import CoordinatorSession
 from everview.adapter.sinks.contract import DeliveryStatus
 from everview.adapter.sinks.manager import Sinks
 from everview.adapter.sources.registry import SOURCES, kind_of
+from everview.adapter.statement_context import StatementContext
 from everview.adapter.stream_timeline import Timelines
-from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relation import SessionInfo, StagedChange, StagedStatus, SubscriptionInfo
 from everview.adapter.timeline import CLOCK, Timeline
 from everview.adapter.timestamps import Timestamps
@@ -250,15 +250,15 @@ class Coordinator:
 
     def serve_again(self, on: Item) -> None:
         """The columns of a view have changed: its indexes are to have them too."""
-        catalog, around = self.catalog.state, self.stored_surroundings()
+        catalog, around = self.catalog.state, self.stored_context()
         for item in catalog.indexes_on(on.id):
             keys = self.planner.keys(catalog, on, item.keys, around)
             self.indexes.remove(item.id)
             self.serve(item, on, keys)
 
-    def stored_surroundings(self) -> Surroundings:
+    def stored_context(self) -> StatementContext:
         """What stored queries are surrounded by, in which all names are in full."""
-        return Surroundings(self.catalog.state, "everview", "everview", ("public",))
+        return StatementContext(self.catalog.state, "everview", "everview", ("public",))
 
     def feed(self, item: Source) -> None:
         """Begin to feed a source."""
@@ -490,7 +490,7 @@ class Coordinator:
         self.sinks.resume(self.catalog.state)
 
     def _resume_maintained(self, item: MaterializedView | Index) -> None:
-        catalog, around = self.catalog.state, self.stored_surroundings()
+        catalog, around = self.catalog.state, self.stored_context()
         if isinstance(item, MaterializedView):
             self.maintenance.resume(item.id, self.planner.maintained(item, around))
             return

@@ -38,7 +38,7 @@ class Cursor:
         return found
 
     def _take(self, found: list[Row], deadline: float | None) -> bool:
-        """One more batch; false if there is none, or none in time."""
+        """Take one more batch. False if the rows are at their end, or no batch comes in time."""
         if self._done:
             return False
         if self._patience is not None:

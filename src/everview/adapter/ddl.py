@@ -218,7 +218,7 @@ def conclude(context: Context, plan_of: PlanOf, handler: Handler) -> None:
 
 
 def _anew(context: Context) -> Context:
-    return replace(context, around=context.session.surroundings())
+    return replace(context, around=context.session.statement_context())
 
 
 def _enter(context: Context, definitions: Sequence[nodes.Statement], tried: Catalog, plan_of: PlanOf) -> None:

@@ -15,10 +15,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 
 from everview.adapter.catalog.items import Subscription
-from everview.adapter.errors import INVALID_PARAMETER_VALUE, OBJECT_IN_USE, OBJECT_NOT_READY
+from everview.adapter.errors import (
+    INVALID_PARAMETER_VALUE,
+    OBJECT_IN_USE,
+    OBJECT_NOT_READY,
+    UNDEFINED_OBJECT,
+    WRONG_OBJECT_TYPE,
+)
 from everview.adapter.retention import FOR_EVER_MS, shown_retention
+from everview.adapter.statement_context import StatementContext
+from everview.adapter.statements import nodes
+from everview.adapter.statements.words import Path
 from everview.adapter.stream_timeline import Timelines
-from everview.compute.sql.errors import SqlError
+from everview.compute.sql.errors import SqlError, did_you_mean
 from everview.storage.contract import Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.errors import Corruption, StorageError
@@ -242,3 +251,35 @@ def _place_from(note: bytes | None, item: Subscription) -> Place:
     if note is None:
         raise Corruption(f"the place of subscription {item.id} is missing")
     return Place(**json.loads(note))
+
+
+def named_subscription(around: StatementContext, path: Path) -> Subscription:
+    """The durable subscription that a name means."""
+    item = around.find(path)
+    if item is None:
+        message = f'subscription "{".".join(path)}" does not exist'
+        raise SqlError(UNDEFINED_OBJECT, message, hint=did_you_mean(path[-1], around.names()))
+    if not isinstance(item, Subscription):
+        raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a subscription', detail=f"it is a {item.kind}")
+    return item
+
+
+def resumed(statement: nodes.Subscribe, around: StatementContext) -> tuple[nodes.Subscribe, Subscription | None]:
+    """A SUBSCRIBE with what it resumes, if that is a durable subscription: `TO s` means its collection, resuming s."""
+    path, named = statement.subscription, statement.query
+    if not path and isinstance(named, nodes.Named):
+        found = around.find(named.path)
+        if isinstance(found, Subscription):
+            path = named.path
+    if not path:
+        if statement.acknowledge is not None:
+            hint = "CREATE SUBSCRIPTION makes one that can be acknowledged"
+            raise SqlError(INVALID_PARAMETER_VALUE, "only a durable subscription is acknowledged", hint=hint)
+        return statement, None
+    if statement.as_of is not None or statement.resume is not None or not statement.snapshot:
+        detail = "it begins where it was acknowledged"
+        raise SqlError("42601", "a durable subscription takes no AS OF, RESUME FROM and SNAPSHOT", detail=detail)
+    item = named_subscription(around, path)
+    if not statement.subscription:
+        statement = replace(statement, query=nodes.Named(around.catalog.full_name(around.catalog.items[item.on])))
+    return statement, item

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from everview.adapter.bound import Bound, at_time
+from everview.adapter.bound_statement import BoundQuery, at_time
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.planner import system_relation
 from everview.adapter.settings import AUTO, LOCAL, PEEK_ENGINE, SPARK
-from everview.adapter.surroundings import Surroundings
+from everview.adapter.statement_context import StatementContext
 from everview.adapter.system.functions import looking_into
 from everview.adapter.system.registry import BY_ID
 from everview.adapter.system.relation import Live, View
@@ -60,14 +60,14 @@ class Lookups(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """What a transaction has written so far, by table; those of `drafted` are its own, and nobody has made them yet."""
+class OwnWrites:
+    """The rows that a transaction has written so far, by table. The tables in `drafted` are made by its COMMIT."""
 
     rows: Mapping[GlobalId, Rows] = field(default_factory=dict)
     drafted: frozenset[GlobalId] = frozenset()
 
 
-NOTHING = Own()
+NOTHING = OwnWrites()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Peek:
     optimized: bool = False
 
 
-def peek_of(bound: Bound, time: int) -> Peek:
+def peek_of(bound: BoundQuery, time: int) -> Peek:
     """The peek for a query."""
     plan = bound.plan
     return Peek(plan.relation, plan.order, len(plan.names), time, bound.optimized)
@@ -102,13 +102,19 @@ class Peeks:
         self._environment, self._lookups, self._live, self._spark = environment, lookups, live, spark
         self._local_updates_max = local_updates_max
 
-    def rows(self, peek: Peek, around: Surroundings, own: Own = NOTHING) -> list[Row]:
+    def rows(self, peek: Peek, around: StatementContext, own: OwnWrites = NOTHING) -> list[Row]:
         """The rows of the result, in order, each as often as it occurs."""
         found = self.collection(peek.relation, peek.time, around, optimized=peek.optimized, own=own)
         return ordered(found, peek.order, peek.width, ir.types(peek.relation))
 
     def collection(
-        self, relation: Relation, time: int, around: Surroundings, *, optimized: bool = False, own: Own = NOTHING
+        self,
+        relation: Relation,
+        time: int,
+        around: StatementContext,
+        *,
+        optimized: bool = False,
+        own: OwnWrites = NOTHING,
     ) -> Rows:
         """The rows that the plan means at the time; raises what its evaluation fails with."""
         with as_sql_errors(), looking_into(around), ExitStack() as stack:
@@ -168,8 +174,8 @@ class Peeks:
                 # Some function has no rendering in Spark SQL: it takes longer here, and is answered.
                 return _locally(plan, selections, small, added)
 
-    def _engine_for(self, inputs: Iterable[Selection], own: Iterable[Rows], around: Surroundings) -> Engine | None:
-        """Spark, if the session asks for it or the inputs are large; None is to compute it here."""
+    def _engine_for(self, inputs: Iterable[Selection], own: Iterable[Rows], around: StatementContext) -> Engine | None:
+        """Choose Spark if the session asks for it or the inputs are large. None means to compute here."""
         wanted = around.settings.get(PEEK_ENGINE, AUTO)
         small = sum(each.rows_max for each in inputs) + sum(map(len, own)) <= self._local_updates_max
         if wanted == LOCAL or (wanted == AUTO and small):
@@ -195,7 +201,7 @@ class Peeks:
         if found:
             raise SqlError(*min(found))
 
-    def _system_rows(self, id: str, around: Surroundings) -> Rows:
+    def _system_rows(self, id: str, around: StatementContext) -> Rows:
         relation = system_relation(id)
         rows = relation.rows(View(around, self._live))
         return rows_of(((row, 1) for row in rows), relation.types)
@@ -230,7 +236,7 @@ def _locally(
 
 
 @contextmanager
-def _ended_with_the_statement(around: Surroundings) -> Iterator[None]:
+def _ended_with_the_statement(around: StatementContext) -> Iterator[None]:
     """While inside, jobs of Spark end when the statement is canceled or takes too long."""
     if around.watching is None:
         yield

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from everview.adapter.bound import Bound
+from everview.adapter.bound_statement import BoundQuery, BoundStatement, weight_of
 from everview.adapter.catalog.items import (
     Index,
     Item,
@@ -24,30 +22,33 @@ from everview.adapter.catalog.items import (
 )
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import WRONG_OBJECT_TYPE
-from everview.adapter.host import SessionHost
-from everview.adapter.surroundings import Surroundings
+from everview.adapter.session_binding import SessionBinding
+from everview.adapter.statement_cache import Key, StatementCache, size_of
+from everview.adapter.statement_context import Meaning, StatementContext
+from everview.adapter.statements import nodes
 from everview.adapter.system.functions import looking_into, system_oid
 from everview.adapter.system.registry import BY_ID, RELATIONS
 from everview.adapter.system.relation import SystemRelation
-from everview.adapter.templates import TEXT_CHARACTERS_MAX, Template, TemplateHost, Templates, weight_of
 from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Literal, Scalar, columns_of, substitute
-from everview.compute.ir.types import SqlType
+from everview.compute.ir.scalar import walk as walk_scalar
+from everview.compute.ir.types import TEXT, SqlType
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.optimize.prune_columns import columns_read
+from everview.compute.sql import compose
 from everview.compute.sql import query as sql
-from everview.compute.sql.dml import Change, Target, bind_change
+from everview.compute.sql.dml import Change, Target, bind_change, default_row, delete_all
 from everview.compute.sql.errors import SqlError, unsupported
-from everview.compute.sql.hosting import ParameterTypes, hosted
+from everview.compute.sql.hosting import Parameter, ParameterTypes, hosted
+from everview.compute.sql.parse import Tree, parse_expression
 from everview.compute.sql.query import Plan
-from everview.compute.sql.references import quoted
 from everview.compute.sql.scope import Collection
 from everview.storage.contract import GlobalId
 
 Pins: TypeAlias = Mapping[GlobalId, GlobalId]
 
-VIEWS_CACHED_MAX = 1_000
 VIEW_DEPTH_MAX = 64
 
 
@@ -55,7 +56,7 @@ VIEW_DEPTH_MAX = 64
 class Names:
     """Names in force for one statement; remembers which items were found."""
 
-    around: Surroundings
+    around: StatementContext
     used: set[GlobalId] = field(default_factory=set)
     pins: Pins | None = None  # of a stored query; others see views as they are now
 
@@ -93,160 +94,184 @@ class Names:
         return [*self.around.names(), *(name for schema, name in RELATIONS if schema in self.around.all_schemas)]
 
 
+QuerySource: TypeAlias = str | nodes.Named | Tree  # SQL, a relation by its name, or a tree that stands for a query
+
+
 class Planner:
-    """Plans statements. Plans of views are kept until the catalog changes."""
+    """Plans statements. Statements and views that were bound are kept until the catalog changes."""
 
     def __init__(self) -> None:
-        self._views: OrderedDict[tuple[int, GlobalId], tuple[Bound, Relation]] = OrderedDict()
-        self._lock = threading.Lock()
+        self.cache = StatementCache()
         self._numbers = itertools.count()
-        self._templates = Templates()
 
     def query(
         self,
-        text: str,
-        around: Surroundings,
-        host: SessionHost | None = None,
+        query: QuerySource,
+        around: StatementContext,
+        host: SessionBinding | None = None,
         *,
         indexed: bool = False,
         pins: Pins | None = None,
-    ) -> Bound:
-        """A query; `indexed` lets it read views from their indexes, and `pins` are those of a query that is stored."""
-        host = host or SessionHost(around)
+    ) -> BoundQuery:
+        """Bind a query. `indexed` lets it read views from their indexes; a stored query has `pins`."""
+        host = host or SessionBinding(around)
         names = Names(around, pins=pins)
         with _binding(host, around):
-            plan = sql.plan(text, names)
+            plan = sql.plan(_tree_or_text(query), names)
         if indexed:
             plan = replace(plan, relation=_from_indexes(plan.relation, around.catalog))
         return self._bound(plan, names, host)
 
-    def read(
-        self, text: str, around: Surroundings, values: Sequence[Literal] = (), prepared: Template | None = None
-    ) -> Bound:
-        """A query that is read now, with the values of its parameters: from a template, if it can be."""
-        template = self.template(text, around, [value.type for value in values], prepared=prepared)
-        if template is None:
-            return self.query(text, around, SessionHost(around, values=values), indexed=True)
-        return template.filled(values).bound
+    def definition(
+        self, query: str, around: StatementContext, host: SessionBinding, pins: Pins | None = None
+    ) -> BoundQuery:
+        """A query that is to be stored: bound, and written with the names of relations in full."""
+        names = Names(around, pins=pins)
 
-    def write(
-        self, text: str, around: Surroundings, values: Sequence[Literal] = (), prepared: Template | None = None
-    ) -> tuple[Change, Bound]:
-        """An INSERT, UPDATE or DELETE, with the values of its parameters: from a template, if it can be."""
-        template = self.template(text, around, [value.type for value in values], change=True, prepared=prepared)
-        if template is None:
-            return self.change(text, around, SessionHost(around, values=values))
-        filled = template.filled(values)
-        assert filled.change is not None
-        return filled.change, filled.bound
+        def in_full(path: Sequence[str]) -> tuple[str, ...] | None:
+            item = around.find(path)
+            return None if item is None else around.catalog.full_name(item)
 
-    def template(
-        self,
-        text: str,
-        around: Surroundings,
-        types: Sequence[SqlType],
-        *,
-        change: bool = False,
-        prepared: Template | None = None,
-    ) -> Template | None:
-        """A statement with places for its parameters; None if it can only be bound with their values.
+        with _binding(host, around):
+            plan, text = sql.definition(query, names, in_full)
+        return replace(self._bound(plan, names, host), definition=text.strip())
 
-        It is the one that was `prepared`, if that still means the same.
-        """
-        key = self._templates.key(text, around, types)
-        if prepared is not None and prepared.key == key:
-            return prepared
-        if len(text) > TEXT_CHARACTERS_MAX:
-            return self._template(key, text, around, types, change=change)
-        known, template = self._templates.get(key)
-        if not known:
-            template = self._template(key, text, around, types, change=change)
-            self._templates.put(key, template)
-        return template
+    def value(
+        self, text: str, around: StatementContext, to: Sequence[SqlType], values: Sequence[Literal] = ()
+    ) -> BoundQuery:
+        """One row with one value: an expression, cast to one type after the other."""
+        names, host = Names(around), SessionBinding(around, values=values)
+        with _binding(host, around):
+            plan = sql.value(text, names, to)
+        return self._bound(plan, names, host)
 
-    def _template(
-        self, key: Hashable, text: str, around: Surroundings, types: Sequence[SqlType], *, change: bool
-    ) -> Template | None:
-        host = TemplateHost(around, types)
-        changed: Change | None = None
-        try:
-            if change:
-                changed, bound = self.change(text, around, host)
-            else:
-                bound = self.query(text, around, host, indexed=True)
-        except SqlError:
-            return None  # with the values it may be bound, and if not, the error is about those
-        if bound.asked:
-            return None
-        with looking_into(around):
-            relation = optimize(bound.plan.relation)
-        bound = replace(bound, plan=replace(bound.plan, relation=relation), optimized=True)
-        change_of = None if changed is None else replace(changed, relation=relation)
-        return Template(key, bound, change_of, weight_of(relation))
-
-    def change(self, text: str, around: Surroundings, host: SessionHost | None = None) -> tuple[Change, Bound]:
+    def change(
+        self, text: str, around: StatementContext, host: SessionBinding | None = None
+    ) -> tuple[Change, BoundQuery]:
         """An INSERT, UPDATE or DELETE: what it changes, and what it reads."""
-        host = host or SessionHost(around)
-        names = Names(around)
+        host, names = host or SessionBinding(around), Names(around)
         with _binding(host, around):
             change = bind_change(text, names, lambda path, position: _target(around, path, position))
+        return self._changing(change, names, host)
+
+    def delete_all(self, path: Sequence[str], around: StatementContext) -> tuple[Change, BoundQuery]:
+        """A DELETE of all rows of a table."""
+        names = Names(around)
+        target = _target(around, path, None)
+        names.used.add(target.id)
+        return self._changing(delete_all(target), names, SessionBinding(around))
+
+    def default_row(self, path: Sequence[str], around: StatementContext) -> BoundQuery:
+        """One row of a table, with the default of each column."""
+        host, names = SessionBinding(around), Names(around)
+        with _binding(host, around):
+            change = default_row(_target(around, path, None), names)
+        return self._changing(change, names, host)[1]
+
+    def _changing(self, change: Change, names: Names, host: SessionBinding) -> tuple[Change, BoundQuery]:
         plan = Plan(change.relation, change.target.names, change.target.types)
         bound = self._bound(plan, names, host)
-        around.catalog.check_one_timeline({change.target.id, *names.used}, "read and written by one statement")
+        names.around.catalog.check_one_timeline({change.target.id, *names.used}, "read and written by one statement")
         return replace(change, relation=bound.plan.relation), bound
 
-    def parameters(
-        self, text: str, around: Surroundings, given: ParameterTypes, *, change: bool, pins: Pins | None = None
-    ) -> tuple[Plan | None, ParameterTypes]:
-        """What a statement gives, and the types of its parameters as far as they can be known."""
-        host = SessionHost(around, types=given)
-        names = Names(around, pins=pins)
-        with _binding(host, around):
-            if change:
-                # What RETURNING gives is all there is to describe; names in it are looked up as in a query.
-                bound = bind_change(text, names, lambda path, position: _target(around, path, position))
-                return bound.returning, given
-            return sql.plan(text, names), given
+    def statement(
+        self,
+        query: QuerySource,
+        around: StatementContext,
+        given: Sequence[SqlType | None] = (),
+        *,
+        change: bool = False,
+        indexed: bool = True,
+        optimized: bool = True,
+        pins: Pins | None = None,
+    ) -> tuple[BoundStatement, ParameterTypes]:
+        """A statement bound once, for any values of its parameters, whose types are found out as far as not `given`.
 
-    def maintained(self, item: View | MaterializedView, around: Surroundings) -> Relation:
+        `indexed` lets it read views from their indexes, and it is `optimized` unless its plan is of interest as it is.
+        """
+        types = ParameterTypes(
+            {number + 1: each for number, each in enumerate(given) if each is not None}, len(given), places=True
+        )
+        host = SessionBinding(around, types)
+
+        def bind(host: SessionBinding) -> tuple[Change | None, BoundQuery]:
+            if change:
+                assert isinstance(query, str)
+                return self.change(query, around, host)
+            return None, self.query(query, around, host, indexed=indexed, pins=pins)
+
+        try:
+            found, bound = bind(host)
+        except SqlError:
+            if not types.highest and not host.asked:
+                raise
+            return self._open(bind, around, given)
+        if _undecided(bound.plan.relation, found):
+            known = [types.known.get(number + 1, TEXT) for number in range(types.highest)]
+            options = {"change": change, "indexed": indexed, "optimized": optimized}
+            return self.statement(query, around, known, pins=pins, **options)[0], types
+        if bound.asked - host.asked:  # functions in views, of which this session's values are in the plan
+            return self._open(bind, around, given)
+        if optimized:
+            with looking_into(around):
+                relation = optimize(bound.plan.relation)
+            bound = replace(bound, plan=replace(bound.plan, relation=relation), optimized=True)
+            found = None if found is None else replace(found, relation=relation)
+        parameters = tuple(types.known.get(number + 1, TEXT) for number in range(types.highest))
+        weight = weight_of(bound.plan.relation)
+        values = tuple(host.session_values)
+        return BoundStatement(around.meaning, bound, found, parameters, values, weight=weight), types
+
+    def _open(
+        self,
+        bind: Callable[[SessionBinding], tuple[Change | None, BoundQuery]],
+        around: StatementContext,
+        given: Sequence[SqlType | None],
+    ) -> tuple[BoundStatement, ParameterTypes]:
+        """A statement that has to be bound with its values, with NULLs for them until then."""
+        types = ParameterTypes({number + 1: each for number, each in enumerate(given) if each is not None}, len(given))
+        change, bound = bind(SessionBinding(around, types))
+        parameters = tuple(types.known.get(number + 1, TEXT) for number in range(types.highest))
+        return BoundStatement(around.meaning, bound, change, parameters, open=True), types
+
+    def maintained(self, item: View | MaterializedView, around: StatementContext) -> Relation:
         """The plan that is maintained for the query of an item; indexes play no part in it."""
         bound = self.query(item.query, around, pins=item.pins)
         return optimize(laid_out(bound.plan.relation, item))
 
-    def columns_read(self, item: Item, of: Item, around: Surroundings) -> set[int]:
+    def columns_read(self, item: Item, of: Item, around: StatementContext) -> set[int]:
         """The columns of a view's collection that an item, which names the view, needs."""
         seen = of.at_version(item.pins.get(of.id, of.id))
         if isinstance(item, Index):
             return set().union(*map(columns_of, self.keys(around.catalog, of, item.keys, around)))
         if not isinstance(item, View | MaterializedView):
             return set(seen.places)
-        with _binding(SessionHost(around, stored=True), around):
+        with _binding(SessionBinding(around, stored=True), around):
             plan = sql.plan(item.query, Names(around, pins=item.pins))
         return columns_read(ir.Project(plan.relation, tuple(range(len(item.columns)))), of.id)
 
-    def keys(self, catalog: Catalog, on: Item, texts: Sequence[str], around: Surroundings) -> tuple[Scalar, ...]:
+    def keys(self, catalog: Catalog, on: Item, texts: Sequence[str], around: StatementContext) -> tuple[Scalar, ...]:
         """The key expressions of an index, over the columns of its relation."""
-        name = ".".join(map(quoted, catalog.full_name(on)))
         names = Names(around)
-        host = SessionHost(around)
+        host = SessionBinding(around)
         with _binding(host, around):
-            keys = ", ".join(f"({text})" for text in texts)  # an expression each, and nothing behind it
-            plan = sql.plan(f"SELECT {keys} FROM {name}", names)
+            tree = compose.relation(catalog.full_name(on), items=[parse_expression(each) for each in texts])
+            plan = sql.plan(tree, names)
         found = None if host.asked else _over_columns(plan.relation)
         if found is None:
             raise unsupported("an index on this expression", hint="columns, and functions of columns, can be keys")
         return found
 
-    def _bound(self, plan: Plan, names: Names, host: SessionHost, depth: int = 0) -> Bound:
+    def _bound(self, plan: Plan, names: Names, host: SessionBinding, depth: int = 0) -> BoundQuery:
         asked = set(host.asked)
         relation = _one_width(self._inlined(plan.relation, names.around, asked, depth))
         gets = {each.id for each in ir.walk(relation) if isinstance(each, ir.Get)}
         system = frozenset(id for id in gets if id in BY_ID)
         stored = frozenset(id for id in gets if id in names.around.catalog.items)
         names.around.catalog.check_one_timeline(names.used)
-        return Bound(replace(plan, relation=relation), frozenset(names.used), stored, system, frozenset(asked))
+        return BoundQuery(replace(plan, relation=relation), frozenset(names.used), stored, system, frozenset(asked))
 
-    def _inlined(self, relation: Relation, around: Surroundings, asked: set[str], depth: int) -> Relation:
+    def _inlined(self, relation: Relation, around: StatementContext, asked: set[str], depth: int) -> Relation:
         """The plan with every view replaced by its query."""
         if depth > VIEW_DEPTH_MAX:
             raise SqlError("54001", f"views are nested more than {VIEW_DEPTH_MAX} deep")
@@ -263,27 +288,23 @@ class Planner:
 
         return ir.transform(relation, look)
 
-    def _view(self, item: View, around: Surroundings, depth: int) -> tuple[Bound, Relation]:
-        key = (around.catalog.version, item.id)
-        with self._lock:
-            if key in self._views:
-                self._views.move_to_end(key)
-                return self._views[key]
-        host = SessionHost(around, stored=True)
+    def _view(self, item: View, around: StatementContext, depth: int) -> tuple[BoundQuery, Relation]:
+        key = Key(f"view {item.id}", (), Meaning(around.catalog.version))
+        kept: tuple[BoundQuery, Relation] | None = self.cache.get(key)
+        if kept is not None:
+            return kept
+        host = SessionBinding(around, stored=True)
         names = Names(around, pins=item.pins)
         with _binding(host, around):
             plan = sql.plan(item.query, names)
         bound = self._bound(plan, names, host, depth)
         shown = ir.Project(bound.plan.relation, tuple(range(len(item.columns))))
         if not bound.asked:  # else it means something else for another session, or a moment later
-            with self._lock:
-                self._views[key] = bound, shown
-                while len(self._views) > VIEWS_CACHED_MAX:
-                    self._views.popitem(last=False)
+            self.cache.put(key, (bound, shown), size_of(item.query, weight_of(shown)))
         return bound, shown
 
     def _renamed(self, relation: Relation) -> Relation:
-        """The plan with new names for what it binds, so that none meets a name of the plan around."""
+        """Rename what a plan binds, so that no name clashes with one of the plan around it."""
         new = {each.id: f"v{next(self._numbers)}" for each in ir.walk(relation) if isinstance(each, ir.Let)}
         if not new:
             return relation
@@ -294,6 +315,23 @@ class Planner:
             return replace(part, id=new[part.id]) if isinstance(part, ir.Let) else part
 
         return ir.transform(relation, look)
+
+
+def _tree_or_text(query: QuerySource) -> str | Tree:
+    return compose.relation(query.path, query.columns, query.position) if isinstance(query, nodes.Named) else query
+
+
+def _undecided(relation: Relation, change: Change | None) -> bool:
+    """Whether a parameter is left whose type nothing has decided."""
+    relations = [relation]
+    if change is not None and change.returning is not None:
+        relations.append(change.returning.relation)
+    return any(
+        isinstance(part, Parameter)
+        for each in relations
+        for scalar in all_scalars(each)
+        for part in walk_scalar(scalar)
+    )
 
 
 def laid_out(relation: Relation, item: Item) -> Relation:
@@ -326,12 +364,12 @@ def _one_width(relation: Relation) -> Relation:
 
 
 @contextmanager
-def _binding(host: SessionHost, around: Surroundings) -> Iterator[None]:
+def _binding(host: SessionBinding, around: StatementContext) -> Iterator[None]:
     with hosted(host), looking_into(around):
         yield
 
 
-def _target(around: Surroundings, path: Sequence[str], position: int | None) -> Target:
+def _target(around: StatementContext, path: Sequence[str], position: int | None) -> Target:
     """The table that a statement writes to."""
     if len(path) > 1 and (path[-2], path[-1]) in RELATIONS:
         raise SqlError("42501", f'system relation "{".".join(path)}" cannot be written to', position=position)
@@ -343,7 +381,7 @@ def _target(around: Surroundings, path: Sequence[str], position: int | None) -> 
 
 
 def _over_columns(relation: Relation) -> tuple[Scalar, ...] | None:
-    """The columns of a relation as scalars over the one collection below; None if there is more to it than that."""
+    """Express the columns of a relation as scalars over the one collection below. None if it does more than that."""
     match relation:
         case ir.Get():
             return ir.all_columns(relation)

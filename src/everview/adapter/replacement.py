@@ -74,7 +74,7 @@ class Replacements:
 
     def check_columns(self, target: MaterializedView, name: str, columns: Sequence[ColumnInfo]) -> None:
         """Raise unless a definition with these columns can follow the target's."""
-        around = self._coordinator.stored_surroundings()
+        around = self._coordinator.stored_context()
         planner = self._coordinator.planner
         with as_sql_errors():
             check_columns(

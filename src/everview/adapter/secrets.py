@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from everview.adapter.statements.lexer import tokens
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.lexer import tokens
 from everview.errors import EverviewError
 from everview.flow.drivers.registry import options_of
 
@@ -91,5 +91,5 @@ def shown_statement(text: str) -> str:
     for token in found:
         if token.kind == "string":
             parts += [text[at : token.start], f"'{HIDDEN}'"]
-            at = token.end
+            at = token.end + 1
     return "".join([*parts, text[at:]])

@@ -32,8 +32,8 @@ from everview.timely.consolidate import TIME
 
 KEYS_MAX = 1_000  # of one look-up; beyond, reading the collection is no worse
 _INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
-_FAILING: Row = (object(),)  # the key of rows whose key cannot be computed
-GLANCE_ROWS_MAX = 100  # rows that the event loop may give
+_FAILING: Row = (object(),)  # where rows stand for which the key cannot be computed
+LOOKUP_ROWS_MAX = 100  # that are worth giving from wherever one is
 Entry = dict[Row, list[tuple[int, int]]]  # rows, with times and multiplicities
 _NOTHING: Entry = {}
 
@@ -73,8 +73,8 @@ class ServedIndex:
                 add(found, row, count)
         return found
 
-    def glance(self, key: Row, time: int) -> list[Row] | None:
-        """The rows of a key at a time, with repetitions; None if that takes waiting or reading, or many rows."""
+    def rows_at(self, key: Row, time: int) -> list[Row] | None:
+        """The rows of a key at a time, each as often as it occurs; None if that takes waiting, reading or many rows."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -85,7 +85,7 @@ class ServedIndex:
             found: list[Row] = []
             for row, changes in self._entries.get(key, _NOTHING).items():
                 count = sum([diff for at, diff in changes if at <= time])
-                if count < 0 or len(found) + count > GLANCE_ROWS_MAX:
+                if count < 0 or len(found) + count > LOOKUP_ROWS_MAX:
                     return None
                 found += (row,) * count
             return found

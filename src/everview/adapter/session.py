@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from everview.adapter.contract import Carried, Column, IdleLimit, Look, Notice, Prepared, Result, Status, Value
+from everview.adapter.bound_statement import BoundStatement
+from everview.adapter.contract import Carried, Column, IdleLimit, Lookup, Notice, Prepared, Result, Status, Value
 from everview.adapter.errors import (
     ADMIN_SHUTDOWN,
     FAILED_TRANSACTION,
@@ -19,20 +20,16 @@ from everview.adapter.errors import (
 from everview.adapter.execute.context import Context, literals
 from everview.adapter.execute.describe import described
 from everview.adapter.execute.dispatch import execute
-from everview.adapter.glance import Glance, glance_of
+from everview.adapter.index_lookup import IndexLookup, index_lookup_of, literal_template
 from everview.adapter.interrupts import Interrupts
-from everview.adapter.kept import KeptStatements
-from everview.adapter.moments import moment_of
 from everview.adapter.read_holds import ReadHold
 from everview.adapter.secrets import shown_statement
 from everview.adapter.settings import LOCAL_MEMORY, MESSAGES, Settings, search_path
-from everview.adapter.shapes import shape_of
+from everview.adapter.statement_cache import TEXT_CHARACTERS_MAX, Key, size_of
+from everview.adapter.statement_context import Meaning, StatementContext, meaning_of, timestamp_of
 from everview.adapter.statements import nodes
-from everview.adapter.statements.lexer import split
 from everview.adapter.statements.parse import parse
-from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.relation import SessionInfo
-from everview.adapter.templates import WEIGHT_MAX, Template
 from everview.adapter.transaction import Transaction
 from everview.compute.allowance import Allowance, allowing
 from everview.compute.cancel import Cancellation, Ended, cancelable
@@ -40,6 +37,7 @@ from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
 from everview.compute.ir.types import INT4, SqlType
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.lexer import split
 
 if TYPE_CHECKING:
     from everview.adapter.coordinator import Coordinator
@@ -48,19 +46,15 @@ if TYPE_CHECKING:
 NOTICES_MAX = 1_000
 PAUSE_S_MAX = 86_400.0
 CURSORS_MAX = 100
-STATEMENTS_MAX = 10_000
-SHAPES_MAX = 200
+_END = "; \t\r\n"  # a text means the same with or without it
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parsed:
-    """A prepared statement as the adapter knows it."""
+    """A prepared statement as the adapter knows it: what it says, with its query or change bound if it has one."""
 
     node: nodes.Statement
-    types: tuple[SqlType, ...]
-    template: Template | None = None
-    glance: Glance | None = None
-    looked: tuple[object, object] = (None, None)  # the catalog and the settings by which that was found out
+    bound: BoundStatement | None
 
 
 class CoordinatorSession:
@@ -86,8 +80,6 @@ class CoordinatorSession:
         self.statements: dict[str, Prepared] = {}
         self.holds: list[ReadHold] = []  # of the statement that runs, beside the transaction's
         self._notices: list[Notice] = []
-        self._kept = KeptStatements()
-        self._shapes: dict[str, Prepared] = {}  # texts that were glances, with places for their numbers
         self._transaction: Transaction | None = None
         self._batch = 1
         self._running: str | None = None
@@ -123,6 +115,9 @@ class CoordinatorSession:
 
     def split(self, text: str) -> Sequence[str]:
         """The statements of a text."""
+        self._batch = 1
+        if self.known(text, ()) is not None:
+            return [text]
         with as_sql_errors(), self._timed(), self._supervised():
             pieces = split(text)
         self._batch = max(1, len(pieces))
@@ -137,23 +132,36 @@ class CoordinatorSession:
             node = parse(text)
             if self._failed and not _ends(node):
                 raise _refused()
-            around = self.surroundings()
-            found = described(self._coordinator, self, node, around, types)
-            cursor = node.cursor if isinstance(node, nodes.Fetch) else None
-            parsed = Parsed(node, found.parameters, found.template)
-            weight = len(text) + (found.template.weight if found.template is not None else 0)
-            prepared = Prepared(text, found.parameters, found.columns, parsed, cursor, weight)
-            # Others depend on more than the catalog and the settings.
-            if isinstance(node, nodes.Query | nodes.Modify) and weight <= WEIGHT_MAX:
-                self._kept.put(text, types, prepared, around.catalog, around.settings)
-            return prepared
+            return self._bind(text, node, types, self.statement_context())
+
+    def _bind(
+        self, text: str, node: nodes.Statement, given: Sequence[SqlType | None], around: StatementContext
+    ) -> Prepared:
+        """A statement as it is to be run; it is kept if all that it depends on is in its key."""
+        planner, text = self._coordinator.planner, str(text).rstrip(_END)
+        found = described(planner, self, node, around, given)
+        cursor = node.cursor if isinstance(node, nodes.Fetch) else None
+        parsed = Parsed(node, found.bound)
+        weight = len(text) + (found.bound.weight if found.bound is not None else 0)
+        prepared = Prepared(text, found.parameters, found.columns, parsed, cursor, weight)
+        if isinstance(node, nodes.Query | nodes.Modify) and found.bound is not None:
+            planner.cache.put(Key(text, tuple(given), found.bound.meaning), prepared, size_of(text, weight))
+        return prepared
 
     def known(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared | None:
-        """A statement that was prepared before, if nothing has changed since that it depends on."""
-        transaction = self._transaction
-        draft = None if transaction is None else transaction.draft
+        """A statement that was prepared before by any session, if nothing has changed since that it depends on."""
+        if len(text) > TEXT_CHARACTERS_MAX:
+            return None
+        key = Key(text.rstrip(_END), tuple(types), self._meaning)
+        known: Prepared | None = self._coordinator.planner.cache.get(key)
+        return known
+
+    @property
+    def _meaning(self) -> Meaning:
+        """What the meaning of a statement depends on now."""
+        draft = None if self._transaction is None else self._transaction.draft
         catalog = self._coordinator.catalog.state if draft is None else draft.state
-        return self._kept.get(text, types, catalog, self.settings.all)
+        return meaning_of(catalog, self.database, self.settings.all)
 
     def run(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
         """Run a statement."""
@@ -163,8 +171,8 @@ class CoordinatorSession:
             raise SqlError("08003", "the session is closed")
         if self._failed and not _ends(parsed.node):
             raise _refused()
-        if len(values) != len(parsed.types):
-            message = f"{len(parsed.types)} parameters are needed, and {len(values)} are given"
+        if len(values) != len(prepared.parameters):
+            message = f"{len(prepared.parameters)} parameters are needed, and {len(values)} are given"
             raise SqlError("08P01", message)
         with self._timed():
             self._running = prepared.text.strip()
@@ -172,9 +180,8 @@ class CoordinatorSession:
                 with self._supervised():
                     self._begin_statement(parsed.node)
                     self._coordinator.environment.confirm()  # what another process has written since would be missing
-                    result = self.carry_out(parsed.node, literals(values, parsed.types), parsed.template)
+                    result = self.carry_out(prepared, literals(values, prepared.parameters))
                 _check_as_described(prepared, result)
-                self._look(prepared, parsed)
                 return result
             except (Exception, Failure) as error:
                 self.fail()
@@ -210,27 +217,40 @@ class CoordinatorSession:
         finally:
             allowed.close()
 
-    def carry_out(
-        self, node: nodes.Statement, values: tuple[Literal, ...] = (), template: Template | None = None
-    ) -> Result:
-        """Carry a statement out in the transaction that is under way."""
-        return execute(Context(self, self._coordinator, self.surroundings(), values, template), node)
+    def carry_out(self, prepared: Prepared, values: tuple[Literal, ...] = ()) -> Result:
+        """Carry a statement out in the transaction that is under way; bound anew if names may mean something else."""
+        around = self.statement_context()
+        parsed = _parsed(prepared)
+        if parsed.bound is not None and parsed.bound.meaning != around.meaning:
+            now = self.known(prepared.text, prepared.parameters)
+            if now is None or now.statement.bound.meaning != around.meaning:  # type: ignore[attr-defined]
+                now = self._bind(prepared.text, parsed.node, prepared.parameters, around)
+            parsed = _parsed(now)
+        result = execute(Context(self, self._coordinator, around, values, parsed.bound), parsed.node)
+        if isinstance(parsed.node, nodes.Query) and parsed.bound is not None:
+            self._look(prepared, parsed.node, parsed.bound)
+        return result
 
-    def glance(self, prepared: Prepared) -> Look | None:
+    def lookup(self, prepared: Prepared) -> Lookup | None:
         """What gives the rows of a look-up from memory, if no transaction is under way."""
-        parsed = prepared.statement
-        assert isinstance(parsed, Parsed)
-        glance = parsed.glance
-        if glance is None or self._transaction is not None or self._closed or not self._still(glance):
+        if self._transaction is not None or self._closed:
             return None
-        return glance.rows
+        parsed, meaning = _parsed(prepared), self._meaning
+        if parsed.bound is not None and parsed.bound.meaning != meaning:
+            now = self.known(prepared.text, prepared.parameters)
+            parsed = parsed if now is None else _parsed(now)
+        if parsed.bound is None or parsed.bound.lookup is None or parsed.bound.meaning != meaning:
+            return None
+        return parsed.bound.lookup.rows
 
     def recognize(self, text: str) -> tuple[Prepared, Sequence[Value]] | None:
         """A text that was prepared before, or differs only in numbers from one that was a look-up."""
-        shape = shape_of(text) if self._shapes else None
-        if shape is not None and shape[0] in self._shapes:
-            return self._shapes[shape[0]], shape[1]
-        prepared = self.known(text)
+        template = literal_template(text)
+        if template is not None:
+            general = self.known(template[0], (INT4,) * len(template[1]))
+            if general is not None and _is_template(general, len(template[1])):
+                return general, template[1]
+        prepared = self.known(text, ())
         return None if prepared is None or prepared.parameters else (prepared, ())
 
     def sync(self) -> None:
@@ -302,7 +322,7 @@ class CoordinatorSession:
         transaction.read_only = transaction.read_only if read_only is None else read_only
 
     def end_transaction(self, *, commit: bool) -> None:
-        """Commit or roll back what is under way, and let go of it."""
+        """Commit or roll back the transaction under way, and close its cursors."""
         transaction, self._transaction = self._transaction, None
         if transaction is None:
             return
@@ -349,7 +369,7 @@ class CoordinatorSession:
                 self._notices = told
 
     def notice(self, message: str, sqlstate: str = "00000", severity: Any = "NOTICE") -> None:
-        """Tell the client something beside the result, if it wants to know of what is so severe."""
+        """Send the client a notice, unless `client_min_messages` leaves out its severity."""
         wanted = MESSAGES.index(self.settings.get("client_min_messages"))
         if severity != "INFO" and MESSAGES.index(severity.lower()) < wanted:  # INFO was asked for
             return
@@ -357,18 +377,18 @@ class CoordinatorSession:
             if len(self._notices) < NOTICES_MAX:
                 self._notices.append(Notice(severity, sqlstate, message))
 
-    def surroundings(self) -> Surroundings:
+    def statement_context(self) -> StatementContext:
         """What a statement is surrounded by now."""
         transaction = self._transaction
         now_ms = self._coordinator.timeline.present_ms if transaction is None else transaction.now_ms
         values = self.settings.all
         draft = None if transaction is None else transaction.draft
-        return Surroundings(
+        return StatementContext(
             self._coordinator.catalog.state if draft is None else draft.state,
             self.user,
             self.database,
             search_path(values["search_path"]),
-            moment_of(now_ms),
+            timestamp_of(now_ms),
             values,
             self.number,
             self._configure,
@@ -429,52 +449,33 @@ class CoordinatorSession:
         isolation = self.settings.get("transaction_isolation")
         return Transaction(False, isolation, self._coordinator.timeline.present_ms, read_only)
 
-    def _still(self, glance: Glance) -> bool:
-        return glance.catalog is self._coordinator.catalog.state and glance.settings is self.settings.all
-
-    def _look(self, prepared: Prepared, parsed: Parsed) -> None:
-        """Find out whether a statement that was run need not be the next time."""
-        node, catalog, settings = parsed.node, self._coordinator.catalog.state, self.settings.all
-        if not isinstance(node, nodes.Query) or node.as_of is not None or self.transaction.explicit:
+    def _look(self, prepared: Prepared, node: nodes.Query, bound: BoundStatement) -> None:
+        """Find out, when a query was run first, whether it need not be the next time."""
+        if bound.looked or bound.open or node.as_of is not None or self.transaction.explicit:
             return
-        if parsed.looked[0] is catalog and parsed.looked[1] is settings:
-            return
-        parsed.looked, parsed.glance = (catalog, settings), self._glance_of(prepared, parsed, node)
-        if parsed.glance is not None and not parsed.types:
-            self._learn(prepared)
+        bound.looked, bound.lookup = True, self._index_lookup(prepared, bound)
+        template = None if bound.lookup is None or prepared.parameters else literal_template(prepared.text)
+        if template is not None:
+            self._learn(*template)
 
-    def _glance_of(self, prepared: Prepared, parsed: Parsed, node: nodes.Query) -> Glance | None:
-        around = self.surroundings()
-        template = self._coordinator.planner.template(node.text, around, parsed.types, prepared=parsed.template)
-        if template is None or prepared.columns is None:
+    def _index_lookup(self, prepared: Prepared, bound: BoundStatement) -> IndexLookup | None:
+        plan, columns = bound.bound.plan, prepared.columns
+        if columns is None or list(plan.types[: len(plan.names)]) != [column.type for column in columns]:
             return None
-        bound = template.bound
-        if list(bound.plan.types[: len(bound.plan.names)]) != [column.type for column in prepared.columns]:
-            return None
-        return glance_of(bound, around.catalog, around.settings, self._coordinator)
+        return index_lookup_of(bound.bound, self._coordinator.catalog.state, self.settings.all, self._coordinator)
 
-    def _learn(self, prepared: Prepared) -> None:
-        """Recognize texts that differ from this one only in numbers."""
-        shape = shape_of(prepared.text)
-        if shape is None:
-            return
-        known = self._shapes.get(shape[0])
-        if known is not None and known.statement.glance is not None and self._still(known.statement.glance):  # type: ignore[attr-defined]
+    def _learn(self, text: str, numbers: Sequence[int]) -> None:
+        """Recognize texts that differ only in their numbers from one that is a look-up."""
+        types = [INT4] * len(numbers)
+        if self.known(text, types) is not None:
             return
         try:
-            general = self.prepare(shape[0], [INT4] * len(shape[1]))
+            general = self.prepare(text, types)
         except SqlError:
             return  # somewhere it takes a number itself
-        parsed = general.statement
-        assert isinstance(parsed, Parsed)
-        node = parsed.node
-        assert isinstance(node, nodes.Query)
-        parsed.glance = self._glance_of(general, parsed, node)
-        if parsed.glance is None or set(parsed.glance.places) != set(range(len(shape[1]))):
-            return  # some number is more than a value that is looked up
-        if len(self._shapes) >= SHAPES_MAX:
-            self._shapes.clear()
-        self._shapes[shape[0]] = general
+        bound = _parsed(general).bound
+        if bound is not None and not bound.open:
+            bound.looked, bound.lookup = True, self._index_lookup(general, bound)
 
     def _release_holds(self) -> None:
         for hold in self.holds:
@@ -489,6 +490,18 @@ def _check_as_described(prepared: Prepared, result: Result) -> None:
         return
     if [column.type for column in columns] != [column.type for column in prepared.columns]:
         raise SqlError("0A000", "cached plan must not change result type", hint="prepare the statement again")
+
+
+def _parsed(prepared: Prepared) -> Parsed:
+    assert isinstance(prepared.statement, Parsed)
+    return prepared.statement
+
+
+def _is_template(general: Prepared, numbers: int) -> bool:
+    """Whether it is a look-up, and each number nothing more than a value that is looked up."""
+    bound = _parsed(general).bound
+    lookup = None if bound is None else bound.lookup
+    return lookup is not None and set(lookup.places) == set(range(numbers))
 
 
 def _ends(node: nodes.Statement) -> bool:

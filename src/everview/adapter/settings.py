@@ -10,7 +10,7 @@ from typing import TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from everview.adapter.errors import INVALID_PARAMETER_VALUE
-from everview.adapter.host import SERVER_VERSION
+from everview.adapter.session_binding import SERVER_VERSION
 from everview.adapter.statements.options import check_cluster
 from everview.adapter.statements.words import Words
 from everview.compute.allowance import memory_share
@@ -253,7 +253,7 @@ class Settings:
         return {shown: values[name] for name, shown in _TOLD.items()}
 
     def set(self, name: str, value: str | None, *, local: bool = False) -> None:
-        """Set a value; None is the one that the session began with."""
+        """Set a value. None sets the value that the session began with."""
         setting = self._known(name)
         key = setting.name.lower()
         if setting.fixed:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from everview.adapter.bound import speaks_of_time
+from everview.adapter.bound_statement import speaks_of_time
 from everview.adapter.contract import Column, Row
 from everview.adapter.envelopes import Envelope
 from everview.adapter.errors import UNDEFINED_OBJECT, as_sql_errors
@@ -71,7 +71,7 @@ def split_key(statement: nodes.Subscribe, data: Sequence[Column]) -> tuple[list[
 
 
 def is_linear(relation: Relation) -> bool:
-    """Whether the query works row by row on one relation, so that its changes are those of the relation's changes."""
+    """Whether a query works row by row on one relation, so that it can be applied to changes of the relation."""
     parts = list(ir.walk(relation))
     by_row = all(isinstance(part, _LINEAR) for part in parts) and not speaks_of_time(relation)
     return by_row and sum(isinstance(part, ir.Get) for part in parts) == 1
@@ -126,7 +126,7 @@ class SubscriptionRows:
         return self._feed.acknowledge
 
     def set_patience(self, seconds: float | None) -> None:
-        """How long the next wait may take; None is until something comes. The caller's statement is what runs."""
+        """Set how long the next wait may take, within the caller's statement. None waits until something comes."""
         self._cursor, self._patience = True, seconds
 
     def batches(self) -> Iterator[Sequence[Row]]:

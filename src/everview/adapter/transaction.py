@@ -16,7 +16,7 @@ from everview.adapter.catalog.state import Catalog, shown_timeline
 from everview.adapter.catalog.store import Change
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
 from everview.adapter.interrupts import Interrupts
-from everview.adapter.peek import NOTHING, Own
+from everview.adapter.peek import NOTHING, OwnWrites
 from everview.adapter.read_holds import ReadHold
 from everview.adapter.settings import Mark
 from everview.adapter.statements.nodes import Drop, Statement
@@ -68,12 +68,12 @@ class Transaction:
     _seen: dict[GlobalId, tuple[int, Rows]] = field(default_factory=dict)  # parts of `written` that are added up
 
     def drafted(self, ids: Iterable[GlobalId], catalog: Catalog) -> frozenset[GlobalId]:
-        """Those of some collections that this transaction has defined, and nobody has made yet."""
+        """The collections among these that this transaction defines, and that its COMMIT will make."""
         if self.draft is None:
             return frozenset()
         return frozenset(id for id in ids if id in catalog.items and catalog.items[id].reader == DRAFTED)
 
-    def own(self, ids: Iterable[GlobalId], catalog: Catalog) -> Own:
+    def own(self, ids: Iterable[GlobalId], catalog: Catalog) -> OwnWrites:
         """What this transaction has written to some collections, and sees."""
         found: dict[GlobalId, Rows] = {}
         for id in self.written.keys() & set(ids):
@@ -84,7 +84,7 @@ class Transaction:
             self._seen[id] = len(parts), rows
             found[id] = rows
         drafted = self.drafted(ids, catalog)
-        return Own(found, drafted) if found or drafted else NOTHING
+        return OwnWrites(found, drafted) if found or drafted else NOTHING
 
     def check_may_read(self, ids: Iterable[GlobalId], catalog: Catalog) -> None:
         """Raise if something is to be read that is maintained from what this transaction has written."""
@@ -196,7 +196,7 @@ class Transaction:
         self.written.setdefault(item.id, (item, []))[1].append(rows)
 
     def commit(self, timeline: Timeline, environment: Environment, interrupts: Interrupts) -> int | None:
-        """Make the writes durable; gives their time, None if there are none."""
+        """Make the writes durable and give their time. None if the transaction has written nothing."""
         try:
             tables = {id: as_changes(parts, item.types) for id, (item, parts) in self.written.items()}
             if not self.written:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from everview.adapter.statements.lexer import tokens
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.lexer import tokens
 
 _STREAMING = ("subscribe", "tail")
 
@@ -57,8 +57,8 @@ def complete(text: str) -> tuple[list[str], str]:
     for word in words:
         if word.is_symbol(";"):
             if not first:
-                found.append(text[start : word.end].strip())
-            start, first = word.end, True
+                found.append(text[start : word.end + 1].strip())
+            start, first = word.end + 1, True
         elif word.kind != "end":
             first = False
     return found, text[start:]

@@ -169,3 +169,61 @@ def test_what_is_set_is_refused_or_means_something() -> None:
                 break
     assert tried > 500
     assert not ignored, "\n".join(ignored)
+
+
+# Nodes around an expression that mean nothing by themselves, or are what the place already has.
+TRANSPARENT = ("Alias", "PivotAlias", "Column", "Pseudocolumn", "Paren", "Identifier", "Aliases")
+
+
+def every_class() -> list[type[Any]]:
+    """Every kind of node that sqlglot has."""
+    found: dict[str, type[Any]] = {}
+    waiting = [exp.Expression]
+    while waiting:
+        each = waiting.pop()
+        waiting += each.__subclasses__()
+        found[each.__name__] = each
+    return [found[name] for name in sorted(found)]
+
+
+def places() -> list[tuple[str, str]]:
+    """Statements with a column named `here`, and what stands there to compare with."""
+    return [
+        ("SELECT here FROM t", "id"),
+        ("SELECT id FROM t WHERE here", "flag"),
+        ("SELECT id FROM t GROUP BY id, here", "id"),
+        ("SELECT id FROM t ORDER BY here", "id"),
+        ("SELECT sum(id) FILTER (WHERE here) FROM t", "flag"),
+        ("SELECT row_number() OVER (PARTITION BY here) FROM t", "id"),
+        ("SELECT abs(here) FROM t", "id"),
+    ]
+
+
+def test_every_kind_of_node_is_refused_or_means_something() -> None:
+    """A node of any class around what stands in a place: the statement does not mean the same as without it."""
+    ignored, tried, refused = [], 0, 0
+    for text, plain in places():
+        before = meaning(parse_query(text.replace("here", plain)))
+        for kind in every_class():
+            if kind.__name__ in TRANSPARENT:
+                continue
+            tree = parse_query(text)
+            place = next(each for each in tree.find_all(exp.Column) if each.name == "here")
+            try:
+                node = kind(**{name: exp.column(plain) for name, needed in kind.arg_types.items() if needed})
+                node.set("this", exp.column(plain))
+                place.replace(node)
+            except (AttributeError, TypeError, ValueError):
+                continue
+            tried += 1
+            try:
+                after = meaning(watch(tree))
+            except (SqlError, Failure):
+                refused += 1
+                continue
+            except (AttributeError, TypeError, LookupError, ValueError, AssertionError, NameError):
+                continue  # it was read, and is nothing that the parser would have made
+            if after == before:
+                ignored.append(f"{kind.__name__} in {text}")
+    assert tried > 3_000 and refused > 2_000
+    assert not ignored, "\n".join(ignored)

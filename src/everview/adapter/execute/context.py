@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from everview.adapter.bound import Bound
+from everview.adapter.bound_statement import BoundQuery, BoundStatement
 from everview.adapter.catalog.items import Index, Table
 from everview.adapter.errors import as_sql_errors
-from everview.adapter.host import SessionHost
-from everview.adapter.peek import Own, Peek, peek_of
-from everview.adapter.planner import Pins
+from everview.adapter.peek import OwnWrites, Peek, peek_of
+from everview.adapter.planner import Pins, QuerySource
+from everview.adapter.session_binding import SessionBinding
 from everview.adapter.settings import STRICT
+from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements.nodes import AsOf
-from everview.adapter.surroundings import Surroundings
-from everview.adapter.templates import Template
 from everview.adapter.timestamps import TimestampChoice, TimestampRequest
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
-from everview.compute.ir.types import SqlType
+from everview.compute.ir.types import MZ_TIMESTAMP, TIMESTAMPTZ, SqlType
 from everview.compute.rows.collection import Row
+from everview.compute.sql.dml import Change
 from everview.compute.sql.errors import SqlError, unsupported
 from everview.storage.contract import GlobalId
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from everview.adapter.session import CoordinatorSession
     from everview.adapter.transaction import Transaction
 
+_TIMES = "AS OF and UP TO"
 BEHIND_MS_MAX = 1_000  # how far the time of a block may be behind the wall clock when it begins
 
 
@@ -38,9 +39,9 @@ class Context:
 
     session: CoordinatorSession
     coordinator: Coordinator
-    around: Surroundings
+    around: StatementContext
     values: tuple[Literal, ...] = ()
-    template: Template | None = None  # what was made of the statement when it was prepared
+    statement: BoundStatement | None = None  # its query or change, bound when it was prepared
 
     @property
     def transaction(self) -> Transaction:
@@ -48,43 +49,71 @@ class Context:
         return self.session.transaction
 
     @property
-    def host(self) -> SessionHost:
-        """The host of the statement, with the values of its parameters."""
-        return SessionHost(self.around, values=self.values)
+    def host(self) -> SessionBinding:
+        """What binds parts of the statement, with the values of its parameters."""
+        return SessionBinding(self.around, values=self.values)
 
-    def bind(self, text: str, pins: Pins | None = None) -> Bound:
+    def bind(self, query: QuerySource, pins: Pins | None = None) -> BoundQuery:
         """A query that is to be maintained, bound with the values of the parameters; `pins` if it is stored."""
         with as_sql_errors():
-            bound = self.coordinator.planner.query(text, self.around, self.host, pins=pins)
-        if bound.recursive:
-            hint = "a query that is read once may be recursive"
-            raise unsupported("WITH RECURSIVE in a view or subscription", hint=hint)
-        return bound
+            return _maintainable(self.coordinator.planner.query(query, self.around, self.host, pins=pins))
 
-    def bind_read(self, text: str) -> Bound:
+    def define(self, query: str, pins: Pins | None = None) -> BoundQuery:
+        """A query that is to be maintained and stored: its names are written in full."""
+        with as_sql_errors():
+            return _maintainable(self.coordinator.planner.definition(query, self.around, self.host, pins))
+
+    def prepared(self, query: QuerySource, pins: Pins | None = None) -> BoundQuery:
+        """The query of a statement that is to be maintained, as it was bound when the statement was prepared."""
+        if self.statement is None or self.statement.open:
+            return self.bind(query, pins)
+        return _maintainable(self.statement.filled(self.values, self.around)[1])
+
+    def bind_read(self, query: QuerySource) -> BoundQuery:
         """A query that is to be read now; from the tables where an index does not know what the transaction wrote."""
         planner, items = self.coordinator.planner, self.around.catalog.items
         with as_sql_errors():
-            bound = planner.read(text, self.around, self.values, self.template)
+            if self.statement is not None and not self.statement.open:
+                _, bound = self.statement.filled(self.values, self.around)
+            else:
+                bound = planner.query(query, self.around, self.host, indexed=True)
             if self.transaction.written and any(isinstance(items[id], Index) for id in bound.reads):
                 below = {id for id in bound.reads if isinstance(items[id], Index)}
                 if self.tables_below(replace(bound, reads=frozenset(below))) & self.transaction.written.keys():
-                    return planner.query(text, self.around, self.host)
+                    return planner.query(query, self.around, self.host)
             return bound
 
-    def read(self, bound: Bound, as_of: int | None = None, *, at_least: bool = False) -> list[Row]:
+    def bind_change(self, text: str) -> tuple[Change, BoundQuery]:
+        """An INSERT, UPDATE or DELETE."""
+        with as_sql_errors():
+            if self.statement is not None and not self.statement.open:
+                change, bound = self.statement.filled(self.values, self.around)
+                assert change is not None
+                return change, bound
+            return self.coordinator.planner.change(text, self.around, self.host)
+
+    def value(self, text: str, *to: SqlType, what: str) -> Any:
+        """The value of an expression, cast to one type after the other."""
+        with as_sql_errors():
+            bound = self.coordinator.planner.value(text, self.around, to, self.values)
+            if bound.reads or bound.needs_time:
+                raise SqlError("42703", f"{what} take constant expressions", detail="no relations, no time")
+        ((value,),) = self.coordinator.peeks.rows(Peek(bound.plan.relation, (), 1, 0), self.around)
+        return value
+
+    def read(self, bound: BoundQuery, as_of: int | None = None, *, at_least: bool = False) -> list[Row]:
         """The rows of a query at the time that the transaction, or AS OF, gives it."""
         time = self.time_for(bound, as_of, at_least=at_least)
         return self.coordinator.peeks.rows(peek_of(bound, time), self.around, self.own(bound))
 
-    def own(self, bound: Bound) -> Own:
+    def own(self, bound: BoundQuery) -> OwnWrites:
         """What the transaction has written, of what a query reads."""
         return self.transaction.own(bound.reads, self.around.catalog)
 
     def time_for(
-        self, bound: Bound, as_of: int | None = None, *, at_least: bool = False, isolation: str | None = None
+        self, bound: BoundQuery, as_of: int | None = None, *, at_least: bool = False, isolation: str | None = None
     ) -> int:
-        """The time at which to read, waited for and held; that of the transaction, if it has one already."""
+        """Choose the time at which to read, hold it and wait for it. A transaction reads at one time."""
         transaction = self.transaction
         catalog = self.around.catalog
         if as_of is not None:
@@ -114,7 +143,7 @@ class Context:
         self.coordinator.timestamps.wait(bound.reads, transaction.time, self.session.interrupts, catalog)
         return transaction.time
 
-    def _timedomain(self, bound: Bound) -> set[GlobalId]:
+    def _timedomain(self, bound: BoundQuery) -> set[GlobalId]:
         """What a transaction can read that begins with this query; if that names nothing, what needs no schema."""
         catalog, around = self.around.catalog, self.around
         schemas = {catalog.items[id].schema for id in bound.uses | bound.reads}
@@ -124,17 +153,17 @@ class Context:
         name = self.coordinator.timelines.of(bound.reads, catalog).name
         return {id for id in catalog.timedomain(schemas) if catalog.timeline(id) == name}
 
-    def _without_drafts(self, bound: Bound) -> Bound:
-        """The query as far as it reads what is there; tables that only the transaction has are not waited for."""
+    def _without_drafts(self, bound: BoundQuery) -> BoundQuery:
+        """Leave out of a query's reads the tables that only the transaction has: nobody need wait for them."""
         drafted = self.transaction.drafted(bound.reads, self.around.catalog)
         return replace(bound, reads=bound.reads - drafted) if drafted else bound
 
-    def tables_below(self, bound: Bound) -> set[GlobalId]:
+    def tables_below(self, bound: BoundQuery) -> set[GlobalId]:
         """The tables that a query is made from, through all views."""
         catalog = self.around.catalog
         return {root for id in bound.reads for root in catalog.roots(id) if isinstance(catalog.items[root], Table)}
 
-    def _behind(self, bound: Bound, isolation: str) -> bool:
+    def _behind(self, bound: BoundQuery, isolation: str) -> bool:
         """Whether a block would begin far in the past, since nothing has moved the timeline for a while.
 
         Its time is what `mz_now()` is in all of its statements. What sources feed is read as far as they have come.
@@ -145,7 +174,7 @@ class Context:
         fed = any(not isinstance(catalog.items[root], Table) for id in bound.reads for root in catalog.roots(id))
         return not fed and timeline.now_ms - timeline.upper > BEHIND_MS_MAX
 
-    def _as_of(self, bound: Bound, time: int, *, at_least: bool) -> int:
+    def _as_of(self, bound: BoundQuery, time: int, *, at_least: bool) -> int:
         """A time outside of the timeline; the hold ends with the statement."""
         catalog = self.around.catalog
         wanted = TimestampRequest(bound.reads, self.transaction.isolation, as_of=time, at_least=at_least)
@@ -154,7 +183,7 @@ class Context:
         self.coordinator.timestamps.wait(bound.reads, choice.time, self.session.interrupts, catalog)
         return choice.time
 
-    def _check_readable(self, bound: Bound, time: int) -> None:
+    def _check_readable(self, bound: BoundQuery, time: int) -> None:
         for each in self.coordinator.timestamps.inputs(bound.reads):
             if each.since > time:
                 name = self.around.catalog.items[each.id].name
@@ -165,7 +194,7 @@ class Context:
                     hint="read it in a new transaction",
                 )
 
-    def choose(self, bound: Bound, as_of: int | None = None, *, at_least: bool = False) -> TimestampChoice:
+    def choose(self, bound: BoundQuery, as_of: int | None = None, *, at_least: bool = False) -> TimestampChoice:
         """The time at which a query would read, without reading."""
         bound = self._without_drafts(bound)
         wanted = TimestampRequest(bound.reads, self.transaction.isolation, bound.needs_time, as_of, at_least)
@@ -177,21 +206,23 @@ class Context:
 
     def moment(self, expression: str) -> int:
         """The time that a constant expression means: a number of milliseconds, or a timestamp."""
-        for target in ("mz_timestamp", "timestamptz) AS mz_timestamp"):
-            opened = "CAST(" * target.count(")") + "CAST("
-            try:
-                bound = self.bind_read(f"SELECT {opened}({expression.strip()}) AS {target})")
-                if bound.reads or bound.needs_time:
-                    raise SqlError("42703", "AS OF and UP TO take constant expressions", detail="no relations, no time")
-                ((value,),) = self.coordinator.peeks.rows(Peek(bound.plan.relation, (), 1, 0), self.around)
-            except (SqlError, Failure) as error:
-                if error.sqlstate == "22P02" and target == "mz_timestamp":
-                    continue  # text that is no number may be a timestamp
+        try:
+            value = self.value(expression, MZ_TIMESTAMP, what=_TIMES)
+        except (SqlError, Failure) as error:
+            if error.sqlstate != "22P02":
                 raise
-            if value is None:
-                raise SqlError("22004", "AS OF and UP TO take a time, and this is NULL")
-            return int(value)
-        raise AssertionError("the last attempt gives a time or raises")
+            # Text that is no number may be a timestamp.
+            value = self.value(expression, TIMESTAMPTZ, MZ_TIMESTAMP, what=_TIMES)
+        if value is None:
+            raise SqlError("22004", f"{_TIMES} take a time, and this is NULL")
+        return int(value)
+
+
+def _maintainable(bound: BoundQuery) -> BoundQuery:
+    if bound.recursive:
+        hint = "a query that is read once may be recursive"
+        raise unsupported("WITH RECURSIVE in a view or subscription", hint=hint)
+    return bound
 
 
 def literals(values: Sequence[Any], types: Sequence[SqlType]) -> tuple[Literal, ...]:

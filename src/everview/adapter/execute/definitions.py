@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everview.adapter.bound import Bound
+from everview.adapter.bound_statement import BoundQuery
 from everview.adapter.catalog.items import (
     KINDS,
     ColumnInfo,
@@ -44,9 +44,9 @@ from everview.adapter.expiry import DUE_TYPES
 from everview.adapter.passwords import verifier_of
 from everview.adapter.planner import Pins, laid_out
 from everview.adapter.retention import lag_ms, retain_ms
+from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
-from everview.adapter.surroundings import Surroundings
 from everview.adapter.transaction import DRAFTED
 from everview.compute.functions.durations import duration_ms
 from everview.compute.ir.relation import Relation
@@ -55,7 +55,6 @@ from everview.compute.sql.datatypes import named_type
 from everview.compute.sql.dml import bind_scalar
 from everview.compute.sql.errors import DUPLICATE_COLUMN, SqlError, did_you_mean, unsupported
 from everview.compute.sql.hosting import hosted
-from everview.compute.sql.references import qualified
 from everview.storage.contract import Follow, ReadCapability
 from everview.timely.lattice import TIME_MAX
 
@@ -130,7 +129,7 @@ def columns_of(context: Context, definitions: Sequence[nodes.ColumnDefinition]) 
         if each.default is not None:
             with as_sql_errors(), hosted(context.host):
                 bind_scalar(each.default, sql_type, each.name, _NoNames())
-        columns.append(ColumnInfo(each.name, sql_type, not each.not_null, each.default))
+        columns.append(ColumnInfo(each.name, sql_type, not each.not_null, each.default and str(each.default)))
     return tuple(columns)
 
 
@@ -144,7 +143,7 @@ class _NoNames:
         return []
 
 
-def deliverable(around: Surroundings, path: Path, what: str) -> Item:
+def deliverable(around: StatementContext, path: Path, what: str) -> Item:
     """A collection that others can follow; `what` they are, such as `sink from`."""
     item, noun = around.relation(path), what.split(maxsplit=1)[0]
     if isinstance(item, View):
@@ -167,15 +166,16 @@ def create_view(context: Context, statement: nodes.CreateView, change: Change) -
     taken = around.catalog.item(schema, name) if statement.or_replace else None
     if taken is None and exists(context, schema, name, if_not_exists=statement.if_not_exists):
         return done
-    bound, columns, query = _bound_view(context, statement)
+    bound, columns = _bound_view(context, statement)
     depends, pins = tuple(sorted(bound.uses)), around.catalog.pins(bound.uses)
     if taken is None:
         id = context.coordinator.catalog.allocate()
-        view = View(id, name, schema.id, around.user, columns=columns, query=query, depends=depends, pins=pins)
+        view = View(id, name, schema.id, around.user, columns=columns, query=bound.definition)
+        view = replace(view, depends=depends, pins=pins)
         change.put_item(view, "create")
     else:
         view = _replaceable(context, taken, columns, bound)
-        view = replace(view, query=query, columns=columns, depends=depends, pins=pins)
+        view = replace(view, query=bound.definition, columns=columns, depends=depends, pins=pins)
         change.put_item(view, "alter", replaced="true")
     return done
 
@@ -184,26 +184,26 @@ def create_materialized_view(context: Context, statement: nodes.CreateView) -> R
     """CREATE MATERIALIZED VIEW."""
     done, name = Done("CREATE MATERIALIZED VIEW"), statement.path[-1]
     with context.coordinator.catalog.lock:
-        context = replace(context, around=context.session.surroundings())
+        context = replace(context, around=context.session.statement_context())
         schema, owner = context.around.schema_for(statement.path), context.around.user
         if exists(context, schema, name, if_not_exists=statement.if_not_exists):
             return done
-        bound, columns, query = _bound_view(context, statement)
+        bound, columns = _bound_view(context, statement)
         retain = retain_option(dict(statement.options))
-        item = MaterializedView("", name, schema.id, owner, columns=columns, query=query, retain_ms=retain)
+        item = MaterializedView("", name, schema.id, owner, columns=columns, query=bound.definition, retain_ms=retain)
         create_materialized(context, item, bound)
     return done
 
 
-def _bound_view(context: Context, statement: nodes.CreateView) -> tuple[Bound, tuple[ColumnInfo, ...], str]:
-    """The query of a view, bound; its columns; and its text with names in full."""
-    bound = context.bind(statement.query)
+def _bound_view(context: Context, statement: nodes.CreateView) -> tuple[BoundQuery, tuple[ColumnInfo, ...]]:
+    """Bind the query of a view, and give the view's columns."""
+    bound = context.define(statement.query)
     columns = view_columns(statement, bound)
     context.around.catalog.check_lasting(statement.path[-1], bound.uses)
-    return bound, columns, written_out(context, statement.query)
+    return bound, columns
 
 
-def view_columns(statement: nodes.CreateView, bound: Bound) -> tuple[ColumnInfo, ...]:
+def view_columns(statement: nodes.CreateView, bound: BoundQuery) -> tuple[ColumnInfo, ...]:
     """The columns of a view, with the names that the statement gives them."""
     given, names = statement.columns, bound.plan.names
     if len(given) > len(names):
@@ -216,17 +216,7 @@ def view_columns(statement: nodes.CreateView, bound: Bound) -> tuple[ColumnInfo,
     return tuple(ColumnInfo(name, each) for name, each in zip(chosen, bound.plan.types, strict=True))
 
 
-def written_out(context: Context, query: str) -> str:
-    """The query with names in full, so that it means the same for everyone."""
-    return qualified(query, lambda path: _in_full(context, path)).strip()
-
-
-def _in_full(context: Context, path: Sequence[str]) -> tuple[str, ...] | None:
-    item = context.around.find(path)
-    return None if item is None else context.around.catalog.full_name(item)
-
-
-def _replaceable(context: Context, taken: Item, columns: tuple[ColumnInfo, ...], bound: Bound) -> View:
+def _replaceable(context: Context, taken: Item, columns: tuple[ColumnInfo, ...], bound: BoundQuery) -> View:
     """OR REPLACE: the view keeps its id, so whatever names it goes on; what is maintained over it cannot change."""
     catalog = context.around.catalog
     if not isinstance(taken, View):
@@ -248,7 +238,7 @@ def _replaceable(context: Context, taken: Item, columns: tuple[ColumnInfo, ...],
 
 
 def create_materialized(
-    context: Context, item: MaterializedView, bound: Bound, *, pins: Pins | None = None, **details: str
+    context: Context, item: MaterializedView, bound: BoundQuery, *, pins: Pins | None = None, **details: str
 ) -> MaterializedView:
     """Install the view, then enter it in the catalog; gives the item as it is there.
 
@@ -267,7 +257,7 @@ def create_materialized(
     return item
 
 
-def install(context: Context, plan: Relation, bound: Bound) -> tuple[str, ReadCapability]:
+def install(context: Context, plan: Relation, bound: BoundQuery) -> tuple[str, ReadCapability]:
     """Begin to maintain a plan under a new id."""
     coordinator = context.coordinator
     id = coordinator.catalog.allocate()

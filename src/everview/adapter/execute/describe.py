@@ -1,4 +1,4 @@
-"""What a statement takes and what it gives, found out without running it."""
+"""What a statement takes and what it gives, found out by binding it, before it is run."""
 
 from __future__ import annotations
 
@@ -6,105 +6,105 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from everview.adapter.bound_statement import BoundStatement
 from everview.adapter.contract import Column
+from everview.adapter.durable import resumed
 from everview.adapter.execute.queries import EXPLAINED
 from everview.adapter.execute.replacements import difference_query
-from everview.adapter.execute.resuming import resumed
-from everview.adapter.execute.showing import SHOWN_CREATE, objects_query
+from everview.adapter.execute.show import SHOWN_CREATE, objects_query
+from everview.adapter.planner import Planner
 from everview.adapter.results import columns_of, text_columns
+from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements import nodes
 from everview.adapter.subscribe import output_columns
-from everview.adapter.surroundings import Surroundings
-from everview.adapter.templates import Template
-from everview.compute.ir.types import TEXT, SqlType
+from everview.compute.ir.types import SqlType
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.hosting import ParameterTypes
 
 if TYPE_CHECKING:
-    from everview.adapter.coordinator import Coordinator
     from everview.adapter.session import CoordinatorSession
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The columns of the result, None if there is none; the types of the parameters; the template, if there is one."""
+    """The columns of the result, the types of the parameters, and the bound query or change of a statement."""
 
     columns: tuple[Column, ...] | None
     parameters: tuple[SqlType, ...]
-    template: Template | None = None
+    bound: BoundStatement | None
 
 
 def described(
-    coordinator: Coordinator,
+    planner: Planner,
     session: CoordinatorSession,
     node: nodes.Statement,
-    around: Surroundings,
+    around: StatementContext,
     given: Sequence[SqlType | None],
 ) -> Described:
     """What can be known of a statement before it is run."""
-    if isinstance(node, nodes.Query | nodes.Modify) and "$" not in node.text and not given:
-        template = coordinator.planner.template(node.text, around, (), change=isinstance(node, nodes.Modify))
-        if template is not None:
-            return Described(_given_back(template), (), template)
-    types = ParameterTypes({number + 1: each for number, each in enumerate(given) if each is not None}, len(given))
-    columns = _columns(coordinator, session, node, around, types)
-    missing = next((n for n in range(1, types.highest + 1) if n not in types.known), None)
-    if missing is not None and not _takes_text(node):
-        raise SqlError("42P18", f"could not determine data type of parameter ${missing}")
-    return Described(columns, tuple(types.known.get(number, TEXT) for number in range(1, types.highest + 1)))
+    found = _bound(planner, node, around, given)
+    if found is None:
+        for number, each in enumerate(given, 1):
+            if each is None:
+                raise SqlError("42P18", f"could not determine data type of parameter ${number}")
+        return Described(_columns(session, node, None), tuple(each for each in given if each is not None), None)
+    bound, _ = found
+    return Described(_columns(session, node, bound), bound.parameters, bound)
 
 
-def _given_back(template: Template) -> tuple[Column, ...] | None:
-    plan = template.bound.plan if template.change is None else template.change.returning
-    return None if plan is None else columns_of(plan.names, plan.types)
-
-
-def _takes_text(node: nodes.Statement) -> bool:
-    """Where nothing decides the type of a parameter, it is text; a parameter that is not used has no type."""
-    return isinstance(node, nodes.Query | nodes.Modify | nodes.Explain | nodes.Declare | nodes.Copy | nodes.Subscribe)
+def _bound(
+    planner: Planner,
+    node: nodes.Statement,
+    around: StatementContext,
+    given: Sequence[SqlType | None],
+    stage: str | None = None,
+) -> tuple[BoundStatement, ParameterTypes] | None:
+    """Bind the query or change of a statement; for EXPLAIN, as its `stage` needs it. None for other statements."""
+    match node:
+        case nodes.Query(query):
+            indexed, optimized = stage != "maintained", stage is None
+            return planner.statement(query, around, given, indexed=indexed, optimized=optimized)
+        case nodes.Modify(text):
+            return planner.statement(text, around, given, change=True, optimized=stage is None)
+        case nodes.Subscribe():
+            subscribe, durable = resumed(node, around)
+            pins = None if durable is None else durable.pins
+            return planner.statement(subscribe.query, around, given, indexed=False, optimized=False, pins=pins)
+        case nodes.Explain(stage, inner):
+            return _bound(planner, inner, around, given, stage)
+        case nodes.Declare(_, inner):
+            return _bound(planner, inner, around, given)
+        case nodes.Copy(source=inner) if inner is not None:
+            return _bound(planner, inner, around, given)
+        case nodes.ShowObjects():
+            return planner.statement(objects_query(node, around), around, given)
+        case nodes.ShowReplacementDiff():
+            return planner.statement(difference_query(node, around), around, given)
+        case _:
+            return None
 
 
 def _columns(
-    coordinator: Coordinator,
-    session: CoordinatorSession,
-    node: nodes.Statement,
-    around: Surroundings,
-    types: ParameterTypes,
+    session: CoordinatorSession, node: nodes.Statement, bound: BoundStatement | None
 ) -> tuple[Column, ...] | None:
-    planner = coordinator.planner
+    plan = None if bound is None else bound.bound.plan
     match node:
-        case nodes.Query(text):
-            plan, _ = planner.parameters(text, around, types, change=False)
+        case nodes.Query() | nodes.ShowObjects() | nodes.ShowReplacementDiff():
             assert plan is not None
             return columns_of(plan.names, plan.types)
-        case nodes.Modify(text):
-            plan, _ = planner.parameters(text, around, types, change=True)
+        case nodes.Modify():
+            assert bound is not None and bound.change is not None
+            plan = bound.change.returning
             return None if plan is None else columns_of(plan.names, plan.types)
         case nodes.Subscribe():
-            statement, durable = resumed(node, around)
-            pins = None if durable is None else durable.pins
-            plan, _ = planner.parameters(statement.query, around, types, change=False, pins=pins)
             assert plan is not None
             return output_columns(node, columns_of(plan.names, plan.types))
-        case nodes.Explain(stage, inner):
-            _columns(coordinator, session, inner, around, types)
+        case nodes.Explain(stage):
             return text_columns("Timestamp") if stage == "timestamp" else EXPLAINED
-        case nodes.Declare(_, inner) | nodes.Copy(source=inner):
-            if inner is not None:
-                _columns(coordinator, session, inner, around, types)
-            return None
         case nodes.Show(name):
-            return text_columns("name", "setting", "description") if name is None else text_columns(_shown(name))
+            return text_columns("name", "setting", "description") if name is None else text_columns(name.lower())
         case nodes.ShowCreate():
             return SHOWN_CREATE
-        case nodes.ShowObjects():
-            plan, _ = planner.parameters(objects_query(node, around), around, types, change=False)
-            assert plan is not None
-            return columns_of(plan.names, plan.types)
-        case nodes.ShowReplacementDiff():
-            plan, _ = planner.parameters(difference_query(node, around), around, types, change=False)
-            assert plan is not None
-            return columns_of(plan.names, plan.types)
         case nodes.Fetch(cursor, move=False):
             return session.columns_of_cursor(cursor)
         case nodes.Execute(name):
@@ -112,7 +112,3 @@ def _columns(
             return None if prepared is None else prepared.columns
         case _:
             return None
-
-
-def _shown(name: str) -> str:
-    return name.lower()

@@ -10,14 +10,14 @@ from everview.adapter.contract import Done, Result
 from everview.adapter.ddl import Plan, carry_out, conclude, define
 from everview.adapter.execute import (
     alterations,
-    copying,
+    copy,
     definitions,
     durable,
     indexes,
     queries,
     replacements,
     sessions,
-    showing,
+    show,
     sinks,
     sources,
     subscriptions,
@@ -64,7 +64,7 @@ def _plan_of(context: Context, statement: nodes.Statement) -> Plan | None:
     match statement:
         case nodes.CreateView(materialized=True):
             return None
-        case nodes.CreateIndex(on=on) if isinstance(context.session.surroundings().find(on), View):
+        case nodes.CreateIndex(on=on) if isinstance(context.session.statement_context().find(on), View):
             return None
         case _:
             return PLANS.get(type(statement))
@@ -94,15 +94,15 @@ OTHERS: Mapping[type, Handler] = {
     nodes.Truncate: writes.run_truncate,
     nodes.Subscribe: subscriptions.run_subscribe,
     nodes.AcknowledgeSubscription: durable.acknowledge,
-    nodes.Copy: copying.run_copy,
+    nodes.Copy: copy.run_copy,
     nodes.Begin: sessions.begin,
     nodes.End: _end,
     nodes.SetTransaction: sessions.set_transaction,
     nodes.Set: sessions.set_setting,
     nodes.Reset: sessions.reset,
     nodes.Show: sessions.show,
-    nodes.ShowObjects: showing.show_objects,
-    nodes.ShowCreate: showing.show_create,
+    nodes.ShowObjects: show.show_objects,
+    nodes.ShowCreate: show.show_create,
     nodes.ShowReplacementDiff: replacements.show_difference,
     nodes.Declare: sessions.declare,
     nodes.Fetch: sessions.fetch,

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from everview.adapter.catalog.items import Item, Subscription
 from everview.adapter.contract import Done, Result
-from everview.adapter.durable import HOLD_MS
+from everview.adapter.durable import HOLD_MS, named_subscription
 from everview.adapter.errors import CONFIGURATION_LIMIT, INVALID_PARAMETER_VALUE
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import deliverable, exists
 from everview.adapter.execute.ownership import check_owner
-from everview.adapter.execute.resuming import named_subscription
 from everview.adapter.retention import retain_ms
 from everview.adapter.statements import nodes
 from everview.adapter.statements.options import boolean
@@ -30,7 +29,7 @@ def create_subscription(context: Context, statement: nodes.CreateSubscription) -
     coordinator = context.coordinator
     hold, given = _hold_ms(statement.options, _OPTIONS), statement.options.get("snapshot", "true")
     with coordinator.catalog.lock:
-        context = replace(context, around=context.session.surroundings())
+        context = replace(context, around=context.session.statement_context())
         around = context.around
         schema = around.schema_for(statement.path)
         if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
@@ -76,7 +75,7 @@ def alter_subscription(context: Context, statement: nodes.AlterSubscription) -> 
     """ALTER SUBSCRIPTION … RESTART and SET (HOLD FOR …)."""
     coordinator = context.coordinator
     with coordinator.catalog.lock:
-        context = replace(context, around=context.session.surroundings())
+        context = replace(context, around=context.session.statement_context())
         if statement.if_exists and context.around.find(statement.path) is None:
             context.session.notice(f'subscription "{".".join(statement.path)}" does not exist, skipping')
             return _ALTERED

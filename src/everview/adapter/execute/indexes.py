@@ -38,12 +38,12 @@ def create_maintained_index(context: Context, statement: nodes.CreateIndex) -> R
     """The same on a view, which is maintained for it."""
     coordinator = context.coordinator
     with coordinator.catalog.lock:
-        context = replace(context, around=context.session.surroundings())
+        context = replace(context, around=context.session.statement_context())
         catalog, found = context.around.catalog, _planned(context, statement)
         if found is None:
             return _DONE
         on, item, keys = found
-        bound = context.bind(f"TABLE {'.'.join(map(quoted, catalog.full_name(on)))}")
+        bound = context.bind(nodes.Named(catalog.full_name(on)))
         refuse_unmaintainable(context, bound, "an indexed view")
         id, reader = install(context, maintained_plan(bound, len(on.columns)), bound)
         item = replace(item, id=id, reader=reader.token)
@@ -63,7 +63,7 @@ def _planned(context: Context, statement: nodes.CreateIndex) -> tuple[Item, Inde
         raise SqlError(WRONG_OBJECT_TYPE, f'cannot create an index on {on.kind} "{on.name}"')
     check_owner(context, on)
     catalog.check_lasting(statement.name or "index", [on.id])
-    keys = statement.keys or tuple(map(quoted, on.names))
+    keys = tuple(map(str, statement.keys or map(quoted, on.names)))
     name = statement.name or _free_name(context, on, statement.keys)
     if exists(context, catalog.schemas[on.schema], name, if_not_exists=statement.if_not_exists):
         return None
@@ -72,7 +72,7 @@ def _planned(context: Context, statement: nodes.CreateIndex) -> tuple[Item, Inde
     return on, Index("", name, on.schema, context.around.user, depends=(on.id,), on=on.id, keys=keys), scalars
 
 
-def _free_name(context: Context, on: Item, keys: tuple[str, ...]) -> str:
+def _free_name(context: Context, on: Item, keys: Sequence[str]) -> str:
     plain = [key.strip('"') for key in keys if key.strip('"') in on.names]
     middle = "_".join(plain) if keys and len(plain) == len(keys) else "expr" if keys else "primary"
     schema = context.around.catalog.schemas[on.schema]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 
-from everview.adapter.bound import Bound, at_time
+from everview.adapter.bound_statement import BoundQuery, at_time
 from everview.adapter.catalog.items import KINDS, MaterializedView
 from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.contract import Result, Rows
+from everview.adapter.durable import resumed
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.resuming import resumed
 from everview.adapter.results import RowList, columns_of, text_columns
 from everview.adapter.statements import nodes
 from everview.adapter.timestamps import TimestampChoice
@@ -28,7 +28,7 @@ from everview.storage.shard import FOREVER
 
 def run_query(context: Context, statement: nodes.Query) -> Rows:
     """SELECT and its like."""
-    bound = context.bind_read(statement.text)
+    bound = context.bind_read(statement.query)
     at_least = statement.as_of is not None and statement.as_of.at_least
     if statement.as_of is not None:
         refuse_system_as_of(bound)
@@ -36,7 +36,7 @@ def run_query(context: Context, statement: nodes.Query) -> Rows:
     return RowList(columns_of(bound.plan.names, bound.plan.types), rows)
 
 
-def refuse_system_as_of(bound: Bound) -> None:
+def refuse_system_as_of(bound: BoundQuery) -> None:
     """Raise if a query that gives its time reads relations of the system: these are functions of the present."""
     if bound.system:
         names = ", ".join(sorted(bound.system))
@@ -68,19 +68,19 @@ def run_explain(context: Context, statement: nodes.Explain) -> Result:
 
 def _explained(
     context: Context, inner: nodes.Statement, *, maintained: bool = False
-) -> tuple[Bound, nodes.AsOf | None]:
+) -> tuple[BoundQuery, nodes.AsOf | None]:
     match inner:
-        case nodes.Query(text, as_of) if maintained:  # as if a view were made of it
+        case nodes.Query(query, as_of) if maintained:  # as if a view were made of it
             if as_of is not None:
                 raise unsupported("AS OF in a query that is maintained", hint="EXPLAIN TIMESTAMP tells when it is read")
-            bound = context.bind(text)
+            bound = context.prepared(query)
             refuse_unmaintainable(context, bound, "a materialized view")
             return bound, None
-        case nodes.Query(text, as_of):
-            return context.coordinator.planner.query(text, context.around, context.host, indexed=True), as_of
+        case nodes.Query(query, as_of):
+            return context.bind_read(query), as_of
         case nodes.Subscribe(as_of=as_of):
             subscribe, durable = resumed(inner, context.around)
-            return context.bind(subscribe.query, None if durable is None else durable.pins), as_of
+            return context.prepared(subscribe.query, None if durable is None else durable.pins), as_of
         case nodes.CreateView(query=text):
             return context.bind(text), None
         case nodes.ShowCreate(kind, path):
@@ -89,7 +89,7 @@ def _explained(
                 raise SqlError("42809", f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
             return context.bind(item.query, item.pins), None
         case nodes.Modify(text):
-            return context.coordinator.planner.change(text, context.around, context.host)[1], None
+            return context.bind_change(text)[1], None
         case _:
             raise unsupported("EXPLAIN of this statement", hint="queries and changes of tables can be explained")
 
@@ -102,7 +102,7 @@ def _installed(context: Context, statement: nodes.Explain) -> str | None:
     return None if text is None else _named(context, text)
 
 
-def _plan(context: Context, bound: Bound, stage: str) -> str:
+def _plan(context: Context, bound: BoundQuery, stage: str) -> str:
     relation = bound.plan.relation
     if stage == "raw":
         return _named(context, show(relation))
@@ -112,7 +112,7 @@ def _plan(context: Context, bound: Bound, stage: str) -> str:
     return _named(context, explain_view(View.of(relation)))
 
 
-def _indexes_used(context: Context, bound: Bound) -> str:
+def _indexes_used(context: Context, bound: BoundQuery) -> str:
     """The indexes in which a query looks up keys, as it stands; nothing if it reads all rows of what it reads."""
     catalog = context.around.catalog
     used = context.coordinator.indexes.using(optimize(bound.plan.relation))
@@ -120,7 +120,7 @@ def _indexes_used(context: Context, bound: Bound) -> str:
     return "\n".join(["", "", "Used indexes:", *lines]) if lines else ""
 
 
-def maintained_plan(bound: Bound, width: int) -> ir.Relation:
+def maintained_plan(bound: BoundQuery, width: int) -> ir.Relation:
     """The plan that is maintained for a query: its shown columns only, optimized."""
     return optimize(ir.Project(bound.plan.relation, tuple(range(width))))
 
@@ -192,7 +192,7 @@ def _frontier(time: int) -> str:
     return "" if time == FOREVER else str(time)
 
 
-def refuse_unmaintainable(context: Context, bound: Bound, what: str) -> None:
+def refuse_unmaintainable(context: Context, bound: BoundQuery, what: str) -> None:
     """Raise unless the query means the same for everyone and at each time by itself.
 
     Whether what it says of `mz_now()` can be maintained is known to the view that is then made of it.

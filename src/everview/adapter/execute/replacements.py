@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from everview.adapter.bound import Bound
+from everview.adapter.bound_statement import BoundQuery
 from everview.adapter.catalog.items import Item, MaterializedView, Staged, Version
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.contract import Done, Result, Rows
@@ -23,20 +23,21 @@ from everview.adapter.errors import (
     WRONG_OBJECT_TYPE,
 )
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import create_materialized, exists, view_columns, written_out
+from everview.adapter.execute.definitions import create_materialized, exists, view_columns
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import run_query
 from everview.adapter.planner import Pins
 from everview.adapter.replacement_cutover import Pair
 from everview.adapter.replacement_guards import EXISTING, Guards, is_guard, shown_guards
 from everview.adapter.retention import retain_ms
+from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
-from everview.adapter.surroundings import Surroundings
 from everview.adapter.system.registry import RELATIONS
 from everview.adapter.versions import is_wider, placed
 from everview.compute.functions.durations import duration_ms
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.lexer import SqlText
 from everview.compute.sql.references import quoted
 
 _CREATED, _ALTERED = Done("CREATE MATERIALIZED VIEW"), Done("ALTER MATERIALIZED VIEW")
@@ -47,14 +48,14 @@ def create_replacement(context: Context, statement: nodes.CreateReplacement) -> 
     coordinator, view = context.coordinator, statement.view
     retain, automatic, guards = _options(view.options)
     with coordinator.catalog.lock:
-        context = replace(context, around=context.session.surroundings())
+        context = replace(context, around=context.session.statement_context())
         schema = context.around.schema_for(view.path)
         if exists(context, schema, view.path[-1], if_not_exists=view.if_not_exists):
             return _CREATED
         name = view.path[-1]
         target = _target(context, statement.target, name)
-        query, staged = written_out(context, view.query), Staged(target.id, automatic, guards)
-        item = MaterializedView("", name, schema.id, context.around.user, query=query, retain_ms=retain, staged=staged)
+        staged = Staged(target.id, automatic, guards)
+        item = MaterializedView("", name, schema.id, context.around.user, query="", retain_ms=retain, staged=staged)
         item = _stage(context, target, view, item)
         if automatic:
             coordinator.replacements.apply_when_hydrated(item)
@@ -71,12 +72,12 @@ def _stage(
 ) -> MaterializedView:
     """Install a replacement, and enter it in the catalog, whose lock is held; `pins` are those of a stored query."""
     catalog = context.around.catalog
-    bound = context.bind(view.query, pins)
+    bound = context.define(view.query, pins)
     columns = view_columns(view, bound)
     _check_staged(catalog, target, item.name, bound)
     context.coordinator.replacements.check_columns(target, item.name, columns)
     columns, layout = placed(target, columns)
-    item = replace(item, columns=columns, layout=layout)
+    item = replace(item, query=bound.definition, columns=columns, layout=layout)
     return create_materialized(context, item, bound, pins=pins, replaces=catalog.shown(target))
 
 
@@ -130,7 +131,7 @@ def _target(context: Context, path: Path, name: str) -> MaterializedView:
     return item
 
 
-def _check_staged(catalog: Catalog, target: MaterializedView, name: str, bound: Bound) -> None:
+def _check_staged(catalog: Catalog, target: MaterializedView, name: str, bound: BoundQuery) -> None:
     """Raise unless a query can take the place of the target's."""
     uses = tuple(bound.uses)
     staged = {each.replaces: each.depends for each in catalog.items.values() if each.replaces is not None}
@@ -214,7 +215,7 @@ def _timeout_s(statement: nodes.ApplyReplacement) -> float | None:
 def rollback_replacement(context: Context, statement: nodes.RollbackReplacement) -> Result:
     """ALTER MATERIALIZED VIEW … ROLLBACK REPLACEMENT: an earlier definition is staged as a replacement."""
     with context.coordinator.catalog.lock:
-        context = replace(context, around=context.session.surroundings())
+        context = replace(context, around=context.session.statement_context())
         catalog = context.around.catalog
         found = context.around.relation(statement.target)
         schema = catalog.schemas[found.schema]
@@ -226,9 +227,8 @@ def rollback_replacement(context: Context, statement: nodes.RollbackReplacement)
         before = _version(target, statement.version)
         _check_inputs(catalog, target, before)
         names = tuple(column.name for column in before.columns)
-        view = nodes.CreateView((schema.name, name), names, before.query, True)
-        query, staged = written_out(context, before.query), Staged(target.id)
-        item = MaterializedView("", name, target.schema, target.owner, query=query, staged=staged)
+        view = nodes.CreateView((schema.name, name), names, SqlText(before.query), True)
+        item = MaterializedView("", name, target.schema, target.owner, query="", staged=Staged(target.id))
         _stage(context, target, view, item, pins=before.pins)
         what = "the definition before" if statement.version is None else f"version {before.number}"
         context.session.notice(
@@ -278,7 +278,7 @@ def _check_inputs(catalog: Catalog, target: MaterializedView, version: Version) 
 def show_difference(context: Context, statement: nodes.ShowReplacementDiff) -> Rows:
     """SHOW REPLACEMENT DIFF."""
     try:
-        return run_query(context, nodes.Query(difference_query(statement, context.around)))
+        return run_query(context, nodes.Query(SqlText(difference_query(statement, context.around))))
     except SqlError as error:
         raise _side_that_fails(context, statement, error) from error
 
@@ -298,7 +298,7 @@ def _side_that_fails(context: Context, statement: nodes.ShowReplacementDiff, err
     return SqlError(error.sqlstate, message, detail="\n".join(lines), hint=error.hint)
 
 
-def difference_query(statement: nodes.ShowReplacementDiff, around: Surroundings) -> str:
+def difference_query(statement: nodes.ShowReplacementDiff, around: StatementContext) -> str:
     """The query that SHOW REPLACEMENT DIFF stands for: rows to be added, and rows to be removed."""
     item = around.relation(statement.path)
     if item.replaces is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from everview.adapter.contract import Column, Done, Prepared, Result, Row, check_weight
 from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor, SubscriptionCursor
 from everview.adapter.errors import (
@@ -18,7 +16,6 @@ from everview.adapter.errors import (
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.queries import run_query
 from everview.adapter.execute.subscriptions import run_subscribe
-from everview.adapter.peek import Peek
 from everview.adapter.results import RowList, text_columns
 from everview.adapter.settings import SETTINGS
 from everview.adapter.statements import nodes
@@ -238,13 +235,7 @@ def execute_prepared(context: Context, statement: nodes.Execute) -> Result:
     prepared = context.session.statements.get(statement.name)
     if prepared is None:
         raise SqlError(INVALID_STATEMENT_NAME, f'prepared statement "{statement.name}" does not exist')
-    values = _values(context, prepared, statement)
-    return context.session.carry_out(_node(prepared), values)
-
-
-def _node(prepared: Prepared) -> nodes.Statement:
-    parsed: Any = prepared.statement
-    return parsed.node  # type: ignore[no-any-return]
+    return context.session.carry_out(prepared, _values(context, prepared, statement))
 
 
 def _values(context: Context, prepared: Prepared, statement: nodes.Execute) -> tuple[Literal, ...]:
@@ -253,12 +244,8 @@ def _values(context: Context, prepared: Prepared, statement: nodes.Execute) -> t
         message = f'wrong number of parameters for prepared statement "{statement.name}"'
         detail = f"expected {len(types)} parameters but got {len(statement.values)}"
         raise SqlError("42601", message, detail=detail)
-    found = []
-    for text, each in zip(statement.values, types, strict=True):
-        bound = context.bind_read(f"SELECT CAST(({text}) AS {each})")
-        ((value,),) = context.coordinator.peeks.rows(Peek(bound.plan.relation, (), 1, 0), context.around)
-        found.append(Literal(value, each))
-    return tuple(found)
+    values = zip(statement.values, types, strict=True)
+    return tuple(Literal(context.value(text, each, what="values of EXECUTE"), each) for text, each in values)
 
 
 def deallocate(context: Context, statement: nodes.Deallocate) -> Result:

@@ -44,7 +44,7 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
         found = kind.look(given, lambda seconds: interrupts.wait(lambda: False, seconds))
     coordinator = context.coordinator
     with coordinator.catalog.lock:
-        context = replace(context, around=context.session.surroundings())
+        context = replace(context, around=context.session.statement_context())
         schema = context.around.schema_for(statement.path)
         if exists(context, schema, name, if_not_exists=statement.if_not_exists):
             return _DONE
@@ -134,7 +134,7 @@ def reset_source(context: Context, statement: nodes.ResetSource) -> Result:
     """ALTER SOURCE … RESET: read the stream again, from its beginning."""
     coordinator, done = context.coordinator, Done("ALTER SOURCE")
     with coordinator.catalog.lock:
-        around = context.session.surroundings()
+        around = context.session.statement_context()
         found = around.find(statement.path)
         if found is None:
             if not statement.if_exists:

@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everview.adapter.bound import Bound
+from everview.adapter.bound_statement import BoundQuery
 from everview.adapter.catalog.items import Item, Subscription
 from everview.adapter.contract import Column, Row
-from everview.adapter.durable import DurableSubscriptions, Reader
+from everview.adapter.durable import DurableSubscriptions, Reader, resumed
 from everview.adapter.envelopes import ByKey, Differences, Envelope, Sort
 from everview.adapter.errors import OBJECT_NOT_READY
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import install
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import maintained_plan, refuse_unmaintainable
-from everview.adapter.execute.resuming import resumed
 from everview.adapter.peek import ordered
 from everview.adapter.read_holds import ReadHold
 from everview.adapter.results import columns_of
@@ -28,8 +27,10 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.optimize.prune_columns import columns_read
 from everview.compute.rows.collection import rows_of
+from everview.compute.sql import compose
 from everview.compute.sql import query as sql
 from everview.compute.sql.errors import SqlError
+from everview.compute.sql.parse import parse_order
 from everview.compute.sql.scope import Collection
 from everview.storage.contract import Follow, GlobalId
 
@@ -43,7 +44,7 @@ def run_subscribe(context: Context, statement: nodes.Subscribe) -> SubscriptionR
     """SUBSCRIBE."""
     coordinator, catalog = context.coordinator, context.around.catalog
     statement, durable = resumed(statement, context.around)
-    bound = context.bind(statement.query, None if durable is None else durable.pins)
+    bound = context.prepared(statement.query, None if durable is None else durable.pins)
     refuse_unmaintainable(context, bound, "a subscription")
     context.transaction.check_unwritten(bound.reads, catalog, "SUBSCRIBE")
     data = columns_of(bound.plan.names, bound.plan.types)
@@ -112,7 +113,7 @@ def _check_resumable(context: Context, item: Subscription, plan: Relation) -> No
 
 
 def _feed(
-    context: Context, bound: Bound, plan: Relation, start: int, up_to: int | None, *, reading: Reader | None
+    context: Context, bound: BoundQuery, plan: Relation, start: int, up_to: int | None, *, reading: Reader | None
 ) -> Feed:
     coordinator = context.coordinator
     uses = bound.uses if reading is None else bound.uses | {reading.item.id}
@@ -212,7 +213,7 @@ def _envelope(statement: nodes.Subscribe, data: tuple[Column, ...], columns: tup
 def _sort(order: str, columns: tuple[Column, ...]) -> Sort:
     """WITHIN TIMESTAMP ORDER BY: the rows of one time in the order of expressions over their columns."""
     names, types = [column.name for column in columns], [column.type for column in columns]
-    plan = sql.plan(f"SELECT * FROM {_ROWS} ORDER BY {order.strip()}", _Rows(columns))
+    plan = sql.plan(compose.ordered(compose.relation([_ROWS]), parse_order(order)), _Rows(columns))
 
     def sort(rows: list[Row]) -> list[Row]:
         result = evaluate(plan.relation, {_ROWS: rows_of(((row, 1) for row in rows), types)})

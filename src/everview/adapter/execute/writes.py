@@ -11,16 +11,15 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
-from everview.adapter.bound import Bound, at_time, speaks_of_time
+from everview.adapter.bound_statement import BoundQuery, at_time, speaks_of_time
 from everview.adapter.catalog.items import Table
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.execute.context import Context
-from everview.adapter.peek import NOTHING, Own, ordered
+from everview.adapter.peek import NOTHING, OwnWrites, ordered
 from everview.adapter.results import RowList, columns_of
 from everview.adapter.settings import STRICT
 from everview.adapter.statements import nodes
@@ -32,7 +31,6 @@ from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.rows.collection import Rows, add
 from everview.compute.sql.dml import RETURNED, Change
 from everview.compute.sql.errors import SqlError, unsupported
-from everview.compute.sql.references import quoted
 from everview.storage.contract import GlobalId
 
 ATTEMPTS_MAX = 4  # at a statement that reads and writes, before it holds up others
@@ -54,9 +52,10 @@ class Effect:
 def run_modify(context: Context, statement: nodes.Modify) -> Result:
     """INSERT, UPDATE and DELETE."""
     context.transaction.check_may_write()
-    with as_sql_errors():
-        planner = context.coordinator.planner
-        change, bound = planner.write(statement.text, context.around, context.values, context.template)
+    return _modify(context, *context.bind_change(statement.text))
+
+
+def _modify(context: Context, change: Change, bound: BoundQuery) -> Result:
     item = context.around.catalog.items[change.target.id]
     assert isinstance(item, Table)
     bound = replace(bound, uses=bound.uses | {item.id})
@@ -68,12 +67,15 @@ def run_modify(context: Context, statement: nodes.Modify) -> Result:
 
 def run_truncate(context: Context, statement: nodes.Truncate) -> Result:
     """TRUNCATE: all rows go."""
+    context.transaction.check_may_write()
     for path in statement.tables:
-        run_modify(context, nodes.Modify(f"DELETE FROM {'.'.join(map(quoted, path))}", "delete"))
+        with as_sql_errors():
+            change, bound = context.coordinator.planner.delete_all(path, context.around)
+        _modify(context, change, bound)
     return Done("TRUNCATE TABLE")
 
 
-def _carried_out(context: Context, item: Table, change: Change, bound: Bound) -> Effect:
+def _carried_out(context: Context, item: Table, change: Change, bound: BoundQuery) -> Effect:
     if context.session.alone and bound.reads:
         return _alone(context, item, change, bound)
     if context.session.alone and _speaks_of_time(change):
@@ -94,7 +96,7 @@ def _speaks_of_time(change: Change) -> bool:
     )
 
 
-def _alone(context: Context, item: Table, change: Change, bound: Bound) -> Effect:
+def _alone(context: Context, item: Table, change: Change, bound: BoundQuery) -> Effect:
     """Read and write while nobody else writes to the same tables; durable when this returns.
 
     Views may take a while to be complete. That is waited for before the turn comes, so that it holds up nobody. They
@@ -138,7 +140,7 @@ def _alone(context: Context, item: Table, change: Change, bound: Bound) -> Effec
 class _Attempt:
     """Reads and writes at one time, or finds that the time has passed."""
 
-    def __init__(self, context: Context, item: Table, change: Change, bound: Bound) -> None:
+    def __init__(self, context: Context, item: Table, change: Change, bound: BoundQuery) -> None:
         self._context, self._item, self._change, self._bound = context, item, change, bound
         self._timeline = context.coordinator.timeline
         below = {item.id, *context.tables_below(bound)}
@@ -178,13 +180,13 @@ class _Attempt:
         tables, writers = {item.id: changes(effect.delta, item.types)}, {item.id: item.writer or ""}
         return None if timeline.write_exclusively(tables, writers, at) is None else effect
 
-    def _write_time(self, wanted: int) -> tuple[int, Own]:
+    def _write_time(self, wanted: int) -> tuple[int, OwnWrites]:
         """The time of the write, `wanted` or the next one, and what will have left the tables just before it."""
         next_time, items = self._timeline.upper, self._context.around.catalog.items
         leaving = self._timeline.expiring.leaving(self._bound.reads, wanted) if wanted > next_time else None
         if leaving is None:
             return next_time, NOTHING
-        return wanted, Own({id: rows_from_arrow(rows, items[id].types) for id, rows in leaving.items()})
+        return wanted, OwnWrites({id: rows_from_arrow(rows, items[id].types) for id, rows in leaving.items()})
 
 
 def _stamped(context: Context, item: Table, change: Change) -> Effect:
@@ -200,7 +202,7 @@ def _stamped(context: Context, item: Table, change: Change) -> Effect:
     return made[0]
 
 
-def _timed(bound: Bound) -> Bound:
+def _timed(bound: BoundQuery) -> BoundQuery:
     """The same, read at the present."""
     return replace(bound, present=True)
 
@@ -228,15 +230,11 @@ def _effect(item: Table, change: Change, rows: Rows, time: int) -> Effect:
 def _returning(context: Context, change: Change, effect: Effect) -> Result:
     plan = change.returning
     assert plan is not None
-    others = [each.id for each in ir.walk(plan.relation) if isinstance(each, ir.Get) and each.id in _ids(context)]
-    if others:
+    items = context.around.catalog.items
+    if any(isinstance(each, ir.Get) and each.id in items for each in ir.walk(plan.relation)):
         raise unsupported("a query in RETURNING")
     result = evaluate(optimize(at_time(plan.relation, effect.time)), {RETURNED: effect.returned})
     if result.errors:
         raise SqlError(*min(result.errors))
     rows = ordered(result.rows, (), len(plan.names), ir.types(plan.relation))
     return RowList(columns_of(plan.names, plan.types), rows, _VERBS[change.kind])
-
-
-def _ids(context: Context) -> Any:
-    return context.around.catalog.items

@@ -18,6 +18,7 @@ from everview.adapter.statements.sinks import parse_alter_sink, parse_create_sin
 from everview.adapter.statements.subscriptions import parse_alter_subscription, parse_create_subscription
 from everview.adapter.statements.words import Path, Words, if_exists, if_not_exists
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, unsupported
+from everview.compute.sql.lexer import SqlText
 
 COLUMNS_MAX = 1_600
 _CONSTRAINTS = ("not", "null", "default", "primary", "unique", "check", "references", "collate", "constraint")
@@ -106,7 +107,7 @@ def _column(words: Words) -> ColumnDefinition:
     name = words.name()
     start = words.next.start
     type_text = words.until(lambda: words.next.is_word(*_CONSTRAINTS) or words.next.is_symbol(","))
-    if not type_text.strip():
+    if not type_text:
         raise words.error("expected a type")
     not_null, default = False, None
     while words.next.is_word(*_CONSTRAINTS):
@@ -124,12 +125,12 @@ def _column(words: Words) -> ColumnDefinition:
                     words.next.is_word("not", "null", "primary", "unique", "check", "references")
                     or words.next.is_symbol(",")
                 )
-            ).strip()
+            )
         elif words.accept("collate"):
             _collation(words)
         else:
             raise _constraint(words)
-    return ColumnDefinition(name, type_text.strip(), start + 1, not_null, default)
+    return ColumnDefinition(name, type_text, start + 1, not_null, default)
 
 
 def _collation(words: Words) -> None:
@@ -178,8 +179,8 @@ def _index(words: Words) -> Statement:
     on = words.path()
     if words.accept("using"):
         _access_method(words)
-    keys: list[str] = []
-    words.listed(lambda: keys.append(words.until(lambda: words.next.is_symbol(",")).strip()))
+    keys: list[SqlText] = []
+    words.listed(lambda: keys.append(words.until(lambda: words.next.is_symbol(","))))
     refuse_options(with_options(words), "an index")
     return nodes.CreateIndex(name, on, tuple(keys), unless)
 

@@ -1,4 +1,4 @@
-"""The kinds of statements, as values. Queries inside stay text, in their place: the planner reads them."""
+"""The kinds of statements, as values. Queries and expressions in them are words that the planner binds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from everview.adapter.statements.words import Path
+from everview.compute.sql.lexer import SqlText
 
 ObjectKind: TypeAlias = Literal[
     "table",
@@ -25,62 +26,75 @@ ObjectKind: TypeAlias = Literal[
 ACKNOWLEDGED_BY = ("fetch", "commit", "none")  # what acknowledges the rows that a cursor gave
 
 
+class Statement:
+    """One statement."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class AsOf:
     """A time that the statement asks for: exactly, or that one or a later one."""
 
-    expression: str
+    expression: SqlText
     at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Named:
+    """All of a relation, which stands there by its name alone; `columns` are some of its columns in another order."""
+
+    path: Path
+    position: int | None = field(default=None, compare=False)
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Statement):
     """SELECT, VALUES, TABLE, WITH."""
 
-    text: str
+    query: SqlText | Named
     as_of: AsOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Modify:
+class Modify(Statement):
     """INSERT, UPDATE, DELETE."""
 
-    text: str
+    text: SqlText
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(Statement):
     """TRUNCATE."""
 
     tables: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe:
+class Subscribe(Statement):
     """SUBSCRIBE, and TAIL. `envelope` is upsert or debezium, by `key`; `order` is the text of its sort keys.
 
-    `resume` is the text of the last progress of a subscription that this one goes on with. `subscription` names a
-    durable one, and `name` what is subscribed to by its name alone, which may be a durable one as well; `acknowledge`
-    says what acknowledges the rows that a cursor of it gave.
+    `resume` is the last progress of a subscription that this one goes on with. `subscription` names a durable one; so
+    may `query`, if it is a name. `acknowledge` says what acknowledges the rows that a cursor of it gave.
     """
 
-    query: str
+    query: SqlText | Named
     envelope: str | None = None
     key: tuple[str, ...] = ()
-    order: str | None = None
+    order: SqlText | None = None
     snapshot: bool = True
     progress: bool = False
     as_of: AsOf | None = None
-    up_to: str | None = None
-    resume: str | None = None
-    name: Path = ()
+    up_to: SqlText | None = None
+    resume: SqlText | None = None
     subscription: Path = ()
     acknowledge: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSubscription:
+class CreateSubscription(Statement):
     """CREATE SUBSCRIPTION."""
 
     path: Path
@@ -90,7 +104,7 @@ class CreateSubscription:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSubscription:
+class AlterSubscription(Statement):
     """ALTER SUBSCRIPTION … RESTART and SET (HOLD FOR …)."""
 
     path: Path
@@ -100,11 +114,11 @@ class AlterSubscription:
 
 
 @dataclass(frozen=True, slots=True)
-class AcknowledgeSubscription:
+class AcknowledgeSubscription(Statement):
     """ALTER SUBSCRIPTION … ACKNOWLEDGE a time: everything before it, or `through` it, is done with."""
 
     path: Path
-    moment: str
+    moment: SqlText
     through: bool = False
 
 
@@ -113,14 +127,14 @@ class ColumnDefinition:
     """A column of CREATE TABLE."""
 
     name: str
-    type: str
+    type: SqlText
     position: int
     not_null: bool = False
-    default: str | None = None
+    default: SqlText | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTable:
+class CreateTable(Statement):
     """CREATE TABLE."""
 
     path: Path
@@ -130,12 +144,12 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateView:
+class CreateView(Statement):
     """CREATE VIEW and CREATE MATERIALIZED VIEW."""
 
     path: Path
     columns: tuple[str, ...]
-    query: str
+    query: SqlText
     materialized: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
@@ -143,7 +157,7 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateReplacement:
+class CreateReplacement(Statement):
     """CREATE MATERIALIZED VIEW … REPLACING, and CREATE REPLACEMENT MATERIALIZED VIEW … FOR."""
 
     view: CreateView
@@ -151,7 +165,7 @@ class CreateReplacement:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyReplacement:
+class ApplyReplacement(Statement):
     """ALTER MATERIALIZED VIEW … APPLY REPLACEMENT; `also` are those that are applied in the same step."""
 
     target: Path
@@ -161,7 +175,7 @@ class ApplyReplacement:
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackReplacement:
+class RollbackReplacement(Statement):
     """ALTER MATERIALIZED VIEW … ROLLBACK REPLACEMENT [TO VERSION n]."""
 
     target: Path
@@ -169,7 +183,7 @@ class RollbackReplacement:
 
 
 @dataclass(frozen=True, slots=True)
-class ShowReplacementDiff:
+class ShowReplacementDiff(Statement):
     """SHOW REPLACEMENT DIFF."""
 
     path: Path
@@ -177,17 +191,17 @@ class ShowReplacementDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateIndex:
+class CreateIndex(Statement):
     """CREATE INDEX; without `keys`, CREATE DEFAULT INDEX."""
 
     name: str | None
     on: Path
-    keys: tuple[str, ...]
+    keys: tuple[SqlText, ...]
     if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSource:
+class CreateSource(Statement):
     """CREATE SOURCE … FROM what, with its options; `kind` is the first words after FROM, as in `load generator`."""
 
     path: Path
@@ -219,7 +233,7 @@ class SinkCollection:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSink:
+class CreateSink(Statement):
     """CREATE SINK, of one collection or several that are committed together."""
 
     path: Path
@@ -230,7 +244,7 @@ class CreateSink:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSink:
+class AlterSink(Statement):
     """ALTER SINK … PAUSE, RESUME, BACKFILL and SET (option value, …)."""
 
     path: Path
@@ -240,7 +254,7 @@ class AlterSink:
 
 
 @dataclass(frozen=True, slots=True)
-class ResetSource:
+class ResetSource(Statement):
     """ALTER SOURCE … RESET."""
 
     path: Path
@@ -248,7 +262,7 @@ class ResetSource:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateNamespace:
+class CreateNamespace(Statement):
     """CREATE SCHEMA and CREATE DATABASE."""
 
     kind: ObjectKind
@@ -258,7 +272,7 @@ class CreateNamespace:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateRole:
+class CreateRole(Statement):
     """CREATE ROLE and CREATE USER."""
 
     name: str
@@ -268,7 +282,7 @@ class CreateRole:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterRole:
+class AlterRole(Statement):
     """ALTER ROLE … PASSWORD."""
 
     name: str
@@ -276,7 +290,7 @@ class AlterRole:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Statement):
     """DROP of any kind of object."""
 
     kind: ObjectKind
@@ -286,7 +300,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Statement):
     """ALTER … RENAME TO; of a column, `column` is its name."""
 
     kind: ObjectKind
@@ -297,7 +311,7 @@ class Rename:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterOwner:
+class AlterOwner(Statement):
     """ALTER … OWNER TO."""
 
     kind: ObjectKind
@@ -306,7 +320,7 @@ class AlterOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterTtl:
+class AlterTtl(Statement):
     """ALTER TABLE … SET (TTL … ON column) and RESET (TTL): a duration and a column, or None."""
 
     path: Path
@@ -314,7 +328,7 @@ class AlterTtl:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterRetain:
+class AlterRetain(Statement):
     """ALTER … SET (RETAIN HISTORY FOR …) and RESET (RETAIN HISTORY)."""
 
     kind: ObjectKind
@@ -323,7 +337,7 @@ class AlterRetain:
 
 
 @dataclass(frozen=True, slots=True)
-class CommentOn:
+class CommentOn(Statement):
     """COMMENT ON; of a column, the path ends with its name."""
 
     kind: ObjectKind
@@ -332,7 +346,7 @@ class CommentOn:
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Statement):
     """BEGIN, with the modes that it names."""
 
     isolation: str | None = None
@@ -341,14 +355,14 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class End(Statement):
     """COMMIT, or ROLLBACK."""
 
     commit: bool
 
 
 @dataclass(frozen=True, slots=True)
-class SetTransaction:
+class SetTransaction(Statement):
     """SET TRANSACTION, and with `session` SET SESSION CHARACTERISTICS AS TRANSACTION."""
 
     isolation: str | None
@@ -357,7 +371,7 @@ class SetTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Set:
+class Set(Statement):
     """SET; None is DEFAULT."""
 
     name: str
@@ -366,32 +380,32 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(Statement):
     """RESET; None is ALL."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class Show(Statement):
     """SHOW of a setting; None is ALL."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class ShowObjects:
+class ShowObjects(Statement):
     """SHOW TABLES and its like."""
 
     what: str
     place: Path = ()  # FROM or IN
     on: Path = ()
     like: str | None = None
-    where: str | None = None
+    where: SqlText | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ShowCreate:
+class ShowCreate(Statement):
     """SHOW CREATE."""
 
     kind: ObjectKind
@@ -399,7 +413,7 @@ class ShowCreate:
 
 
 @dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(Statement):
     """EXPLAIN. `stage`: raw, optimized, maintained or timestamp; `form`: text or json."""
 
     stage: str
@@ -408,8 +422,8 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """COPY. Either a table with `columns`, or a statement that gives rows."""
+class Copy(Statement):
+    """COPY. Into a table with `columns`, or out of it; out of it `source` gives the rows."""
 
     into: bool
     table: Path | None
@@ -419,7 +433,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Declare:
+class Declare(Statement):
     """DECLARE CURSOR."""
 
     name: str
@@ -427,7 +441,7 @@ class Declare:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(Statement):
     """FETCH; None is ALL. `timeout` is the text of an interval. MOVE is the same without the rows."""
 
     cursor: str
@@ -437,122 +451,69 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class CloseCursor:
+class CloseCursor(Statement):
     """CLOSE; None is ALL."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Discard:
+class Discard(Statement):
     """DISCARD."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
-class SetSavepoint:
+class SetSavepoint(Statement):
     """SAVEPOINT."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseSavepoint:
+class ReleaseSavepoint(Statement):
     """RELEASE SAVEPOINT."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackTo:
+class RollbackTo(Statement):
     """ROLLBACK TO SAVEPOINT."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unlisten:
+class Unlisten(Statement):
     """UNLISTEN."""
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareStatement:
+class PrepareStatement(Statement):
     """PREPARE."""
 
     name: str
-    types: tuple[str, ...]
-    text: str
+    types: tuple[SqlText, ...]
+    text: SqlText
 
 
 @dataclass(frozen=True, slots=True)
-class Execute:
+class Execute(Statement):
     """EXECUTE."""
 
     name: str
-    values: tuple[str, ...]
+    values: tuple[SqlText, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Deallocate:
+class Deallocate(Statement):
     """DEALLOCATE; None is ALL."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(Statement):
     """Nothing."""
-
-
-Statement: TypeAlias = (
-    Query
-    | Modify
-    | Truncate
-    | Subscribe
-    | CreateTable
-    | CreateView
-    | CreateReplacement
-    | ApplyReplacement
-    | RollbackReplacement
-    | ShowReplacementDiff
-    | CreateIndex
-    | CreateSource
-    | CreateSink
-    | AlterSink
-    | CreateSubscription
-    | AlterSubscription
-    | AcknowledgeSubscription
-    | ResetSource
-    | CreateNamespace
-    | CreateRole
-    | AlterRole
-    | Drop
-    | Rename
-    | AlterOwner
-    | AlterRetain
-    | AlterTtl
-    | CommentOn
-    | Begin
-    | End
-    | SetTransaction
-    | Set
-    | Reset
-    | Show
-    | ShowObjects
-    | ShowCreate
-    | Explain
-    | Copy
-    | Declare
-    | Fetch
-    | CloseCursor
-    | Discard
-    | Unlisten
-    | SetSavepoint
-    | ReleaseSavepoint
-    | RollbackTo
-    | PrepareStatement
-    | Execute
-    | Deallocate
-    | Empty
-)

@@ -10,31 +10,22 @@ CLUSTER = "default"  # the only one
 # What may stand behind the time of a query, and what may not: a query has one time, whatever it reads.
 TAIL = ("order", "limit", "offset", "fetch")
 AFTER_TIME = (*TAIL, "where", "group", "having", "window", "join", "left", "union", "except", "intersect", "for")
-_KINDS: dict[str, ObjectKind] = {
-    "table": "table",
-    "view": "view",
-    "index": "index",
-    "source": "source",
-    "sink": "sink",
-    "subscription": "subscription",
-    "schema": "schema",
-    "database": "database",
-    "role": "role",
-    "user": "role",
-    "column": "column",
-    "cluster": "cluster",
-}
+_KINDS: tuple[ObjectKind, ...] = (
+    *("table", "view", "index", "source", "sink", "subscription"),
+    *("schema", "database", "role", "column", "cluster"),
+)
 
 
 def object_kind(words: Words) -> ObjectKind:
     """The kind of object that a statement is about."""
     if words.accept("materialized", "view"):
         return "materialized view"
-    token = words.next
-    if token.kind != "word" or token.value not in _KINDS:
-        raise words.error("expected the kind of an object")
-    words.take()
-    return _KINDS[token.value]
+    if words.accept("user"):
+        return "role"
+    for kind in _KINDS:
+        if words.accept(kind):
+            return kind
+    raise words.error("expected the kind of an object")
 
 
 def with_options(words: Words) -> dict[str, str]:
@@ -73,7 +64,7 @@ def _option_word(words: Words) -> str:
 
 
 def option_value(words: Words) -> str:
-    """The value of an option: a word, a string or a number; empty if there is none."""
+    """Take the value of an option: a word, a string or a number. Empty if the option has no value."""
     token = words.next
     if token.kind in ("word", "string", "number", "quoted"):
         return words.take().value
@@ -88,7 +79,7 @@ def as_of(words: Words) -> AsOf | None:
         return None
     at_least = words.accept("at", "least")
     expression = words.until(lambda: words.sees("up", "to") or words.next.is_word("with", *AFTER_TIME))
-    if not expression.strip():
+    if not expression:
         raise words.error("expected a time")
     return AsOf(expression, at_least)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from everview.adapter.statements import nodes
 from everview.adapter.statements.definitions import parse_alter, parse_comment, parse_create, parse_drop
-from everview.adapter.statements.lexer import blanked, split
 from everview.adapter.statements.nodes import Statement
 from everview.adapter.statements.options import (
     TAIL,
@@ -22,6 +21,7 @@ from everview.adapter.statements.replacements import parse_difference
 from everview.adapter.statements.subscriptions import parse_subscribe
 from everview.adapter.statements.words import Path, Words
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.lexer import SqlText, split
 from everview.quoting import identifier
 
 _QUERIES = ("select", "values", "with", "table")
@@ -34,11 +34,11 @@ _EVERYWHERE = ("databases", "roles", "clusters", "subscriptions", "sessions")  #
 
 def parse(text: str) -> Statement:
     """The statement, with or without a semicolon behind it."""
-    if ";" in text:
+    if not isinstance(text, SqlText):
         pieces = split(text)
         if len(pieces) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
-        text = pieces[0] if pieces else ""
+        text = pieces[0] if pieces else SqlText("")
     words = Words(text)
     statement = _statement(words)
     words.expect_end()
@@ -61,27 +61,17 @@ def _statement(words: Words) -> Statement:
 
 
 def _query(words: Words) -> Statement:
-    leading = words.next.is_word("with")
-    start = words.next.start
-    text = words.until(lambda: words.sees("as", "of"))
-    before = words.next.start
+    if words.next.is_word("with"):  # which may begin an INSERT, UPDATE or DELETE as well
+        kind = words.sees_first("insert", "update", "delete", "select", "values", "table")
+        if kind in ("insert", "update", "delete"):
+            return nodes.Modify(words.rest(), kind)
+    query = words.until(lambda: words.sees("as", "of"))
     time = as_of(words)
     if time is not None and words.next.is_word(*TAIL):
-        tail = words.rest()
-        text += " " * (before - len(text)) + tail[before:]
+        query = query.followed_by(words.rest())
     elif time is not None and not (words.done or words.next.is_symbol(")")):
         raise words.error("AS OF gives the time of the whole query: it comes last, or before ORDER BY and LIMIT")
-    if leading:  # WITH may begin an INSERT, UPDATE or DELETE as well
-        for kind in ("insert", "update", "delete"):
-            if _top_level(text, kind):
-                return nodes.Modify(blanked(words.text, start, len(words.text)), kind)
-    return nodes.Query(text, time)
-
-
-def _top_level(text: str, word: str) -> bool:
-    inner = Words(text)
-    inner.until(lambda: inner.next.is_word(word, "select", "values", "table"))
-    return inner.next.is_word(word)
+    return nodes.Query(query, time)
 
 
 def _truncate(words: Words) -> Statement:
@@ -246,7 +236,7 @@ def _explain_form(words: Words) -> str:
                     raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once", position=position)
                 options[name] = option_value(words)
                 # An option that is off asks for nothing, and plans are VERBOSE always.
-                if name not in ("format", "verbose") and boolean(options[name] or "true", name):
+                if name != "format" and boolean(options[name] or "true", name) and name != "verbose":
                     raise unsupported(f"EXPLAIN ({name.upper()})", position, hint="FORMAT exists")
 
             words.listed(option)
@@ -269,9 +259,11 @@ def _copy(words: Words) -> Statement:
         words.expect_symbol(")")
         source = parse(inner)
     else:
-        table = words.path()
+        position, table = words.next.start + 1, words.path()
         columns = words.names() if words.next.is_symbol("(") else ()
     into = words.one_of("from", "to") == "from"
+    if not into and table is not None:
+        source = nodes.Query(nodes.Named(table, position, columns))
     if not words.accept("stdin" if into else "stdout"):
         what = "STDIN" if into else "STDOUT"
         raise unsupported("COPY with files of the server", words.next.start + 1, hint=f"use {what}")
@@ -360,18 +352,18 @@ def _discard(words: Words) -> Statement:
 
 def _prepare(words: Words) -> Statement:
     name = words.name()
-    types: list[str] = []
+    types: list[SqlText] = []
     if words.next.is_symbol("("):
-        words.listed(lambda: types.append(words.until(lambda: words.next.is_symbol(",")).strip()))
+        words.listed(lambda: types.append(words.until(lambda: words.next.is_symbol(","))))
     words.expect("as")
     return nodes.PrepareStatement(name, tuple(types), words.rest())
 
 
 def _execute(words: Words) -> Statement:
     name = words.name()
-    values: list[str] = []
+    values: list[SqlText] = []
     if words.next.is_symbol("("):
-        words.listed(lambda: values.append(words.until(lambda: words.next.is_symbol(",")).strip()))
+        words.listed(lambda: values.append(words.until(lambda: words.next.is_symbol(","))))
     return nodes.Execute(name, tuple(values))
 
 

@@ -58,7 +58,7 @@ def _collection(words: Words) -> nodes.SinkCollection:
 
 
 def _clause(words: Words, found: nodes.SinkCollection) -> nodes.SinkCollection | None:
-    """The collection with the clause that comes next: KEY, DELTA UPDATES or REDUCE. None if another word does."""
+    """Add the next clause, KEY, DELTA UPDATES or REDUCE, to a collection. None if another word comes."""
     if words.sees("key"):
         refuse_repeated(words, "KEY", given=bool(found.key))
         words.take()
@@ -140,7 +140,7 @@ def _arguments(words: Words, found: dict[str, str]) -> None:
 
 
 def parse_alter_sink(words: Words, path: Path, *, if_exists: bool) -> Statement | None:
-    """After ALTER SINK name: what only sinks can; None if it is something else."""
+    """Parse ALTER SINK name PAUSE, RESUME, BACKFILL or SET. None for what other objects have as well."""
     if words.accept("pause"):
         return nodes.AlterSink(path, "pause", if_exists=if_exists)
     if words.accept("resume"):

@@ -23,10 +23,10 @@ def parse_create_subscription(words: Words) -> Statement:
 
 
 def parse_alter_subscription(words: Words, path: Path, *, if_exists: bool) -> Statement | None:
-    """After ALTER SUBSCRIPTION name: what only subscriptions can; None if it is something else."""
+    """Parse ALTER SUBSCRIPTION name ACKNOWLEDGE, RESTART or SET. None for what other objects have as well."""
     if words.accept("acknowledge"):
         through = not words.accept("before") and words.accept("through")
-        moment = words.rest().strip()
+        moment = words.rest()
         if not moment:
             raise words.error("expected a time")
         return nodes.AcknowledgeSubscription(path, moment, through)
@@ -88,16 +88,13 @@ def parse_subscribe(words: Words) -> Statement:
 
 
 def _subscribed(words: Words) -> nodes.Subscribe:
-    """What is subscribed to: a query in parentheses, or a name."""
+    """Parse the subject of a SUBSCRIBE: a query in parentheses, or a name."""
     if words.accept_symbol("("):
         query = words.until(lambda: False)
         words.expect_symbol(")")
         return nodes.Subscribe(query)
-    start = words.next.start
-    path = words.path()
-    name = words.text[start : words.last.end]
-    # TABLE name, in place of a name: one character before it is needed, and there is the word before it.
-    return nodes.Subscribe(" " * max(0, start - 6) + "TABLE " + name, name=path)
+    position = words.next.start + 1
+    return nodes.Subscribe(nodes.Named(words.path(), position))
 
 
 def _at_clause(words: Words) -> bool:

@@ -2,70 +2,25 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
-from everview.adapter.statements.lexer import Token, blanked, scan
+from sqlglot.tokenizer_core import TokenType
+
 from everview.compute.functions.numbers import integer_of
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
-from everview.compute.sql.parse import NESTING
+from everview.compute.sql.lexer import NESTING, SqlText, Token
 
 Path = tuple[str, ...]
 
 # Words that end a name's right to stand without quotes; the rest of PostgreSQL's list does no harm here.
 RESERVED = frozenset(
-    [
-        "all",
-        "and",
-        "any",
-        "as",
-        "asc",
-        "case",
-        "cast",
-        "check",
-        "collate",
-        "column",
-        "create",
-        "default",
-        "desc",
-        "distinct",
-        "do",
-        "else",
-        "end",
-        "except",
-        "false",
-        "fetch",
-        "for",
-        "from",
-        "grant",
-        "group",
-        "having",
-        "in",
-        "intersect",
-        "into",
-        "limit",
-        "not",
-        "null",
-        "offset",
-        "on",
-        "or",
-        "order",
-        "primary",
-        "references",
-        "returning",
-        "select",
-        "table",
-        "then",
-        "to",
-        "true",
-        "union",
-        "unique",
-        "using",
-        "values",
-        "when",
-        "where",
-        "with",
-    ]
+    (
+        *("all", "and", "any", "as", "asc", "case", "cast", "check", "collate", "column", "create"),
+        *("default", "desc", "distinct", "do", "else", "end", "except", "false", "fetch", "for", "from"),
+        *("grant", "group", "having", "in", "intersect", "into", "limit", "not", "null", "offset", "on"),
+        *("or", "order", "primary", "references", "returning", "select", "table", "then", "to", "true"),
+        *("union", "unique", "using", "values", "when", "where", "with"),
+    )
 )
 
 
@@ -73,21 +28,30 @@ class Words:
     """The words of a statement, read from left to right."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self._source = scan(text)
-        self._ahead: deque[Token] = deque([next(self._source)])
-        self.first = self.last = self._ahead[0]  # of all, and the one taken last, once there is one
+        given = text if isinstance(text, SqlText) else SqlText(text)
+        behind = given.offset + len(given)
+        self._text, self._offset = given, given.offset
+        self._tokens = [*given.take_tokens(), Token("end", "", TokenType.SENTINEL, "", behind, behind - 1)]
+        self._at = 0
 
     @property
     def next(self) -> Token:
         """The next word."""
-        return self._ahead[0]
+        return self._tokens[self._at]
+
+    @property
+    def first(self) -> Token:
+        """The first word of all."""
+        return self._tokens[0]
+
+    @property
+    def last(self) -> Token:
+        """The word that was taken last, once there is one."""
+        return self._tokens[max(0, self._at - 1)]
 
     def ahead(self, count: int) -> Token:
         """The word `count` places further."""
-        while len(self._ahead) <= count and self._ahead[-1].kind != "end":
-            self._ahead.append(next(self._source))
-        return self._ahead[min(count, len(self._ahead) - 1)]
+        return self._tokens[min(self._at + count, len(self._tokens) - 1)]
 
     @property
     def done(self) -> bool:
@@ -98,9 +62,7 @@ class Words:
         """The next word, taken."""
         token = self.next
         if token.kind != "end":
-            self.ahead(1)
-            self._ahead.popleft()
-            self.last = token
+            self._at += 1
         return token
 
     def sees(self, *words: str) -> bool:
@@ -192,28 +154,44 @@ class Words:
         self.listed(lambda: found.append(self.name()))
         return tuple(found)
 
-    def until(self, stop: Callable[[], bool]) -> str:
-        """The text up to where `stop` holds outside of parentheses, or to the end, in its place."""
-        start, depth = self.next.start, 0
-        end = start
+    def until(self, stop: Callable[[], bool]) -> SqlText:
+        """The SQL up to where `stop` holds outside of parentheses, or to the end of what they enclose."""
+        first, depth = self._at, 0
         while not self.done and (depth or not stop()):
-            if self.next.kind == "symbol":
-                depth += NESTING.get(self.next.value, 0)
+            token = self.next
+            if token.kind == "symbol":
+                depth += NESTING.get(token.value, 0)
                 if depth < 0:
                     break
-            end = self.take().end
-        return blanked(self.text, start, end)
+            self._at += 1
+        return self._between(first, self._at)
 
-    def rest(self) -> str:
-        """The text from here to the end, in its place."""
-        text = self.until(lambda: False)
-        self.expect_end()
-        return text
+    def rest(self) -> SqlText:
+        """The SQL from here to the end."""
+        first, self._at = self._at, len(self._tokens) - 1
+        return self._between(first, self._at)
+
+    def sees_first(self, *words: str) -> str:
+        """Find the first of these words outside of parentheses. Empty if the statement has no such word."""
+        depth = 0
+        for token in self._tokens[self._at :]:
+            if token.kind == "symbol":
+                depth += NESTING.get(token.value, 0)
+            elif depth == 0 and token.is_word(*words):
+                return token.value
+        return ""
+
+    def _between(self, first: int, behind: int) -> SqlText:
+        words = self._tokens[first:behind]
+        start = self._tokens[first].start
+        end = words[-1].end + 1 if words else start
+        return SqlText(self._text[start - self._offset : end - self._offset], start, words)
 
     def error(self, detail: str | None, at: Token | None = None) -> SqlError:
         """The next word, or another, is not what may stand here."""
         token = at or self.next
-        where = "at end of input" if token.kind == "end" else f'at or near "{self.text[token.start : token.end]}"'
+        near = self._text[token.start - self._offset : token.end + 1 - self._offset]
+        where = "at end of input" if token.kind == "end" else f'at or near "{near}"'
         return SqlError(SYNTAX_ERROR, f"syntax error {where}", detail=detail, position=token.start + 1)
 
 

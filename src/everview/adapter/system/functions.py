@@ -15,8 +15,8 @@ from typing import Any
 
 from everview.adapter.catalog.items import Index, Item, MaterializedView, View, oid_of
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS, Catalog
+from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements.words import Words
-from everview.adapter.surroundings import Surroundings
 from everview.adapter.system import definitions
 from everview.adapter.system.pg_types import ALL, DISPLAY, format_type
 from everview.compute.functions.contract import Failure, Function
@@ -38,14 +38,14 @@ _KNOWN_OIDS = {
     **{"pg_type": 1247, "pg_attribute": 1249, "pg_proc": 1255, "pg_class": 1259, "pg_authid": 1260},
     **{"pg_database": 1262, "pg_constraint": 2606, "pg_index": 2610, "pg_namespace": 2615, "pg_trigger": 2620},
 }
-_around: ContextVar[Surroundings | None] = ContextVar("everview_catalog", default=None)
+_around: ContextVar[StatementContext | None] = ContextVar("everview_catalog", default=None)
 _by_name: dict[str, list[Function]] = {}
 
 
 @contextmanager
-def looking_into(surroundings: Surroundings) -> Iterator[None]:
-    """Within the block, these functions answer from this catalog."""
-    token = _around.set(surroundings)
+def looking_into(around: StatementContext) -> Iterator[None]:
+    """While inside, these functions answer from this catalog."""
+    token = _around.set(around)
     try:
         yield
     finally:
@@ -64,7 +64,7 @@ def call(name: str, args: Sequence[Any], position: int | None) -> Call | None:
     return Call(function.key, coerced, function.result)
 
 
-def _here() -> Surroundings:
+def _here() -> StatementContext:
     found = _around.get()
     if found is None:
         raise Failure("55000", "the catalog can be looked into only by a statement of a session")
@@ -91,8 +91,8 @@ def _item(oid: int) -> tuple[Catalog, Item] | None:
     return None if item is None else (catalog, item)
 
 
-def object_id(around: Surroundings, text: str, kind: str) -> int | None:
-    """The oid of the object that a name means."""
+def object_id(around: StatementContext, text: str, kind: str) -> int | None:
+    """The number of the object that a name means."""
     if kind == "regtype":
         return next((each.oid for each in ALL if text in (each.name, DISPLAY.get(each.oid))), None)
     path = Words(text).path()

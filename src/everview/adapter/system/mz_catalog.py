@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from everview.adapter.catalog.items import Index, Item, MaterializedView, Source, Table, oid_of
 from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
-from everview.adapter.moments import moment_of
+from everview.adapter.statement_context import timestamp_of
 from everview.adapter.system.definitions import create, definition
 from everview.adapter.system.functions import schema_oid, system_oid
 from everview.adapter.system.mz_delivery import type_of
@@ -121,7 +121,7 @@ def _events(view: View) -> Iterable[Row]:
     for each in view.live.events():
         details = json.dumps(dict(each.details), sort_keys=True, separators=(", ", ": "))
         kind = each.object.replace(" ", "-")
-        yield (each.number, each.kind, kind, details, each.user, moment_of(each.at_ms))
+        yield (each.number, each.kind, kind, details, each.user, timestamp_of(each.at_ms))
 
 
 def _number(frontier: Frontier) -> int | None:
@@ -185,14 +185,14 @@ def _comments(view: View) -> Iterable[Row]:
 
 def _subscriptions(view: View) -> Iterable[Row]:
     for each in view.live.subscriptions():
-        yield (str(each.number), str(each.session), CLUSTER, moment_of(each.created_at_ms), list(each.objects))
+        yield (str(each.number), str(each.session), CLUSTER, timestamp_of(each.created_at_ms), list(each.objects))
 
 
 def _sessions(view: View) -> Iterable[Row]:
     for each in view.live.sessions():
         yield (
             *(str(each.number), each.number, _owner(view, each.user)),
-            *(moment_of(each.connected_at_ms), each.application, each.running),
+            *(timestamp_of(each.connected_at_ms), each.application, each.running),
         )
 
 
@@ -214,7 +214,7 @@ def _lag(view: View) -> Iterable[Row]:
         if found is None:
             continue
         late = 0 if found.upper.empty else max(0, view.live.now_ms - (found.upper.only - 1))
-        yield (item.id, Interval(0, 0, late * 1_000), moment_of(view.live.now_ms))
+        yield (item.id, Interval(0, 0, late * 1_000), timestamp_of(view.live.now_ms))
 
 
 def _materialization_lag(view: View) -> Iterable[Row]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from everview.adapter.catalog.items import Index, Item, MaterializedView, Sink, Source, Subscription, Table, oid_of
 from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
-from everview.adapter.moments import moment_of
 from everview.adapter.settings import SETTINGS
+from everview.adapter.statement_context import timestamp_of
 from everview.adapter.system.definitions import definition
 from everview.adapter.system.functions import SYSTEM_ROLE as _OWNER
 from everview.adapter.system.functions import schema_oid, system_oid
@@ -250,7 +250,7 @@ def _activity(view: View) -> Iterable[Row]:
         state = "active" if each.running else "idle"
         yield (
             *(oid_of(database.id) if database else 0, each.database, each.number, _owner(view, each.user), each.user),
-            *(each.application, None, moment_of(each.connected_at_ms), state, each.running or "", "client backend"),
+            *(each.application, None, timestamp_of(each.connected_at_ms), state, each.running or "", "client backend"),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from everview.adapter.catalog.items import Event, Item, Subscription
 from everview.adapter.durable import PlaceStatus
 from everview.adapter.sinks.contract import DeliveryStatus
-from everview.adapter.surroundings import Surroundings
+from everview.adapter.statement_context import StatementContext
 from everview.compute.engine.progress import Hydration
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -140,7 +140,7 @@ class Live(Protocol):
 class View:
     """What the rows of a system relation are made from."""
 
-    around: Surroundings
+    around: StatementContext
     live: Live
 
 

@@ -91,7 +91,7 @@ def _nodes(tree: Any) -> Iterator[Any]:
 
 
 def watch(tree: Any) -> Any:
-    """The tree, whose nodes remember from now on what is read of them. Copies have to be watched anew."""
+    """Make every node of a tree remember which arguments are read. Copies of nodes have to be watched again."""
     for node in _nodes(tree):
         if type(node) in _LEAVES:
             continue
@@ -102,7 +102,7 @@ def watch(tree: Any) -> Any:
 
 
 def changes_nothing(node: Any, *names: str) -> None:
-    """Arguments that are taken although nothing is done for them: what they ask for is so anyway."""
+    """Mark arguments as read that change nothing, because what they ask for holds anyway."""
     for name in names:
         node.args.get(name)
 

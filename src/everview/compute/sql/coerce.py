@@ -32,9 +32,11 @@ def coerce(scalar: hir.HScalar, to: SqlType, context: str = "implicit", position
     if scalar.type == to:
         return scalar
     if isinstance(scalar, Parameter):
-        return scalar.decided(to)
+        scalar = scalar.decided(to)
     if isinstance(scalar, Literal) and scalar.value is None:
         return Literal(None, to)
+    if scalar.type == to:
+        return scalar
     source = TEXT if scalar.type.kind is Kind.UNKNOWN else scalar.type
     if scalar.type.kind is Kind.UNKNOWN:
         context = "explicit"  # a quoted literal is read as whatever its place wants
@@ -150,7 +152,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*")
 
 
 def _as_number(scalar: hir.HScalar, to: SqlType) -> hir.HScalar:
-    """A quoted literal that is to be a number has digits of its own, not those of what stands beside it."""
+    """Read a quoted literal as a number with its own number of digits, not with the digits of its neighbor."""
     if to.kind is not Kind.NUMERIC or not isinstance(scalar, Literal) or scalar.type.kind is not Kind.UNKNOWN:
         return scalar
     is_number = isinstance(scalar.value, str) and _NUMBER.fullmatch(scalar.value) is not None

@@ -56,7 +56,7 @@ def row_pairs(binder: Expressions, left: Tree, right: Tree) -> list[tuple[hir.HS
 
 
 def rows_compared(operator: str, pairs: Pairs, position: int | None = None) -> hir.HScalar:
-    """Two rows: equal where all is; else the first pair that is not equal decides, and none behind one that is NULL."""
+    """Compare two rows by their first pair that is not equal. A NULL pair before it makes the result NULL."""
     if len(pairs) == 1:
         return call(operator, pairs[0], position)
     if operator in ("=", "<>"):
@@ -76,7 +76,7 @@ _WORDS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
 def is_query(tree: Tree) -> bool:
-    """Whether it is a query; to the parser VALUES is none."""
+    """Whether a tree is a query. VALUES is one too, which the parser does not count as a query."""
     return isinstance(tree, (exp.Query, exp.Values))
 
 

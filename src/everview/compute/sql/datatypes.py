@@ -13,7 +13,7 @@ from everview.compute.ir import types as t
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.errors import INVALID_PARAMETER, SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, did_you_mean
-from everview.compute.sql.parse import Tree, check_all_read, parse_query
+from everview.compute.sql.parse import Tree, check_all_read, parse_type
 
 _D = exp.DataType.Type
 _DIGITS_MAX = 6  # of a second
@@ -152,9 +152,8 @@ def _numeric(parameters: list[int]) -> SqlType:
 def named_type(text: str, position: int | None = None) -> SqlType:
     """The type that a type name in text means."""
     try:
-        tree = parse_query(f"SELECT CAST(NULL AS {text})")
-        found = bind_type(tree.expressions[0].to)
-        changes_nothing(tree.expressions[0], "this")
+        tree = parse_type(text)
+        found = bind_type(tree)
         check_all_read(tree)
         return found
     except SqlError as error:

@@ -35,7 +35,7 @@ from everview.compute.sql.forms import identifier
 from everview.compute.sql.from_clause import UNIT, From
 from everview.compute.sql.hosting import Parameter
 from everview.compute.sql.lower import lower
-from everview.compute.sql.parse import Tree, check_all_read, parse_query, position_of, query_tree
+from everview.compute.sql.parse import Tree, check_all_read, parse_expression, position_of, query_tree
 from everview.compute.sql.query import Plan, Queries, mapped, open_column
 from everview.compute.sql.scope import Catalog, Collection, Scope
 
@@ -80,13 +80,26 @@ def bind_change(text: str, catalog: Catalog, find: FindTarget) -> Change:
                 raise SqlError(SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected", position=position_of(tree))
 
 
+def default_row(target: Target, catalog: Catalog) -> Change:
+    """INSERT of one row with the default of each column."""
+    row: list[hir.HScalar | None] = [None] * len(target.names)
+    return Change("insert", target, lower(_Binder(catalog, _no_target)._rows(target, [row])), None)
+
+
+def delete_all(target: Target) -> Change:
+    """DELETE of all rows."""
+    return Change("delete", target, ir.Get(target.id, target.types), None)
+
+
+def _no_target(path: Sequence[str], position: int | None) -> Target:
+    raise AssertionError(path)
+
+
 def bind_scalar(text: str, to: SqlType, column: str, catalog: Catalog) -> hir.HScalar:
     """An expression over no columns, assigned to a column: what a DEFAULT says."""
-    tree = parse_query(f"SELECT {text}")
-    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or tree.args.get("from_") is not None:
-        raise SqlError(SYNTAX_ERROR, f'the default of column "{column}" must be an expression')
+    tree = parse_expression(text)
     expressions = Expressions(Scope(), Queries(catalog).bind, clause="DEFAULT expressions")
-    scalar = assigned(expressions.bind(tree.expressions[0]), to, column, None)
+    scalar = assigned(expressions.bind(tree), to, column, None)
     check_all_read(tree)
     if hir.has_subquery(scalar):
         raise unsupported("a subquery in a DEFAULT expression")
@@ -96,7 +109,7 @@ def bind_scalar(text: str, to: SqlType, column: str, catalog: Catalog) -> hir.HS
 def assigned(scalar: hir.HScalar, to: SqlType, column: str, position: int | None) -> hir.HScalar:
     """The scalar as a value stored in a column: text that is too long fails instead of being cut."""
     if isinstance(scalar, Parameter):
-        return scalar.decided(to)
+        scalar = scalar.decided(to)
     if isinstance(scalar, Literal) and scalar.value is None:
         return Literal(None, to)
     if scalar.type.kind is Kind.UNKNOWN:
@@ -318,7 +331,7 @@ class _Returned:
 
 
 def _path(table: Tree | None) -> list[str]:
-    """The name of the table that is changed. A DELETE without FROM has none: the parser has its tables elsewhere."""
+    """The name of the table that a statement changes. The parser finds no table in a DELETE without FROM."""
     if not isinstance(table, exp.Table) or isinstance(table.this, exp.Func):
         position = position_of(table) if isinstance(table, exp.Expression) else None
         raise SqlError(SYNTAX_ERROR, "the name of a table was expected", position=position)

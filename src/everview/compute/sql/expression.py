@@ -17,7 +17,6 @@ from everview.compute.ir.relation import Aggregate, Filter, Map, Order, Project
 from everview.compute.ir.scalar import Case, Column, Literal, walk
 from everview.compute.ir.types import BOOLEAN, INT4, INT8, TEXT, Kind, SqlType
 from everview.compute.sql import hir
-from everview.compute.sql.calls import Calls
 from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import call, coerce, resolving, settled
 from everview.compute.sql.comparisons import is_row, quantified, quantifier, rows_compared
@@ -30,7 +29,7 @@ from everview.compute.sql.errors import (
     unsupported,
 )
 from everview.compute.sql.forms import BINARY, HANDLERS, chained, queried
-from everview.compute.sql.hir import Placeholder
+from everview.compute.sql.hir import Calls, Placeholder
 from everview.compute.sql.parse import Tree, position_of, tailed
 from everview.compute.sql.scope import BindQuery, Scope
 
@@ -139,7 +138,7 @@ class Expressions:
         return query, rows_compared(operator, list(zip(outers, columns, strict=True)))
 
     def row_compared(self, left: Tree, operator: str, right: Tree) -> hir.HScalar:
-        """A row compared with the one row of a query; with none, nothing is known."""
+        """Compare a row with the one row of a query. Without a row the result is NULL."""
         query, answer = self.compared(left, operator, right)
         width = len(hir.types(query))
         return hir.Subquery("scalar", Project(Map(query, (answer,)), (width,)), BOOLEAN)

@@ -31,7 +31,6 @@ from everview.compute.ir.types import (
     numeric,
 )
 from everview.compute.sql import hir
-from everview.compute.sql.calls import AGGREGATE_NAMES, WINDOW_NAMES
 from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
 from everview.compute.sql.comparisons import OPERATORS, comparison, is_query, is_row, row_pairs, rows_compared
@@ -42,7 +41,7 @@ from everview.compute.sql.errors import (
     SqlError,
     unsupported,
 )
-from everview.compute.sql.hir import Placeholder
+from everview.compute.sql.hir import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
@@ -189,7 +188,7 @@ def _negative(binder: Expressions, tree: exp.Neg) -> hir.HScalar:
 
 
 def _negated(value: Literal, *, written: bool) -> Literal:
-    """A number with its sign; as it is written, the type is that of both together: -2147483648 is an integer."""
+    """Negate a number. The sign of a literal counts for its type: -2147483648 is an integer."""
     number = EXACT.minus(value.value) if isinstance(value.value, Decimal) else -value.value
     if written and number == -(2**31):
         return Literal(int(number), INT4)

@@ -13,7 +13,6 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.scalar import Coalesce, Column, Literal, Scalar
 from everview.compute.ir.types import INT4, INT8, Kind
 from everview.compute.sql import hir
-from everview.compute.sql.calls import FUNCTION_SCHEMAS
 from everview.compute.sql.clauses import changes_nothing, watch
 from everview.compute.sql.coerce import call, coerce, resolving, settled, unified
 from everview.compute.sql.errors import (
@@ -28,7 +27,8 @@ from everview.compute.sql.errors import (
 )
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
-from everview.compute.sql.hosting import host
+from everview.compute.sql.hir import FUNCTION_SCHEMAS
+from everview.compute.sql.hosting import Parameter, host
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.scope import BindQuery, Catalog, Collection, Named, Scope
 
@@ -175,7 +175,7 @@ class From:
         )
 
     def _function(self, tree: Tree, item: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
-        """A table function over one row; its arguments are bound by whoever knows what stands left of it."""
+        """Bind a table function over one row. The caller binds its arguments, for it knows what stands to the left."""
         expressions = Expressions(self._scope, self._bind_query, clause="functions in FROM")
         name = tree.name.lower()
         args = [expressions.bind(each) for each in tree.expressions]
@@ -197,8 +197,9 @@ class From:
         self, name: str, args: list[hir.HScalar], counted: bool, position: int | None
     ) -> tuple[hir.Query, list[str]]:
         """The rows of one table function, and the names of its own columns."""
-        if name == "regexp_split_to_table" and not all(isinstance(arg, Literal) for arg in args[1:]):
-            # What comes from columns may be no regular expression: that is for a scalar to find out.
+        constant = all(isinstance(arg, Literal) and not isinstance(arg, Parameter) for arg in args[1:])
+        if name == "regexp_split_to_table" and not constant:
+            # What comes from columns or parameters may be no regular expression: that is for a scalar to find out.
             query, _ = self._called("unnest", [call("regexp_split_to_array", args, position)], counted, position)
             return query, [name]
         with resolving(position):
@@ -312,7 +313,7 @@ def _check_schema(tree: exp.Table) -> None:
 
 
 def _with_ordinality(tree: Tree, item: Tree) -> tuple[Tree, bool]:
-    """Whether the rows are counted. The parser takes the last name of the columns for that of the count."""
+    """Whether WITH ORDINALITY counts the rows. The parser takes the last column name for the count's."""
     last = item.args.get("offset")
     if isinstance(last, exp.Identifier):
         item = watch(item.copy())
@@ -353,7 +354,7 @@ def _groups(joins: list[exp.Join]) -> list[list[exp.Join]]:
 
 
 def _is_joined(tree: Tree) -> bool:
-    """Whether what is in parentheses is a join, or a table, and no query."""
+    """Whether parentheses hold a join or a table instead of a query."""
     if isinstance(tree, exp.Subquery):
         return bool(tree.args.get("joins") or tree.args.get("alias")) or _is_joined(tree.this)
     return isinstance(tree, (exp.Table, exp.Lateral, exp.Unnest))

@@ -7,10 +7,11 @@ says and the IR does not. Everything is made of the IR's own classes otherwise; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from everview.compute.functions.registry import AGGREGATES, WINDOWS
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import change_aggregate, with_scalars
 from everview.compute.ir.scalar import Column, Literal, Scalar, transform, walk
@@ -18,6 +19,9 @@ from everview.compute.ir.types import BOOLEAN, SqlType
 
 Query = Any  # a relation of the IR or of this module
 HScalar = Any  # a scalar of the IR or of this module
+FUNCTION_SCHEMAS = ("pg_catalog", "information_schema", "mz_catalog", "mz_internal", "mz_unsafe")
+AGGREGATE_NAMES = frozenset(function.name for function in AGGREGATES.values())
+WINDOW_NAMES = frozenset(function.name for function in WINDOWS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,16 @@ class GlobalReduce(ir.Typed):
     input: Query
     aggregates: tuple[ir.Aggregate, ...]
     empty: tuple[Literal, ...]
+
+
+@dataclass
+class Calls:
+    """Aggregates and window functions met so far. None in place of a list where they are not allowed."""
+
+    aggregates: list[ir.Aggregate] | None = None
+    windows: list[Any] | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)  # the windows of the WINDOW clause
+    groupings: list[tuple[HScalar, ...]] = field(default_factory=list)
 
 
 def types(query: Query) -> tuple[SqlType, ...]:
@@ -267,7 +281,7 @@ def query_deepened(query: Query, by: int) -> Query:
 def map_placeholders(
     scalar: HScalar, change: Callable[[Placeholder], HScalar | None], depth: int = 0, *, around: bool = True
 ) -> HScalar:
-    """Replace what stands for calls of this query, and of those `around` it, also in queries inside; None keeps it.
+    """Replace placeholders of this query and the queries `around` it, also in subqueries. None keeps one.
 
     `change` is told levels as this query counts them, and what it gives is one inside.
     """
@@ -282,3 +296,8 @@ def map_placeholders(
         return changed if changed is None or depth == 0 else deepened(changed, depth)
 
     return transform(scalar, look)
+
+
+def fill(scalar: HScalar, value: Callable[[Placeholder], HScalar | None]) -> HScalar:
+    """The scalar with values for placeholders of this query, also for those in queries inside."""
+    return map_placeholders(scalar, value, around=False)

@@ -1,4 +1,4 @@
-"""What a statement is given by whoever hosts it: values of its parameters, and functions of the session and catalog.
+"""The host of a statement: it gives values of parameters, and functions of the session and the catalog.
 
 Binding goes through many small functions, and few of them ever meet a parameter or `current_user`. So the host is not
 handed down: it is in force while a statement is bound, by `hosted`.
@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from everview.compute.functions.naming import base
+from everview.compute.functions.plan_functions import PARAMETER
 from everview.compute.functions.table import TableFunction
-from everview.compute.ir.scalar import Literal
-from everview.compute.ir.types import UNKNOWN, SqlType
+from everview.compute.ir.scalar import Call, Literal, Scalar
+from everview.compute.ir.types import INT4, UNKNOWN, SqlType
 from everview.compute.sql.errors import SqlError
+
+PARAMETERS_MAX = 65_535  # as many as the wire protocol counts
 
 
 class Host(Protocol):
@@ -27,11 +30,11 @@ class Host(Protocol):
         ...
 
     def function(self, name: str, args: Sequence[Any], position: int | None) -> Any | None:
-        """The scalar that a call of the host's own functions means; None if the name is none of theirs."""
+        """Bind a call of one of the host's own functions. None if the host has no function of this name."""
         ...
 
     def table_functions(self, name: str) -> Sequence[TableFunction]:
-        """The overloads of a table function of the host's own; empty if the name is none of theirs."""
+        """The overloads of one of the host's own table functions. Empty if the host has none of this name."""
         ...
 
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:
@@ -79,24 +82,34 @@ def hosted(by: Host) -> Iterator[None]:
 
 @dataclass
 class ParameterTypes:
-    """What is known of the types of a statement's parameters; the places where they stand decide the rest."""
+    """The types of a statement's parameters as far as they are known. The places of the others decide theirs.
+
+    With `places`, a parameter is a call that values are put in for later; otherwise it is a NULL of its type.
+    """
 
     known: dict[int, SqlType] = field(default_factory=dict)
     highest: int = 0
+    places: bool = False
 
-    def reference(self, number: int) -> Literal:
-        """A NULL of the parameter's type, which stands for it while types are worked out."""
+    def reference(self, number: int) -> Scalar:
+        """The parameter: of its type, or open until a place decides that."""
+        if not 1 <= number <= PARAMETERS_MAX:
+            raise SqlError("42P02", f"there is no parameter ${number}")
         self.highest = max(self.highest, number)
         decided = self.known.get(number)
-        return Parameter(None, UNKNOWN, number, self) if decided is None else Literal(None, decided)
+        return Parameter(None, UNKNOWN, number, self) if decided is None else self.place(number, decided)
 
-    def decide(self, number: int, to: SqlType) -> SqlType:
-        """The place of a parameter wants this type."""
+    def decide(self, number: int, to: SqlType) -> Scalar:
+        """The parameter in a place that wants this type."""
         wanted = base(to)
         if self.known.setdefault(number, wanted) != wanted:
             detail = f"{self.known[number]} versus {wanted}"
             raise SqlError("42P08", f"inconsistent types deduced for parameter ${number}", detail=detail)
-        return wanted
+        return self.place(number, wanted)
+
+    def place(self, number: int, sql_type: SqlType) -> Scalar:
+        """What stands for a value of this type."""
+        return Call(PARAMETER, (Literal(number, INT4),), sql_type) if self.places else Literal(None, sql_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +119,6 @@ class Parameter(Literal):
     number: int
     types: ParameterTypes = field(compare=False, repr=False)
 
-    def decided(self, to: SqlType) -> Literal:
+    def decided(self, to: SqlType) -> Scalar:
         """The parameter where a value of type `to` is wanted."""
-        self.types.decide(self.number, to)
-        return Literal(None, to)
+        return self.types.decide(self.number, to)

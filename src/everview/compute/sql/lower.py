@@ -183,7 +183,7 @@ class Lowering:
         return asked, {reference: asked.index(position) for reference, position in positions.items()}
 
     def _distinct(self, below: Relation, columns: tuple[int, ...]) -> Relation:
-        """The distinct values of some columns; of none, one row if there is any, which is as good as always one."""
+        """The distinct values of some columns. Of no columns this is one row, whether or not there are rows."""
         if not columns:
             return UNIT
         return ir.Reduce(below, tuple(all_columns(below)[index] for index in columns))
@@ -369,7 +369,7 @@ def _in_groups(scalars: tuple[hir.HScalar, ...]) -> Iterator[tuple[hir.HScalar, 
 
 
 def _one_if_any(rows: Relation) -> Relation:
-    """One row without columns if there are any rows, none otherwise."""
+    """One row without columns if there are any rows, else no row."""
     return ir.Project(
         ir.Reduce(ir.Project(ir.Map(rows, (Literal(True, BOOLEAN),)), (arity(rows),)), (Column(0, BOOLEAN),)), ()
     )

@@ -1,4 +1,4 @@
-"""The names of outputs that are given none, as PostgreSQL chooses them."""
+"""The names of outputs without an alias, as PostgreSQL chooses them."""
 
 from __future__ import annotations
 

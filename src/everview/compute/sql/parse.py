@@ -7,21 +7,19 @@ paths. Here functions stay names with arguments, and operators stay operators: w
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
-from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import TokenizerCore, TokenType  # type: ignore[attr-defined]
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import TokenType
 
 from everview.compute.cancel import check_wanted
 from everview.compute.sql.clauses import check_read, watch
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, too_complex
-from everview.compute.sql.strings import unescaped
-from everview.quoting import literal
+from everview.compute.sql.lexer import KEYWORDS, SqlText, Token, for_parser, tokens
 
 Tree: TypeAlias = Any  # a node of sqlglot's, whose classes are many and loosely typed
 
@@ -39,18 +37,15 @@ _IN_TYPES = (
     TokenType.COMMA,
     TokenType.NUMBER,
 )
-_BRACKETS = (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.L_BRACKET, TokenType.R_BRACKET)
 _LITERALS = frozenset([TokenType.STRING, TokenType.NUMBER, TokenType.NULL, TokenType.TRUE, TokenType.FALSE])
 _BEHIND_ITEMS = (TokenType.COMMA, TokenType.R_PAREN)
 # How often the parser may read a statement's words again, on the average, before it is refused.
 _READ_AGAIN_TIMES, _READ_AGAIN_MIN = 64, 10_000
-# Brackets around brackets that are read at all. Fewer are too many for the parser, which says so when it is there.
-NESTED_MAX = 10_000
-NESTING = {"(": 1, "[": 1, ")": -1, "]": -1}
 _CHECK_EVERY = 4_096  # words
 _LET_GO = 512  # words or nodes
 _LONG = 20_000  # characters of a statement
 _POSITION = "everview position"  # where a node keeps what `position_of` found
+_CONSTANTS = frozenset([exp.Literal, exp.Null, exp.Boolean])  # most of a long statement, with nothing inside
 _ARROWS = (TokenType.ARROW, TokenType.DARROW, TokenType.HASH_ARROW, TokenType.DHASH_ARROW)
 
 
@@ -62,125 +57,20 @@ def _node(kind: type[exp.Expression]) -> Any:
     return lambda parser, left, right: parser.expression(kind(this=left, expression=right))
 
 
-# Strings with escapes and dollar-quoted strings; and what either may stand in without being one.
-_STRINGS = re.compile(
-    r"""(?<![\w$])[eE]'(?P<escaped>(?:[^'\\]|\\.|'')*)' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
-    | (?<![\w$])(?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$)(?P<body>.*?)(?P=tag)""",
-    re.VERBOSE | re.DOTALL,
-)
-_UNUSUAL_STRING = re.compile(r"\$|[eE]'")
-
-
-def _plain_strings(text: str) -> str:
-    """The text with its strings in plain quotes, as far as possible of the same length."""
-
-    def replaced(match: re.Match[str]) -> str:
-        if match["escaped"] is not None:
-            body = unescaped(match["escaped"].replace("''", "'"), match.start() + 1)
-        elif match["tag"] is not None:
-            body = match["body"]
-        else:
-            return match[0]
-        return literal(body).ljust(len(match[0]))
-
-    return _STRINGS.sub(replaced, text) if _UNUSUAL_STRING.search(text) else text
-
-
-_COMMENT_OR_QUOTED = re.compile(
-    r"""(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*' | '[^']*' | "[^"]*" | --[^\n]* | (?P<comment>/\*)
-    | (?<![\w$])(?P<tag>\$(?:[A-Za-z_][A-Za-z0-9_]*)?\$).*?(?P=tag)""",
-    re.VERBOSE | re.DOTALL,
-)
-_COMMENT_MARK = re.compile(r"/\*|\*/")
-
-
-def _without_comments(text: str) -> str:
-    """The text with blanks in place of comments in `/* */`, which nest."""
-    if "/*" not in text:
-        return text
-    parts: list[str] = []
-    done = place = 0
-    while (found := _COMMENT_OR_QUOTED.search(text, place)) is not None:
-        place = found.end()
-        if found["comment"] is None:
-            continue
-        depth, place = 1, found.end()
-        while depth and (mark := _COMMENT_MARK.search(text, place)) is not None:
-            depth += 1 if mark[0] == "/*" else -1
-            place = mark.end()
-        if depth:
-            raise SqlError(SYNTAX_ERROR, "unterminated /* comment", position=found.start() + 1)
-        parts += [text[done : found.start()], re.sub(r"[^\n]", " ", text[found.start() : place])]
-        done = place
-    return "".join([*parts, text[done:]])
-
-
-# Numbers as PostgreSQL lets one write them and sqlglot does not: with underscores, or in other bases.
-_NUMBERS = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
-    | (?<![\w$.])(?P<number>0[xX](?:_?[0-9a-fA-F])+ | 0[oO](?:_?[0-7])+ | 0[bB](?:_?[01])+
-        | \d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?(?:[eE][-+]?\d+)?)(?P<junk>[A-Za-z_]\w*)?""",
-    re.VERBOSE | re.DOTALL,
-)
-_UNUSUAL = re.compile(r"\d[A-Za-z_]")
-_OTHER_BASES_MAX = 1_000  # digits
-
-
-def _plain_numbers(text: str) -> str:
-    """The text with numbers in plain digits, as far as possible of the same length."""
-
-    def replaced(match: re.Match[str]) -> str:
-        number, junk = match["number"], match["junk"]
-        if number is None:
-            return match[0]
-        if junk is not None:
-            message = f'trailing junk after numeric literal at or near "{match[0]}"'
-            raise SqlError(SYNTAX_ERROR, message, position=match.start() + 1)
-        digits = number.replace("_", "")
-        if digits[:2].lower() not in ("0x", "0o", "0b"):
-            return digits.ljust(len(number))
-        if len(digits) > _OTHER_BASES_MAX:  # no type has room for it, whatever its digits are
-            return "9" * len(number)
-        return str(int(digits, 0)).ljust(len(number))
-
-    return _NUMBERS.sub(replaced, text) if _UNUSUAL.search(text) else text
-
-
-class _CheckedCore(TokenizerCore):
-    """Finds words as long as somebody wants the statement."""
-
-    __slots__ = ()
-
-    def _add(self, token_type: Any, text: str | None = None) -> None:
-        super()._add(token_type, text)
-        if len(self.tokens) % _CHECK_EVERY == 0:
-            check_wanted()
-
-
 class EverviewSql(Postgres):
     """PostgreSQL's syntax, uninterpreted."""
 
     INDEX_OFFSET = 0
 
     class Tokenizer(Postgres.Tokenizer):
-        """The tokenizer of the dialect. Left to it, `$1,$2` would be the start of a dollar-quoted string."""
+        """Reads nothing but the names of types that sqlglot does not know."""
 
-        HEREDOC_STRINGS: ClassVar[list[Any]] = []
-        # Left to it, `oid` would be a type of which there are no arrays.
-        KEYWORDS: ClassVar[dict[str, Any]] = {
-            word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if kind is not TokenType.OBJECT_IDENTIFIER
-        }
-        SINGLE_TOKENS: ClassVar[dict[str, Any]] = {**Postgres.Tokenizer.SINGLE_TOKENS, "$": TokenType.PARAMETER}
-
-        def _init_core(self) -> Any:
-            core = super()._init_core()
-            core.__class__ = _CheckedCore
-            return core
+        KEYWORDS = KEYWORDS
 
     class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]
         """The parser of the dialect."""
 
-        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012 (sqlglot's classes are configured this way)
+        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
             name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in _KEYWORD_SYNTAX
         }
@@ -228,7 +118,7 @@ class EverviewSql(Postgres):
             return self.expression(exp.Interval(this=text, unit=unit))
 
         def _parse_type(self, *args: Any, **options: Any) -> Any:
-            """A literal with its type in front, `date '2024-01-01'`, the whole of which a cast that follows is of.
+            """Parse a literal with its type in front, `date '2024-01-01'`. A cast behind it applies to all of it.
 
             Any other word that is also a type's is a name. Left to it, the parser would read what follows the word as
             a type's arguments first and then again, so that the time of `ARRAY[ARRAY[…]]` doubled with each level.
@@ -262,6 +152,16 @@ class EverviewSql(Postgres):
                 raise too_complex("its words can be read in too many ways")
             super()._retreat(index)
 
+        def raise_error(self, message: str, token: Any = None) -> None:
+            """Raise an error that says what is wrong with which word."""
+            found = token or self._curr or self._prev
+            place = {"start": found.start, "end": found.end} if found else {}
+            raise ParseError(message, [{"description": message, **place}])
+
+        def _find_sql(self, start: Any, end: Any) -> str:
+            offset = self.sql.offset if isinstance(self.sql, SqlText) else 0
+            return str(self.sql[start.start - offset : end.end - offset + 1])
+
         def _parse_expression(self) -> Any:
             return self._lone_literal() or super()._parse_expression()
 
@@ -269,7 +169,7 @@ class EverviewSql(Postgres):
             return self._lone_literal() or super()._parse_assignment()
 
         def _lone_literal(self) -> Any:
-            """A literal that is an item of a list, as those of VALUES and IN are, without a look at each operator."""
+            """Parse a literal that is an item of a list, as in VALUES and IN, without trying every operator."""
             token = self._curr
             if token.token_type not in _LITERALS or self._next.token_type not in _BEHIND_ITEMS:
                 return None
@@ -277,7 +177,7 @@ class EverviewSql(Postgres):
             return self.PRIMARY_PARSERS[token.token_type](self, token)
 
         def _at_typed_literal(self) -> bool:
-            """Whether a string follows the words, numbers and brackets of which the name of a type is made."""
+            """Whether the name of a type comes next, with a string behind it."""
             place, tokens = self._index + 1, self._tokens
             while place < len(tokens) and tokens[place].token_type is not TokenType.STRING:
                 token = tokens[place]
@@ -287,7 +187,7 @@ class EverviewSql(Postgres):
             return bool(place < len(tokens))
 
         def _parse_query_modifiers(self, this: Any) -> Any:
-            """Joins may also follow what is lateral, inside parentheses."""
+            """Parse the joins that may follow a lateral item inside parentheses."""
             if isinstance(this, (exp.Lateral, exp.Unnest)):
                 for join in self._parse_joins():
                     this.append("joins", join)
@@ -300,28 +200,33 @@ EverviewSql.VALID_INTERVAL_UNITS = {field.upper() for field in _INTERVAL_FIELDS}
 
 
 def parse_query(text: str) -> Tree:
-    """The syntax tree of a single query, which remembers what is read of it: see `check_all_read`."""
-    try:
-        statements = _parsed(_plain_numbers(_plain_strings(_without_comments(text))))
-    except ParseError as error:
-        found = error.errors[0] if error.errors else {}
-        raise SqlError(
-            SYNTAX_ERROR,
-            f'syntax error at or near "{found.get("highlight", "")}"',
-            detail=str(found.get("description") or error),
-            position=_offset(text, found.get("line"), found.get("col")),
-        ) from error
-    except TokenError as error:
-        check_wanted()  # an error of any kind comes as one of words
-        raise SqlError(SYNTAX_ERROR, "the text cannot be split into words", detail=str(error)) from error
-    if len(statements) != 1:
-        raise SqlError(SYNTAX_ERROR, f"one query was expected, and there are {len(statements)}")
-    return watch(statements[0])
+    """Parse a single statement. Its tree remembers what is read of it: see `check_all_read`."""
+    return _parsed(text, EverviewSql.Parser._parse_statement)
+
+
+def parse_expression(text: str) -> Tree:
+    """The syntax tree of an expression."""
+    return _parsed(text, EverviewSql.Parser._parse_assignment)
+
+
+def parse_order(text: str) -> Tree:
+    """The syntax trees of sort keys, as they stand behind ORDER BY."""
+
+    def keys(parser: Any) -> Tree | None:
+        found = parser._parse_csv(parser._parse_ordered)
+        return exp.Order(expressions=found) if found else None
+
+    return _parsed(text, keys)
+
+
+def parse_type(text: str) -> Tree:
+    """The syntax tree of the name of a type, read as in a cast."""
+    return _parsed(text, lambda parser: parser._parse_cast(strict=True).to, before=tokens("NULL AS")[:-1])
 
 
 @contextmanager
 def query_tree(text: str) -> Iterator[Tree]:
-    """While inside, the syntax tree of a single query, all of which is to be read. Nobody has it afterwards.
+    """Give the syntax tree of a single statement for the block, and check at its end that all of it was read.
 
     Nodes know what they are part of, so a tree goes only when Python looks for garbage, and then all at once, which
     takes long if it is large. So a large one is taken apart.
@@ -335,6 +240,31 @@ def query_tree(text: str) -> Iterator[Tree]:
             _take_apart(tree)
 
 
+def _parsed(text: str, method: Callable[[Any], Tree | None], before: Sequence[Token] = ()) -> Tree:
+    """What one of the parser's methods makes of all of a text, with words before it."""
+    given = text if isinstance(text, SqlText) else SqlText(text)
+    words = for_parser([*before, *given.take_tokens()])
+    parser = EverviewSql.Parser(dialect=EverviewSql())
+    try:
+        trees = [tree for tree in parser._parse(method, words, text) if tree is not None]
+    except ParseError as error:
+        found = error.errors[0] if error.errors else {}
+        where = given[found["start"] - given.offset : found["end"] - given.offset + 1] if "start" in found else ""
+        raise SqlError(
+            SYNTAX_ERROR,
+            f'syntax error at or near "{where}"' if where else "syntax error at end of input",
+            detail=str(found.get("description") or error),
+            position=found["start"] + 1 if "start" in found else None,
+        ) from error
+    finally:
+        parser.reset()
+        while words:  # to let go of all at once would hold up everyone
+            del words[-_LET_GO:]
+    if len(trees) != 1:
+        raise SqlError(SYNTAX_ERROR, "a statement or an expression was expected")
+    return watch(trees[0])
+
+
 def _take_apart(tree: Tree) -> None:
     nodes = [tree]
     while nodes:
@@ -344,23 +274,6 @@ def _take_apart(tree: Tree) -> None:
                 if isinstance(part, exp.Expression):
                     nodes.append(part)
         node.args, node.parent = {}, None
-
-
-def _parsed(text: str) -> list[Tree]:
-    dialect = EverviewSql()
-    words = dialect.tokenize(text)
-    depth = 0
-    for word in words:
-        depth += NESTING.get(word.text, 0) if word.token_type in _BRACKETS else 0
-        if depth > NESTED_MAX:
-            raise too_complex()
-    parser = dialect.parser()
-    try:
-        return [tree for tree in parser.parse(words, text) if tree is not None]
-    finally:
-        parser.reset()
-        while words:  # to let go of all at once would hold up everyone
-            del words[-_LET_GO:]
 
 
 def tailed(tree: Tree) -> bool:
@@ -378,6 +291,9 @@ def position_of(tree: Tree) -> int | None:
 
     Every node remembers its answer, so asking for all nodes of a tree takes time linear in its size.
     """
+    if type(tree) in _CONSTANTS:
+        start = tree.meta.get("start")
+        return None if start is None else int(start) + 1
     waiting = [tree]
     for step in itertools.count(1):
         if not waiting:
@@ -399,9 +315,3 @@ def position_of(tree: Tree) -> int | None:
         meta[_POSITION] = min(starts, default=None)
     found: int | None = tree.meta[_POSITION]
     return found
-
-
-def _offset(text: str, line: int | None, column: int | None) -> int | None:
-    if line is None or column is None:
-        return None
-    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column

@@ -28,11 +28,13 @@ from everview.compute.sql.errors import (
     unsupported,
 )
 from everview.compute.sql.expression import Expressions
-from everview.compute.sql.forms import identifier
+from everview.compute.sql.forms import identifier, settled_unless_literal
+from everview.compute.sql.from_clause import UNIT
 from everview.compute.sql.lower import lower
 from everview.compute.sql.outputs import output_index
-from everview.compute.sql.parse import Tree, position_of, query_tree, tailed
+from everview.compute.sql.parse import Tree, check_all_read, parse_expression, position_of, query_tree, tailed
 from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
+from everview.compute.sql.references import Rename, edited, references
 from everview.compute.sql.scope import Catalog, Cte, Scope
 from everview.compute.sql.select import Select
 from everview.compute.sql.set_returning import without_set_returning
@@ -49,10 +51,31 @@ class Plan:
     order: tuple[Order, ...] = ()
 
 
-def plan(text: str, catalog: Catalog) -> Plan:
-    """The plan of a query in text, with sort keys as further columns behind those that have names."""
+def plan(query: str | Tree, catalog: Catalog) -> Plan:
+    """The plan of a query, in SQL or as a tree, with sort keys as further columns behind those that have names."""
+    if isinstance(query, str):
+        with query_tree(query) as tree:
+            return Queries(catalog).plan(tree)
+    found = Queries(catalog).plan(query)
+    check_all_read(query)
+    return found
+
+
+def definition(text: str, catalog: Catalog, rename: Rename) -> tuple[Plan, str]:
+    """The plan of a query that is stored, and its text with names in full, for which `rename` gives them."""
     with query_tree(text) as tree:
-        return Queries(catalog).plan(tree)
+        names = references(tree)
+        return Queries(catalog).plan(tree), edited(text, names, rename)
+
+
+def value(text: str, catalog: Catalog, to: Sequence[SqlType]) -> Plan:
+    """The plan of one row with one column: an expression, cast to one type after the other."""
+    tree = parse_expression(text)
+    scalar = Expressions(Scope(), Queries(catalog).bind, clause="such a place").bind(tree)
+    for each in to:
+        scalar = coerce(settled_unless_literal(scalar), each, "explicit", position_of(tree))
+    check_all_read(tree)
+    return Plan(lower(ir.Project(ir.Map(UNIT, (scalar,)), (0,))), ("value",), (to[-1],))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +177,7 @@ class Queries:
         return given
 
     def _recursive(self, tree: exp.CTE, name: str, scope: Scope) -> tuple[hir.Query, list[str]]:
-        """A WITH query that reads itself: the rows of its base, and of its step over those of the round before."""
+        """Bind a WITH query that reads itself: rows of its base, and of its step over the rows of the last round."""
         check_form(tree.this, name)
         base, names = self.bind(tree.this.this, Scope((), scope.around, scope.ctes))
         given, id, schema = self._given(tree, names), f"w{next(self._names)}", hir.types(base)
@@ -202,7 +225,7 @@ class Queries:
         return Ordered(left, names)
 
     def _combined(self, tree: exp.SetOperation, left: hir.Query, scope: Scope) -> hir.Query:
-        """What is on the left, united with, or without, what is on the right."""
+        """Combine two queries by UNION, EXCEPT or INTERSECT."""
         right, _ = self.bind_open(tree.expression, scope)
         kind = type(tree).__name__.upper()
         if len(hir.types(left)) != len(hir.types(right)):

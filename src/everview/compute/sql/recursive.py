@@ -46,7 +46,7 @@ def check_form(tree: Tree, name: str) -> None:
 
 
 def of_types(step: hir.Query, wanted: Sequence[SqlType], values: Sequence[hir.HScalar], name: str) -> hir.Query:
-    """The step with columns of the base's types; what is of another type is refused, as its rows would change it."""
+    """Give the step the column types of the base. A column of another type is refused."""
     if len(values) != len(wanted):
         raise SqlError(SYNTAX_ERROR, "each UNION query must have the same number of columns")
     cast: list[hir.HScalar] = []

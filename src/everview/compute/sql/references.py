@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from everview.compute.functions.text import FUNCTIONS as _TEXT_FUNCTIONS
 from everview.compute.sql.forms import identifier
+from everview.compute.sql.lexer import SqlText
 from everview.compute.sql.parse import Tree, parse_query
 
 Rename = Callable[[Sequence[str]], Sequence[str] | None]
@@ -36,14 +38,30 @@ def quoted(name: str) -> str:
     return f'"{name}"' if name in _WORDS_OF_THE_PARSER else str(_quote(name))
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name of a relation in a query: its parts, where it stands, and whether an alias stands behind it."""
+
+    path: tuple[str, ...]
+    start: int
+    behind: int
+    aliased: bool
+
+
+def references(tree: Tree) -> list[Reference]:
+    """Find the names of relations in a query, without names that WITH gives to queries."""
+    found = []
+    for table in _tables(tree):
+        start = min(part.meta["start"] for part in table.parts)
+        behind = max(part.meta["end"] for part in table.parts) + 1
+        path = tuple(identifier(part) for part in table.parts)
+        found.append(Reference(path, start, behind, table.args.get("alias") is not None))
+    return found
+
+
 def qualified(text: str, rename: Rename) -> str:
     """The query with each name for which `rename` gives another replaced by it."""
-
-    def written(path: Sequence[str]) -> str | None:
-        full = rename(path)
-        return None if full is None else ".".join(map(quoted, full))
-
-    return _edited(text, written)
+    return edited(text, references(parse_query(text)), rename)
 
 
 def narrowed(text: str, columns: Callable[[Sequence[str]], Sequence[str] | None]) -> str:
@@ -55,29 +73,36 @@ def narrowed(text: str, columns: Callable[[Sequence[str]], Sequence[str] | None]
             return None
         return f"(SELECT {', '.join(map(quoted, names))} FROM {'.'.join(map(quoted, path))})"
 
-    return _edited(text, written)
+    return _edited(text, references(parse_query(text)), written)
 
 
-def _edited(text: str, written: Callable[[Sequence[str]], str | None]) -> str:
-    """The query with other text in place of names of relations, each of which gets an alias if it has none."""
+def edited(text: str, names: Sequence[Reference], rename: Rename) -> str:
+    """Rename relations in a query's text. A renamed relation gets its former name as alias."""
+
+    def written(path: Sequence[str]) -> str | None:
+        full = rename(path)
+        return None if full is None else ".".join(map(quoted, full))
+
+    return _edited(text, names, written)
+
+
+def _edited(text: str, names: Sequence[Reference], written: Callable[[Sequence[str]], str | None]) -> str:
+    offset = text.offset if isinstance(text, SqlText) else 0
     edits: list[tuple[int, int, str]] = []
-    tables = _tables(parse_query(text))
     commands = {behind: start for start, behind in _table_commands(text)} if "table" in text.lower() else {}
-    for table in tables:
-        path = [identifier(part) for part in table.parts]
-        replacement = written(path)
+    for each in names:
+        replacement = written(each.path)
         if replacement is None:
             continue
-        start = min(part.meta["start"] for part in table.parts)
-        end = max(part.meta["end"] for part in table.parts) + 1
-        alias = "" if table.args.get("alias") is not None else f" AS {quoted(path[-1])}"
+        start = each.start - offset
+        alias = "" if each.aliased else f" AS {quoted(each.path[-1])}"
         if start in commands:  # TABLE takes a bare name
             start, replacement = commands[start], f"SELECT * FROM {replacement}"
-        edits.append((start, end, replacement + alias))
+        edits.append((start, each.behind - offset, replacement + alias))
     pieces, place = [], 0
-    for start, end, replacement in sorted(edits):
+    for start, behind, replacement in sorted(edits):
         pieces += [text[place:start], replacement]
-        place = end
+        place = behind
     return "".join([*pieces, text[place:]])
 
 
@@ -93,7 +118,7 @@ def _table_commands(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _tables(tree: Tree) -> list[Tree]:
-    """The nodes that name relations; a name that a WITH in force gives to a query is none."""
+    """Find the nodes that name relations, without names that WITH gives to queries."""
     found: list[Tree] = []
 
     def visit(node: Tree, ctes: frozenset[str]) -> None:

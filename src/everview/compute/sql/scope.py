@@ -34,7 +34,7 @@ class Catalog(Protocol):
     """Where collections are found by name."""
 
     def find(self, path: Sequence[str]) -> Collection | None:
-        """The collection with this name, qualified or not; None if there is none."""
+        """Find a collection by its name, qualified or not. None if it does not exist."""
         ...
 
     def names(self) -> Iterable[str]:

@@ -14,7 +14,6 @@ from everview.compute.ir.relation import Aggregate, Order
 from everview.compute.ir.scalar import Case, Column, Literal, transform
 from everview.compute.ir.types import INT4
 from everview.compute.sql import hir
-from everview.compute.sql.calls import Calls, fill
 from everview.compute.sql.clauses import changes_nothing, watch
 from everview.compute.sql.coerce import call, settled
 from everview.compute.sql.errors import (
@@ -28,7 +27,7 @@ from everview.compute.sql.errors import (
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.from_clause import From
-from everview.compute.sql.hir import Placeholder
+from everview.compute.sql.hir import Calls, Placeholder, fill
 from everview.compute.sql.names import output_name
 from everview.compute.sql.outputs import bare, output_index, position_in
 from everview.compute.sql.parse import Tree, position_of
@@ -239,7 +238,7 @@ class Select:
         return settled(binder.bind(unaliased(target)))
 
     def _output_named(self, binder: Expressions, name: str, tree: Tree) -> Tree:
-        """The output of that name, which it may have been given or not; what there is if there is none."""
+        """Find the output that has a name, by an alias or by itself. Without one, the name stands for itself."""
         shown = [each for each in self._tree.expressions if self._star(each) is None]
         found = [each for each in shown if _name_of(each) == name]
         if len(found) > 1 and len({binder.bind(unaliased(each)) for each in found}) > 1:

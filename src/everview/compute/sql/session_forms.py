@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from everview.compute.functions.numbers import integer_of
 from everview.compute.sql import hir
-from everview.compute.sql.calls import FUNCTION_SCHEMAS
 from everview.compute.sql.coerce import call
 from everview.compute.sql.datatypes import type_name
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_FUNCTION, SqlError, unsupported
+from everview.compute.sql.hir import FUNCTION_SCHEMAS
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 from everview.compute.sql.set_returning import field_name

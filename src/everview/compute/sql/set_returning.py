@@ -12,9 +12,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from everview.compute.functions.registry import tables_by_name
-from everview.compute.sql.calls import AGGREGATE_NAMES, FUNCTION_SCHEMAS
 from everview.compute.sql.clauses import changes_nothing, read_whole, watch
 from everview.compute.sql.errors import UNDEFINED_FUNCTION, SqlError, unsupported
+from everview.compute.sql.hir import AGGREGATE_NAMES, FUNCTION_SCHEMAS
 from everview.compute.sql.hosting import host
 from everview.compute.sql.parse import Tree, position_of
 

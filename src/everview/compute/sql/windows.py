@@ -74,7 +74,7 @@ def bind_window(binder: Expressions, tree: exp.Window, named: Mapping[str, Tree]
 
 
 def window_keys(binder: Expressions, tree: Tree, named: Mapping[str, Tree]) -> list[hir.HScalar]:
-    """What a window of the WINDOW clause is divided and sorted by: it has to mean something even if nobody uses it."""
+    """Bind the keys of a window of the WINDOW clause. They are checked even if no function uses the window."""
     window = _window(tree, named)
     partition = [settled(binder.bind(each)) for each in window.args.get("partition_by") or []]
     clause = window.args.get("order")

@@ -45,7 +45,7 @@ def _escape(binder: Expressions, tree: exp.Escape) -> hir.HScalar:
 
 def _similar(binder: Expressions, tree: exp.SimilarTo, escape: Tree | None = None) -> hir.HScalar:
     """SIMILAR TO: a match by the regular expression that its pattern means, which must be there to be looked at."""
-    given = [binder.bind(each) for each in (tree.expression, escape) if each is not None]
+    given = [settled(binder.bind(each)) for each in (tree.expression, escape) if each is not None]
     position = position_of(tree)
     if not all(isinstance(each, Literal) and isinstance(each.value, str | None) for each in given):
         hint = "a regular expression may be computed: value ~ pattern"

@@ -15,8 +15,8 @@ from everview.adapter.errors import INVALID_AUTHORIZATION, INVALID_PASSWORD, PRO
 from everview.server.errors import ConnectionEnd
 from everview.server.pgwire import backend, frontend, scram
 from everview.server.pgwire.framing import Frame
+from everview.server.pgwire.message_reader import MessageReader
 from everview.server.pgwire.peers import Peer, is_ambiguous, is_loopback
-from everview.server.pgwire.reading import Reader
 
 UNKNOWN_OWNER = (
     "the server cannot tell which account this connection belongs to: give a password, connect through its Unix socket,"
@@ -131,7 +131,7 @@ class PasswordExchange:
 
     def _challenge(self, body: bytes) -> bytes:
         """The answer to a SASLInitialResponse."""
-        reader = Reader(body)
+        reader = MessageReader(body)
         mechanism = reader.string()
         if mechanism != scram.MECHANISM and (mechanism != scram.PLUS or self._channel is None):
             raise ConnectionEnd(

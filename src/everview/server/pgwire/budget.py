@@ -48,6 +48,6 @@ class Account:
         self._budget._change(self, -count)
 
     def close(self) -> None:
-        """The connection is over: what still comes in is nobody's, and would never be given back."""
+        """Close the account: the connection is over, and bytes taken from now on would never be given back."""
         self.closed = True
         self.give_back(self.held)

@@ -1,67 +1,46 @@
-"""Cancels what a session runs: on a client's request, when time is up, when the client is gone.
+"""Cancels what a session runs: on a client's request, or when the client is gone.
 
-A cancel that comes late must not hit the statement after: the end of a statement and a cancel exclude each other.
+A client asks on another connection, by a key: a number and a secret for each session. A cancel that comes late must not
+hit the statement after: the end of a statement and a cancel exclude each other. What takes longer than
+`statement_timeout`, the session ends by itself.
 """
 
 from __future__ import annotations
 
-import re
+import hmac
+import itertools
+import secrets
 import threading
-import time
-from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from everview.adapter.contract import Session
 from everview.server.pgwire.channel import Channel
 
 USER_REQUEST = "canceling statement due to user request"
-TIMEOUT = "canceling statement due to statement timeout"
 CLIENT_GONE = "canceling statement because the client is gone"
 SHUTDOWN = "canceling statement because the server is shutting down"
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
-_UNITS = {None: 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+T = TypeVar("T")
 
-# Calls something on some thread after so many seconds.
-Later = Callable[[float, Callable[[], None]], None]
-
-
-def seconds_of(setting: str | None) -> float | None:
-    """The seconds of a setting such as `statement_timeout`: a number of milliseconds, or with a unit; 0 is none."""
-    match = _DURATION.fullmatch(setting or "")
-    return (float(match[1]) * _UNITS[match[2]] or None) if match else None
+_SHORT, _LONG = 4, 32  # bytes of a secret
 
 
 class Canceler:
     """For one session: `begin` and `finish` are its thread's, `cancel` is anybody's."""
 
-    def __init__(self, session: Session, channel: Channel, later: Later) -> None:
+    def __init__(self, session: Session, channel: Channel) -> None:
         self._session = session
         self._channel = channel
-        self._later = later
         self._lock = threading.Lock()
-        self._deadline: float | None = None
-        self._armed = False  # at most one timer for each session, however many statements there are
 
     def begin(self) -> None:
         """Something starts that can be canceled."""
         self._channel.begin()
 
-    def limit(self, seconds: float | None) -> None:
-        """A statement starts that may take so long."""
-        if seconds is None:
-            self._deadline = None
-            return
-        with self._lock:
-            self._deadline = time.monotonic() + seconds
-            arm = not self._armed
-            self._armed = True
-        if arm:
-            self._later(seconds, self._time_up)
-
     def finish(self) -> str | None:
         """It is over; gives why it was canceled, if it was."""
         with self._lock:
-            self._deadline = None
             return self._channel.finish()
 
     def cancel(self, reason: str = USER_REQUEST) -> None:
@@ -70,15 +49,36 @@ class Canceler:
             if self._channel.cancel(reason):
                 self._session.cancel()
 
-    def _time_up(self) -> None:
-        with self._lock:
-            self._armed = False
-            left = None if self._deadline is None else self._deadline - time.monotonic()
-            if left is not None and left > 0:
-                self._armed = True
-        if left is None:
-            return
-        if left > 0:  # a later statement has started since
-            self._later(left, self._time_up)
-        else:
-            self.cancel(TIMEOUT)
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`process` names the session, `secret` proves that one may."""
+
+    process: int
+    secret: bytes = field(repr=False)
+
+
+class Keys(Generic[T]):
+    """The keys of the sessions that there are."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._holders: dict[int, tuple[bytes, T]] = {}
+
+    def issue(self, holder: T, *, long: bool) -> Key:
+        """A new key; clients of protocol 3.0 can hold a short secret only."""
+        process = next(self._numbers) & 0x7FFFFFFF
+        while process in self._holders or process == 0:
+            process = next(self._numbers) & 0x7FFFFFFF
+        secret = secrets.token_bytes(_LONG if long else _SHORT)
+        self._holders[process] = (secret, holder)
+        return Key(process, secret)
+
+    def find(self, process: int, secret: bytes) -> T | None:
+        """Whom a key belongs to."""
+        known, holder = self._holders.get(process, (b"", None))
+        return holder if hmac.compare_digest(known, secret) else None
+
+    def revoke(self, key: Key) -> None:
+        """The session is over."""
+        self._holders.pop(key.process, None)

@@ -159,7 +159,7 @@ class Channel:
     # The thread's side.
 
     def take(self) -> Frame | None:
-        """The next message; None if there is none, and then the thread has to leave: the next one brings it back.
+        """Take the next message. None if no message has come: then the thread leaves until the next one comes.
 
         What was written is handed over as the thread leaves, in one step: the client's next message may be there
         before the thread has come this far, and should find it gone.
@@ -189,7 +189,7 @@ class Channel:
                 self._changed.wait()
 
     def next_kind(self, passing: Sequence[int] = ()) -> int | None:
-        """What kind of message comes next, but for these; None if none is there, nor soon."""
+        """Tell the kind of the next message, passing over these kinds. None if no message comes soon."""
         with self._changed:
             if not self._inbox:
                 self._changed.wait(_SOON_S)
@@ -255,7 +255,7 @@ class Channel:
             return reason
 
     def close(self, farewell: bytes = b"") -> None:
-        """Send what is written and a last message, room or not, and close the connection."""
+        """Send everything written and a last message, whether or not there is room, and close the connection."""
         with self._changed:
             self._running = False
             if farewell:

@@ -17,12 +17,11 @@ from everview.adapter.errors import INTERNAL
 from everview.server.errors import ClientGone, ConnectionEnd, is_defect, report_of
 from everview.server.log import log
 from everview.server.pgwire import backend, canceling
-from everview.server.pgwire.canceling import Canceler
+from everview.server.pgwire.canceling import Canceler, Key
 from everview.server.pgwire.channel import Channel
 from everview.server.pgwire.conversation import Conversation
 from everview.server.pgwire.framing import Frame, Framer, session_limits
-from everview.server.pgwire.keys import Key
-from everview.server.pgwire.opening import Opened, Opening
+from everview.server.pgwire.handshake import Handshake, Opened
 from everview.server.pgwire.peers import Peer
 from everview.server.pgwire.startup import LONG_KEYS_MINOR
 
@@ -42,7 +41,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._opening: Opening | None = None
+        self._handshake: Handshake | None = None
         self._task: asyncio.Task[None] | None = None
         self._live: _Live | None = None
         self.key: Key | None = None
@@ -58,21 +57,21 @@ class Connection(asyncio.Protocol):
         except OSError:  # gone already
             self.abort()
         else:
-            self._opening = Opening(self._server, self, self._transport, peer)
-            self._task = self._loop.create_task(self._open(self._opening))
+            self._handshake = Handshake(self._server, self, self._transport, peer)
+            self._task = self._loop.create_task(self._open(self._handshake))
 
     def data_received(self, data: bytes) -> None:
         if self._live is not None:
             self._live.feed(data)
-        elif self._opening is not None:
-            self._opening.feed(data)
+        elif self._handshake is not None:
+            self._handshake.feed(data)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._live is not None:
             self._live.channel.lost()
             self.cancel(canceling.CLIENT_GONE)
-        elif self._opening is not None and self._task is not None:
-            self._opening.lost()
+        elif self._handshake is not None and self._task is not None:
+            self._handshake.lost()
             self._task.cancel()
         self._server.forget(self)
 
@@ -116,10 +115,10 @@ class Connection(asyncio.Protocol):
 
     # On the loop.
 
-    async def _open(self, opening: Opening) -> None:
+    async def _open(self, handshake: Handshake) -> None:
         try:
             async with asyncio.timeout(self._server.limits.startup_s_max):
-                opened = await opening.run()
+                opened = await handshake.run()
         except ConnectionEnd as error:
             self._refuse("refused", error)
         except TimeoutError:
@@ -132,7 +131,7 @@ class Connection(asyncio.Protocol):
                 log.error("a connection failed in a way that nobody foresaw", exc_info=error)
             self._refuse("failed", ConnectionEnd(INTERNAL, "the connection failed", detail=str(error)))
         else:
-            self._transport = opening.transport
+            self._transport = handshake.transport
             if opened is None:
                 self._close()
             else:
@@ -151,15 +150,15 @@ class Connection(asyncio.Protocol):
     def _turn_away(self, outcome: str, error: ConnectionEnd) -> None:
         if self._task is not None:
             self._task.cancel()
-        if self._opening is not None and self._opening.in_handshake:
+        if self._handshake is not None and self._handshake.in_handshake:
             self.abort()  # nothing can be said in the midst of it
         else:
             self._refuse(outcome, error)
 
     def _refuse(self, outcome: str, error: ConnectionEnd) -> None:
         self._server.metrics.attempts.labels(outcome).inc()
-        if self._opening is not None:
-            self._transport = self._opening.transport
+        if self._handshake is not None:
+            self._transport = self._handshake.transport
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(backend.error_response(report_of(error)))
             self._close()
@@ -190,7 +189,7 @@ class _Live:
             account=self._account,
             work=lambda: server.workers.run(self._work),
         )
-        self.canceler = Canceler(opened.session, self.channel, self._later)
+        self.canceler = Canceler(opened.session, self.channel)
         self._conversation = Conversation(
             opened.session, self.channel, self.canceler, limits=server.limits, metrics=server.metrics
         )
@@ -199,7 +198,7 @@ class _Live:
         """On the loop: bytes came."""
         self._heard()
         if self.channel.idle and not self._framer.held:
-            answer = self._conversation.glance(data)
+            answer = self._conversation.look_up(data)
             if answer is not None:
                 self.channel.answer(answer)
                 self._listen(self._limit)
@@ -225,7 +224,7 @@ class _Live:
             self.channel.end(end)
 
     def _work(self) -> None:
-        """On the session's thread: handle the messages that there are; leave when there are none."""
+        """Handle the messages that have come, on the session's thread, and leave when all are handled."""
         farewell = b""
         try:
             if not self._greeted:
@@ -271,9 +270,6 @@ class _Live:
     def _end_of_silence(self, limit: IdleLimit) -> None:
         if self.channel.idle:  # else it has spoken, and is heard again when that is done
             self.channel.end(ConnectionEnd(limit.sqlstate, limit.message))
-
-    def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        self._post(partial(self._loop.call_later, seconds, self._server.workers.run, call))
 
     def _post(self, call: Callable[[], object]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and with it every connection

@@ -18,7 +18,7 @@ from everview.server.errors import ConnectionEnd, Report, is_defect, report_of
 from everview.server.log import log
 from everview.server.metrics import Metrics
 from everview.server.pgwire import backend, frontend, results
-from everview.server.pgwire.canceling import seconds_of
+from everview.server.pgwire.canceling import Key
 from everview.server.pgwire.extended import Extended
 from everview.server.pgwire.framing import Frame
 from everview.server.pgwire.frontend import (
@@ -32,14 +32,11 @@ from everview.server.pgwire.frontend import (
     Query,
     Sync,
 )
-from everview.server.pgwire.glancing import Glancing
-from everview.server.pgwire.keys import Key
 from everview.server.pgwire.limits import Limits
+from everview.server.pgwire.lookups import Lookups
 from everview.server.pgwire.values import TEXT
 from everview.server.pgwire.wire import Cancelable, Wire
 
-# A setting that the server enforces if the session has it among its parameters; clients are not told of it.
-TIMEOUT_SETTING = "statement_timeout"
 _BETWEEN = (frontend.CLOSE, frontend.FLUSH)  # messages that say nothing about what follows
 
 
@@ -52,7 +49,7 @@ class Conversation:
         self._canceler = canceler
         self._metrics = metrics
         self._extended = Extended(session, wire, limits, self._tell)
-        self._glancing = Glancing(session, self._extended, metrics)
+        self._lookups = Lookups(session, self._extended, metrics)
         self._told: dict[str, str] = {}
         self._skipping = False
 
@@ -63,12 +60,12 @@ class Conversation:
         self._wire.send(backend.backend_key_data(key.process, key.secret))
         self._ready()
 
-    def glance(self, data: bytes) -> bytes | None:
+    def look_up(self, data: bytes) -> bytes | None:
         """The answer to a whole cycle of messages, if it can be given without waiting; else nothing is done.
 
         It may come from the event loop, while no thread is at work on this conversation.
         """
-        return None if self._skipping else self._glancing.answer(data)
+        return None if self._skipping else self._lookups.answer(data)
 
     def handle(self, frame: Frame) -> bool:
         """Answer one message; False if it was the last one. ConnectionEnd goes through to the caller."""
@@ -210,8 +207,7 @@ class Conversation:
             stream.close()
 
     def _timed(self, step: Callable[[], str | None]) -> None:
-        """Run a statement within its time, and measure that."""
-        self._canceler.limit(seconds_of(self._session.parameters.get(TIMEOUT_SETTING)))
+        """Run a statement, and measure its time."""
         start = time.monotonic()
         tag = step()
         if tag is not None:
@@ -225,7 +221,7 @@ class Conversation:
 
     def _tell_parameters(self) -> None:
         for name, value in self._session.parameters.items():
-            if self._told.get(name) != value and name != TIMEOUT_SETTING:
+            if self._told.get(name) != value:
                 self._told[name] = value
                 self._wire.send(backend.parameter_status(name, value))
 

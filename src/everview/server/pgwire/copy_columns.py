@@ -39,7 +39,7 @@ _ZONE = r"(Z|[-+][0-9]{2}(:[0-9]{2})?)"
 
 
 def block_parser(columns: Sequence[Column], form: CopyFormat) -> Parse | None:
-    """What reads a block of whole lines; None if no block of this format can be read by columns."""
+    """Make a reader of blocks of whole lines. None if this format cannot be read by columns."""
     if form.kind == "binary" or not columns or not form.delimiter.isascii() or not form.null.isascii():
         return None
     if form.kind == "text" and (form.null != _NULL_MARK or form.delimiter != "\t") and "\\" in form.null:
@@ -94,7 +94,7 @@ def _is_plain(block: bytes, form: CopyFormat) -> bool:
 
 
 def _converted(texts: Texts, to: SqlType) -> Values | None:
-    """The values of a column; None if some are written in a way that is not read here."""
+    """Read the values of a column. None if a value is written in a form that is not read here."""
     if texts.null_count == len(texts):
         return pa.chunked_array([pa.nulls(len(texts), arrow_type(to))])
     convert = _CONVERT.get(to.kind, _one_by_one)

@@ -20,7 +20,7 @@ END_MARKER = b"\\."
 
 
 def splitter(form: CopyFormat) -> Splitter:
-    """What cuts a line into fields; None is NULL."""
+    """Make a function that cuts a line into fields, where None is NULL."""
     return _csv_splitter(form) if form.kind == "csv" else _text_splitter(form)
 
 

@@ -113,7 +113,7 @@ class Lines:
         return rest
 
     def _join(self, piece: bytes, end: bytes) -> bytes | None:
-        """The line that ends with this piece, or None if the end of line is part of the line."""
+        """Give the line that ends with this piece. None if the end of line is part of the line's data."""
         self._open = self._scan(piece, self._open)
         if self._open:
             self._pieces += (piece, end)

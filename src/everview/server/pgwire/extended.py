@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from everview.adapter.contract import Done, Prepared, Session, check_weight
 from everview.adapter.errors import OBJECT_NOT_READY, PROGRAM_LIMIT
-from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
+from everview.compute.sql.errors import SqlError
 from everview.server.errors import ProtocolViolation
 from everview.server.pgwire import backend, results
 from everview.server.pgwire.frontend import Bind, Close, Describe, Execute, Parse
@@ -18,17 +18,16 @@ from everview.server.pgwire.results import RowStream
 from everview.server.pgwire.values import TEXT, decode_parameters
 from everview.server.pgwire.wire import Wire
 
-if TYPE_CHECKING:
-    from everview.server.pgwire.glancing import Form
+_FORMS_MAX = 8
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Statement:
     """A prepared statement, and how its parameters come."""
 
     prepared: Prepared
     parameters: tuple[WireParameter, ...]
-    forms: dict[tuple[bytes, bytes], Form] = field(default_factory=dict)  # `glancing`'s, by format codes
+    forms: dict[Any, Any] = field(default_factory=dict)  # how its values and rows are written down, by format codes
 
 
 @dataclass(slots=True)
@@ -59,7 +58,7 @@ class Extended:
         session.carried = self._carried
 
     def begin(self, name: str) -> None:
-        """Run a portal of which nothing was asked for yet, because FETCH or MOVE is about to speak of it."""
+        """Start a portal that has not run yet, because FETCH or MOVE names it as a cursor."""
         portal = self.portals.get(name)
         if portal is not None and not portal.started and portal.statement.prepared.columns is not None:
             portal.started = True
@@ -74,9 +73,6 @@ class Extended:
             raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
         if self.full:
             raise _too_many("prepared statements", self._limits.statements_max)
-        # Only an end of statement before the last character makes it worth to look.
-        if ";" in message.text.rstrip().removesuffix(";") and len(self._session.split(message.text)) > 1:
-            raise SqlError(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")
         self.statements.pop(message.name, None)
         prepared = self._session.prepare(message.text, [type_of(oid) for oid in message.types])
         check_weight(prepared, (each.prepared for each in self.statements.values()))
@@ -120,7 +116,7 @@ class Extended:
         self._wire.send(backend.NO_DATA if columns is None else backend.row_description(columns, formats))
 
     def execute(self, message: Execute) -> str | None:
-        """Run a portal, or run it on; gives the command tag, None if there is none yet."""
+        """Run a portal, or go on with it. Gives the command tag, or None if rows are left."""
         portal = self._portal(message.portal)
         if portal.started and portal.stream is None:
             raise SqlError(OBJECT_NOT_READY, f'portal "{message.portal}" cannot be run')
@@ -192,12 +188,23 @@ class Extended:
 
 def statement_of(prepared: Prepared, message: Parse) -> Statement:
     """A statement as the client declared it."""
-    declared = message.types + (0,) * (len(prepared.parameters) - len(message.types))
-    return Statement(prepared, tuple(map(wire_parameter, declared, prepared.parameters)))
+    known: Statement | None = prepared.forms.get(message.types)
+    if known is None:
+        declared = message.types + (0,) * (len(prepared.parameters) - len(message.types))
+        known = Statement(prepared, tuple(map(wire_parameter, declared, prepared.parameters)))
+        keep_form(prepared.forms, message.types, known)
+    return known
+
+
+def keep_form(forms: dict[Any, Any], key: object, form: object) -> None:
+    """Keep how values or rows of a statement are written down, beside few others."""
+    if len(forms) >= _FORMS_MAX:
+        forms.clear()
+    forms[key] = form
 
 
 def formats_for(codes: tuple[int, ...], count: int, what: str) -> tuple[int, ...]:
-    """One format for each: none given is text for all, one is for all."""
+    """Spread format codes over values: no code means text for all, one code is for all."""
     if len(codes) <= 1:
         return (codes or (TEXT,)) * count
     if len(codes) != count:

@@ -81,7 +81,7 @@ class Framer:
 
     @property
     def rest(self) -> bytes:
-        """What is left: the start of the next message."""
+        """The bytes of a message that is not complete yet."""
         return bytes(self._buffer)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from everview.server.errors import ProtocolViolation
-from everview.server.pgwire.reading import Reader
+from everview.server.pgwire.message_reader import MessageReader
 
 QUERY, PARSE, BIND, DESCRIBE, EXECUTE, CLOSE = (ord(letter) for letter in "QPBDEC")
 FLUSH, SYNC, TERMINATE, FUNCTION_CALL, PASSWORD = (ord(letter) for letter in "HSXFp")
@@ -82,44 +82,44 @@ Message: TypeAlias = Query | Parse | Bind | Describe | Execute | Close | Flush |
 
 def decode(kind: int, body: bytes) -> Message:
     """The message of a kind with a body; ProtocolViolation if the body is not what it should be."""
-    reader = Reader(body)
+    reader = MessageReader(body)
     message = _DECODERS[kind](reader)
     reader.end()
     return message
 
 
-def _parse(reader: Reader) -> Parse:
+def _parse(reader: MessageReader) -> Parse:
     name, text = reader.string(), reader.string()
     return Parse(name, text, tuple(reader.uint32() for _ in range(reader.count())))
 
 
-def _bind(reader: Reader) -> Bind:
+def _bind(reader: MessageReader) -> Bind:
     portal, statement = reader.string(), reader.string()
     formats = tuple(_format(reader) for _ in range(reader.count()))
     values = tuple(reader.value() for _ in range(reader.count()))
     return Bind(portal, statement, formats, values, tuple(_format(reader) for _ in range(reader.count())))
 
 
-def _format(reader: Reader) -> int:
+def _format(reader: MessageReader) -> int:
     code = reader.int16()
     if code not in (0, 1):
         raise ProtocolViolation(f"unsupported format code: {code}")
     return code
 
 
-def _target(reader: Reader) -> tuple[str, str]:
+def _target(reader: MessageReader) -> tuple[str, str]:
     kind = chr(reader.byte())
     if kind not in "SP":
         raise ProtocolViolation(f"invalid message subtype {ord(kind)}", detail="it is S or P")
     return kind, reader.string()
 
 
-def _function_call(reader: Reader) -> FunctionCall:
+def _function_call(reader: MessageReader) -> FunctionCall:
     reader.rest()
     return FunctionCall()
 
 
-_DECODERS: dict[int, Callable[[Reader], Message]] = {
+_DECODERS: dict[int, Callable[[MessageReader], Message]] = {
     QUERY: lambda reader: Query(reader.string()),
     PARSE: _parse,
     BIND: _bind,

@@ -103,12 +103,12 @@ def size_of(sql_type: SqlType) -> int:
 
 
 def typmod_of(sql_type: SqlType) -> int:
-    """The modifier in PostgreSQL's encoding, -1 if there is none."""
+    """Encode a type's modifier as PostgreSQL does. -1 if the type has no modifier."""
     return type_modifier(innermost(sql_type))
 
 
 def type_of(oid: int) -> SqlType | None:
-    """The type that a client means; None where it leaves the choice to us."""
+    """The type that a client's OID means. None if the client leaves the choice to us."""
     if oid in _UNDECIDED:
         return None
     if oid not in _TYPES:

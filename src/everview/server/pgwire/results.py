@@ -65,7 +65,7 @@ class RowStream:
         return found
 
     def _fetch(self) -> bool:
-        """Get the next batch; False if there is none."""
+        """Get the next batch. False at the end of the rows."""
         if self._ended:
             return False
         self._wire.check()
@@ -90,7 +90,7 @@ class RowStream:
 def run(
     session: Session, prepared: Prepared, values: Sequence[Value], wire: Wire, tell: Callable[[], None]
 ) -> Rows | Done:
-    """Run a statement, and its COPY if it is one: what is left to do is to send rows."""
+    """Run a statement, with the data of a COPY FROM. Only rows are left to be sent."""
     result = session.run(prepared, values)
     if isinstance(result, Done):
         return result

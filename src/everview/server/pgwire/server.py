@@ -14,8 +14,8 @@ from everview.server.errors import ConnectionEnd
 from everview.server.metrics import Metrics
 from everview.server.pgwire.authentication import Policy
 from everview.server.pgwire.budget import Budget
+from everview.server.pgwire.canceling import Keys
 from everview.server.pgwire.connection import Connection
-from everview.server.pgwire.keys import Keys
 from everview.server.pgwire.limits import Limits
 from everview.server.pgwire.throttle import Throttle
 from everview.server.pgwire.workers import Workers

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from everview.adapter.errors import INVALID_AUTHORIZATION, PROTOCOL_VIOLATION
 from everview.compute.sql.errors import FEATURE_NOT_SUPPORTED, SqlError
 from everview.server.errors import ConnectionEnd
-from everview.server.pgwire.reading import Reader
+from everview.server.pgwire.message_reader import MessageReader
 
 PACKET_BYTES_MAX = 10_000
 LATEST_MINOR = 2
@@ -100,7 +100,7 @@ class PacketReader:
 
 
 def _packet(body: bytes) -> Packet:
-    reader = Reader(body)
+    reader = MessageReader(body)
     code = reader.uint32()
     if code == _SSL:
         reader.end()
@@ -122,7 +122,7 @@ def _packet(body: bytes) -> Packet:
     return _startup(reader, minor)
 
 
-def _startup(reader: Reader, asked: int) -> Startup:
+def _startup(reader: MessageReader, asked: int) -> Startup:
     settings: dict[str, str] = {}
     unknown = []
     while name := reader.string():

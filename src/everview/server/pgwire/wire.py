@@ -20,7 +20,7 @@ class Wire(Protocol):
         ...
 
     def end_cycle(self) -> None:
-        """Send what there is, for the client waits for it; the next message is taken after this, or none is left."""
+        """Send everything written, because the client waits for it before its next message."""
         ...
 
     def receive(self) -> Frame:
@@ -28,7 +28,7 @@ class Wire(Protocol):
         ...
 
     def next_kind(self, passing: Sequence[int] = ()) -> int | None:
-        """What kind of message comes next, but for these; None if none is there, nor soon."""
+        """Tell the kind of the next message, passing over these kinds. None if no message comes soon."""
         ...
 
     def check(self) -> None:
@@ -41,10 +41,6 @@ class Cancelable(Protocol):
 
     def begin(self) -> None:
         """Something starts."""
-        ...
-
-    def limit(self, seconds: float | None) -> None:
-        """A statement starts that may take so long; None is for ever."""
         ...
 
     def finish(self) -> str | None:

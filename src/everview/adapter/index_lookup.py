@@ -1,27 +1,32 @@
-"""Look-ups that are answered at a glance: rows by the whole key of an index, from memory, without waiting for anything.
+"""Look-ups from memory: rows by the whole key of an index, without a plan and without waiting for anything.
 
 For such a statement most of the cost is in what surrounds it: a plan filled with values, a time that is chosen and
-held, a thread that runs it. `glance_of` finds out once whether a query is one; from then on it is a key and its rows.
+held, a thread that runs it. `index_lookup_of` finds out once whether a query is one; from then on it is a key and its
+rows.
 
 They are the same rows. The time is the latest closed one, at which every strictly serializable read is; the index has
 every update up to that time, or says so, and then the statement is run like any other. Reading is one step under the
 index's lock, so nothing has to be held meanwhile.
+
+Clients that write values into the text send texts that differ only in whole numbers. `literal_template` is such a text
+with parameters in the places of the numbers. It means the same if every number is compared with a column of the key,
+which the caller has to see to: elsewhere a number can mean something else than a parameter, as in `ORDER BY 1`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from everview.adapter.bound import Bound
+from everview.adapter.bound_statement import BoundQuery, parameter_of
 from everview.adapter.catalog.items import Source, Table
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.peek import plain_rows
 from everview.adapter.served_indexes import ServedIndex, key_side
 from everview.adapter.settings import PEEK_ENGINE, SPARK
-from everview.adapter.templates import place_of
 from everview.adapter.timeline import Timeline
 from everview.compute.capabilities import errors_id
 from everview.compute.contract import Maintenance
@@ -46,12 +51,19 @@ _PLAIN = frozenset(
 _WIDTHS = {Kind.INT2: 2, Kind.INT4: 4, Kind.INT8: 8}
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """A look-up, as long as the catalog and the settings are these very ones."""
+TEXT_CHARACTERS_MAX = 1_000
+NUMBERS_MAX = 20
+# Up to nine digits: an integer, whatever they are. Not part of a name, a fraction or an exponent.
+_NUMBER = re.compile(r"(?<![\w.$])(\d{1,9})(?![\w.])")
+# Quotes and comments may hold what looks like numbers; parameters are there already; a semicolon ends a statement.
+_OTHER = re.compile(r"['\"$;\\]|--|/\*")
+_BLANK_END = "; \t\r\n"
 
-    catalog: Catalog
-    settings: Mapping[str, str]
+
+@dataclass(frozen=True, slots=True)
+class IndexLookup:
+    """A look-up, as long as the statement means the same."""
+
     timeline: Timeline
     index: ServedIndex
     places: tuple[int | None, ...]  # for each part of the key, which parameter it is
@@ -60,7 +72,7 @@ class Glance:
     failing: Callable[[int], bool]  # whether at a time there may be an error in place of rows
 
     def rows(self, values: Sequence[Any]) -> Sequence[Row] | None:
-        """The rows; None if the statement has to be run."""
+        """Look the rows up. None if the statement has to be run."""
         time = self.timeline.upper - 1
         if self.failing(time) or not self.timeline.owned:
             return None
@@ -68,12 +80,14 @@ class Glance:
         key = tuple([constant if place is None else values[place] for place, constant in pairs])
         if None in key:
             return ()  # nothing equals NULL
-        found = self.index.glance(key, time)
+        found = self.index.rows_at(key, time)
         return None if found is None else list(map(self.shown, found))
 
 
-def glance_of(bound: Bound, catalog: Catalog, settings: Mapping[str, str], coordinator: Coordinator) -> Glance | None:
-    """The glance that a query is, if it is one; parameters are places in it."""
+def index_lookup_of(
+    bound: BoundQuery, catalog: Catalog, settings: Mapping[str, str], coordinator: Coordinator
+) -> IndexLookup | None:
+    """Find the look-up that a query is, with parameters as places in its key. None if the query does more."""
     plan = bound.plan
     if plan.order or not plan.names or settings.get(PEEK_ENGINE) == SPARK:
         return None
@@ -84,11 +98,11 @@ def glance_of(bound: Bound, catalog: Catalog, settings: Mapping[str, str], coord
     for index in coordinator.indexes.of(looked.id):
         parts = _key(index, looked.predicates) if index.width >= looked.width else None
         if parts is not None:
-            places = tuple(place_of(part) for part in parts)
+            places = tuple(parameter_of(part) for part in parts)
             constants = tuple(part.value if isinstance(part, Literal) else None for part in parts)
             failing = _failing(looked.id, catalog, coordinator.environment)
             shown = _shown(columns, plan.types[: len(plan.names)])
-            return Glance(catalog, settings, coordinator.timeline, index, places, constants, shown, failing)
+            return IndexLookup(coordinator.timeline, index, places, constants, shown, failing)
     return None
 
 
@@ -103,7 +117,7 @@ class _LookedUp:
 
 
 def _looked_up(relation: Relation) -> _LookedUp | None:
-    """The plan as a choice of rows and columns of one collection; None if there is more to it."""
+    """Read a plan as a choice of rows and columns of one collection. None if the plan does more."""
     match relation:
         case ir.Filter(ir.Get(id, schema), predicates):
             return _LookedUp(id, len(schema), tuple(predicates), tuple(range(len(schema))))
@@ -133,7 +147,7 @@ def _key(index: ServedIndex, predicates: Sequence[Scalar]) -> list[Scalar] | Non
     parts: list[Scalar] = []
     for key in index.keys:
         sides = [_unwidened(side) for each in predicates if (side := key_side(each, key)) is not None]
-        if len(sides) != 1 or not (isinstance(sides[0], Literal) or place_of(sides[0]) is not None):
+        if len(sides) != 1 or not (isinstance(sides[0], Literal) or parameter_of(sides[0]) is not None):
             return None
         if key.type.kind not in _PLAIN or sides[0].type.kind not in _PLAIN:
             return None
@@ -169,7 +183,7 @@ def _moved_by_writes(id: GlobalId, catalog: Catalog, maintenance: Maintenance) -
 
 
 def _failing(id: GlobalId, catalog: Catalog, environment: Environment) -> Callable[[int], bool]:
-    """What tells whether a collection may have errors at a time: tables have none, and most views never had one."""
+    """Make a test of whether a collection may have errors at a time. Tables never have any, and few views do."""
     if isinstance(catalog.items[id], Table):
         return lambda time: False
     errors = errors_id(id)
@@ -194,3 +208,19 @@ def _shown(columns: Sequence[int], types: Sequence[SqlType]) -> Callable[[Row], 
     if any(each.kind is Kind.ARRAY for each in types):
         return lambda row: plain(pick(row))
     return pick
+
+
+def literal_template(text: str) -> tuple[str, tuple[int, ...]] | None:
+    """Replace the whole numbers of a text by parameters. None if the text has quotes, comments or no numbers."""
+    if len(text) > TEXT_CHARACTERS_MAX:
+        return None
+    text = text.rstrip(_BLANK_END)
+    if not text.isascii() or _OTHER.search(text):
+        return None
+    pieces = _NUMBER.split(text)
+    numbers = pieces[1::2]
+    if not 0 < len(numbers) <= NUMBERS_MAX:
+        return None
+    for place in range(len(numbers)):
+        pieces[2 * place + 1] = f"${place + 1}"
+    return "".join(pieces), tuple(map(int, numbers))

@@ -11,7 +11,7 @@ _INT16 = struct.Struct("!h")
 _INT32 = struct.Struct("!i")
 
 
-class Reader:
+class MessageReader:
     """A body and the place up to which it was read."""
 
     __slots__ = ("_at", "_body")

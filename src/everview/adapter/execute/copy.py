@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.adapter.bound import Bound
+from everview.adapter.bound_statement import BoundQuery
 from everview.adapter.catalog.items import Table
 from everview.adapter.contract import Column, CopyFormat, CopyOut, Result, Row, Rows
 from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
@@ -27,7 +27,6 @@ from everview.compute.ir.types import Kind, SqlType
 from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.rows.collection import rows_of
 from everview.compute.sql.errors import UNDEFINED_COLUMN, SqlError, did_you_mean, unsupported
-from everview.compute.sql.references import quoted
 from everview.storage.contract import GlobalId
 from everview.timely.consolidate import DIFF
 
@@ -44,11 +43,6 @@ def run_copy(context: Context, statement: nodes.Copy) -> Result:
 def _copy_out(context: Context, statement: nodes.Copy) -> Result:
     rows: Rows
     match statement.source:
-        case None:
-            assert statement.table is not None
-            names = ", ".join(map(quoted, statement.columns)) or "*"
-            text = f"SELECT {names} FROM {'.'.join(map(quoted, statement.table))}"
-            rows = run_query(context, nodes.Query(text))
         case nodes.Query() as query:
             rows = run_query(context, query)
         case nodes.Subscribe() as subscribe:
@@ -256,23 +250,21 @@ class CopyTarget:
                 values[index] = _fitted(values[index], each)
             yield tuple(values)
 
-    def _bound_defaults(self) -> Bound | None:
+    def _bound_defaults(self) -> BoundQuery | None:
         """What gives the columns that were not named their values, if there are any."""
         item, context = self._item, self._context
         if len(self._places) == len(item.columns):
             return None
-        name = ".".join(map(quoted, context.around.catalog.full_name(item)))
-        text = f"INSERT INTO {name} DEFAULT VALUES"
-        _, bound = context.coordinator.planner.change(text, context.around, context.host)
+        bound = context.coordinator.planner.default_row(context.around.catalog.full_name(item), context.around)
         return replace(bound, uses=bound.uses | {item.id})
 
-    def _defaults(self, bound: Bound | None, time: int) -> Row:
+    def _defaults(self, bound: BoundQuery | None, time: int) -> Row:
         if bound is None:
             return (None,) * len(self._item.columns)
         peeks, relation = self._context.coordinator.peeks, bound.plan.relation
         return next(iter(peeks.collection(relation, time, self._context.around)))
 
-    def _write_stamped(self, table: pa.Table, defaults: Bound) -> None:
+    def _write_stamped(self, table: pa.Table, defaults: BoundQuery) -> None:
         """Write rows that say at which time they are written: that is filled in once it is known."""
         context, item = self._context, self._item
         nowhere = pa.array(np.zeros(table.num_rows, dtype=np.int64))

@@ -1,9 +1,9 @@
-"""Look-ups answered on the event loop: a whole cycle of messages that came at once, with rows that are in memory.
+"""Look-ups from memory, answered on the event loop: a whole cycle of messages that came at once.
 
-Handing a statement to a thread and its answer back costs several times what such a look-up does. So before messages
-are handed over, they are looked at here: one Bind, perhaps a Parse before it and a Describe behind, an Execute and a
-Sync, or one simple query. What is anything else, or wrong in any way, or not known to the session at a glance, gives
-None, and nothing was done.
+Handing a statement to a thread and its answer back costs several times what such a look-up does. So messages are looked
+at here before they are handed over: one Bind, perhaps a Parse before it and a Describe behind, an Execute and a Sync;
+or one simple query. Anything else, anything wrong, and any statement that the session does not find in memory gives
+None, and then nothing was done.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from everview.server.errors import ProtocolViolation
 from everview.server.metrics import Metrics
 from everview.server.pgwire import backend, frontend
 from everview.server.pgwire.binary import Decoder
-from everview.server.pgwire.extended import Extended, Statement, formats_for, statement_of
+from everview.server.pgwire.extended import Extended, Statement, formats_for, keep_form, statement_of
 from everview.server.pgwire.oids import type_of
 from everview.server.pgwire.values import TEXT, decoder, row_encoder
 
@@ -31,7 +31,6 @@ _COUNT = struct.Struct("!H")
 _DESCRIBE, _EXECUTE, _SYNC = b"D\0\0\0\x06P\0", b"E\0\0\0\x09\0\0\0\0\0", b"S\0\0\0\x04"
 # What may follow a Bind, all of it about the portal without a name; and whether it is described.
 _CYCLES = {_DESCRIBE + _EXECUTE + _SYNC: True, _EXECUTE + _SYNC: False}
-_FORMS_MAX = 8
 _FAILURES = (SqlError, Failure, ProtocolViolation, struct.error, ValueError)
 
 
@@ -44,13 +43,11 @@ class Form:
     encode: Callable[[Row], bytes]
 
 
-class Glancing:
+class Lookups:
     """For one session, while nothing else of it runs."""
 
     def __init__(self, session: Session, extended: Extended, metrics: Metrics) -> None:
         self._session, self._extended, self._metrics = session, extended, metrics
-        self._simple_forms: dict[int, tuple[Prepared, Form]] = {}
-        self._statements: dict[frontend.Parse, Statement] = {}
 
     def answer(self, data: bytes) -> bytes | None:
         """What these bytes are answered with."""
@@ -81,21 +78,12 @@ class Glancing:
         prepared = None if message.name else self._session.known(message.text, [type_of(oid) for oid in message.types])
         if prepared is None or self._extended.full:
             return None
-        statement = self._statement(prepared, message)
+        statement = statement_of(prepared, message)
         answer = self._bound(data[end:], statement)
         if answer is None:
             return None
         self._extended.statements[""] = statement
         return backend.PARSE_COMPLETE + answer
-
-    def _statement(self, prepared: Prepared, message: frontend.Parse) -> Statement:
-        """The statement of before, with its forms, if it is the same."""
-        kept = self._statements.get(message)
-        if kept is None or kept.prepared is not prepared:
-            if len(self._statements) >= _FORMS_MAX:
-                self._statements.clear()
-            kept = self._statements[message] = statement_of(prepared, message)
-        return kept
 
     def _bound(self, data: bytes, parsed: Statement | None = None) -> bytes | None:
         """Bind to the portal without a name, and run that; of the statement named, or of the one just parsed."""
@@ -107,7 +95,7 @@ class Glancing:
         at = data.index(0, backend.HEADER_BYTES + 1) + 1
         name = utf8(data[backend.HEADER_BYTES + 1 : at - 1])
         statement = self._extended.statements.get(name) if parsed is None else parsed
-        look = None if statement is None else self._session.glance(statement.prepared)
+        look = None if statement is None else self._session.lookup(statement.prepared)
         if statement is None or look is None or (parsed is not None and name):
             return None
         fields_at = at + 2 + 2 * _COUNT.unpack_from(data, at)[0]
@@ -130,7 +118,7 @@ class Glancing:
         if recognized is None or self._extended.portals:
             return None
         prepared, values = recognized
-        look = self._session.glance(prepared)
+        look = self._session.lookup(prepared)
         rows = None if look is None else look(values)
         if rows is None:
             return None
@@ -139,15 +127,12 @@ class Glancing:
         return b"".join((form.description, *map(form.encode, rows), _completed(len(rows))))
 
     def _text_form(self, prepared: Prepared) -> Form:
-        kept = self._simple_forms.get(id(prepared))
-        if kept is not None:  # which holds the statement, so no other has its id
-            return kept[1]
-        columns = prepared.columns or ()
-        formats = (TEXT,) * len(columns)
-        form = Form((), backend.row_description(columns, formats), row_encoder(columns, formats))
-        if len(self._simple_forms) >= _FORMS_MAX:
-            self._simple_forms.clear()
-        self._simple_forms[id(prepared)] = prepared, form
+        form: Form | None = prepared.forms.get(TEXT)
+        if form is None:
+            columns = prepared.columns or ()
+            formats = (TEXT,) * len(columns)
+            form = Form((), backend.row_description(columns, formats), row_encoder(columns, formats))
+            keep_form(prepared.forms, TEXT, form)
         return form
 
 
@@ -180,16 +165,14 @@ def _fields(data: bytes, at: int) -> tuple[list[bytes | None], int]:
 
 def _form(statement: Statement, given: bytes, wanted: bytes) -> Form:
     """The form for these format codes, each with their number in front."""
-    form = statement.forms.get((given, wanted))
+    form: Form | None = statement.forms.get((given, wanted))
     if form is None:
         columns = statement.prepared.columns or ()
         formats = formats_for(_codes(given), len(statement.parameters), "parameter")
         results = formats_for(_codes(wanted), len(columns), "result")
         decoders = tuple(decoder(each, code) for each, code in zip(statement.parameters, formats, strict=True))
         form = Form(decoders, backend.row_description(columns, results), row_encoder(columns, results))
-        if len(statement.forms) >= _FORMS_MAX:
-            statement.forms.clear()
-        statement.forms[given, wanted] = form
+        keep_form(statement.forms, (given, wanted), form)
     return form
 
 

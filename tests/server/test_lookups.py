@@ -13,8 +13,8 @@ import pytest
 from everview.adapter.coordinator import Coordinator
 from everview.server.metrics import Metrics
 from everview.server.pgwire.conversation import Conversation
-from everview.server.pgwire.glancing import Glancing
 from everview.server.pgwire.limits import Limits
+from everview.server.pgwire.lookups import Lookups
 from everview.server.run import start
 from tests.server import raw
 from tests.server.conftest import LOCAL
@@ -26,7 +26,7 @@ INT4_OID = 23
 
 @pytest.fixture(scope="module")
 def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinator]:
-    folder: Path = tmp_path_factory.mktemp("glancing")
+    folder: Path = tmp_path_factory.mktemp("lookups")
     with Coordinator.open(folder / "data") as opened:
         session = opened.connect("everview", "everview", {})
         for text in (
@@ -41,7 +41,7 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
 
 
 class Talk:
-    """A conversation with the real adapter, which can be told to do without glances."""
+    """A conversation with the real adapter, which can be told to do without look-ups from memory."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.wire = ListWire()
@@ -61,9 +61,9 @@ class Talk:
         answer, self.wire.sent = self.wire.sent, b""
         return answer
 
-    def glance(self, *data: bytes) -> bytes | None:
+    def look_up(self, *data: bytes) -> bytes | None:
         """What the loop answers."""
-        return self.conversation.glance(b"".join(data))
+        return self.conversation.look_up(b"".join(data))
 
 
 @pytest.fixture
@@ -90,10 +90,10 @@ def talk(coordinator: Coordinator) -> Talk:
     ],
 )
 def test_the_same_bytes(talk: Talk, cycle: tuple[bytes, ...]) -> None:
-    answer = talk.glance(*cycle)
+    answer = talk.look_up(*cycle)
     assert answer is not None
     assert answer == talk.run(*cycle)
-    assert talk.glance(*cycle) == answer
+    assert talk.look_up(*cycle) == answer
 
 
 @pytest.mark.parametrize(
@@ -134,43 +134,43 @@ def test_the_same_bytes(talk: Talk, cycle: tuple[bytes, ...]) -> None:
     ],
 )
 def test_anything_else_is_for_a_thread(talk: Talk, cycle: tuple[bytes, ...]) -> None:
-    assert talk.glance(*cycle) is None
+    assert talk.look_up(*cycle) is None
 
 
 def test_not_within_a_block_nor_while_skipping(talk: Talk) -> None:
     cycle = (bind(b"3", statement="look"), execute(), SYNC)
-    assert talk.glance(*cycle) is not None
+    assert talk.look_up(*cycle) is not None
     talk.run(query("BEGIN"))
-    assert talk.glance(*cycle) is None
+    assert talk.look_up(*cycle) is None
     talk.run(query("SELECT no_such_column"))
-    assert talk.glance(*cycle) is None
+    assert talk.look_up(*cycle) is None
     talk.run(query("ROLLBACK"))
-    assert talk.glance(*cycle) is not None
+    assert talk.look_up(*cycle) is not None
     talk.run(parse("SELECT no_such_column"))  # an error; all until the next Sync is skipped
-    assert talk.glance(*cycle) is None
+    assert talk.look_up(*cycle) is None
     talk.run(SYNC)
     talk.run(bind(b"3", statement="look", portal="open"))
-    assert talk.glance(*cycle) is None
+    assert talk.look_up(*cycle) is None
     talk.run(SYNC)
-    assert talk.glance(*cycle) is not None
+    assert talk.look_up(*cycle) is not None
 
 
 def test_a_simple_query_forgets_the_statement_without_a_name(talk: Talk) -> None:
     talk.run(parse(LOOK_UP, "", [INT4_OID]), bind(b"3"), execute(), SYNC)
-    assert talk.glance(bind(b"4"), execute(), SYNC) is not None
-    assert talk.glance(query("SELECT name FROM items WHERE id = 3")) is not None
+    assert talk.look_up(bind(b"4"), execute(), SYNC) is not None
+    assert talk.look_up(query("SELECT name FROM items WHERE id = 3")) is not None
     assert raw.kinds(raw.messages(talk.run(bind(b"4"), execute(), SYNC))) == "EZ"
 
 
-def test_a_statement_that_is_parsed_at_a_glance_is_there(talk: Talk) -> None:
+def test_a_statement_that_is_parsed_and_looked_up_is_there(talk: Talk) -> None:
     talk.run(parse("SELECT 1"), SYNC)
     cycle = (parse(LOOK_UP, "", [INT4_OID]), bind(b"3"), execute(), SYNC)
-    assert talk.glance(*cycle) is not None
+    assert talk.look_up(*cycle) is not None
     again = talk.run(bind(b"4"), execute(), SYNC)
     assert b"item 4" in again
 
 
-def test_glances_are_counted(talk: Talk) -> None:
+def test_look_ups_are_counted(talk: Talk) -> None:
     def counted() -> float:
         found = talk.metrics.registry.get_sample_value("everview_statements_total", {"sqlstate": "00000"})
         seconds = talk.metrics.registry.get_sample_value("everview_statement_seconds_count", {"command": "SELECT"})
@@ -178,9 +178,9 @@ def test_glances_are_counted(talk: Talk) -> None:
         return found or 0
 
     before = counted()
-    assert talk.glance(bind(b"3", statement="look"), execute(), SYNC) is not None
+    assert talk.look_up(bind(b"3", statement="look"), execute(), SYNC) is not None
     assert counted() == before + 1
-    assert talk.glance(SYNC) is None
+    assert talk.look_up(SYNC) is None
     assert counted() == before + 1
 
 
@@ -204,7 +204,7 @@ def test_broken_bytes(talk: Talk, rng: random.Random) -> None:
                     data.insert(rng.randrange(len(data) + 1), rng.randrange(256))
             if not data:
                 break
-        answer = talk.glance(bytes(data))
+        answer = talk.look_up(bytes(data))
         if answer is not None:
             answered += 1
             assert answer == talk.run(bytes(data))
@@ -214,14 +214,14 @@ def test_broken_bytes(talk: Talk, rng: random.Random) -> None:
 def test_over_sockets(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real clients, with statements that are prepared and with those that are not; and the loop does answer."""
     answered: list[bool] = []
-    original = Glancing.answer
+    original = Lookups.answer
 
-    def answer(self: Glancing, data: bytes) -> bytes | None:
+    def answer(self: Lookups, data: bytes) -> bytes | None:
         found = original(self, data)
         answered.append(found is not None)
         return found
 
-    monkeypatch.setattr(Glancing, "answer", answer)
+    monkeypatch.setattr(Lookups, "answer", answer)
     with start(coordinator, LOCAL) as server:
         host, port = server.pg.host, server.pg.port
         with psycopg.connect(host=host, port=port, user="everview", dbname="everview", autocommit=True) as connection:

@@ -36,8 +36,8 @@ class Opened:
     rest: bytes
 
 
-class Opening:
-    """One connection's opening: `run` waits for what `feed` brings."""
+class Handshake:
+    """The handshake of one connection: `run` waits for what `feed` brings."""
 
     def __init__(self, server: PgServer, connection: Connection, transport: asyncio.Transport, peer: Peer) -> None:
         self._server = server

@@ -1,11 +1,12 @@
-"""What a statement is surrounded by: the catalog as it is, who asks, where names are looked up, and what time it is."""
+"""The context of a statement: the catalog, who asks, where names are looked up, settings, and what time it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from everview.adapter.catalog.items import Item, Schema
 from everview.adapter.catalog.state import IMPLICIT_SCHEMAS, Catalog
@@ -15,8 +16,30 @@ from everview.storage.contract import GlobalId
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
+def timestamp_of(milliseconds: int) -> datetime:
+    """Milliseconds since the epoch as a timestamp; those that no timestamp can say are the last that one can."""
+    try:
+        return EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
+class Meaning(NamedTuple):
+    """What the meaning of a statement depends on beside its text: the version of the catalog, and settings."""
+
+    version: int
+    database: str = ""
+    search_path: str = ""
+    engine: str = ""  # on which peeks are computed
+
+
+def meaning_of(catalog: Catalog, database: str, settings: Mapping[str, str]) -> Meaning:
+    """What statements of a session depend on now."""
+    return Meaning(catalog.version, database, settings.get("search_path", ""), settings.get("everview_peek_engine", ""))
+
+
 @dataclass(frozen=True)
-class Surroundings:
+class StatementContext:
     """The session of a statement, as far as its meaning depends on it."""
 
     catalog: Catalog
@@ -32,13 +55,18 @@ class Surroundings:
     size_of: Callable[[GlobalId], int] | None = None  # the bytes that are stored for an item
 
     @property
+    def meaning(self) -> Meaning:
+        """What the meaning of the statement depends on."""
+        return meaning_of(self.catalog, self.database, self.settings)
+
+    @property
     def schemas(self) -> tuple[str, ...]:
         """The schemas of the search path that exist."""
         return tuple(name for name in self.search_path if self.catalog.schema(self.database, name) is not None)
 
     @property
     def all_schemas(self) -> tuple[str, ...]:
-        """The schemas in which names are looked up, those of the system first."""
+        """The schemas in which names are looked up: first the system's, then those of the search path."""
         implicit = tuple(name for name in IMPLICIT_SCHEMAS if name not in self.search_path)
         return (*implicit, *self.schemas)
 

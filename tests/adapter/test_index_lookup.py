@@ -1,4 +1,4 @@
-"""Look-ups at a glance: the same rows as when the statement is run, or none at all and then it has to be run."""
+"""Look-ups from memory: the same rows as when the statement is run, or none at all and then it has to be run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 
 from everview.adapter.contract import Prepared, Row
 from everview.adapter.coordinator import Coordinator
-from everview.adapter.kept import KEPT_MAX, TEXT_CHARACTERS_MAX
+from everview.adapter.index_lookup import literal_template
 from everview.adapter.results import RowList
-from everview.adapter.served_indexes import GLANCE_ROWS_MAX
+from everview.adapter.served_indexes import LOOKUP_ROWS_MAX
 from everview.adapter.session import CoordinatorSession
-from everview.adapter.shapes import shape_of
 from everview.compute.ir.types import INT8, Kind
 from everview.compute.sql.errors import SqlError
 from tests.adapter.conftest import Clock
@@ -23,7 +22,7 @@ from tests.adapter.scripts import SessionClient
 
 
 class Asker:
-    """A session that prepares statements, runs them, and glances at them."""
+    """A session that prepares statements, runs them, and looks them up."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.session: CoordinatorSession = coordinator.connect("everview", "everview", {})
@@ -41,15 +40,15 @@ class Asker:
         """Run a statement inside whatever is under way."""
         self.session.run(self.prepare(text))
 
-    def glance(self, prepared: Prepared, *values: Any) -> Sequence[Row] | None:
-        look = self.session.glance(prepared)
+    def lookup(self, prepared: Prepared, *values: Any) -> Sequence[Row] | None:
+        look = self.session.lookup(prepared)
         found = None if look is None else look(values)
         return None if found is None else sorted(found, key=repr)
 
     def recognized(self, text: str) -> Sequence[Row] | None:
-        """What a text is at a glance."""
+        """What a text is found to be."""
         found = self.session.recognize(text)
-        return None if found is None else self.glance(found[0], *found[1])
+        return None if found is None else self.lookup(found[0], *found[1])
 
 
 @pytest.fixture
@@ -85,9 +84,9 @@ def items(sql: SessionClient) -> SessionClient:
 )
 def test_a_look_up_is_known_once_it_was_run(items: SessionClient, asker: Asker, text: str, values: tuple[Any]) -> None:
     prepared = asker.prepare(text)
-    assert asker.glance(prepared, *values) is None
+    assert asker.lookup(prepared, *values) is None
     expected = asker.run(prepared, *values)
-    assert asker.glance(prepared, *values) == expected
+    assert asker.lookup(prepared, *values) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_a_look_up_is_known_once_it_was_run(items: SessionClient, asker: Asker, 
 def test_what_is_more_than_a_look_up_is_run(items: SessionClient, asker: Asker, text: str, values: tuple[Any]) -> None:
     prepared = asker.prepare(text)
     asker.run(prepared, *values)
-    assert asker.glance(prepared, *values) is None
+    assert asker.lookup(prepared, *values) is None
 
 
 def test_numbers_that_equal_after_rounding_do_not_count(sql: SessionClient, asker: Asker) -> None:
@@ -118,17 +117,17 @@ def test_numbers_that_equal_after_rounding_do_not_count(sql: SessionClient, aske
     sql("CREATE INDEX ON n (a)")
     prepared = asker.prepare("SELECT a FROM n WHERE a = $1::numeric(10,3)")
     asker.run(prepared, 1)
-    assert asker.glance(prepared, 1) is None
+    assert asker.lookup(prepared, 1) is None
 
 
 def test_what_was_written_is_seen(items: SessionClient, asker: Asker) -> None:
     prepared = asker.prepare("SELECT price FROM items WHERE id = $1")
     before = asker.run(prepared, 3)
     items("UPDATE items SET price = 30 WHERE id = 3")
-    assert asker.glance(prepared, 3) is None
+    assert asker.lookup(prepared, 3) is None
     after = asker.run(prepared, 3)
     assert after != before
-    assert asker.glance(prepared, 3) == after
+    assert asker.lookup(prepared, 3) == after
 
 
 def test_writes_elsewhere_change_nothing(items: SessionClient, asker: Asker, lookups: list[int]) -> None:
@@ -137,7 +136,7 @@ def test_writes_elsewhere_change_nothing(items: SessionClient, asker: Asker, loo
     expected = asker.run(prepared, 3)
     for number in range(3):
         items(f"INSERT INTO other VALUES ({number})")
-        assert asker.glance(prepared, 3) == expected
+        assert asker.lookup(prepared, 3) == expected
     assert len(lookups) == 1
 
 
@@ -145,34 +144,34 @@ def test_transactions_are_run(items: SessionClient, asker: Asker) -> None:
     prepared = asker.prepare("SELECT price FROM items WHERE id = $1")
     expected = asker.run(prepared, 3)
     asker.do("BEGIN")
-    assert asker.glance(prepared, 3) is None
+    assert asker.lookup(prepared, 3) is None
     asker.do("COMMIT")
-    assert asker.glance(prepared, 3) == expected
+    assert asker.lookup(prepared, 3) == expected
     asker.session.run(prepared, (3,))  # an implicit transaction that has not ended
-    assert asker.glance(prepared, 3) is None
+    assert asker.lookup(prepared, 3) is None
     asker.session.sync()
-    assert asker.glance(prepared, 3) == expected
+    assert asker.lookup(prepared, 3) == expected
 
 
 def test_definitions_and_settings_are_looked_at_again(items: SessionClient, asker: Asker) -> None:
     prepared = asker.prepare("SELECT name FROM items WHERE id = $1")
     expected = asker.run(prepared, 3)
     items("CREATE TABLE other (a int)")
-    assert asker.glance(prepared, 3) is None
+    assert asker.lookup(prepared, 3) is None
     assert asker.run(prepared, 3) == expected
-    assert asker.glance(prepared, 3) == expected
+    assert asker.lookup(prepared, 3) == expected
     asker.do("SET everview_peek_engine = spark")
     asker.session.sync()
-    assert asker.glance(prepared, 3) is None
+    assert asker.lookup(prepared, 3) is None
     asker.do("SET everview_peek_engine = local")
     asker.session.sync()
     assert asker.run(prepared, 3) == expected
-    assert asker.glance(prepared, 3) == expected
+    assert asker.lookup(prepared, 3) == expected
     items("CREATE SCHEMA s")
     items("CREATE TABLE s.items (id int, name text)")
     asker.do("SET search_path = s, public")
     asker.session.sync()
-    assert asker.glance(prepared, 3) is None
+    assert asker.lookup(prepared, 3) is None
     assert asker.run(prepared, 3) == []
 
 
@@ -180,26 +179,26 @@ def test_a_dropped_table_is_gone(items: SessionClient, asker: Asker) -> None:
     prepared = asker.prepare("SELECT name FROM items WHERE id = $1")
     asker.run(prepared, 3)
     items("DROP TABLE items")
-    assert asker.glance(prepared, 3) is None
+    assert asker.lookup(prepared, 3) is None
 
 
 def test_a_closed_session_says_nothing(items: SessionClient, asker: Asker) -> None:
     prepared = asker.prepare("SELECT name FROM items WHERE id = $1")
     asker.run(prepared, 3)
     asker.session.close()
-    assert asker.glance(prepared, 3) is None
+    assert asker.lookup(prepared, 3) is None
 
 
-def test_many_rows_are_not_for_a_glance(sql: SessionClient, asker: Asker) -> None:
+def test_many_rows_are_not_looked_up(sql: SessionClient, asker: Asker) -> None:
     sql("CREATE TABLE t (a int, b int)")
-    sql(f"INSERT INTO t SELECT 1, g FROM generate_series(1, {GLANCE_ROWS_MAX}) AS g")
+    sql(f"INSERT INTO t SELECT 1, g FROM generate_series(1, {LOOKUP_ROWS_MAX}) AS g")
     sql("CREATE INDEX ON t (a)")
     prepared = asker.prepare("SELECT b FROM t WHERE a = $1")
     expected = asker.run(prepared, 1)
-    assert asker.glance(prepared, 1) == expected
+    assert asker.lookup(prepared, 1) == expected
     sql("INSERT INTO t VALUES (1, 0)")
-    assert len(asker.run(prepared, 1)) == GLANCE_ROWS_MAX + 1
-    assert asker.glance(prepared, 1) is None
+    assert len(asker.run(prepared, 1)) == LOOKUP_ROWS_MAX + 1
+    assert asker.lookup(prepared, 1) is None
 
 
 def test_keys_that_cannot_be_computed(sql: SessionClient, asker: Asker) -> None:
@@ -208,12 +207,12 @@ def test_keys_that_cannot_be_computed(sql: SessionClient, asker: Asker) -> None:
     sql("CREATE INDEX ON t ((10 / b))")
     prepared = asker.prepare("SELECT a FROM t WHERE 10 / b = $1")
     assert asker.run(prepared, 10) == [(1,)]
-    assert asker.glance(prepared, 10) == [(1,)]
+    assert asker.lookup(prepared, 10) == [(1,)]
     sql("INSERT INTO t VALUES (2, 0)")
     with pytest.raises(Exception, match="division by zero"):
         asker.run(prepared, 10)
     asker.session.sync()
-    assert asker.glance(prepared, 10) is None
+    assert asker.lookup(prepared, 10) is None
 
 
 def test_views_that_are_maintained(sql: SessionClient, asker: Asker) -> None:
@@ -226,13 +225,13 @@ def test_views_that_are_maintained(sql: SessionClient, asker: Asker) -> None:
     of_m, of_v = asker.prepare("SELECT s FROM m WHERE a = $1"), asker.prepare("SELECT n FROM v WHERE a = $1")
     for prepared, expected in ((of_m, [(15,)]), (of_v, [(2,)])):
         assert asker.run(prepared, 1) == expected
-        assert asker.glance(prepared, 1) == expected
+        assert asker.lookup(prepared, 1) == expected
     sql("INSERT INTO t VALUES (1, 0)")
     with pytest.raises(Exception, match="division by zero"):
         asker.run(of_m, 1)
     asker.session.sync()
-    assert asker.glance(of_m, 1) is None
-    assert asker.run(of_v, 1) == asker.glance(of_v, 1) == [(3,)]
+    assert asker.lookup(of_m, 1) is None
+    assert asker.run(of_v, 1) == asker.lookup(of_v, 1) == [(3,)]
 
 
 def test_what_changes_by_itself_is_run(sql: SessionClient, asker: Asker, clock: Clock) -> None:
@@ -242,7 +241,7 @@ def test_what_changes_by_itself_is_run(sql: SessionClient, asker: Asker, clock: 
     sql(f"INSERT INTO t VALUES (1, {clock.now_ms + 1_000_000})")
     prepared = asker.prepare("SELECT a FROM m WHERE a = $1")
     assert asker.run(prepared, 1) == [(1,)]
-    assert asker.glance(prepared, 1) is None
+    assert asker.lookup(prepared, 1) is None
 
 
 def test_sources_are_run(sql: SessionClient, asker: Asker) -> None:
@@ -250,10 +249,10 @@ def test_sources_are_run(sql: SessionClient, asker: Asker) -> None:
     sql("CREATE INDEX ON s (counter)")
     prepared = asker.prepare("SELECT counter FROM s WHERE counter = $1")
     asker.run(prepared, 1)
-    assert asker.glance(prepared, 1) is None
+    assert asker.lookup(prepared, 1) is None
 
 
-def test_a_glance_agrees_with_a_scan(coordinator: Coordinator, sql: SessionClient, rng: random.Random) -> None:
+def test_a_look_up_agrees_with_a_scan(coordinator: Coordinator, sql: SessionClient, rng: random.Random) -> None:
     sql("CREATE TABLE t (a int, b int)")
     sql("CREATE TABLE other (a int)")
     sql("CREATE MATERIALIZED VIEW m AS SELECT a, count(*) AS n, sum(b) AS s FROM t GROUP BY a")
@@ -278,7 +277,7 @@ def test_a_glance_agrees_with_a_scan(coordinator: Coordinator, sql: SessionClien
         if rng.random() < 0.3:
             coordinator.indexes.refresh(lambda _: coordinator.timeline.history)
         for look_up, scan in zip(look_ups, scans, strict=True):
-            found, expected = asker.glance(look_up, a), asker.run(scan, a)
+            found, expected = asker.lookup(look_up, a), asker.run(scan, a)
             known += found is not None
             assert found in (None, expected)
             assert asker.run(look_up, a) == expected
@@ -286,7 +285,7 @@ def test_a_glance_agrees_with_a_scan(coordinator: Coordinator, sql: SessionClien
 
 
 def test_nothing_that_was_acknowledged_is_missed(coordinator: Coordinator, sql: SessionClient) -> None:
-    """A writer and readers at once: whatever was acknowledged before a glance began, the glance has."""
+    """A writer and readers at once: whatever was acknowledged before a look-up began, the look-up has."""
     sql("CREATE TABLE counter (k int, n int)")
     sql("INSERT INTO counter VALUES (1, 0)")
     sql("CREATE INDEX ON counter (k)")
@@ -297,7 +296,7 @@ def test_nothing_that_was_acknowledged_is_missed(coordinator: Coordinator, sql: 
         prepared = asker.prepare("SELECT n FROM counter WHERE k = $1")
         while not over.is_set():
             least = acknowledged[0]
-            found = asker.glance(prepared, 1)
+            found = asker.lookup(prepared, 1)
             ((n,),) = asker.run(prepared, 1) if found is None else found
             assert isinstance(n, int)
             if n < least:
@@ -362,8 +361,8 @@ def test_rows_that_are_gone_leave_the_index(coordinator: Coordinator, sql: Sessi
         ("SELECT 1" + " " * 1_000 + "FROM t", None),
     ],
 )
-def test_shapes(text: str, shape: tuple[str, tuple[int, ...]] | None) -> None:
-    assert shape_of(text) == shape
+def test_literal_templates(text: str, shape: tuple[str, tuple[int, ...]] | None) -> None:
+    assert literal_template(text) == shape
 
 
 def test_texts_that_differ_in_numbers_are_recognized(items: SessionClient, asker: Asker) -> None:
@@ -440,19 +439,3 @@ def test_a_failed_block_refuses_what_is_kept(items: SessionClient, asker: Asker)
     with pytest.raises(SqlError, match="aborted"):
         asker.prepare(text)
     asker.do("ROLLBACK")
-
-
-def test_few_statements_are_kept(sql: SessionClient, asker: Asker) -> None:
-    first = asker.prepare("SELECT 0")
-    for number in range(1, KEPT_MAX):
-        asker.prepare(f"SELECT {number}")
-    assert asker.prepare("SELECT 0") is first  # and is now the last that was used
-    for number in range(KEPT_MAX, 2 * KEPT_MAX - 1):
-        asker.prepare(f"SELECT {number}")
-    assert asker.session.known("SELECT 0") is first
-    for number in range(KEPT_MAX):
-        asker.prepare(f"SELECT -{number}")
-    assert asker.session.known("SELECT 0") is None
-    long = "SELECT 1" + " " * TEXT_CHARACTERS_MAX + "AS a"
-    asker.prepare(long)
-    assert asker.session.known(long) is None

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
-from everview.adapter.surroundings import Surroundings
+from everview.adapter.bound_statement import SessionValue
+from everview.adapter.statement_context import StatementContext
 from everview.adapter.system import functions as system
 from everview.adapter.system.table_functions import table_functions
 from everview.compute.functions.naming import display_name
@@ -30,33 +31,34 @@ from everview.compute.ir.types import (
 from everview.compute.sql.coerce import call, coerce, settled
 from everview.compute.sql.datatypes import with_digits
 from everview.compute.sql.errors import SqlError, did_you_mean
-from everview.compute.sql.hosting import ParameterTypes
+from everview.compute.sql.hosting import Parameter, ParameterTypes
 
 SERVER_VERSION = "16.4"
 VERSION = f"PostgreSQL {SERVER_VERSION} compatible, Everview"
 
 
-class SessionHost:
-    """Binds one statement for one session. Parameters are types to be found out, or values."""
+class SessionBinding:
+    """Binds one statement for one session. Parameters are types to be found out and places for values, or values."""
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        around: StatementContext,
         types: ParameterTypes | None = None,
-        values: Sequence[Literal] | None = None,
+        values: Sequence[Literal] = (),
         *,
         stored: bool = False,
     ) -> None:
-        self._surroundings = surroundings
+        self._around = around
         self._stored = stored  # the text is that of a view, of which whoever runs the statement sees nothing
         self._types, self._values = types, values
         self.asked: set[str] = set()  # functions whose answer depends on the session or the moment
+        self.session_values: list[SessionValue] = []  # for which there are places
 
     def parameter(self, number: int, position: int | None) -> Any:
         """The scalar that `$number` stands for."""
         if self._types is not None:
             return self._types.reference(number)
-        if self._values is None or not 1 <= number <= len(self._values):
+        if not 1 <= number <= len(self._values):
             raise SqlError("42P02", f"there is no parameter ${number}", position=position)
         return self._values[number - 1]
 
@@ -66,7 +68,7 @@ class SessionHost:
             return call(_ALIASES[name], args, position)
         if name == "age" and len(args) == 1:
             self.asked.add("current_date")
-            today = coerce(Literal(_local(self._surroundings).date(), DATE), TIMESTAMP)
+            today = self._value(lambda around: coerce(Literal(_local(around).date(), DATE), TIMESTAMP))
             return call("age", [today, args[0]], position)
         if name in _RANDOM:
             detail = "a query may be computed again, on another engine, and must give the same rows"
@@ -77,14 +79,23 @@ class SessionHost:
                 raise SqlError("42883", f"function {name} takes no arguments", position=position)
             return now(None if self._stored else position)
         own = _SESSION.get(name)
-        if own is not None:
-            self.asked.add(name)
-            if args and name in _PRECISE:
-                return _with_digits(own(self._surroundings, [], position), name, args, position)
-            if args and name not in _WITH_ARGUMENTS:
-                raise _no_such(name, args, position)
-            return own(self._surroundings, [settled(arg) for arg in args], position)
-        return system.call(name, args, position)
+        if own is None:
+            return system.call(name, args, position)
+        self.asked.add(name)
+        if args and name in _PRECISE:
+            return self._value(lambda around: _with_digits(own(around, [], position), name, args, position))
+        if args and name not in _WITH_ARGUMENTS:
+            raise _no_such(name, args, position)
+        given = [settled(arg) for arg in args]
+        return self._value(lambda around: own(around, given, position))
+
+    def _value(self, value: Callable[[StatementContext], Any]) -> Any:
+        """What a function of the session gives; its place, if the statement is bound for any session and moment."""
+        found = value(self._around)
+        if self._types is None or not self._types.places or not isinstance(found, Literal):
+            return found
+        self.session_values.append(value)
+        return self._types.place(-len(self.session_values), found.type)
 
     def table_functions(self, name: str) -> Sequence[TableFunction]:
         """The overloads of a table function of the system."""
@@ -92,6 +103,8 @@ class SessionHost:
 
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:
         """A cast to a kind of object: text is the object's name, a number is its id."""
+        if isinstance(value, Parameter):
+            value = value.decided(TEXT)
         if isinstance(value, Literal) and value.type.kind in (Kind.UNKNOWN, Kind.TEXT) and kind != "regproc":
             return self._named(value, kind, position)
         if kind == "oid":
@@ -110,11 +123,11 @@ class SessionHost:
         text = str(value.value)
         if text.isdigit() or kind == "oid":
             return coerce(value, INT8, "explicit", position)
-        found = system.object_id(self._surroundings, text, kind)
+        found = system.object_id(self._around, text, kind)
         if found is None:
             what = {"regclass": "relation", "regtype": "type", "regnamespace": "schema", "regrole": "role"}
             states = {"regclass": "42P01", "regnamespace": "3F000"}
-            hint = did_you_mean(text, self._surroundings.names()) if kind == "regclass" else None
+            hint = did_you_mean(text, self._around.names()) if kind == "regclass" else None
             message = f'{what.get(kind, kind)} "{text}" does not exist'
             raise SqlError(states.get(kind, "42704"), message, hint=hint, position=position)
         return Literal(found, INT8)
@@ -128,10 +141,10 @@ _ALIASES = {
     "json_typeof": "jsonb_typeof",
     "json_array_length": "jsonb_array_length",
 }
-Own = Callable[[Surroundings, Sequence[Any], int | None], Any]
+Own = Callable[[StatementContext, Sequence[Any], int | None], Any]
 
 
-def _text(value: Callable[[Surroundings], str | None]) -> Own:
+def _text(value: Callable[[StatementContext], str | None]) -> Own:
     return lambda around, args, position: Literal(value(around), TEXT)
 
 
@@ -139,21 +152,21 @@ def _constant(value: Any, sql_type: SqlType) -> Own:
     return lambda around, args, position: Literal(value, sql_type)
 
 
-def _schemas(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
+def _schemas(around: StatementContext, args: Sequence[Any], position: int | None) -> Any:
     implicit = bool(args and isinstance(args[0], Literal) and args[0].value)
     return Literal(list(around.all_schemas if implicit else around.schemas), array_of(TEXT))
 
 
-def _local(around: Surroundings) -> Any:
+def _local(around: StatementContext) -> Any:
     return around.now.astimezone(UTC)
 
 
-def _time_of_day(around: Surroundings) -> int:
+def _time_of_day(around: StatementContext) -> int:
     now = _local(around)
     return int(((now.hour * 60 + now.minute) * 60 + now.second) * 1_000_000 + now.microsecond)
 
 
-def _setting(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
+def _setting(around: StatementContext, args: Sequence[Any], position: int | None) -> Any:
     if not args or not isinstance(args[0], Literal) or args[0].value is None:  # a parameter, while it has no value
         return system.call("current_setting", args, position)
     name = str(args[0].value).lower()
@@ -164,7 +177,7 @@ def _setting(around: Surroundings, args: Sequence[Any], position: int | None) ->
     return Literal(value, TEXT)
 
 
-def _now(around: Surroundings, args: Sequence[Any], position: int | None) -> Any:
+def _now(around: StatementContext, args: Sequence[Any], position: int | None) -> Any:
     return Literal(around.now.astimezone(UTC), TIMESTAMPTZ)
 
 
