@@ -100,8 +100,15 @@ RUNAWAYS = {
 }
 
 
-@pytest.mark.parametrize("large", [False, True])
-@pytest.mark.parametrize("what", RUNAWAYS)
+# Frames over billions of rows are first sorted, on disk: how soon a sort looks whether it is to end depends on that.
+@pytest.mark.parametrize(
+    ("what", "large"),
+    [
+        pytest.param(what, large, marks=pytest.mark.long if large and what == "frames" else ())
+        for what in RUNAWAYS
+        for large in (False, True)
+    ],
+)
 def test_what_is_dropped_and_canceled_gives_all_cores_back(
     coordinator: Coordinator,
     spark: SparkSession,
