@@ -29,8 +29,6 @@ Status: TypeAlias = Literal["I", "T", "E"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a result."""
-
     name: str
     type: SqlType
 
@@ -84,15 +82,12 @@ class Rows(Protocol):
 
     def batches(self) -> Iterator[Sequence[Row]]:
         """The rows, in batches of modest size; raises SqlError, also after some batches."""
-        ...
 
     def tag(self, rows: int) -> str:
         """The command tag once `rows` rows were taken: `SELECT 3`."""
-        ...
 
     def close(self) -> None:
         """Take no more; safe at any moment and more than once."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +116,9 @@ class Carried(Protocol):
     @property
     def columns(self) -> tuple[Column, ...]:
         """What the rows have."""
-        ...
 
     def take(self, rows_max: int) -> list[Row]:
         """The next rows; those are not sent any more."""
-        ...
 
 
 class CopyIn(Protocol):
@@ -139,7 +132,6 @@ class CopyIn(Protocol):
 
         Rows come one by one, or in tables whose columns are those of the copy, as storage has their types.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,90 +171,68 @@ class Session(Protocol):
     @property
     def status(self) -> Status:
         """Where the session stands between statements."""
-        ...
 
     @property
     def parameters(self) -> Mapping[str, str]:
         """The settings that clients are told of when they change, as ParameterStatus does: name to value."""
-        ...
 
     @property
     def idle_limit(self) -> IdleLimit | None:
         """For how long the client may stay silent as the session stands now; None is for ever."""
-        ...
 
     def split(self, text: str) -> Sequence[str]:
         """The statements of a text, in order, without those that are empty. Each knows its place in the text, so that
         positions in errors count from the start of `text`."""
-        ...
 
     def prepare(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared:
         """Parse and bind one statement; `types` are what the client says of the parameters, None where it does not."""
-        ...
 
     def run(self, prepared: Prepared, values: Sequence[Value] = ()) -> Result:
         """Run a statement. In a failed transaction block all but its end are refused (25P02)."""
-        ...
 
     def lookup(self, prepared: Prepared) -> Lookup | None:
         """What gives all rows of a query, as `run` and `sync` would, if they are in memory; None if it has to be run.
 
         Neither waits for anything, so they may be called where waiting is out of the question, one after the other.
         """
-        ...
 
     def known(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared | None:
         """What `prepare` would give, if that was prepared before and is still so; it waits for nothing either."""
-        ...
 
     def recognize(self, text: str) -> tuple[Prepared, Sequence[Value]] | None:
         """A text as a prepared statement and its values, if `lookup` may know it; nor does this wait."""
-        ...
 
     def sync(self) -> None:
         """End the implicit transaction."""
-        ...
 
     def fail(self) -> None:
         """The carrier met an error of its own: the implicit transaction, or the block, has failed."""
-        ...
 
     def notices(self) -> list[Notice]:
         """What there is to tell since the last call."""
-        ...
 
     def cancel(self) -> None:
         """End what runs now, from any thread; it raises 57014. Nothing happens if nothing runs."""
-        ...
 
     def close(self) -> None:
         """The client is gone: roll back, let go of everything."""
-        ...
 
 
 class Adapter(Protocol):
-    """Where sessions come from."""
-
     def connect(self, user: str, database: str, settings: Mapping[str, str]) -> Session:
         """A session for this role; raises SqlError (28000, 3D000, 53300, 22023)."""
-        ...
 
     def secret(self, user: str) -> str | None:
         """The role's SCRAM-SHA-256 verifier in PostgreSQL's notation, or None if it has no password."""
-        ...
 
     def is_superuser(self, user: str) -> bool:
         """Whether the role is a superuser; False if there is none."""
-        ...
 
     def ready(self) -> bool:
         """Whether views can be maintained now: storage open and Spark warm. Statements are taken before that."""
-        ...
 
     def warnings(self) -> list[str]:
         """What someone should look at, though everything is served."""
-        ...
 
     def close(self) -> None:
         """End all sessions and let go of everything."""
-        ...

@@ -153,7 +153,6 @@ class Coordinator:
     # The contract
 
     def connect(self, user: str, database: str, settings: Mapping[str, str]) -> CoordinatorSession:
-        """A session for a role."""
         state = self.catalog.state
         role = state.role(user)
         if role is None or not role.login:
@@ -179,7 +178,6 @@ class Coordinator:
         return None if role is None else role.verifier
 
     def is_superuser(self, user: str) -> bool:
-        """Whether a role is a superuser."""
         role = self.catalog.state.role(user)
         return role is not None and role.superuser
 
@@ -215,7 +213,6 @@ class Coordinator:
     # For sessions
 
     def disconnected(self, session: CoordinatorSession) -> None:
-        """A session has ended."""
         with self._lock:
             self._sessions.pop(session.number, None)
 
@@ -231,7 +228,6 @@ class Coordinator:
         return number
 
     def unsubscribed(self, number: int) -> None:
-        """A subscription has ended."""
         with self._lock:
             self._subscriptions.pop(number, None)
 
@@ -358,7 +354,6 @@ class Coordinator:
 
     @property
     def now_ms(self) -> int:
-        """The time."""
         return self.timeline.now_ms
 
     @property
@@ -378,7 +373,6 @@ class Coordinator:
         return [*([] if trouble is None else [trouble]), *self.catalog.damage, *damaged]
 
     def frontiers(self, id: GlobalId) -> Frontiers | None:
-        """Where a collection stands."""
         try:
             return self.environment.frontiers(id)
         except (UnknownId, Corruption):
@@ -398,11 +392,9 @@ class Coordinator:
         return self.maintenance.hydration(item.id)
 
     def sink_status(self, id: GlobalId) -> DeliveryStatus | None:
-        """Where a sink stands."""
         return self.sinks.status(id)
 
     def source_status(self, id: GlobalId) -> Status | None:
-        """Where a source stands."""
         feeder = self._feeders.get(id)
         return None if feeder is None else feeder.status()
 
@@ -421,15 +413,12 @@ class Coordinator:
         return self.replacements.status(item)
 
     def events(self) -> list[Event]:
-        """The audit log."""
         return self.catalog.events()
 
     def sessions(self) -> list[SessionInfo]:
-        """Who is connected."""
         return [session.info for session in list(self._sessions.values())]
 
     def subscriptions(self) -> list[SubscriptionInfo]:
-        """Who is subscribed to what."""
         return list(self._subscriptions.values())
 
     def durable_status(self, item: Subscription) -> PlaceStatus | None:

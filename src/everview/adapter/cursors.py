@@ -65,7 +65,6 @@ class Cursor:
         """The transaction block that it is in commits."""
 
     def close(self) -> None:
-        """Take no more."""
         self._done = True
         self._rows.close()
 

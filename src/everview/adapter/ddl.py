@@ -206,7 +206,8 @@ def conclude(context: Context, plan_of: PlanOf, handler: Handler) -> None:
     entries = all(_is_entry(each, plan_of(context, each)) for each in definitions)
     with context.session.silently() if len(definitions) > 1 or entries else nullcontext():
         if _are_drops(definitions):
-            handler(_anew(context), _merged(definitions))
+            drops = [each for each in definitions if isinstance(each, nodes.Drop)]
+            handler(_anew(context), replace(drops[0], paths=tuple(path for each in drops for path in each.paths)))
         elif _are_applied(definitions):
             handler(_anew(context), _applied_together(definitions))
         elif entries:
@@ -286,11 +287,6 @@ def _are_drops(statements: Sequence[nodes.Statement]) -> bool:
         and (each.kind, each.cascade, each.if_exists) == (first.kind, first.cascade, first.if_exists)
         for each in statements
     )
-
-
-def _merged(statements: Sequence[nodes.Statement]) -> nodes.Statement:
-    drops = [each for each in statements if isinstance(each, nodes.Drop)]
-    return replace(drops[0], paths=tuple(path for each in drops for path in each.paths))
 
 
 def _are_applied(statements: Sequence[nodes.Statement]) -> bool:

@@ -81,8 +81,6 @@ class Reader:
 
 
 class DurableSubscriptions:
-    """The durable subscriptions of one environment."""
-
     def __init__(self, environment: Environment, timelines: Timelines) -> None:
         self._environment, self._timelines, self._timeline = environment, timelines, timelines.own
         self._places: dict[GlobalId, Place] = {}
@@ -143,7 +141,6 @@ class DurableSubscriptions:
         return place, reader
 
     def ended(self, reader: Reader) -> None:
-        """A reader has gone."""
         with self._lock:
             if self._readers.get(reader.item.id) is reader:
                 del self._readers[reader.item.id]
@@ -254,7 +251,6 @@ def _place_from(note: bytes | None, item: Subscription) -> Place:
 
 
 def named_subscription(around: StatementContext, path: Path) -> Subscription:
-    """The durable subscription that a name means."""
     item = around.find(path)
     if item is None:
         message = f'subscription "{".".join(path)}" does not exist'

@@ -50,7 +50,6 @@ class Differences:
         """The contents do not matter."""
 
     def rows(self, time: int, changes: Rows) -> list[Row]:
-        """The rows for the changes at a time."""
         in_order = len(changes) <= SORTED_MAX
         items = sorted(changes.items(), key=lambda item: self._key(item[0])) if in_order else changes.items()
         first = (Decimal(time), *self._flag)
@@ -89,7 +88,6 @@ class ByKey:
         self._check_size()
 
     def rows(self, time: int, changes: Rows) -> list[Row]:
-        """The rows for the changes at a time."""
         changed = self._by_key(changes)
         keys = list(changed)
         if len(keys) <= SORTED_MAX:

@@ -58,7 +58,6 @@ class Interrupts:
 
     @property
     def due(self) -> bool:
-        """Whether the statement is interrupted."""
         return self._canceled or self._closed is not None or self._late
 
     @property

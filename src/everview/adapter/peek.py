@@ -56,7 +56,6 @@ class Lookups(Protocol):
 
         `own` are changes that are not in the relations yet, and are to be seen.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,6 @@ class Peek:
 
 
 def peek_of(bound: BoundQuery, time: int) -> Peek:
-    """The peek for a query."""
     plan = bound.plan
     return Peek(plan.relation, plan.order, len(plan.names), time, bound.optimized)
 
@@ -215,10 +213,7 @@ def _read_by(plan: Relation) -> set[str]:
 
 
 def _locally(
-    plan: Relation,
-    selections: Mapping[GlobalId, Selection],
-    small: Mapping[str, Rows],
-    added: Mapping[GlobalId, Rows],
+    plan: Relation, selections: Mapping[GlobalId, Selection], small: Mapping[str, Rows], added: Mapping[GlobalId, Rows]
 ) -> Rows:
     schemas = {each.id: each.schema for each in ir.walk(plan) if isinstance(each, ir.Get)}
     stored = {}

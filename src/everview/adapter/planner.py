@@ -90,7 +90,6 @@ class Names:
         return (schema, name) in RELATIONS or self.around.find_any([schema, name]) is not None
 
     def names(self) -> Iterable[str]:
-        """Names that exist."""
         return [*self.around.names(), *(name for schema, name in RELATIONS if schema in self.around.all_schemas)]
 
 

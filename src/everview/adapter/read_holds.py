@@ -51,8 +51,6 @@ class ReadHold:
 
 
 class ReadHolds:
-    """All holds of one environment."""
-
     def __init__(self, environment: Environment, clock: str) -> None:
         self._pins = _Pins(environment, clock)
         self._lock = threading.Lock()  # of what follows; held for moments

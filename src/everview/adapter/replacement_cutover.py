@@ -45,7 +45,6 @@ class Pair:
     guards: Guards = field(default_factory=Guards)
 
     def now(self, items: Mapping[GlobalId, Item]) -> Pair:
-        """The pair as it is by now."""
         target, item = items[self.target.id], items[self.item.id]
         assert isinstance(target, MaterializedView) and isinstance(item, MaterializedView)
         return replace(self, target=target, item=item)
@@ -236,7 +235,8 @@ class Cutover:
                 handover = by_target[each.target.id]
                 check(each.guards, each.item.name, each.target.name, handover)
                 self._change(change, each, handover)
-                commands.append(self._released(each.item))
+                assert each.item.reader is not None
+                commands.append(Drop(self._environment.present(each.item.id, each.item.reader)))
                 retained = retained or each.item.retain_ms is not None
             timeline = coordinator.timelines.of([pairs[0].target.id])
             with timeline.still() if retained else nullcontext():
@@ -298,10 +298,6 @@ class Cutover:
         details |= {"error": handover.error[1]} if handover.error is not None else {}
         change.drop_item(item)
         change.put_item(after, "alter", applied_at=str(handover.at), **details)
-
-    def _released(self, item: Item) -> Command:
-        assert item.reader is not None
-        return Drop(self._environment.present(item.id, item.reader))
 
     # Waiting
 

@@ -43,7 +43,6 @@ class Guards:
 
 
 def is_guard(name: str, value: str) -> bool:
-    """Whether an option of WITH is a guard."""
     return name == "max rows" or (name, value) in _NAMES
 
 

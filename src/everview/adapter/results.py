@@ -15,12 +15,10 @@ BATCH_ROWS = 1_000
 
 
 def columns_of(names: Sequence[str], types: Sequence[SqlType]) -> tuple[Column, ...]:
-    """Columns by names and types."""
     return tuple(Column(name, each) for name, each in zip(names, types, strict=True))
 
 
 def text_columns(*names: str) -> tuple[Column, ...]:
-    """Columns of text."""
     return tuple(Column(name, TEXT) for name in names)
 
 
@@ -38,18 +36,15 @@ class RowList:
             weakref.finalize(self, EVERYONE.give_back, size)
 
     def batches(self) -> Iterator[Sequence[Row]]:
-        """The rows, in batches."""
         for start in range(0, len(self.rows), BATCH_ROWS):
             if self._closed:
                 return
             yield self.rows[start : start + BATCH_ROWS]
 
     def tag(self, rows: int) -> str:
-        """The command tag."""
         return f"{self._verb} {rows}"
 
     def close(self) -> None:
-        """Take no more."""
         self._closed = True
         if isinstance(self.rows, list) and len(self.rows) >= limits.MANY_ROWS and sys.getrefcount(self.rows) == 2:
             limits.empty(self.rows)

@@ -39,8 +39,6 @@ _NOTHING: Entry = {}
 
 
 class ServedIndex:
-    """One index in memory."""
-
     def __init__(
         self, environment: Environment, id: GlobalId, keys: Sequence[Scalar], types: Sequence[SqlType]
     ) -> None:
@@ -197,18 +195,14 @@ class ServedIndex:
             _, key, row = self._compactable.popleft()
             entry = self._entries.get(key, _NOTHING)
             if row in entry:
-                self._compact(key, entry, row, since)
-
-    def _compact(self, key: Row, entry: Entry, row: Row, since: int) -> None:
-        """Merge the changes of a row up to `since`, and remove the row if nothing is left."""
-        old = sum(diff for time, diff in entry[row] if time <= since)
-        rest = [(time, diff) for time, diff in entry[row] if time > since]
-        entry[row] = [(since, old), *rest] if old else rest
-        if not entry[row]:
-            del entry[row]
-            self.rows -= 1
-            if not entry:
-                del self._entries[key]
+                old = sum(diff for time, diff in entry[row] if time <= since)
+                rest = [(time, diff) for time, diff in entry[row] if time > since]
+                entry[row] = [(since, old), *rest] if old else rest
+                if not entry[row]:
+                    del entry[row]
+                    self.rows -= 1
+                    if not entry:
+                        del self._entries[key]
 
 
 class IndexLookups:
@@ -221,7 +215,6 @@ class IndexLookups:
         self._lock = threading.Lock()
 
     def add(self, item: GlobalId, index: ServedIndex) -> None:
-        """Begin to serve an index."""
         with self._lock:
             self._by_item[item] = index
             # Indexes with more keys come first: they give fewer rows that are not asked for.
@@ -229,7 +222,6 @@ class IndexLookups:
             self._by_collection = {**self._by_collection, index.id: several}
 
     def remove(self, item: GlobalId) -> None:
-        """Stop serving an index."""
         with self._lock:
             index = self._by_item.pop(item, None)
             if index is not None:
@@ -279,7 +271,6 @@ class IndexLookups:
         return ir.transform(plan, look), found
 
     def using(self, plan: Relation) -> list[GlobalId]:
-        """The indexes that a plan uses."""
         used = []
         for part in ir.walk(plan):
             match part:
@@ -292,7 +283,6 @@ class IndexLookups:
         return used
 
     def of(self, id: GlobalId) -> list[ServedIndex]:
-        """The indexes of a collection."""
         return self._by_collection.get(id, [])
 
     def _lookup(

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.adapter.bound_statement import BoundStatement
 from everview.adapter.contract import Carried, Column, IdleLimit, Lookup, Notice, Prepared, Result, Status, Value
-from everview.adapter.errors import (
-    ADMIN_SHUTDOWN,
-    FAILED_TRANSACTION,
-    PROGRAM_LIMIT,
-    as_sql_errors,
-    sql_error,
-)
+from everview.adapter.errors import ADMIN_SHUTDOWN, FAILED_TRANSACTION, PROGRAM_LIMIT, as_sql_errors, sql_error
 from everview.adapter.execute.context import Context, literals
 from everview.adapter.execute.describe import described
 from everview.adapter.execute.dispatch import execute
@@ -92,7 +86,6 @@ class CoordinatorSession:
 
     @property
     def status(self) -> Status:
-        """Where the session stands."""
         transaction = self._transaction
         if transaction is None or not transaction.explicit:
             return "I"
@@ -114,7 +107,6 @@ class CoordinatorSession:
         return IdleLimit(limit, "25P03", message) if limit else None
 
     def split(self, text: str) -> Sequence[str]:
-        """The statements of a text."""
         self._batch = 1
         if self.known(text, ()) is not None:
             return [text]
@@ -164,7 +156,6 @@ class CoordinatorSession:
         return meaning_of(catalog, self.database, self.settings.all)
 
     def run(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
-        """Run a statement."""
         parsed = prepared.statement
         assert isinstance(parsed, Parsed)
         if self._closed:
@@ -178,7 +169,10 @@ class CoordinatorSession:
             self._running = prepared.text.strip()
             try:
                 with self._supervised():
-                    self._begin_statement(parsed.node)
+                    if self._transaction is None:
+                        self._transaction = self._new_transaction()
+                    self._transaction.statements += 1
+                    self._tell_of_clock()
                     self._coordinator.environment.confirm()  # what another process has written since would be missing
                     result = self.carry_out(prepared, literals(values, prepared.parameters))
                 _check_as_described(prepared, result)
@@ -188,7 +182,9 @@ class CoordinatorSession:
                 raise sql_error(error) from error
             finally:
                 self._running = None
-                self._release_holds()
+                for hold in self.holds:
+                    hold.release()
+                self.holds.clear()
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -275,17 +271,14 @@ class CoordinatorSession:
             self.end_transaction(commit=False)
 
     def notices(self) -> list[Notice]:
-        """What there is to tell."""
         with self._lock:
             told, self._notices = self._notices, []
         return told
 
     def cancel(self) -> None:
-        """End what runs now."""
         self.interrupts.cancel()
 
     def close(self) -> None:
-        """The client is gone."""
         if self._closed:
             return
         self._closed = True
@@ -298,7 +291,6 @@ class CoordinatorSession:
 
     @property
     def transaction(self) -> Transaction:
-        """The transaction under way."""
         transaction = self._transaction
         if transaction is None:  # the session was closed while its statement ran
             raise SqlError(ADMIN_SHUTDOWN, "terminating connection due to administrator command")
@@ -418,7 +410,6 @@ class CoordinatorSession:
         return SessionInfo(self.number, self.user, self.database, application, self._connected_ms, running)
 
     def columns_of_cursor(self, name: str) -> tuple[Column, ...] | None:
-        """What a cursor gives, if there is one."""
         cursor = self.cursors.get(name) or self.carried(name)
         return None if cursor is None else cursor.columns
 
@@ -427,12 +418,6 @@ class CoordinatorSession:
     @property
     def _failed(self) -> bool:
         return self._transaction is not None and self._transaction.failed
-
-    def _begin_statement(self, node: nodes.Statement) -> None:
-        if self._transaction is None:
-            self._transaction = self._new_transaction()
-        self._transaction.statements += 1
-        self._tell_of_clock()
 
     def _tell_of_clock(self) -> None:
         """Say once if the wall clock cannot be believed."""
@@ -476,11 +461,6 @@ class CoordinatorSession:
         bound = _parsed(general).bound
         if bound is not None and not bound.open:
             bound.looked, bound.lookup = True, self._index_lookup(general, bound)
-
-    def _release_holds(self) -> None:
-        for hold in self.holds:
-            hold.release()
-        self.holds.clear()
 
 
 def _check_as_described(prepared: Prepared, result: Result) -> None:

@@ -259,7 +259,8 @@ class Settings:
         if setting.fixed:
             raise _unchangeable(setting)
         new = self._initial[key] if value is None else self._read(setting, value)
-        for each in _same(key):
+        pair = ("transaction_isolation", "default_transaction_isolation")
+        for each in pair if key in pair else (key,):
             if local:
                 self._local[each] = new
             else:
@@ -271,12 +272,10 @@ class Settings:
         self._values, self._local = dict(self._initial), {}
 
     def begin(self) -> None:
-        """A transaction begins."""
         if self._before is None:
             self._before = self._values
 
     def end(self, *, commit: bool) -> None:
-        """A transaction ends."""
         if self._before is not None and not commit:
             self._values = self._before
         self._before, self._local = None, {}
@@ -308,9 +307,3 @@ class Settings:
 
 def _unchangeable(setting: Setting) -> SqlError:
     return SqlError("55P02", f'parameter "{setting.name}" cannot be changed')
-
-
-def _same(key: str) -> tuple[str, ...]:
-    """Settings that are one under two names."""
-    pair = ("transaction_isolation", "default_transaction_isolation")
-    return pair if key in pair else (key,)

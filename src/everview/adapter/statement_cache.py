@@ -37,8 +37,6 @@ def size_of(text: str, weight: int) -> int:
 
 
 class StatementCache:
-    """Entries by their keys."""
-
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max, self._bytes = bytes_max, 0
         self._latest: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()

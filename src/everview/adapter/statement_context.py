@@ -56,7 +56,6 @@ class StatementContext:
 
     @property
     def meaning(self) -> Meaning:
-        """What the meaning of the statement depends on."""
         return meaning_of(self.catalog, self.database, self.settings)
 
     @property

@@ -78,7 +78,6 @@ class Timelines:
         return self.own if name is None else self._named(name, catalog.stream_timelines[name][0])
 
     def named(self, name: str) -> StreamTimeline | None:
-        """The timeline of a name, if there is one."""
         found = self._catalog().stream_timelines.get(name)
         return None if found is None else self._named(name, found[0])
 
@@ -92,7 +91,6 @@ class Timelines:
             return self._by_key.setdefault(key, StreamTimeline(self._environment, name, key, self._sources(name, key)))
 
     def streams(self) -> list[StreamTimeline]:
-        """Those of change streams."""
         return [self._named(name, items[0]) for name, items in self._catalog().stream_timelines.items()]
 
     def _named(self, name: str, item: Source) -> StreamTimeline:

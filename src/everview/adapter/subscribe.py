@@ -141,11 +141,9 @@ class SubscriptionRows:
             self.close()
 
     def tag(self, rows: int) -> str:
-        """The command tag."""
         return f"SUBSCRIBE {rows}"
 
     def close(self) -> None:
-        """Take no more."""
         if not self._closed:
             self._closed = True
             self._hold.release()
@@ -158,7 +156,9 @@ class SubscriptionRows:
             upper = self._upper()
             if upper > self._next:
                 yield from self._deliver(upper)
-                self._move_to(upper)
+                self._next = self.told = upper
+                if upper != FOREVER:
+                    self._hold = self._timeline.hold_on(self._hold, upper - 1, [self._feed.id])
                 if self._progress:
                     yield [self._envelope.progress(min(upper, self._end))] if upper != FOREVER else []
                 continue
@@ -187,12 +187,6 @@ class SubscriptionRows:
         if error is not None and self._upper() <= self._next:
             raise error
 
-    def _move_to(self, upper: int) -> None:
-        """All before `upper` is delivered: the past before it is no longer needed."""
-        self._next = self.told = upper
-        if upper != FOREVER:
-            self._hold = self._timeline.hold_on(self._hold, upper - 1, [self._feed.id])
-
     def _deliver(self, upper: int) -> Iterator[list[Row]]:
         start = self._feed.start
         self._feed.check(self._next, upper)
@@ -206,7 +200,10 @@ class SubscriptionRows:
             columns = self._columns(selection)
             read += [(at, selection.contents(columns))] if at is not None else _by_time(selection.changes(columns))
         for time, part in read:
-            yield from self._rows_at(time, self._computed_from(part))
+            made = self._envelope.rows(time, self._computed_from(part))
+            for first in range(0, len(made), BATCH_ROWS):
+                self.told = time if first + BATCH_ROWS < len(made) else time + 1
+                yield made[first : first + BATCH_ROWS]
 
     def _columns(self, selection: Selection) -> list[str] | None:
         """The columns that there were when the subscription began."""
@@ -217,12 +214,6 @@ class SubscriptionRows:
         if result.errors:
             raise SqlError(*min(result.errors))
         return result.rows
-
-    def _rows_at(self, time: int, rows: Rows) -> Iterator[list[Row]]:
-        made = self._envelope.rows(time, rows)
-        for first in range(0, len(made), BATCH_ROWS):
-            self.told = time if first + BATCH_ROWS < len(made) else time + 1
-            yield made[first : first + BATCH_ROWS]
 
 
 def _by_time(changes: pa.Table) -> Iterator[tuple[int, pa.Table]]:

@@ -59,8 +59,6 @@ def _write(rows: Rows | RowsAt, writers: Mapping[GlobalId, str]) -> _Write:
 
 
 class Timeline(History):
-    """The timeline of one environment."""
-
     name: str | None = None
 
     def __init__(self, environment: Environment, now_ms: Callable[[], int]) -> None:

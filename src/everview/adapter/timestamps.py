@@ -149,7 +149,10 @@ class Timestamps:
         waiting = set(ids)
         own = (on or self._timelines.of(waiting, catalog)) is self._timeline
         if own and any(self._follows_timeline(id, catalog) for id in waiting):
-            self._reach(time, interrupts)
+            while time > self._timeline.now_ms and self._timeline.upper <= time:
+                ahead_s = (time - self._timeline.now_ms) / 1000
+                interrupts.wait(lambda: self._timeline.upper > time, min(ahead_s, 60.0))
+            self._timeline.advance(time)
         for id in waiting:
             if not self._complete(id, time):
                 for root in catalog.roots(id) if id in catalog.items else ():
@@ -163,13 +166,6 @@ class Timestamps:
         interrupts.wait(lambda: ready() or self._fails(id, failed, catalog))
         if not ready() and failed.error is not None:
             raise sql_error(failed.error) from failed.error
-
-    def _reach(self, time: int, interrupts: Interrupts) -> None:
-        """Move the timeline beyond `time`; waits if that is in the future."""
-        while time > self._timeline.now_ms and self._timeline.upper <= time:
-            ahead_s = (time - self._timeline.now_ms) / 1000
-            interrupts.wait(lambda: self._timeline.upper > time, min(ahead_s, 60.0))
-        self._timeline.advance(time)
 
     def _follows_timeline(self, id: GlobalId, catalog: Catalog) -> bool:
         if id not in catalog.items:

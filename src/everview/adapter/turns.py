@@ -46,8 +46,6 @@ def _full() -> SqlError:
 
 
 class Turns(Queue[Claim, Entry]):
-    """The queue."""
-
     def __init__(self) -> None:
         super().__init__(QUEUE_MAX, _full)
         self._held: list[Claim] = []  # claims, and groups of writes that are being committed

@@ -50,12 +50,9 @@ class Display:
             self._live.update(self._picture(standings), refresh=True)
         elif time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + LINE_EVERY_S
-            self._console.print(self._line(standings), soft_wrap=True)
-
-    def _line(self, standings: list[Standing]) -> str:
-        views = [each for each in standings if each.name not in TABLES]
-        parts = [f"{each.name} {each.behind_ms} ms behind, {each.rate:,.0f} changes/s" for each in views]
-        return f"{time.monotonic() - self._began:5.1f} s   {'   '.join(parts)}"
+            views = [each for each in standings if each.name not in TABLES]
+            parts = [f"{each.name} {each.behind_ms} ms behind, {each.rate:,.0f} changes/s" for each in views]
+            self._console.print(f"{time.monotonic() - self._began:5.1f} s   {'   '.join(parts)}", soft_wrap=True)
 
     def _picture(self, standings: list[Standing]) -> RenderableType:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

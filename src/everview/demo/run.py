@@ -83,7 +83,9 @@ def _show(
                     end = max(end, time.monotonic() + LIVE_S_MIN)
                 display.draw()
                 time.sleep(DRAW_EVERY_S)
-        first, last = _readable(watch)
+        standings = watch.look()
+        since = max(each.frontiers.since.only for each in standings)
+        first, last = since, min(each.frontiers.upper.only for each in standings) - 1
         usual = ", ".join(f"{view.name} {watch.usual_ms(view.name):,.0f} ms" for view in VIEWS)
         console.print(f"\nMedian distance behind the present: {usual}\n")
         with busy(console, "recomputing every view from scratch at several timestamps, and comparing"):
@@ -131,13 +133,6 @@ def hydrating(instance: Instance) -> list[Hydrating]:
         Hydrating(item.name, each.rows_read, each.rows_total, each.left_s, coordinator.hydrated(item))
         for item, each in running
     ]
-
-
-def _readable(watch: Watch) -> tuple[int, int]:
-    """The first and the last time at which everything can be read."""
-    standings = watch.look()
-    since = max(each.frontiers.since.only for each in standings)
-    return since, min(each.frontiers.upper.only for each in standings) - 1
 
 
 def _until(ready: Callable[[], bool], seconds: float) -> bool:

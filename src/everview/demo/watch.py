@@ -53,7 +53,12 @@ class Watch:
             if status is None:  # a source: what it brought is what is stored, for it takes nothing back
                 batches = coordinator.environment.shard(items[name].id).batches.values()
                 updates = sum(batch.rows for batch in batches)
-            rate = self._rate(name, updates)
+            seen, now = self._seen[name], time.monotonic()
+            seen.append((now, updates))
+            while now - seen[0][0] > RATE_S:
+                seen.popleft()
+            since, before = seen[0]
+            rate = (updates - before) / (now - since) if now > since else 0.0
             found.append(Standing(name, frontiers, behind, ticks, 1000 * busy_s / max(1, ticks), updates, rate))
         return found
 
@@ -65,14 +70,6 @@ class Watch:
     def usual_ms(self, name: str) -> float:
         """The median of how far the relation was behind."""
         return statistics.median(self._behind_ms[name]) if self._behind_ms[name] else 0.0
-
-    def _rate(self, name: str, updates: int) -> float:
-        seen, now = self._seen[name], time.monotonic()
-        seen.append((now, updates))
-        while now - seen[0][0] > RATE_S:
-            seen.popleft()
-        since, before = seen[0]
-        return (updates - before) / (now - since) if now > since else 0.0
 
 
 class Follower:

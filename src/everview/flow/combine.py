@@ -45,7 +45,6 @@ class Combiner(ABC):
         return iter(())
 
     def loaded(self, documents: pa.Table) -> None:
-        """Take documents that were loaded."""
         raise AssertionError("nothing was loaded")
 
     @abstractmethod

@@ -32,7 +32,6 @@ _PLAIN: dict[Kind, type] = dict.fromkeys(_AS_IS, int) | {Kind.BOOLEAN: bool} | d
 
 
 def json_texts(column: pa.ChunkedArray, sql_type: SqlType) -> list[str]:
-    """The JSON text of each value."""
     encode = _encoder(sql_type)
     return ["null" if value is None else encode(value) for value in to_python(column)]
 

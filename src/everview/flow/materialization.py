@@ -118,8 +118,6 @@ def make_binding(
 
 
 class Materialization:
-    """One materialization in one environment."""
-
     def __init__(
         self,
         environment: Environment,

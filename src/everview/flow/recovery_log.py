@@ -91,8 +91,6 @@ def begin_lineage(environment: Environment) -> _Process:
 
 
 class RecoveryLog:
-    """The log of one materialization."""
-
     def __init__(self, environment: Environment, name: str, *, shared: bool = False) -> None:
         """Open the log. `shared`: the driver has one state for all ranges, instead of one for each."""
         self._environment, self._shared = environment, shared

@@ -36,8 +36,6 @@ Readable: TypeAlias = Callable[[GlobalId, int], None]
 
 
 class Collections:
-    """The collections of a materialization."""
-
     def __init__(
         self,
         environment: Environment,

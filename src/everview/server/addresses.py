@@ -29,8 +29,6 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A resolved address."""
-
     family: socket.AddressFamily
     host: str
     port: int
@@ -97,6 +95,5 @@ def _explained(error: OSError, address: Address, option: str) -> CannotListen:
 
 
 def bound(sock: socket.socket) -> Address:
-    """The address of a bound socket."""
     host, port = sock.getsockname()[:2]
     return Address(str(host), int(port))

@@ -48,7 +48,6 @@ def is_defect(error: BaseException) -> bool:
 
 
 def report_of(error: BaseException) -> Report:
-    """The report of an error to the client."""
     severity: Severity = "FATAL" if isinstance(error, ConnectionEnd) else "ERROR"
     said = sql_error(error)
     where = getattr(error, "where", None)

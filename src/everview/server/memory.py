@@ -52,7 +52,9 @@ class MemoryKeeper:
         """From now on."""
         gc.freeze()
         gc.set_threshold(YOUNG_OBJECTS, YOUNG_TIMES, NEVER)
-        _limit_pools()
+        if (option := _library("mallopt")) is not None:
+            option(_M_ARENA_MAX, max(2, os.cpu_count() or 2))
+            option(_M_MMAP_THRESHOLD, LARGE_BYTES)
         self._loop.start(CHECK_S)
 
     def stop(self) -> None:
@@ -97,12 +99,6 @@ def give_back() -> None:
     """Give memory that is free to the system, where its library can do that; others go on meanwhile."""
     if (trim := _library("malloc_trim")) is not None:
         trim(0)
-
-
-def _limit_pools() -> None:
-    if (option := _library("mallopt")) is not None:
-        option(_M_ARENA_MAX, max(2, os.cpu_count() or 2))
-        option(_M_MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def _library(name: str) -> Any:

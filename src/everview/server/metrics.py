@@ -74,7 +74,6 @@ class Metrics:
         known.observe(seconds)
 
     def failure(self, sqlstate: str) -> None:
-        """Count a failed statement."""
         self._statements.labels(sqlstate).inc()
 
     def gauge(self, name: str, text: str, labels: Sequence[str], read: Reader) -> None:

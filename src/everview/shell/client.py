@@ -184,7 +184,9 @@ class Client:
 
         match result.status:
             case Status.SINGLE_TUPLE | Status.TUPLES_CHUNK | Status.TUPLES_OK:
-                found = _header(result)
+                columns = range(result.nfields)
+                names = tuple((result.fname(number) or b"").decode() for number in columns)
+                found = Header(names, tuple(result.ftype(number) for number in columns))
                 return found, self._rows(result, None if header == found else found)
             case Status.COMMAND_OK:
                 return None, iter([Complete((result.command_status or b"").decode())])
@@ -276,12 +278,6 @@ def _poll(who: _WithSocket, poll: Callable[[], int]) -> None:
         place = [who.socket]
         reading = status == PollingStatus.READING
         select.select(place if reading else [], [] if reading else place, [])
-
-
-def _header(result: PGresult) -> Header:
-    columns = range(result.nfields)
-    names = tuple((result.fname(number) or b"").decode() for number in columns)
-    return Header(names, tuple(result.ftype(number) for number in columns))
 
 
 def _text(value: bytes | None) -> str | None:

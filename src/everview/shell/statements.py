@@ -16,7 +16,6 @@ class Statements:
 
     @property
     def begun(self) -> bool:
-        """Whether there is an incomplete statement."""
         return any(line.strip() for line in self._lines)
 
     @property

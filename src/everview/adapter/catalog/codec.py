@@ -27,12 +27,7 @@ from everview.adapter.catalog.items import (
     Subscription,
     Version,
 )
-from everview.adapter.catalog.specs import (
-    Delivered,
-    DriverSink,
-    SinkSpec,
-    StreamSink,
-)
+from everview.adapter.catalog.specs import Delivered, DriverSink, SinkSpec, StreamSink
 from everview.adapter.sources.registry import SOURCES, kind_of
 from everview.compute.ir.types import Kind, SqlType
 from everview.errors import EverviewError
@@ -50,7 +45,6 @@ _FLAT: Mapping[str, Any] = {
 
 
 def encode(entry: Database | Schema | Role | Item | Event) -> bytes:
-    """The entry as bytes."""
     if not isinstance(entry, Item):
         return _written(VERSION, asdict(entry))
     several = isinstance(entry, Sink) and len(entry.spec.collections) > 1
@@ -67,7 +61,7 @@ def _flat(item: Item) -> dict[str, Any]:
     found = {**_FLAT, **own, "kind": item.noun, "columns": _columns_to_json(item.columns)}
     match item:
         case MaterializedView(staged=staged):
-            found["history"] = [_version_to_json(each) for each in item.history]
+            found["history"] = [{**asdict(each), "columns": _columns_to_json(each.columns)} for each in item.history]
             found["layout"] = [type_to_json(each) for each in item.layout]
             if staged is not None:
                 found |= {"replaces": staged.target, "automatic": staged.automatic, "guards": staged.guards}
@@ -92,17 +86,14 @@ def _fields(data: bytes) -> dict[str, Any]:
 
 
 def decode_database(data: bytes) -> Database:
-    """A database."""
     return Database(**_fields(data))
 
 
 def decode_schema(data: bytes) -> Schema:
-    """A schema."""
     return Schema(**_fields(data))
 
 
 def decode_role(data: bytes) -> Role:
-    """A role."""
     return Role(**_fields(data))
 
 
@@ -112,7 +103,6 @@ def decode_event(data: bytes) -> Event:
 
 
 def decode_item(data: bytes) -> Item:
-    """An item."""
     found = _fields(data)
     before = found.pop("before", None)  # the query, as it was written when all versions of a view had the same columns
     if unknown := found.keys() - _FLAT.keys():
@@ -134,10 +124,6 @@ def decode_item(data: bytes) -> Item:
         found |= {"hold_ms": int(said["hold_ms"]), "snapshot": said["snapshot"] == "true"}
     own = {each.name for each in fields(kind)}
     return kind(**{name: value for name, value in found.items() if name in own})
-
-
-def _version_to_json(version: Version) -> dict[str, Any]:
-    return {**asdict(version), "columns": _columns_to_json(version.columns)}
 
 
 def _version_from_json(found: dict[str, Any]) -> Version:
@@ -220,13 +206,11 @@ def _column_from_json(found: list[Any]) -> ColumnInfo:
 
 
 def type_to_json(sql_type: SqlType) -> list[Any]:
-    """A type as JSON."""
     element = None if sql_type.element is None else type_to_json(sql_type.element)
     return [sql_type.kind.name, sql_type.scale, sql_type.precision, sql_type.length, element, sql_type.constrained]
 
 
 def type_from_json(value: list[Any]) -> SqlType:
-    """A type from JSON."""
     kind, scale, precision, length, element, constrained = value
     inner = None if element is None else type_from_json(element)
     return SqlType(Kind[kind], scale, precision, length, inner, constrained)

@@ -121,12 +121,10 @@ class Item:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its columns."""
         return tuple(column.name for column in self.columns)
 
     @property
     def types(self) -> tuple[SqlType, ...]:
-        """The types of its columns."""
         return tuple(column.type for column in self.columns)
 
     @property

@@ -51,7 +51,6 @@ class StreamSink:
 
     @property
     def collections(self) -> tuple[Delivered, ...]:
-        """The only one."""
         return (Delivered(self.collection),)
 
 

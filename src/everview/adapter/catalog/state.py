@@ -49,7 +49,6 @@ class Catalog:
         return [item for item in self.items.values() if isinstance(item, kind)]
 
     def source(self, id: GlobalId) -> Source:
-        """A source that exists."""
         found = self.items[id]
         assert isinstance(found, Source)
         return found
@@ -57,11 +56,9 @@ class Catalog:
     # Names to objects
 
     def database(self, name: str) -> Database | None:
-        """The database of this name."""
         return next((each for each in self.databases.values() if each.name == name), None)
 
     def role(self, name: str) -> Role | None:
-        """The role of this name."""
         return next((each for each in self.roles.values() if each.name == name), None)
 
     def schema(self, database: str, name: str) -> Schema | None:
@@ -79,7 +76,6 @@ class Catalog:
         return [each for each in self.schemas.values() if found is not None and each.database == found.id]
 
     def item(self, schema: Schema, name: str) -> Item | None:
-        """The item of this name in a schema."""
         return self._by_name.get((schema.id, name))
 
     def find(self, path: Sequence[str], database: str, search_path: Sequence[str]) -> Item | None:
@@ -95,7 +91,6 @@ class Catalog:
         return None
 
     def in_schema(self, schema: GlobalId) -> Iterator[Item]:
-        """The items of a schema."""
         return (item for item in self.items.values() if item.schema == schema)
 
     def full_name(self, item: Item) -> tuple[str, str, str]:
@@ -131,7 +126,6 @@ class Catalog:
         return order
 
     def indexes_on(self, id: GlobalId) -> list[Index]:
-        """The indexes on a relation."""
         return [each for each in self.dependents(id) if isinstance(each, Index) and each.on == id]
 
     def replacement_of(self, id: GlobalId) -> Item | None:
@@ -256,5 +250,4 @@ class Catalog:
 
 
 def shown_timeline(name: str | None) -> str:
-    """A timeline, for messages."""
     return "the timeline of the environment" if name is None else f'timeline "{name}"'

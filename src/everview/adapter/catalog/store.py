@@ -39,8 +39,6 @@ _log = structlog.get_logger()
 
 
 class CatalogStore:
-    """The catalog of one environment."""
-
     def __init__(self, environment: Environment, now_ms: Callable[[], int]) -> None:
         self._environment, self.now_ms = environment, now_ms
         self.lock = threading.RLock()
@@ -74,7 +72,6 @@ class CatalogStore:
         self.state = replace(change.state, version=self.state.version + 1)
 
     def events(self) -> list[Event]:
-        """The audit log."""
         return [event for _, event in sorted(self._read(_AUDIT, codec.decode_event)[0].items())]
 
     def mark_damaged(self, id: GlobalId, error: Exception) -> None:
@@ -252,7 +249,6 @@ class Change:
         self._note(event, "role", {"id": role.id, "name": role.name})
 
     def drop_role(self, role: Role) -> None:
-        """Remove a role."""
         self.state = replace(self.state, roles=_without(self.state.roles, role.id))
         self.puts[_ROLE + role.id] = None
         self._note("drop", "role", {"id": role.id, "name": role.name})

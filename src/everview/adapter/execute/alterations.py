@@ -37,7 +37,6 @@ NOTICED_MAX = 100  # objects that a cascade names
 
 
 def drop(context: Context, statement: nodes.Drop, change: Change) -> Result:
-    """DROP of any kind."""
     if statement.kind in ("schema", "database", "role"):
         for path in statement.paths:
             _drop_namespace(context, statement, path, change)
@@ -84,18 +83,13 @@ def _drop_items(context: Context, change: Change, ids: Iterable[str], *, cascade
         if item.id in wanted and item.whole != item.id and item.whole not in wanted:
             hint = f"drop the whole source: DROP SOURCE {catalog.items[item.whole].name}"
             raise SqlError(DEPENDENT_OBJECTS, f'"{item.name}" is part of a source', hint=hint)
-    others = [item for item in order if item.id not in wanted and not _goes_along(item, wanted)]
+    others = [item for item in order if item.id not in wanted and not (isinstance(item, Index) or item.whole in wanted)]
     if others and not cascade:
         raise _dependents(catalog, wanted, others)
     for item in others[:NOTICED_MAX]:
         context.session.notice(f"drop cascades to {item.kind} {catalog.shown(item)}")
     for item in order:  # what depends comes first
         change.drop_item(item)
-
-
-def _goes_along(item: Item, wanted: set[str]) -> bool:
-    """Whether an item goes without being asked for: an index, or a part of a source."""
-    return isinstance(item, Index) or item.whole in wanted
 
 
 def _dependents(catalog: Catalog, wanted: set[str], others: list[Item]) -> SqlError:
@@ -158,7 +152,6 @@ def _drop_role(context: Context, change: Change, id: str) -> None:
 
 
 def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
-    """ALTER … RENAME."""
     done, catalog = Done(f"ALTER {statement.kind.upper()}"), change.state
     if statement.kind not in KINDS:
         raise unsupported(f"renaming a {statement.kind}")
@@ -212,7 +205,6 @@ def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
 
 
 def alter_owner(context: Context, statement: nodes.AlterOwner, change: Change) -> Result:
-    """ALTER … OWNER TO."""
     catalog, kind, owner = change.state, statement.kind, statement.owner
     if catalog.role(owner) is None:
         raise catalog.missing("role", [owner], [each.name for each in catalog.roles.values()])

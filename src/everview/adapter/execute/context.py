@@ -45,7 +45,6 @@ class Context:
 
     @property
     def transaction(self) -> Transaction:
-        """The transaction that the statement is in."""
         return self.session.transaction
 
     @property

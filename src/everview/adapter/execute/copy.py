@@ -34,9 +34,15 @@ _OPTIONS = ("format", "delimiter", "null", "header", "quote", "escape", "force_q
 
 
 def run_copy(context: Context, statement: nodes.Copy) -> Result:
-    """COPY."""
     if statement.into:
-        return _copy_in(context, statement)
+        assert statement.table is not None
+        context.transaction.check_may_write()
+        item = context.around.relation(statement.table)
+        if not isinstance(item, Table):
+            raise SqlError(WRONG_OBJECT_TYPE, f'cannot copy to {item.kind} "{item.name}"', hint="only tables can be")
+        places = _places(item, statement.columns)
+        columns = tuple(Column(item.columns[place].name, _unlimited(item.columns[place].type)) for place in places)
+        return CopyTarget(context, item, places, columns, copy_format(statement.options, columns))
     return _copy_out(context, statement)
 
 
@@ -75,7 +81,6 @@ class _Copied:
 
 
 def copy_format(options: Mapping[str, str], columns: Sequence[Column]) -> CopyFormat:
-    """What the options of COPY say."""
     unknown = set(options) - set(_OPTIONS)
     if unknown:
         hint = did_you_mean(min(unknown), _OPTIONS)
@@ -129,17 +134,6 @@ def _forced(text: str | None, columns: Sequence[Column]) -> tuple[int, ...]:
     if missing:
         raise SqlError(UNDEFINED_COLUMN, f'column "{missing[0]}" does not exist')
     return tuple(names.index(name) for name in wanted)
-
-
-def _copy_in(context: Context, statement: nodes.Copy) -> CopyTarget:
-    assert statement.table is not None
-    context.transaction.check_may_write()
-    item = context.around.relation(statement.table)
-    if not isinstance(item, Table):
-        raise SqlError(WRONG_OBJECT_TYPE, f'cannot copy to {item.kind} "{item.name}"', hint="only tables can be")
-    places = _places(item, statement.columns)
-    columns = tuple(Column(item.columns[place].name, _unlimited(item.columns[place].type)) for place in places)
-    return CopyTarget(context, item, places, columns, copy_format(statement.options, columns))
 
 
 def _places(item: Table, names: Sequence[str]) -> list[int]:

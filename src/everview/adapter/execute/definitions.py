@@ -101,7 +101,6 @@ def ttl_of(columns: Sequence[ColumnInfo], text: str, column: str) -> tuple[int, 
 
 
 def create_table(context: Context, statement: nodes.CreateTable, change: Change) -> Result:
-    """CREATE TABLE."""
     done, schema = Done("CREATE TABLE"), context.around.schema_for(statement.path)
     columns = columns_of(context, statement.columns)
     options = dict(statement.options)
@@ -160,7 +159,6 @@ def deliverable(around: StatementContext, path: Path, what: str) -> Item:
 
 
 def create_view(context: Context, statement: nodes.CreateView, change: Change) -> Result:
-    """CREATE VIEW."""
     around, done = context.around, Done("CREATE VIEW")
     schema, name = around.schema_for(statement.path), statement.path[-1]
     taken = around.catalog.item(schema, name) if statement.or_replace else None
@@ -181,7 +179,6 @@ def create_view(context: Context, statement: nodes.CreateView, change: Change) -
 
 
 def create_materialized_view(context: Context, statement: nodes.CreateView) -> Result:
-    """CREATE MATERIALIZED VIEW."""
     done, name = Done("CREATE MATERIALIZED VIEW"), statement.path[-1]
     with context.coordinator.catalog.lock:
         context = replace(context, around=context.session.statement_context())
@@ -312,7 +309,6 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
 
 
 def create_role(context: Context, statement: nodes.CreateRole, change: Change) -> Result:
-    """CREATE ROLE and CREATE USER."""
     check_superuser(context, "create role")
     if change.state.role(statement.name) is not None:
         raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
@@ -323,7 +319,6 @@ def create_role(context: Context, statement: nodes.CreateRole, change: Change) -
 
 
 def alter_role(context: Context, statement: nodes.AlterRole, change: Change) -> Result:
-    """ALTER ROLE … PASSWORD."""
     role = change.state.role(statement.name)
     if role is None:
         known = [each.name for each in change.state.roles.values()]
@@ -336,7 +331,6 @@ def alter_role(context: Context, statement: nodes.AlterRole, change: Change) -> 
 
 
 def comment_on(context: Context, statement: nodes.CommentOn, change: Change) -> Result:
-    """COMMENT ON."""
     kind, path = statement.kind, statement.path
     if kind in ("schema", "database", "role"):
         id = namespace_id(context, kind, path)

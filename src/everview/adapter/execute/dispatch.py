@@ -120,7 +120,6 @@ OTHERS: Mapping[type, Handler] = {
 
 
 def execute(context: Context, statement: nodes.Statement) -> Result:
-    """Carry a statement out."""
     if type(statement) in OTHERS:
         return OTHERS[type(statement)](context, statement)
     if context.transaction.explicit:

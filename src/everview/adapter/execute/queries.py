@@ -27,7 +27,6 @@ from everview.storage.shard import FOREVER
 
 
 def run_query(context: Context, statement: nodes.Query) -> Rows:
-    """SELECT and its like."""
     bound = context.bind_read(statement.query)
     at_least = statement.as_of is not None and statement.as_of.at_least
     if statement.as_of is not None:
@@ -50,7 +49,6 @@ EXPLAINED = text_columns("Plan")
 
 
 def run_explain(context: Context, statement: nodes.Explain) -> Result:
-    """EXPLAIN."""
     maintained = statement.stage == "maintained"
     bound, as_of = _explained(context, statement.statement, maintained=maintained)
     if statement.stage == "timestamp":
@@ -62,7 +60,10 @@ def run_explain(context: Context, statement: nodes.Explain) -> Result:
         return RowList(text_columns("Timestamp"), [(shown,)], "EXPLAIN")
     text = _installed(context, statement) or _plan(context, bound, statement.stage)
     if isinstance(statement.statement, nodes.Query) and statement.stage == "optimized":
-        text += _indexes_used(context, bound)
+        catalog = context.around.catalog
+        used = context.coordinator.indexes.using(optimize(bound.plan.relation))
+        lines = [f"  {catalog.shown(catalog.items[id])}" for id in dict.fromkeys(used) if id in catalog.items]
+        text += "\n".join(["", "", "Used indexes:", *lines]) if lines else ""
     return RowList(EXPLAINED, [(text,)], "EXPLAIN")
 
 
@@ -110,14 +111,6 @@ def _plan(context: Context, bound: BoundQuery, stage: str) -> str:
     if stage == "optimized" or bound.recursive:  # which is read, never maintained
         return _named(context, show(relation))
     return _named(context, explain_view(View.of(relation)))
-
-
-def _indexes_used(context: Context, bound: BoundQuery) -> str:
-    """The indexes in which a query looks up keys, as it stands; nothing if it reads all rows of what it reads."""
-    catalog = context.around.catalog
-    used = context.coordinator.indexes.using(optimize(bound.plan.relation))
-    lines = [f"  {catalog.shown(catalog.items[id])}" for id in dict.fromkeys(used) if id in catalog.items]
-    return "\n".join(["", "", "Used indexes:", *lines]) if lines else ""
 
 
 def maintained_plan(bound: BoundQuery, width: int) -> ir.Relation:

@@ -44,7 +44,6 @@ _CREATED, _ALTERED = Done("CREATE MATERIALIZED VIEW"), Done("ALTER MATERIALIZED 
 
 
 def create_replacement(context: Context, statement: nodes.CreateReplacement) -> Result:
-    """CREATE MATERIALIZED VIEW … REPLACING."""
     coordinator, view = context.coordinator, statement.view
     retain, automatic, guards = _options(view.options)
     with coordinator.catalog.lock:
@@ -276,7 +275,6 @@ def _check_inputs(catalog: Catalog, target: MaterializedView, version: Version) 
 
 
 def show_difference(context: Context, statement: nodes.ShowReplacementDiff) -> Rows:
-    """SHOW REPLACEMENT DIFF."""
     try:
         return run_query(context, nodes.Query(SqlText(difference_query(statement, context.around))))
     except SqlError as error:

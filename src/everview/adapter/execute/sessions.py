@@ -28,13 +28,11 @@ PREPARED_MAX = 10_000
 
 
 def begin(context: Context, statement: nodes.Begin) -> Result:
-    """BEGIN."""
     context.session.begin_block(statement.isolation, statement.read_only)
     return Done(statement.tag)
 
 
 def end(context: Context, statement: nodes.End) -> Result:
-    """COMMIT and ROLLBACK."""
     transaction = context.transaction
     if not transaction.explicit:
         context.session.notice("there is no transaction in progress", NO_ACTIVE_TRANSACTION, "WARNING")
@@ -44,7 +42,6 @@ def end(context: Context, statement: nodes.End) -> Result:
 
 
 def set_savepoint(context: Context, statement: nodes.SetSavepoint) -> Result:
-    """SAVEPOINT."""
     _check_block(context, "SAVEPOINT")
     session = context.session
     context.transaction.mark(statement.name, session.settings.mark(), session.cursors)
@@ -60,7 +57,6 @@ def release_savepoint(context: Context, statement: nodes.ReleaseSavepoint) -> Re
 
 
 def rollback_to(context: Context, statement: nodes.RollbackTo) -> Result:
-    """ROLLBACK TO SAVEPOINT."""
     _check_block(context, "ROLLBACK TO SAVEPOINT")
     session = context.session
     point = context.transaction.back_to(statement.name)
@@ -76,7 +72,6 @@ def _check_block(context: Context, what: str) -> None:
 
 
 def set_transaction(context: Context, statement: nodes.SetTransaction) -> Result:
-    """SET TRANSACTION and SET SESSION CHARACTERISTICS AS TRANSACTION."""
     transaction = context.transaction
     if statement.session:
         settings = context.session.settings
@@ -98,7 +93,6 @@ def set_transaction(context: Context, statement: nodes.SetTransaction) -> Result
 
 
 def set_setting(context: Context, statement: nodes.Set) -> Result:
-    """SET."""
     context.session.settings.set(statement.name, statement.value, local=statement.local)
     if statement.local and not context.transaction.explicit:
         message = "SET LOCAL can only be used in transaction blocks"
@@ -111,7 +105,6 @@ def set_setting(context: Context, statement: nodes.Set) -> Result:
 
 
 def reset(context: Context, statement: nodes.Reset) -> Result:
-    """RESET."""
     if statement.name is None:
         context.session.settings.reset()
     else:
@@ -120,7 +113,6 @@ def reset(context: Context, statement: nodes.Reset) -> Result:
 
 
 def show(context: Context, statement: nodes.Show) -> Result:
-    """SHOW of settings."""
     settings = context.session.settings
     if statement.name is None:
         rows = [(each.name, settings.get(name), each.description) for name, each in sorted(SETTINGS.items())]
@@ -139,7 +131,6 @@ def show(context: Context, statement: nodes.Show) -> Result:
 
 
 def declare(context: Context, statement: nodes.Declare) -> Result:
-    """DECLARE CURSOR."""
     session = context.session
     if not context.transaction.explicit:
         raise SqlError(NO_ACTIVE_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks")
@@ -157,10 +148,16 @@ def declare(context: Context, statement: nodes.Declare) -> Result:
 
 
 def fetch(context: Context, statement: nodes.Fetch) -> Result:
-    """FETCH."""
     cursor = context.session.cursors.get(statement.cursor)
     if cursor is None:
-        return _fetch_carried(context, statement)
+        # From a portal of the carrier's, which is a cursor as well.
+        found = context.session.carried(statement.cursor)
+        if found is None:
+            raise _no_cursor(context, statement.cursor)
+        if statement.timeout is not None:
+            raise unsupported("a TIMEOUT for a portal", hint="declare a cursor")
+        wanted = FETCHED_ROWS_MAX if statement.count is None else min(statement.count, FETCHED_ROWS_MAX)
+        return _fetched(statement, found.columns, found.take(wanted))
     timeout_s = None
     if statement.timeout is not None:
         try:
@@ -171,23 +168,11 @@ def fetch(context: Context, statement: nodes.Fetch) -> Result:
     return _fetched(statement, cursor.columns, rows)
 
 
-def _fetch_carried(context: Context, statement: nodes.Fetch) -> Result:
-    """From a portal of the carrier's, which is a cursor as well."""
-    found = context.session.carried(statement.cursor)
-    if found is None:
-        raise _no_cursor(context, statement.cursor)
-    if statement.timeout is not None:
-        raise unsupported("a TIMEOUT for a portal", hint="declare a cursor")
-    wanted = FETCHED_ROWS_MAX if statement.count is None else min(statement.count, FETCHED_ROWS_MAX)
-    return _fetched(statement, found.columns, found.take(wanted))
-
-
 def _fetched(statement: nodes.Fetch, columns: tuple[Column, ...], rows: list[Row]) -> Result:
     return Done(f"MOVE {len(rows)}") if statement.move else RowList(columns, rows, "FETCH")
 
 
 def close_cursor(context: Context, statement: nodes.CloseCursor) -> Result:
-    """CLOSE."""
     cursors = context.session.cursors
     if statement.name is not None and statement.name not in cursors:
         raise _no_cursor(context, statement.name)
@@ -202,7 +187,6 @@ def _no_cursor(context: Context, name: str) -> SqlError:
 
 
 def discard(context: Context, statement: nodes.Discard) -> Result:
-    """DISCARD."""
     session = context.session
     if statement.what == "all":
         session.refuse_in_block("DISCARD ALL")
@@ -218,7 +202,6 @@ def discard(context: Context, statement: nodes.Discard) -> Result:
 
 
 def prepare(context: Context, statement: nodes.PrepareStatement) -> Result:
-    """PREPARE."""
     session = context.session
     if statement.name in session.statements:
         raise SqlError(DUPLICATE_STATEMENT, f'prepared statement "{statement.name}" already exists')
@@ -231,7 +214,6 @@ def prepare(context: Context, statement: nodes.PrepareStatement) -> Result:
 
 
 def execute_prepared(context: Context, statement: nodes.Execute) -> Result:
-    """EXECUTE."""
     prepared = context.session.statements.get(statement.name)
     if prepared is None:
         raise SqlError(INVALID_STATEMENT_NAME, f'prepared statement "{statement.name}" does not exist')
@@ -249,7 +231,6 @@ def _values(context: Context, prepared: Prepared, statement: nodes.Execute) -> t
 
 
 def deallocate(context: Context, statement: nodes.Deallocate) -> Result:
-    """DEALLOCATE."""
     statements = context.session.statements
     if statement.name is None:
         statements.clear()

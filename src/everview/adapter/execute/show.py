@@ -108,7 +108,6 @@ def _schema_id(place: Path, around: StatementContext) -> str:
 
 
 def show_create(context: Context, statement: nodes.ShowCreate) -> Result:
-    """SHOW CREATE."""
     item = context.around.relation(statement.path)
     check_kind(item, KINDS[statement.kind])
     catalog = context.around.catalog

@@ -73,7 +73,6 @@ _CREATED, _ALTERED = Done("CREATE SINK"), Done("ALTER SINK")
 
 
 def create_sink(context: Context, statement: nodes.CreateSink) -> Result:
-    """CREATE SINK."""
     if _taken(context, statement) is None:
         return _CREATED
     into = statement.into
@@ -85,7 +84,11 @@ def create_sink(context: Context, statement: nodes.CreateSink) -> Result:
         statement = replace(statement, into=into, options=options)
     collections = [_collection(context, each.path) for each in statement.collections]
     context.around.catalog.check_one_timeline([each.id for each in collections], "delivered by one sink")
-    _wait(context, collections)
+    # Until the collections are complete up to now: what is checked is then what is there.
+    coordinator = context.coordinator
+    ids = {each.id for each in collections}
+    time = max(0, coordinator.timelines.of(ids).upper - 1)
+    coordinator.timestamps.wait(ids, time, context.session.interrupts, context.around.catalog)
     create = _create_stream if is_stream(statement.into.kind) else _create_materialization
     with _failures(collections, statement.into.kind):
         create(context, statement, collections)
@@ -107,14 +110,6 @@ def _collection(context: Context, path: Path) -> Item:
         detail = "it is a replacement that was not applied yet"
         raise SqlError(WRONG_OBJECT_TYPE, f'cannot create a sink from "{item.name}"', detail=detail)
     return item
-
-
-def _wait(context: Context, collections: Sequence[Item]) -> None:
-    """Until the collections are complete up to now: what is checked is then what is there."""
-    coordinator = context.coordinator
-    ids = {each.id for each in collections}
-    time = max(0, coordinator.timelines.of(ids).upper - 1)
-    coordinator.timestamps.wait(ids, time, context.session.interrupts, context.around.catalog)
 
 
 @contextmanager

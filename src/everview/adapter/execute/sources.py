@@ -35,7 +35,6 @@ _DONE = Done("CREATE SOURCE")
 
 
 def create_source(context: Context, statement: nodes.CreateSource) -> Result:
-    """CREATE SOURCE."""
     kind, name, interrupts = kind_named(statement.kind), statement.path[-1], context.session.interrupts
     if exists(context, context.around.schema_for(statement.path), name, if_not_exists=statement.if_not_exists):
         return _DONE
@@ -111,16 +110,12 @@ def _given(
         raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
     if statement.columns and not kind.takes_columns:
         raise SqlError("42P16", f"a {kind.name} has columns of its own", hint="leave them out")
-    columns = _columns(context, statement)
-    given = Given(statement.kind, statement.argument, arguments, options, columns, own_name is not None)
-    return given, retain, own_name
-
-
-def _columns(context: Context, statement: nodes.CreateSource) -> tuple[Column, ...]:
     if any(each.default is not None for each in statement.columns):
         raise SqlError("42P16", "columns of a source have no defaults", detail="all values come from the stream")
     infos = columns_of(context, statement.columns) if statement.columns else ()
-    return tuple(Column(each.name, each.type, each.nullable) for each in infos)
+    columns = tuple(Column(each.name, each.type, each.nullable) for each in infos)
+    given = Given(statement.kind, statement.argument, arguments, options, columns, own_name is not None)
+    return given, retain, own_name
 
 
 def _timeline_name(text: str) -> str:

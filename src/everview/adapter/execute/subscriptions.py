@@ -41,7 +41,6 @@ _ROWS = "subscription"
 
 
 def run_subscribe(context: Context, statement: nodes.Subscribe) -> SubscriptionRows:
-    """SUBSCRIBE."""
     coordinator, catalog = context.coordinator, context.around.catalog
     statement, durable = resumed(statement, context.around)
     bound = context.prepared(statement.query, None if durable is None else durable.pins)

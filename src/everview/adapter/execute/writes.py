@@ -50,7 +50,6 @@ class Effect:
 
 
 def run_modify(context: Context, statement: nodes.Modify) -> Result:
-    """INSERT, UPDATE and DELETE."""
     context.transaction.check_may_write()
     return _modify(context, *context.bind_change(statement.text))
 
@@ -62,11 +61,19 @@ def _modify(context: Context, change: Change, bound: BoundQuery) -> Result:
     effect = _carried_out(context, item, change, bound)
     if change.returning is None:
         return Done(f"{_VERBS[change.kind]} {effect.count}")
-    return _returning(context, change, effect)
+    plan = change.returning
+    assert plan is not None
+    items = context.around.catalog.items
+    if any(isinstance(each, ir.Get) and each.id in items for each in ir.walk(plan.relation)):
+        raise unsupported("a query in RETURNING")
+    result = evaluate(optimize(at_time(plan.relation, effect.time)), {RETURNED: effect.returned})
+    if result.errors:
+        raise SqlError(*min(result.errors))
+    rows = ordered(result.rows, (), len(plan.names), ir.types(plan.relation))
+    return RowList(columns_of(plan.names, plan.types), rows, _VERBS[change.kind])
 
 
 def run_truncate(context: Context, statement: nodes.Truncate) -> Result:
-    """TRUNCATE: all rows go."""
     context.transaction.check_may_write()
     for path in statement.tables:
         with as_sql_errors():
@@ -225,16 +232,3 @@ def _effect(item: Table, change: Change, rows: Rows, time: int) -> Effect:
         add(new, row[width:], multiplicity)
     check_rows(item, new)
     return Effect(delta, new, count, time)
-
-
-def _returning(context: Context, change: Change, effect: Effect) -> Result:
-    plan = change.returning
-    assert plan is not None
-    items = context.around.catalog.items
-    if any(isinstance(each, ir.Get) and each.id in items for each in ir.walk(plan.relation)):
-        raise unsupported("a query in RETURNING")
-    result = evaluate(optimize(at_time(plan.relation, effect.time)), {RETURNED: effect.returned})
-    if result.errors:
-        raise SqlError(*min(result.errors))
-    rows = ordered(result.rows, (), len(plan.names), ir.types(plan.relation))
-    return RowList(columns_of(plan.names, plan.types), rows, _VERBS[change.kind])

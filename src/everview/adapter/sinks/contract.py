@@ -49,22 +49,15 @@ class DeliveryStatus:
 class Delivery(Protocol):
     """A sink that was opened."""
 
-    def start(self) -> None:
-        """Begin, or go on."""
-        ...
+    def start(self) -> None: ...
 
     def halt(self) -> None:
         """Stop, until it is started again: a destination that does not answer is not waited for."""
-        ...
 
-    def status(self) -> DeliveryStatus:
-        """Where it stands."""
-        ...
+    def status(self) -> DeliveryStatus: ...
 
     def let_go(self) -> list[Command]:
         """The commands that drop it with all that it holds here; it is halted."""
-        ...
 
     def forget(self) -> str | None:
         """It was dropped: let the destination forget it; tells what could not be removed there."""
-        ...

@@ -49,7 +49,6 @@ class Sinks:
             self.add(item, self._open(item, catalog))
 
     def stream(self, item: Sink, collection: Item) -> Delivery:
-        """A sink that is a change stream."""
         return StreamedDelivery(self._environment, item, collection, self.readable, spark=self.spark)
 
     def _open(self, item: Sink, catalog: Catalog) -> Delivery:
@@ -79,11 +78,9 @@ class Sinks:
         return self._running[item.id]
 
     def get(self, id: GlobalId) -> Delivery:
-        """A sink that exists."""
         return self._running[id]
 
     def status(self, id: GlobalId) -> DeliveryStatus | None:
-        """Where a sink stands."""
         found = self._running.get(id)
         return None if found is None else found.status()
 

@@ -170,7 +170,6 @@ class StreamFeeder:
         )
 
     def start(self) -> None:
-        """Begin to feed."""
         self._loop.start()
 
     def ask(self) -> None:
@@ -185,7 +184,6 @@ class StreamFeeder:
             source.close()
 
     def status(self) -> Status:
-        """Where it stands."""
         read, loop = self._read, self._loop.status
         error = None if loop.error is None else masked(text_of(loop.error))
         if error is None and read is not None:

@@ -11,16 +11,11 @@ from everview.compute.sql.errors import unsupported
 from everview.sources.contract import SourceKind, Spec
 from everview.sources.generator.kind import LoadGeneratorKind
 
-_KINDS: tuple[SourceKind[Any], ...] = (
-    LoadGeneratorKind(),
-    ChangeStreamKind(FILES),
-    ChangeStreamKind(KAFKA),
-)
+_KINDS: tuple[SourceKind[Any], ...] = (LoadGeneratorKind(), ChangeStreamKind(FILES), ChangeStreamKind(KAFKA))
 SOURCES: Mapping[str, SourceKind[Any]] = {each.name: each for each in _KINDS}
 
 
 def kind_named(name: str) -> SourceKind[Any]:
-    """The kind that a statement names."""
     if name not in SOURCES:
         *others, last = (f"FROM {each.upper()}" for each in SOURCES)
         raise unsupported(f"a source from {name.upper()}", hint=f"{', '.join(others)} and {last} exist")
@@ -28,5 +23,4 @@ def kind_named(name: str) -> SourceKind[Any]:
 
 
 def kind_of(spec: Spec) -> SourceKind[Any]:
-    """The kind of a source."""
     return SOURCES[spec.kind]

@@ -28,7 +28,6 @@ _NO_KEYS = "uniqueness of rows is not enforced in tables; leave the constraint o
 
 
 def parse_create(words: Words) -> Statement:
-    """After CREATE."""
     or_replace = words.accept("or", "replace")
     refuse_temporary(words)
     if words.accept("view"):
@@ -64,16 +63,7 @@ def parse_create(words: Words) -> Statement:
     if words.next.is_word("role", "user"):
         words.take()
         return _role(words)
-    for kind_word in (
-        "cluster",
-        "connection",
-        "secret",
-        "function",
-        "type",
-        "sequence",
-        "trigger",
-        "extension",
-    ):
+    for kind_word in ("cluster", "connection", "secret", "function", "type", "sequence", "trigger", "extension"):
         if words.sees(kind_word):
             raise unsupported(f"CREATE {kind_word.upper()}", words.next.start + 1)
     raise words.error("expected the kind of an object")
@@ -244,7 +234,6 @@ def _role(words: Words) -> Statement:
 
 
 def parse_drop(words: Words) -> Statement:
-    """After DROP."""
     kind = object_kind(words)
     unless = if_exists(words)
     paths: list[Path] = [words.path()]
@@ -257,7 +246,6 @@ def parse_drop(words: Words) -> Statement:
 
 
 def parse_alter(words: Words) -> Statement:
-    """After ALTER."""
     kind = object_kind(words)
     unless = if_exists(words)
     path = words.path()
@@ -314,7 +302,6 @@ def parse_alter(words: Words) -> Statement:
 
 
 def parse_comment(words: Words) -> Statement:
-    """After COMMENT."""
     words.expect("on")
     kind = object_kind(words)
     parts = [words.name()]

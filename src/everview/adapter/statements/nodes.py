@@ -27,8 +27,6 @@ ACKNOWLEDGED_BY = ("fetch", "commit", "none")  # what acknowledges the rows that
 
 
 class Statement:
-    """One statement."""
-
     __slots__ = ()
 
 
@@ -59,16 +57,12 @@ class Query(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Modify(Statement):
-    """INSERT, UPDATE, DELETE."""
-
     text: SqlText
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Statement):
-    """TRUNCATE."""
-
     tables: tuple[Path, ...]
 
 
@@ -95,8 +89,6 @@ class Subscribe(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateSubscription(Statement):
-    """CREATE SUBSCRIPTION."""
-
     path: Path
     collection: Path
     options: Mapping[str, str] = field(default_factory=dict)
@@ -135,8 +127,6 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
-    """CREATE TABLE."""
-
     path: Path
     columns: tuple[ColumnDefinition, ...]
     if_not_exists: bool = False
@@ -145,8 +135,6 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateView(Statement):
-    """CREATE VIEW and CREATE MATERIALIZED VIEW."""
-
     path: Path
     columns: tuple[str, ...]
     query: SqlText
@@ -184,8 +172,6 @@ class RollbackReplacement(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowReplacementDiff(Statement):
-    """SHOW REPLACEMENT DIFF."""
-
     path: Path
     limit: int | None = None
 
@@ -255,8 +241,6 @@ class AlterSink(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ResetSource(Statement):
-    """ALTER SOURCE … RESET."""
-
     path: Path
     if_exists: bool = False
 
@@ -273,8 +257,6 @@ class CreateNamespace(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateRole(Statement):
-    """CREATE ROLE and CREATE USER."""
-
     name: str
     login: bool = True
     superuser: bool = False
@@ -283,8 +265,6 @@ class CreateRole(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterRole(Statement):
-    """ALTER ROLE … PASSWORD."""
-
     name: str
     password: str | None
 
@@ -312,8 +292,6 @@ class Rename(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterOwner(Statement):
-    """ALTER … OWNER TO."""
-
     kind: ObjectKind
     path: Path
     owner: str
@@ -356,8 +334,6 @@ class Begin(Statement):
 
 @dataclass(frozen=True, slots=True)
 class End(Statement):
-    """COMMIT, or ROLLBACK."""
-
     commit: bool
 
 
@@ -406,8 +382,6 @@ class ShowObjects(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowCreate(Statement):
-    """SHOW CREATE."""
-
     kind: ObjectKind
     path: Path
 
@@ -434,8 +408,6 @@ class Copy(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Declare(Statement):
-    """DECLARE CURSOR."""
-
     name: str
     statement: Statement
 
@@ -459,29 +431,21 @@ class CloseCursor(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Discard(Statement):
-    """DISCARD."""
-
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetSavepoint(Statement):
-    """SAVEPOINT."""
-
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSavepoint(Statement):
-    """RELEASE SAVEPOINT."""
-
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackTo(Statement):
-    """ROLLBACK TO SAVEPOINT."""
-
     name: str
 
 
@@ -492,8 +456,6 @@ class Unlisten(Statement):
 
 @dataclass(frozen=True, slots=True)
 class PrepareStatement(Statement):
-    """PREPARE."""
-
     name: str
     types: tuple[SqlText, ...]
     text: SqlText
@@ -501,8 +463,6 @@ class PrepareStatement(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Execute(Statement):
-    """EXECUTE."""
-
     name: str
     values: tuple[SqlText, ...]
 

@@ -34,11 +34,12 @@ def with_options(words: Words) -> dict[str, str]:
 
 
 def option_list(words: Words) -> dict[str, str]:
-    """Options in parentheses."""
     found: dict[str, str] = {}
 
     def option() -> None:
-        parts = [_option_word(words)]
+        if words.next.kind not in ("word", "quoted"):
+            raise words.error("expected the name of an option")
+        parts = [words.take().value]
         while words.next.kind == "word" and not words.next.is_word("for"):
             if words.ahead(1).is_symbol(",") or words.ahead(1).is_symbol(")"):
                 break  # the last bare word is the value
@@ -55,12 +56,6 @@ def option_list(words: Words) -> dict[str, str]:
 
     words.listed(option)
     return found
-
-
-def _option_word(words: Words) -> str:
-    if words.next.kind not in ("word", "quoted"):
-        raise words.error("expected the name of an option")
-    return words.take().value
 
 
 def option_value(words: Words) -> str:

@@ -80,7 +80,6 @@ def _apply(words: Words, path: Path) -> Statement:
 
 
 def parse_difference(words: Words) -> Statement:
-    """After SHOW REPLACEMENT DIFF."""
     words.accept("for")
     path = words.path()
     return nodes.ShowReplacementDiff(path, words.integer() if words.accept("limit") else None)

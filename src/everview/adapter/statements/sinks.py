@@ -18,7 +18,6 @@ FORMATS = ("json", "avro")
 
 
 def parse_create_sink(words: Words) -> Statement:
-    """After CREATE SINK."""
     unless = if_not_exists(words)
     path = words.path()
     in_cluster(words)

@@ -15,7 +15,6 @@ _OPTIONS = ("snapshot", "progress", "acknowledge")
 
 
 def parse_create_subscription(words: Words) -> Statement:
-    """After CREATE SUBSCRIPTION."""
     unless = if_not_exists(words)
     path = words.path()
     words.expect("for")
@@ -38,7 +37,6 @@ def parse_alter_subscription(words: Words, path: Path, *, if_exists: bool) -> St
 
 
 def parse_subscribe(words: Words) -> Statement:
-    """After SUBSCRIBE."""
     words.accept("to")
     found, optioned = _subscribed(words), False
     while not words.done and not words.next.is_symbol(")"):
@@ -72,10 +70,7 @@ def parse_subscribe(words: Words) -> Statement:
         elif words.sees("up", "to"):
             refuse_repeated(words, "UP TO", given=found.up_to is not None)
             words.accept("up", "to")
-            found = replace(
-                found,
-                up_to=words.until(lambda: _at_clause(words)),
-            )
+            found = replace(found, up_to=words.until(lambda: _at_clause(words)))
         else:
             raise words.error("expected ENVELOPE, WITHIN TIMESTAMP ORDER BY, WITH, AS OF, RESUME or UP TO")
     if found.envelope and found.order:

@@ -36,12 +36,10 @@ class Words:
 
     @property
     def next(self) -> Token:
-        """The next word."""
         return self._tokens[self._at]
 
     @property
     def first(self) -> Token:
-        """The first word of all."""
         return self._tokens[0]
 
     @property
@@ -55,11 +53,9 @@ class Words:
 
     @property
     def done(self) -> bool:
-        """Whether all words are taken."""
         return self.next.kind == "end"
 
     def take(self) -> Token:
-        """The next word, taken."""
         token = self.next
         if token.kind != "end":
             self._at += 1
@@ -149,7 +145,6 @@ class Words:
         self.expect_symbol(")")
 
     def names(self) -> tuple[str, ...]:
-        """Names in parentheses."""
         found: list[str] = []
         self.listed(lambda: found.append(self.name()))
         return tuple(found)
@@ -196,10 +191,8 @@ class Words:
 
 
 def if_exists(words: Words) -> bool:
-    """IF EXISTS, if it stands there."""
     return words.accept("if", "exists")
 
 
 def if_not_exists(words: Words) -> bool:
-    """IF NOT EXISTS, if it stands there."""
     return words.accept("if", "not", "exists")

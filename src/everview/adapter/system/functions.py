@@ -112,7 +112,6 @@ def object_id(around: StatementContext, text: str, kind: str) -> int | None:
 
 
 def schema_oid(id: str) -> int:
-    """The oid of a schema."""
     return {"x1": 11, "x2": 13_000}.get(id) or (16_600 + int(id[1:]) if id.startswith("x") else oid_of(id))
 
 
@@ -129,7 +128,6 @@ def _numbered(paths: tuple[tuple[str, str], ...]) -> dict[tuple[str, str], int]:
 
 
 def system_oid(schema: str, name: str) -> int:
-    """The oid of a system relation."""
     return _system_oids()[schema, name]
 
 

@@ -11,7 +11,6 @@ from everview.adapter.catalog.specs import Delivered
 from everview.adapter.retention import FOR_EVER_MS
 from everview.adapter.system.locations import create_sink
 from everview.adapter.system.relation import Row, SystemRelation, View, columns
-from everview.cdc.contract import Frontier
 from everview.cdc.times import bound_of
 from everview.compute.ir.types import Interval
 from everview.timely.lattice import Time
@@ -96,7 +95,7 @@ def _source_statistics(view: View) -> Iterable[Row]:
             continue
         read = found.read
         yield (
-            *(item.id, bound_of(read.frontier), _bound(read.covered), read.updates_total, read.open_times),
+            *(item.id, bound_of(read.frontier), bound_of(read.covered), read.updates_total, read.open_times),
             *(read.open_updates, read.statements_waiting, read.bad_records, len(read.partial)),
         )
 
@@ -119,10 +118,6 @@ def _readable(raw: bytes | str) -> str:
     """Data as text that clients can read: bytes that are no text, and NUL, as `\\x` and two digits."""
     text = raw if isinstance(raw, str) else raw.decode(errors="backslashreplace")
     return text.replace("\0", "\\x00")
-
-
-def _bound(frontier: Frontier) -> int | None:
-    return bound_of(frontier)
 
 
 def _time(time: Time) -> int | None:

@@ -277,16 +277,8 @@ RELATIONS: tuple[SystemRelation, ...] = (
         " attcollation oid, attcompression char, attacl, attoptions, attfdwoptions text[], attmissingval text",
         _attribute_rows,
     ),
-    _relation(
-        "pg_attrdef",
-        "oid, adrelid oid, adnum int2, adbin text",
-        _defaults,
-    ),
-    _relation(
-        "pg_namespace",
-        "oid oid, nspname text, nspowner oid, nspacl text[]",
-        _namespaces,
-    ),
+    _relation("pg_attrdef", "oid, adrelid oid, adnum int2, adbin text", _defaults),
+    _relation("pg_namespace", "oid oid, nspname text, nspowner oid, nspacl text[]", _namespaces),
     _relation(
         "pg_type",
         "oid oid, typname text, typnamespace, typowner oid, typlen int2, typbyval bool, typtype, typcategory"
@@ -331,16 +323,8 @@ RELATIONS: tuple[SystemRelation, ...] = (
         " timestamptz, useconfig text[]",
         _users,
     ),
-    _relation(
-        "pg_description",
-        "objoid, classoid oid, objsubid int4, description text",
-        _descriptions,
-    ),
-    _relation(
-        "pg_shdescription",
-        "objoid, classoid oid, description text",
-        _shared_descriptions,
-    ),
+    _relation("pg_description", "objoid, classoid oid, objsubid int4, description text", _descriptions),
+    _relation("pg_shdescription", "objoid, classoid oid, description text", _shared_descriptions),
     _relation(
         "pg_depend",
         "classid, objid oid, objsubid int4, refclassid, refobjid oid, refobjsubid int4, deptype char",
@@ -367,21 +351,13 @@ RELATIONS: tuple[SystemRelation, ...] = (
         "schemaname, tablename, tableowner, tablespace text, hasindexes, hasrules, hastriggers, rowsecurity bool",
         _tables,
     ),
-    _relation(
-        "pg_views",
-        "schemaname, viewname, viewowner, definition text",
-        _views,
-    ),
+    _relation("pg_views", "schemaname, viewname, viewowner, definition text", _views),
     _relation(
         "pg_matviews",
         "schemaname, matviewname, matviewowner, tablespace text, hasindexes, ispopulated bool, definition text",
         _matviews,
     ),
-    _relation(
-        "pg_indexes",
-        "schemaname, tablename, indexname, tablespace, indexdef text",
-        _index_list,
-    ),
+    _relation("pg_indexes", "schemaname, tablename, indexname, tablespace, indexdef text", _index_list),
     _relation(
         "pg_settings",
         "name, setting, unit, category, short_desc, context, vartype, source, boot_val, reset_val text",

@@ -66,7 +66,6 @@ _ALL_FIELDS = 0x7FFF  # of an interval: years to seconds
 
 
 def type_oid(sql_type: SqlType) -> int:
-    """The oid of a type."""
     if sql_type.alias is not None:
         return next(each.oid for each in _ALIASES if each.name == sql_type.alias)
     if sql_type.kind is Kind.ARRAY:
@@ -76,7 +75,6 @@ def type_oid(sql_type: SqlType) -> int:
 
 
 def type_name(sql_type: SqlType) -> str:
-    """The name of a type in pg_type."""
     if sql_type.kind is Kind.ARRAY:
         assert sql_type.element is not None
         return "_" + type_name(sql_type.element)

@@ -78,62 +78,42 @@ class StagedStatus:
 class Live(Protocol):
     """What the running system can tell about itself."""
 
-    def frontiers(self, id: GlobalId) -> Frontiers | None:
-        """Where a collection stands."""
-        ...
+    def frontiers(self, id: GlobalId) -> Frontiers | None: ...
 
     def hydrated(self, item: Item) -> bool:
         """Whether a maintained collection has been computed for the first time."""
-        ...
 
     def hydration(self, item: Item) -> Hydration | None:
         """How far it is while it is computed for the first time."""
-        ...
 
     def staged_change(self, item: Item) -> StagedChange | None:
         """What applying a replacement would change, if that is known."""
-        ...
 
     def staged_status(self, item: Item) -> StagedStatus:
         """How a replacement is doing, and its target."""
-        ...
 
-    def events(self) -> list[Event]:
-        """The audit log."""
-        ...
+    def events(self) -> list[Event]: ...
 
-    def sessions(self) -> list[SessionInfo]:
-        """Who is connected."""
-        ...
+    def sessions(self) -> list[SessionInfo]: ...
 
-    def subscriptions(self) -> list[SubscriptionInfo]:
-        """Who is subscribed to what."""
-        ...
+    def subscriptions(self) -> list[SubscriptionInfo]: ...
 
     def durable_status(self, item: Subscription) -> PlaceStatus | None:
         """Where a durable subscription stands."""
-        ...
 
     def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
         """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
-        ...
 
-    def sink_status(self, id: GlobalId) -> DeliveryStatus | None:
-        """Where a sink stands."""
-        ...
+    def sink_status(self, id: GlobalId) -> DeliveryStatus | None: ...
 
     def source_status(self, id: GlobalId) -> Status | None:
         """Where a source that reads a change stream stands."""
-        ...
 
     def key_types(self, item: Item) -> tuple[SqlType, ...]:
         """The types of an index's keys, as far as it is served."""
-        ...
 
     @property
-    def now_ms(self) -> int:
-        """The time."""
-        ...
+    def now_ms(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +126,6 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class SystemRelation:
-    """A relation of the system."""
-
     schema: str
     name: str
     columns: Sequence[tuple[str, SqlType]]
@@ -160,12 +138,10 @@ class SystemRelation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its columns."""
         return tuple(name for name, _ in self.columns)
 
     @property
     def types(self) -> tuple[SqlType, ...]:
-        """The types of its columns."""
         return tuple(each for _, each in self.columns)
 
 

@@ -218,8 +218,6 @@ class Receiver:
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
-            """One post."""
-
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
                 with receiver._lock:
@@ -241,7 +239,6 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Where to post to."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/hook"
 
     def rows(self, binding: Binding) -> list[tuple[Document, bool]]:

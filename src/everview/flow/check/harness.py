@@ -186,7 +186,6 @@ class Harness:
         return response
 
     def close(self) -> None:
-        """Let go of everything."""
         self.environment.close()
 
 
@@ -205,7 +204,6 @@ class Crash(BaseException):
 
 
 def crash() -> None:
-    """Die."""
     raise Crash
 
 

@@ -235,7 +235,6 @@ CODECS: dict[str, Codec] = {each.name: each for each in (JsonCodec(), ProtoCodec
 
 
 def codec_of(name: str) -> Codec:
-    """A codec by its name."""
     if name not in CODECS:
         raise InvalidMaterialization(f'there is no codec "{name}"', hint=f"one of {', '.join(CODECS)}")
     return CODECS[name]

@@ -73,12 +73,16 @@ def collection_json(binding: Binding) -> dict[str, Any]:
         projections.append({**_plain(ORDINAL, ["string"]), "isPrimaryKey": True})
     root = {"ptr": "", "field": DOCUMENT, "inference": {"types": ["object"], "exists": "MUST"}}
     name = collection_name(binding)
+    properties: dict[str, Any] = {META: {"type": "object"}}
+    for each in binding.fields:
+        inference = _projection(each, binding)["inference"]
+        properties[each.name] = {"type": inference["types"], **(inference.get("string") or {})}
     return {
         "name": name,
         "key": keys,
         "uuidPtr": "/_meta/uuid",
         "projections": sorted([*projections, root], key=lambda each: str(each["field"])),
-        "writeSchema": _schema(binding),
+        "writeSchema": {"type": "object", "properties": properties, "required": [*binding.key]},
         "ackTemplate": {"_meta": {"ack": True, "uuid": "DocUUIDPlaceholder-329Bb50aa48EAa9ef"}},
         "partitionTemplate": _journal(name),
     }
@@ -115,14 +119,6 @@ def _projection(field: Field, binding: Binding) -> dict[str, Any]:
         "reduce": field.reduction.to_json(),
     }
     return {**said, "isPrimaryKey": True} if is_key else said
-
-
-def _schema(binding: Binding) -> dict[str, Any]:
-    properties: dict[str, Any] = {META: {"type": "object"}}
-    for each in binding.fields:
-        inference = _projection(each, binding)["inference"]
-        properties[each.name] = {"type": inference["types"], **(inference.get("string") or {})}
-    return {"type": "object", "properties": properties, "required": [*binding.key]}
 
 
 def _labels(**values: str) -> dict[str, Any]:

@@ -26,7 +26,6 @@ LEADING = {"command": "command", "connector": "connector"}
 
 
 def driver_class(name: str) -> type[Driver]:
-    """The class of a driver."""
     where = DRIVERS.get(name.lower())
     if where is None:
         close = get_close_matches(name.lower(), DRIVERS, n=1)
@@ -46,5 +45,4 @@ def options_of(name: str) -> tuple[Option, ...]:
 
 
 def open_driver(name: str, config: Mapping[str, Any]) -> Driver:
-    """The driver of an endpoint."""
     return driver_class(name)(config)

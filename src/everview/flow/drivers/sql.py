@@ -366,7 +366,6 @@ def table_name(binding: Binding) -> str:
 
 
 def columns_of(names: Iterable[str]) -> str:
-    """Names as a list of columns."""
     return ", ".join(map(quoted, names))
 
 

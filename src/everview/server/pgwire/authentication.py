@@ -83,13 +83,7 @@ class PasswordExchange:
     """
 
     def __init__(
-        self,
-        user: str,
-        verifier: str | None,
-        policy: Policy,
-        *,
-        channel: bytes | None = None,
-        hint: str | None = None,
+        self, user: str, verifier: str | None, policy: Policy, *, channel: bytes | None = None, hint: str | None = None
     ) -> None:
         self._user = user
         self._channel, self._hint = channel, hint

@@ -19,7 +19,6 @@ HEADER_BYTES = 5  # of every message: its kind and its length
 
 
 def message(kind: bytes, body: bytes = b"") -> bytes:
-    """A message of one kind."""
     return kind + _LENGTH.pack(len(body) + 4) + body
 
 
@@ -31,11 +30,7 @@ def _string(text: str) -> bytes:
 AUTHENTICATION_OK = message(b"R", _LENGTH.pack(0))
 PARSE_COMPLETE, BIND_COMPLETE, CLOSE_COMPLETE = message(b"1"), message(b"2"), message(b"3")
 NO_DATA, EMPTY_QUERY, PORTAL_SUSPENDED, COPY_DONE = message(b"n"), message(b"I"), message(b"s"), message(b"c")
-_READY: dict[Status, bytes] = {
-    "I": message(b"Z", b"I"),
-    "T": message(b"Z", b"T"),
-    "E": message(b"Z", b"E"),
-}
+_READY: dict[Status, bytes] = {"I": message(b"Z", b"I"), "T": message(b"Z", b"T"), "E": message(b"Z", b"E")}
 
 
 def ready_for_query(status: Status) -> bytes:

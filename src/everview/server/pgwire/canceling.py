@@ -59,8 +59,6 @@ class Key:
 
 
 class Keys(Generic[T]):
-    """The keys of the sessions that there are."""
-
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._holders: dict[int, tuple[bytes, T]] = {}
@@ -80,5 +78,4 @@ class Keys(Generic[T]):
         return holder if hmac.compare_digest(known, secret) else None
 
     def revoke(self, key: Key) -> None:
-        """The session is over."""
         self._holders.pop(key.process, None)

@@ -92,7 +92,6 @@ class Channel:
         self._transport.write(data)
 
     def lost(self) -> None:
-        """The client is gone."""
         self._wake(gone=True)
 
     def end(self, error: ConnectionEnd) -> None:

@@ -109,7 +109,6 @@ class Connection(asyncio.Protocol):
         self._turn_away("full", error)
 
     def abort(self) -> None:
-        """Leave at once."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -21,17 +21,7 @@ from everview.server.pgwire import backend, frontend, results
 from everview.server.pgwire.canceling import Key
 from everview.server.pgwire.extended import Extended
 from everview.server.pgwire.framing import Frame
-from everview.server.pgwire.frontend import (
-    Bind,
-    Close,
-    Describe,
-    Execute,
-    Flush,
-    FunctionCall,
-    Parse,
-    Query,
-    Sync,
-)
+from everview.server.pgwire.frontend import Bind, Close, Describe, Execute, Flush, FunctionCall, Parse, Query, Sync
 from everview.server.pgwire.limits import Limits
 from everview.server.pgwire.lookups import Lookups
 from everview.server.pgwire.values import TEXT
@@ -54,7 +44,6 @@ class Conversation:
         self._skipping = False
 
     def welcome(self, key: Key) -> None:
-        """The client is in."""
         self._tell()
         self._tell_parameters()
         self._wire.send(backend.backend_key_data(key.process, key.secret))
@@ -126,10 +115,6 @@ class Conversation:
             report = replace(report, message=reason)
         if is_defect(failure):
             log.error("a statement failed in a way that nobody foresaw", exc_info=failure)
-        self._fail(report)
-        return False
-
-    def _fail(self, report: Report) -> None:
         self._metrics.failure(report.sqlstate)
         try:
             self._extended.end_transaction()
@@ -140,6 +125,7 @@ class Conversation:
         self._wire.send(backend.error_response(report))
         # At once: all until the next Sync is skipped, a Flush too, and clients wait for the error before they send one.
         self._wire.flush()
+        return False
 
     def _dispatch(self, frame: Frame) -> None:
         message = frontend.decode(*frame)

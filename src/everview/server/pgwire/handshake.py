@@ -59,7 +59,6 @@ class Handshake:
         self._arrived.set()
 
     def lost(self) -> None:
-        """The client is gone."""
         self._lost = True
         self._arrived.set()
 

@@ -34,7 +34,6 @@ class MessageReader:
         return self.take(1)[0]
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
         end = self._at + count
         if count < 0 or end > len(self._body):
             raise ProtocolViolation("insufficient data left in message")
@@ -61,7 +60,6 @@ class MessageReader:
         return self.int16() & 0xFFFF
 
     def rest(self) -> bytes:
-        """All that is left."""
         return self.take(len(self._body) - self._at)
 
     @property

@@ -117,10 +117,7 @@ def owners_are_known() -> bool:
     if is_ambiguous(os.geteuid()):
         return False
     try:
-        with (
-            socket.create_server(("127.0.0.1", 0)) as listener,
-            socket.create_connection(listener.getsockname()),
-        ):
+        with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()):
             other, _ = listener.accept()
             with other:
                 return Peer.of(other).owner() == os.geteuid()

@@ -58,7 +58,6 @@ class PgServer:
         metrics.connections.labels("session").set_function(lambda: len(self._admitted))
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
-        """Listen."""
         loop = asyncio.get_running_loop()
         for sock in sockets:
             create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
@@ -109,7 +108,6 @@ class PgServer:
         self._idle.set()
 
     def forget(self, connection: Connection) -> None:
-        """A connection is over."""
         self._connections.discard(connection)
         self._arriving.pop(connection, None)
         if connection.key is not None:

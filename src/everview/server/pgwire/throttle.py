@@ -107,13 +107,11 @@ class Throttle:
         return at - now
 
     def failed(self, address: str, role: str) -> None:
-        """A password was wrong."""
         now = self._clock()
         self._pairs.failed((address, role), now)
         self._addresses.failed((address, ""), now)
 
     def succeeded(self, address: str, role: str) -> None:
-        """A password was right."""
         self._pairs.forget((address, role))
         self._welcome[address, role] = None
         self._welcome.move_to_end((address, role))
@@ -122,7 +120,6 @@ class Throttle:
 
     @property
     def entries(self) -> int:
-        """How much is remembered."""
         return len(self._pairs) + len(self._addresses) + len(self._welcome)
 
 

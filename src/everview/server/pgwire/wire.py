@@ -13,36 +13,26 @@ class Wire(Protocol):
 
     def send(self, data: bytes) -> None:
         """Complete messages, to be sent by and by; waits while the client takes nothing."""
-        ...
 
-    def flush(self) -> None:
-        """Send what there is."""
-        ...
+    def flush(self) -> None: ...
 
     def end_cycle(self) -> None:
         """Send everything written, because the client waits for it before its next message."""
-        ...
 
     def receive(self) -> Frame:
         """The client's next message, in the midst of a statement."""
-        ...
 
     def next_kind(self, passing: Sequence[int] = ()) -> int | None:
         """Tell the kind of the next message, passing over these kinds. None if no message comes soon."""
-        ...
 
     def check(self) -> None:
         """Raise if the client is gone, the statement is canceled or the connection has to end."""
-        ...
 
 
 class Cancelable(Protocol):
     """What is told when something runs that can be canceled."""
 
-    def begin(self) -> None:
-        """Something starts."""
-        ...
+    def begin(self) -> None: ...
 
     def finish(self) -> str | None:
         """It is over; gives why it was canceled, if it was."""
-        ...

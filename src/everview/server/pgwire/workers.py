@@ -26,7 +26,6 @@ class Workers:
         self._closed = False
 
     def run(self, job: Callable[[], None]) -> None:
-        """Run a job soon."""
         with self._lock:
             start = self._idle == 0
             if not start:
