@@ -55,7 +55,7 @@ def carry_out(context: Context, statement: nodes.Statement, plan: Plan) -> Resul
     coordinator = context.coordinator
     with coordinator.catalog.lock:
         change = coordinator.catalog.change(context.around.user)
-        result = plan(_anew(context), statement, change)
+        result = plan(context.anew(), statement, change)
         if change.dropped:
             drop(context, change)
         else:
@@ -185,7 +185,7 @@ def define(context: Context, statement: nodes.Statement, plan_of: PlanOf) -> Res
         before = transaction.draft
         transaction.draft = draft = (before or context.coordinator.catalog.change(context.around.user)).copy()
         try:
-            result = plan(_anew(context), statement, draft)
+            result = plan(context.anew(), statement, draft)
         except BaseException:
             transaction.draft = before
             raise
@@ -207,19 +207,15 @@ def conclude(context: Context, plan_of: PlanOf, handler: Handler) -> None:
     with context.session.silently() if len(definitions) > 1 or entries else nullcontext():
         if _are_drops(definitions):
             drops = [each for each in definitions if isinstance(each, nodes.Drop)]
-            handler(_anew(context), replace(drops[0], paths=tuple(path for each in drops for path in each.paths)))
+            handler(context.anew(), replace(drops[0], paths=tuple(path for each in drops for path in each.paths)))
         elif _are_applied(definitions):
-            handler(_anew(context), _applied_together(definitions))
+            handler(context.anew(), _applied_together(definitions))
         elif entries:
             assert tried is not None
             _enter(context, definitions, tried.state, plan_of)
         else:
             (only,) = definitions
-            handler(_anew(context), only)
-
-
-def _anew(context: Context) -> Context:
-    return replace(context, around=context.session.statement_context())
+            handler(context.anew(), only)
 
 
 def _enter(context: Context, definitions: Sequence[nodes.Statement], tried: Catalog, plan_of: PlanOf) -> None:
@@ -236,7 +232,7 @@ def _enter(context: Context, definitions: Sequence[nodes.Statement], tried: Cata
                 if plan is None:
                     message = "what a definition of this transaction speaks of is another thing by now"
                     raise SqlError("40001", message, hint="try the transaction again")
-                plan(_anew(context), each, change)
+                plan(context.anew(), each, change)
             with _made(coordinator, change) as follows:
                 tables, writers = _written(transaction, tried, change.state)
                 exact = timeline.expiring.any_of(transaction.read)  # what leaves by itself until then is a change too

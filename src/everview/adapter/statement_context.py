@@ -101,18 +101,10 @@ class StatementContext:
     def schema_for(self, path: Sequence[str]) -> Schema:
         """The schema in which an object of this name is made."""
         database = path[0] if len(path) == 3 else self.database
-        if self.catalog.database(database) is None:
-            raise self.catalog.missing("database", [database], [each.name for each in self.catalog.databases.values()])
-        if len(path) > 1:
-            found = self.catalog.schema(database, path[-2])
-            if found is None:
-                known = [each.name for each in self.catalog.schemas_of(database)]
-                raise self.catalog.missing("schema", [path[-2]], known)
-        else:
-            first = next(iter(self.schemas), None)
-            found = None if first is None else self.catalog.schema(database, first)
-            if found is None:
-                raise SqlError("3F000", "no schema has been selected to create in", hint="set search_path")
+        self.catalog.named_database(database)
+        if len(path) == 1 and not self.schemas:
+            raise SqlError("3F000", "no schema has been selected to create in", hint="set search_path")
+        found = self.catalog.named_schema(database, path[-2] if len(path) > 1 else self.schemas[0])
         if found.database is None:
             raise SqlError("42501", f'permission denied for schema "{found.name}"', detail="it belongs to the system")
         return found

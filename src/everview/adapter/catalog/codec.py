@@ -7,9 +7,9 @@ Items of all kinds are written in one flat form, that of the first version: ever
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from everview.adapter.catalog.items import (
     KINDS,
@@ -32,6 +32,8 @@ from everview.adapter.sources.registry import SOURCES, kind_of
 from everview.compute.ir.types import Kind, SqlType
 from everview.errors import EverviewError
 from everview.sources.contract import OwnTimeline, Spec
+
+T = TypeVar("T")
 
 VERSION = 2
 PLACED_VERSION = 3  # of items whose columns have places of their own
@@ -85,21 +87,9 @@ def _fields(data: bytes) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def decode_database(data: bytes) -> Database:
-    return Database(**_fields(data))
-
-
-def decode_schema(data: bytes) -> Schema:
-    return Schema(**_fields(data))
-
-
-def decode_role(data: bytes) -> Role:
-    return Role(**_fields(data))
-
-
-def decode_event(data: bytes) -> Event:
-    """An entry of the audit log."""
-    return Event(**_fields(data))
+def decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """What reads entries of a kind: databases, schemas, roles or events."""
+    return lambda data: kind(**_fields(data))
 
 
 def decode_item(data: bytes) -> Item:
@@ -195,14 +185,12 @@ def _columns_to_json(columns: Iterable[ColumnInfo]) -> list[Any]:
 
 
 def _columns_from_json(columns: Iterable[Any]) -> tuple[ColumnInfo, ...]:
-    return tuple(map(_column_from_json, columns))
-
-
-def _column_from_json(found: list[Any]) -> ColumnInfo:
-    name, sql_type, nullable, default, *places = found
-    place = places[0] if places else None
-    earlier = tuple(places[1]) if len(places) > 1 else ()
-    return ColumnInfo(name, type_from_json(sql_type), nullable, default, place, earlier)
+    found = []
+    for name, sql_type, nullable, default, *places in columns:
+        place = places[0] if places else None
+        earlier = tuple(places[1]) if len(places) > 1 else ()
+        found.append(ColumnInfo(name, type_from_json(sql_type), nullable, default, place, earlier))
+    return tuple(found)
 
 
 def type_to_json(sql_type: SqlType) -> list[Any]:

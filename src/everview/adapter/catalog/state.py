@@ -238,7 +238,24 @@ class Catalog:
             damaged.setdefault(each.id, damage_below(each, item))
         return replace(self, damaged={**damaged, **self.damaged})
 
-    # Errors
+    # Names that must be there
+    def named_role(self, name: str) -> Role:
+        """The role of this name; raises if there is none."""
+        if (found := self.role(name)) is None:
+            raise self.missing("role", [name], [each.name for each in self.roles.values()])
+        return found
+
+    def named_database(self, name: str) -> Database:
+        """The database of this name; raises if there is none."""
+        if (found := self.database(name)) is None:
+            raise self.missing("database", [name], [each.name for each in self.databases.values()])
+        return found
+
+    def named_schema(self, database: str, name: str) -> Schema:
+        """The schema of this name in a database; raises if there is none."""
+        if (found := self.schema(database, name)) is None:
+            raise self.missing("schema", [name], [each.name for each in self.schemas_of(database)])
+        return found
 
     def missing(self, kind: str, path: Sequence[str], known: Iterable[str], position: int | None = None) -> SqlError:
         """No such object."""

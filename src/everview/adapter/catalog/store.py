@@ -32,6 +32,7 @@ _KEYS = {prefix: re.compile(r"[a-z][0-9]+") for prefix in (_ITEM, _SCHEMA, _DATA
     _COMMENT: re.compile(r"[a-z][0-9]+/[0-9]+"),
     _AUDIT: re.compile(r"[0-9]+"),
 }
+_NOUNS: Mapping[type, str] = {Database: "database", Schema: "schema", Role: "role"}  # as in keys, and fields of Catalog
 _DAMAGE = (Corruption, ValueError, TypeError, LookupError, AttributeError)  # how decoding fails
 
 T = TypeVar("T")
@@ -72,7 +73,7 @@ class CatalogStore:
         self.state = replace(change.state, version=self.state.version + 1)
 
     def events(self) -> list[Event]:
-        return [event for _, event in sorted(self._read(_AUDIT, codec.decode_event)[0].items())]
+        return [event for _, event in sorted(self._read(_AUDIT, codec.decoder(Event))[0].items())]
 
     def mark_damaged(self, id: GlobalId, error: Exception) -> None:
         """Keep an item out of reach, and all that depends on it."""
@@ -101,15 +102,15 @@ class CatalogStore:
 
     def _load(self) -> Catalog:
         """The catalog, with what is damaged or missing in it as far as the audit log knows it."""
-        events, lost = self._read(_AUDIT, codec.decode_event)
+        events, lost = self._read(_AUDIT, codec.decoder(Event))
         self._events = max((int(number) + 1 for number in (*events, *lost)), default=0)
         # Without all of the log, an object may be missing because it was dropped; then it has no collection.
         whole = not lost and not self.damage and len(events) == self._events
         stored = {*self._environment.ids(), *self._environment.damaged}
         known = traces(event for _, event in sorted(events.items()))
-        databases, lost_databases = self._read(_DATABASE, codec.decode_database)
-        schemas, lost_schemas = self._read(_SCHEMA, codec.decode_schema)
-        roles, lost_roles = self._read(_ROLE, codec.decode_role)
+        databases, lost_databases = self._read(_DATABASE, codec.decoder(Database))
+        schemas, lost_schemas = self._read(_SCHEMA, codec.decoder(Schema))
+        roles, lost_roles = self._read(_ROLE, codec.decoder(Role))
         items, lost_items = self._read(_ITEM, codec.decode_item)
 
         def missed(
@@ -155,9 +156,9 @@ class CatalogStore:
         role, database, schema = (self.allocate(prefix) for prefix in ("r", "d", "n"))
         with self.lock:
             change = self.change(None)
-            change.put_role(Role(role, DEFAULT_NAME, superuser=True), "create")
-            change.put_database(Database(database, DEFAULT_NAME, DEFAULT_NAME), "create")
-            change.put_schema(Schema(schema, "public", database, DEFAULT_NAME), "create")
+            change.put(Role(role, DEFAULT_NAME, superuser=True), "create")
+            change.put(Database(database, DEFAULT_NAME, DEFAULT_NAME), "create")
+            change.put(Schema(schema, "public", database, DEFAULT_NAME), "create")
             self.commit(change)
 
 
@@ -218,40 +219,22 @@ class Change:
         self.puts[_ITEM + item.id] = None
         self.dropped.append(item)
 
-    def put_schema(self, schema: Schema, event: str) -> None:
-        """Add or replace a schema."""
-        self.state = replace(self.state, schemas={**self.state.schemas, schema.id: schema})
-        self.puts[_SCHEMA + schema.id] = codec.encode(schema)
-        self._note(event, "schema", {"id": schema.id, "name": schema.name})
+    def put(self, entry: Database | Schema | Role, event: str) -> None:
+        """Add or replace a database, a schema or a role."""
+        self._change(entry, codec.encode(entry), event)
 
-    def drop_schema(self, schema: Schema) -> None:
-        """Remove a schema, which is empty by now."""
-        self.state = replace(self.state, schemas=_without(self.state.schemas, schema.id))
-        self.puts[_SCHEMA + schema.id] = None
-        self._note("drop", "schema", {"id": schema.id, "name": schema.name})
+    def drop(self, entry: Database | Schema | Role) -> None:
+        """Remove a role, or a database or schema that is empty by now."""
+        self._change(entry, None, "drop")
 
-    def put_database(self, database: Database, event: str) -> None:
-        """Add or replace a database."""
-        self.state = replace(self.state, databases={**self.state.databases, database.id: database})
-        self.puts[_DATABASE + database.id] = codec.encode(database)
-        self._note(event, "database", {"id": database.id, "name": database.name})
-
-    def drop_database(self, database: Database) -> None:
-        """Remove a database, which is empty by now."""
-        self.state = replace(self.state, databases=_without(self.state.databases, database.id))
-        self.puts[_DATABASE + database.id] = None
-        self._note("drop", "database", {"id": database.id, "name": database.name})
-
-    def put_role(self, role: Role, event: str) -> None:
-        """Add or replace a role."""
-        self.state = replace(self.state, roles={**self.state.roles, role.id: role})
-        self.puts[_ROLE + role.id] = codec.encode(role)
-        self._note(event, "role", {"id": role.id, "name": role.name})
-
-    def drop_role(self, role: Role) -> None:
-        self.state = replace(self.state, roles=_without(self.state.roles, role.id))
-        self.puts[_ROLE + role.id] = None
-        self._note("drop", "role", {"id": role.id, "name": role.name})
+    def _change(self, entry: Database | Schema | Role, data: bytes | None, event: str) -> None:
+        noun = _NOUNS[type(entry)]
+        changed: dict[str, Any] = {f"{noun}s": {**getattr(self.state, f"{noun}s"), entry.id: entry}}
+        if data is None:
+            del changed[f"{noun}s"][entry.id]
+        self.state = replace(self.state, **changed)
+        self.puts[f"catalog/{noun}/{entry.id}"] = data
+        self._note(event, noun, {"id": entry.id, "name": entry.name})
 
     def comment(self, kind: str, id: GlobalId, column: int, text: str | None) -> None:
         """Say something about an object or a column; None takes it back."""
@@ -267,7 +250,3 @@ class Change:
         entry = Event(number, event, object, details, self._user, self._at_ms)
         self.puts[f"{_AUDIT}{number:012d}"] = codec.encode(entry)
         self.count += 1
-
-
-def _without(entries: Mapping[GlobalId, Any], id: GlobalId) -> dict[GlobalId, Any]:
-    return {key: entry for key, entry in entries.items() if key != id}

@@ -15,7 +15,6 @@ from everview.adapter.catalog.items import (
     Item,
     MaterializedView,
     Table,
-    Version,
     View,
     places_of,
 )
@@ -41,20 +40,24 @@ def drop(context: Context, statement: nodes.Drop, change: Change) -> Result:
         for path in statement.paths:
             _drop_namespace(context, statement, path, change)
     else:
-        found = [item for path in statement.paths if (item := _existing(context, statement, path)) is not None]
+        kind = KINDS[statement.kind]
+        items = [existing(context, kind, path, if_exists=statement.if_exists, sound=False) for path in statement.paths]
+        found = [item for item in items if item is not None]
         _drop_items(context, change, [item.id for item in found], cascade=statement.cascade)
     return Done(f"DROP {statement.kind.upper()}")
 
 
-def _existing(context: Context, statement: nodes.Drop | nodes.Rename, path: tuple[str, ...]) -> Item | None:
-    find = context.around.find_any if isinstance(statement, nodes.Drop) else context.around.find
-    item = find(path)
+def existing(
+    context: Context, kind: type[Item], path: tuple[str, ...], *, if_exists: bool, sound: bool = True
+) -> Item | None:
+    """The item that a name means, of a kind, and the user's. None, with a notice, where IF EXISTS allows that."""
+    item = context.around.find(path) if sound else context.around.find_any(path)
     if item is None:
-        if not statement.if_exists:
-            raise context.around.catalog.missing(statement.kind, path, context.around.names())
-        context.session.notice(f'{statement.kind} "{".".join(path)}" does not exist, skipping')
+        if not if_exists:
+            raise context.around.catalog.missing(kind.noun, path, context.around.names())
+        context.session.notice(f'{kind.noun} "{".".join(path)}" does not exist, skipping')
         return None
-    check_kind(item, KINDS[statement.kind])
+    check_kind(item, kind)
     check_owner(context, item)
     return item
 
@@ -130,9 +133,9 @@ def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ..
         raise SqlError("55006", "cannot drop the currently open database")
     _drop_items(context, change, inside, cascade=True)
     for schema in schemas:
-        change.drop_schema(schema)
+        change.drop(schema)
     if not one:
-        change.drop_database(state.databases[id])
+        change.drop(state.databases[id])
 
 
 def _drop_role(context: Context, change: Change, id: str) -> None:
@@ -145,7 +148,7 @@ def _drop_role(context: Context, change: Change, id: str) -> None:
         detail = "\n".join(f"owner of {item.kind} {state.shown(item)}" for item in owned[:NOTICED_MAX])
         message = f'role "{role.name}" cannot be dropped because some objects depend on it'
         raise SqlError(DEPENDENT_OBJECTS, message, detail=detail)
-    change.drop_role(role)
+    change.drop(role)
 
 
 # ALTER
@@ -155,7 +158,7 @@ def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
     done, catalog = Done(f"ALTER {statement.kind.upper()}"), change.state
     if statement.kind not in KINDS:
         raise unsupported(f"renaming a {statement.kind}")
-    item = _existing(context, statement, statement.path)
+    item = existing(context, KINDS[statement.kind], statement.path, if_exists=statement.if_exists)
     if item is None:
         return done
     if statement.column is not None:
@@ -166,20 +169,18 @@ def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
     before = catalog.full_name(item)
     change.put_item(replace(item, name=statement.to), "alter", before=".".join(before))
     after = (*before[:2], statement.to)
+
+    def renamed(query: str) -> str:
+        return qualified(query, lambda path: after if tuple(path) == before else None)
+
     for each in catalog.dependents(item.id):
         if isinstance(each, View | MaterializedView):
-            query = qualified(each.query, lambda path: after if tuple(path) == before else None)
-            change.put_item(replace(each, query=query), "alter")
+            change.put_item(replace(each, query=renamed(each.query)), "alter")
     for view in change.state.of(MaterializedView):  # what ROLLBACK REPLACEMENT would stage
-        history = tuple(_renamed(version, before, after) for version in view.history)
+        history = tuple(replace(each, query=renamed(each.query)) for each in view.history)
         if history != view.history:
             change.put_item(replace(view, history=history), "alter")
     return done
-
-
-def _renamed(version: Version, before: tuple[str, ...], after: tuple[str, ...]) -> Version:
-    """A version with another name for a relation that its query names."""
-    return replace(version, query=qualified(version.query, lambda path: after if tuple(path) == before else None))
 
 
 def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
@@ -206,16 +207,12 @@ def _column_renamed(catalog: Catalog, item: Item, column: str, to: str) -> Item:
 
 def alter_owner(context: Context, statement: nodes.AlterOwner, change: Change) -> Result:
     catalog, kind, owner = change.state, statement.kind, statement.owner
-    if catalog.role(owner) is None:
-        raise catalog.missing("role", [owner], [each.name for each in catalog.roles.values()])
+    catalog.named_role(owner)
     check_may_give(context, owner)
     if kind in ("schema", "database"):
         id = namespace_id(context, kind, statement.path)
         check_owner_of(context, kind, id)
-        if kind == "schema":
-            change.put_schema(replace(catalog.schemas[id], owner=owner), "alter")
-        else:
-            change.put_database(replace(catalog.databases[id], owner=owner), "alter")
+        change.put(replace(catalog.schemas[id] if kind == "schema" else catalog.databases[id], owner=owner), "alter")
     else:
         item = context.around.relation(statement.path)
         check_kind(item, KINDS[kind])

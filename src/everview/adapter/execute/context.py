@@ -52,6 +52,10 @@ class Context:
         """What binds parts of the statement, with the values of its parameters."""
         return SessionBinding(self.around, values=self.values)
 
+    def anew(self) -> Context:
+        """The statement on the catalog as it is by now."""
+        return replace(self, around=self.session.statement_context())
+
     def bind(self, query: QuerySource, pins: Pins | None = None) -> BoundQuery:
         """A query that is to be maintained, bound with the values of the parameters; `pins` if it is stored."""
         with as_sql_errors():

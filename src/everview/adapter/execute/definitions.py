@@ -181,7 +181,7 @@ def create_view(context: Context, statement: nodes.CreateView, change: Change) -
 def create_materialized_view(context: Context, statement: nodes.CreateView) -> Result:
     done, name = Done("CREATE MATERIALIZED VIEW"), statement.path[-1]
     with context.coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
+        context = context.anew()
         schema, owner = context.around.schema_for(statement.path), context.around.user
         if exists(context, schema, name, if_not_exists=statement.if_not_exists):
             return done
@@ -278,8 +278,7 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
     done = Done(f"CREATE {statement.kind.upper()}")
     owner = statement.owner or context.around.user
     if statement.owner is not None:
-        if catalog.role(owner) is None:
-            raise catalog.missing("role", [owner], [each.name for each in catalog.roles.values()])
+        catalog.named_role(owner)
         check_may_give(context, owner)
     home: Database | None = None
     if statement.kind == "database":
@@ -287,11 +286,8 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
         taken: object = catalog.database(name)
         state = DUPLICATE_DATABASE
     else:
-        in_database = statement.path[0] if len(statement.path) > 1 else context.around.database
-        home = catalog.database(in_database)
-        if home is None:
-            raise catalog.missing("database", [in_database], [each.name for each in catalog.databases.values()])
-        taken, state = catalog.schema(in_database, name), DUPLICATE_SCHEMA
+        home = catalog.named_database(statement.path[0] if len(statement.path) > 1 else context.around.database)
+        taken, state = catalog.schema(home.name, name), DUPLICATE_SCHEMA
     if taken is not None:
         message = f'{statement.kind} "{name}" already exists'
         if not statement.if_not_exists:
@@ -302,9 +298,9 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
         raise SqlError("42939", f'unacceptable {statement.kind} name "{name}"', detail="the prefix is reserved")
     if home is None:
         home = Database(allocate("d"), name, owner)
-        change.put_database(home, "create")
+        change.put(home, "create")
         name = "public"
-    change.put_schema(Schema(allocate("n"), name, home.id, owner), "create")
+    change.put(Schema(allocate("n"), name, home.id, owner), "create")
     return done
 
 
@@ -314,19 +310,16 @@ def create_role(context: Context, statement: nodes.CreateRole, change: Change) -
         raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
     verifier = None if statement.password is None else verifier_of(statement.password)
     id = context.coordinator.catalog.allocate("r")
-    change.put_role(Role(id, statement.name, statement.login, statement.superuser, verifier), "create")
+    change.put(Role(id, statement.name, statement.login, statement.superuser, verifier), "create")
     return Done("CREATE ROLE")
 
 
 def alter_role(context: Context, statement: nodes.AlterRole, change: Change) -> Result:
-    role = change.state.role(statement.name)
-    if role is None:
-        known = [each.name for each in change.state.roles.values()]
-        raise change.state.missing("role", [statement.name], known)
+    role = change.state.named_role(statement.name)
     if role.name != context.around.user:
         check_superuser(context, f'alter role "{role.name}"')
     verifier = None if statement.password is None else verifier_of(statement.password)
-    change.put_role(replace(role, verifier=verifier), "alter")
+    change.put(replace(role, verifier=verifier), "alter")
     return Done("ALTER ROLE")
 
 
@@ -360,12 +353,5 @@ def namespace_id(context: Context, kind: str, path: Path) -> str:
         database = path[0] if len(path) > 1 else context.around.database
         if path[-1] in SYSTEM_SCHEMA_IDS:
             raise SqlError("42501", f'schema "{path[-1]}" belongs to the system')
-        schema = state.schema(database, path[-1])
-        if schema is None:
-            raise state.missing("schema", [path[-1]], [each.name for each in state.schemas_of(database)])
-        return schema.id
-    found = state.database(path[-1]) if kind == "database" else state.role(path[-1])
-    if found is None:
-        entries = state.databases if kind == "database" else state.roles
-        raise state.missing(kind, [path[-1]], [each.name for each in entries.values()])
-    return found.id
+        return state.named_schema(database, path[-1]).id
+    return state.named_database(path[-1]).id if kind == "database" else state.named_role(path[-1]).id

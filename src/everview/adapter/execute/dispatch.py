@@ -129,23 +129,19 @@ def execute(context: Context, statement: nodes.Statement) -> Result:
 
 
 def _title(statement: nodes.Statement) -> str:
-    kind = getattr(statement, "kind", "")
     match statement:
-        case nodes.CreateView(materialized=materialized):
-            return "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
-        case nodes.CreateReplacement():
+        case nodes.CreateReplacement() | nodes.CreateView(materialized=True):
             return "CREATE MATERIALIZED VIEW"
         case nodes.ApplyReplacement() | nodes.RollbackReplacement():
             return "ALTER MATERIALIZED VIEW"
         case nodes.CommentOn():
             return "COMMENT"
-        case nodes.CreateNamespace():
-            return f"CREATE {kind.upper()}"
-        case nodes.Drop():
-            return f"DROP {kind.upper()}"
         case nodes.AlterTtl():
             return "ALTER TABLE"
-        case nodes.Rename() | nodes.AlterOwner() | nodes.AlterRetain():
+        case nodes.CreateNamespace(kind) | nodes.Drop(kind):
+            verb = "DROP" if isinstance(statement, nodes.Drop) else "CREATE"
+            return f"{verb} {kind.upper()}"
+        case nodes.Rename(kind) | nodes.AlterOwner(kind) | nodes.AlterRetain(kind):
             return f"ALTER {kind.upper()}"
         case _:
             words = "".join(f" {letter}" if letter.isupper() else letter for letter in type(statement).__name__)

@@ -28,8 +28,8 @@ def create_subscription(context: Context, statement: nodes.CreateSubscription) -
     """CREATE SUBSCRIPTION: the entry in the catalog and the hold on the collection are one commit."""
     coordinator = context.coordinator
     hold, given = _hold_ms(statement.options, _OPTIONS), statement.options.get("snapshot", "true")
-    with coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
+    with context.coordinator.catalog.lock:
+        context = context.anew()
         around = context.around
         schema = around.schema_for(statement.path)
         if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
@@ -74,8 +74,8 @@ def _begin(context: Context, item: Subscription, collection: Item, also: list[Co
 def alter_subscription(context: Context, statement: nodes.AlterSubscription) -> Result:
     """ALTER SUBSCRIPTION … RESTART and SET (HOLD FOR …)."""
     coordinator = context.coordinator
-    with coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
+    with context.coordinator.catalog.lock:
+        context = context.anew()
         if statement.if_exists and context.around.find(statement.path) is None:
             context.session.notice(f'subscription "{".".join(statement.path)}" does not exist, skipping')
             return _ALTERED

@@ -37,8 +37,8 @@ def create_index(context: Context, statement: nodes.CreateIndex, change: Change)
 def create_maintained_index(context: Context, statement: nodes.CreateIndex) -> Result:
     """The same on a view, which is maintained for it."""
     coordinator = context.coordinator
-    with coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
+    with context.coordinator.catalog.lock:
+        context = context.anew()
         catalog, found = context.around.catalog, _planned(context, statement)
         if found is None:
             return _DONE

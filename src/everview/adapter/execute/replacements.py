@@ -46,8 +46,8 @@ _CREATED, _ALTERED = Done("CREATE MATERIALIZED VIEW"), Done("ALTER MATERIALIZED 
 def create_replacement(context: Context, statement: nodes.CreateReplacement) -> Result:
     coordinator, view = context.coordinator, statement.view
     retain, automatic, guards = _options(view.options)
-    with coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
+    with context.coordinator.catalog.lock:
+        context = context.anew()
         schema = context.around.schema_for(view.path)
         if exists(context, schema, view.path[-1], if_not_exists=view.if_not_exists):
             return _CREATED
@@ -102,13 +102,11 @@ def _options(options: Mapping[str, str]) -> tuple[int | None, bool, dict[str, st
 def _target(context: Context, path: Path, name: str) -> MaterializedView:
     """The view that is to be replaced by one of this name."""
     around = context.around
-    item = around.find(path)
     schemas = [path[-2]] if len(path) > 1 else list(around.all_schemas)
-    if item is None and any((schema, path[-1]) in RELATIONS for schema in schemas):
+    if around.find(path) is None and any((schema, path[-1]) in RELATIONS for schema in schemas):
         message = f'cannot replace system relation "{".".join(path)}" with "{name}"'
         raise SqlError(INSUFFICIENT_PRIVILEGE, message)
-    if item is None:
-        raise around.missing(path)
+    item = around.relation(path)
     if not isinstance(item, MaterializedView):
         message = f'cannot replace {item.kind} "{item.name}" with "{name}"'
         raise SqlError(WRONG_OBJECT_TYPE, message, detail="only materialized views can be replaced")
@@ -214,7 +212,7 @@ def _timeout_s(statement: nodes.ApplyReplacement) -> float | None:
 def rollback_replacement(context: Context, statement: nodes.RollbackReplacement) -> Result:
     """ALTER MATERIALIZED VIEW … ROLLBACK REPLACEMENT: an earlier definition is staged as a replacement."""
     with context.coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
+        context = context.anew()
         catalog = context.around.catalog
         found = context.around.relation(statement.target)
         schema = catalog.schemas[found.schema]

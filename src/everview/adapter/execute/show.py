@@ -69,10 +69,7 @@ def _rows(statement: nodes.ShowObjects, around: StatementContext) -> tuple[str, 
     if what == "columns":
         if not statement.place:
             raise SqlError("42601", "SHOW COLUMNS needs the name of a relation", hint="SHOW COLUMNS FROM name")
-        item = around.find(statement.place)
-        if item is None:
-            raise around.missing(statement.place)
-        return _COLUMNS, [item.id]
+        return _COLUMNS, [around.relation(statement.place).id]
     if what == "indexes" and statement.on:
         return f"{_INDEXES} WHERE i.on_id = $1", [around.relation(statement.on).id]
     if what == "indexes" and statement.place:
@@ -80,7 +77,8 @@ def _rows(statement: nodes.ShowObjects, around: StatementContext) -> tuple[str, 
     if what == "indexes":
         return _INDEXES, []
     if what == "schemas":
-        return _SCHEMAS, [_database_id(statement.place, around)]
+        database = statement.place[-1] if statement.place else around.database
+        return _SCHEMAS, [around.catalog.named_database(database).id]
     if what == "objects":
         return _OF_ANY_KIND, [_schema_id(statement.place, around)]
     if what in _SIMPLE:
@@ -88,23 +86,10 @@ def _rows(statement: nodes.ShowObjects, around: StatementContext) -> tuple[str, 
     return _OF_KIND, [what.removesuffix("s").replace(" ", "-"), _schema_id(statement.place, around)]
 
 
-def _database_id(place: Path, around: StatementContext) -> str:
-    database = place[-1] if place else around.database
-    found = around.catalog.database(database)
-    if found is None:
-        known = [each.name for each in around.catalog.databases.values()]
-        raise around.catalog.missing("database", [database], known)
-    return found.id
-
-
 def _schema_id(place: Path, around: StatementContext) -> str:
     database = place[0] if len(place) > 1 else around.database
     name = place[-1] if place else next(iter(around.schemas), "public")
-    schema = around.catalog.schema(database, name)
-    if schema is None:
-        known = [each.name for each in around.catalog.schemas_of(database)]
-        raise around.catalog.missing("schema", [name], known)
-    return schema.id
+    return around.catalog.named_schema(database, name).id
 
 
 def show_create(context: Context, statement: nodes.ShowCreate) -> Result:

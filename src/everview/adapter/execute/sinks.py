@@ -222,7 +222,7 @@ def _item(
 ) -> Sink | None:
     """The entry in the catalog, under its lock: much may have happened since the statement was looked at first."""
     coordinator = context.coordinator
-    context = replace(context, around=context.session.statement_context())
+    context = context.anew()
     schema = _taken(context, statement)
     if schema is None:
         return None
@@ -316,8 +316,8 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
     if statement.action == "set":
         _check_may_set(context, statement)
         _check_reach(context, statement)
-    with coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
+    with context.coordinator.catalog.lock:
+        context = context.anew()
         item = _altered(context, statement)
         if item is None:
             context.session.notice(f'sink "{".".join(statement.path)}" does not exist, skipping')
@@ -334,8 +334,7 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
 
 def _check_may_set(context: Context, statement: nodes.AlterSink) -> None:
     """Raise unless the user may change how the sink delivers: superusers, and owners of sinks that are confined."""
-    context = replace(context, around=context.session.statement_context())
-    item = _altered(context, statement)
+    item = _altered(context.anew(), statement)
     if item is not None and not _is_confined(item):
         check_may_reach(context, "change how a sink delivers", "", absolute(statement.options))
 
@@ -386,7 +385,7 @@ def _backfill(context: Context, item: Sink) -> None:
 
 def _check_reach(context: Context, statement: nodes.AlterSink) -> None:
     """Whether the destination can be reached by the new settings; it takes its time, so outside of the lock."""
-    item = _altered(replace(context, around=context.session.statement_context()), statement)
+    item = _altered(context.anew(), statement)
     if item is None:
         return
     collections = seen_collections(context.around.catalog, item)

@@ -15,10 +15,10 @@ from everview.adapter.catalog.state import shown_timeline
 from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
-from everview.adapter.execute.alterations import checked_kind
+from everview.adapter.execute.alterations import existing
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import NAME_BYTES_MAX, columns_of, exists
-from everview.adapter.execute.ownership import check_may_reach, check_owner
+from everview.adapter.execute.ownership import check_may_reach
 from everview.adapter.retention import lag_ms, retain_ms
 from everview.adapter.secrets import without_secrets
 from everview.adapter.sources.registry import kind_named, kind_of
@@ -42,8 +42,8 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
     with as_sql_errors(), without_secrets():
         found = kind.look(given, lambda seconds: interrupts.wait(lambda: False, seconds))
     coordinator = context.coordinator
-    with coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
+    with context.coordinator.catalog.lock:
+        context = context.anew()
         schema = context.around.schema_for(statement.path)
         if exists(context, schema, name, if_not_exists=statement.if_not_exists):
             return _DONE
@@ -128,16 +128,12 @@ def _timeline_name(text: str) -> str:
 def reset_source(context: Context, statement: nodes.ResetSource) -> Result:
     """ALTER SOURCE … RESET: read the stream again, from its beginning."""
     coordinator, done = context.coordinator, Done("ALTER SOURCE")
-    with coordinator.catalog.lock:
-        around = context.session.statement_context()
-        found = around.find(statement.path)
-        if found is None:
-            if not statement.if_exists:
-                raise around.catalog.missing("source", statement.path, around.names())
-            context.session.notice(f'source "{".".join(statement.path)}" does not exist, skipping')
+    with context.coordinator.catalog.lock:
+        context = context.anew()
+        item = existing(context, Source, statement.path, if_exists=statement.if_exists)
+        if item is None:
             return done
-        item = checked_kind(found, Source)
-        check_owner(replace(context, around=around), item)
+        assert isinstance(item, Source)
         message = f'source "{item.name}" cannot be reset'
         if isinstance(item.spec, Part) or not kind_of(item.spec).resettable:
             detail = "it is a part of a source" if isinstance(item.spec, Part) else f"it is a {item.spec.kind}"

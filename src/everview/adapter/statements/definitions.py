@@ -6,6 +6,7 @@ from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import ColumnDefinition, Statement
 from everview.adapter.statements.options import (
     in_cluster,
+    listed_options,
     object_kind,
     option_list,
     option_value,
@@ -16,12 +17,12 @@ from everview.adapter.statements.options import (
 from everview.adapter.statements.replacements import parse_alter_replacement, parse_replacement, replacing
 from everview.adapter.statements.sinks import parse_alter_sink, parse_create_sink, parse_place
 from everview.adapter.statements.subscriptions import parse_alter_subscription, parse_create_subscription
-from everview.adapter.statements.words import Path, Words, if_exists, if_not_exists
-from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, unsupported
-from everview.compute.sql.lexer import SqlText
+from everview.adapter.statements.words import Words, if_exists, if_not_exists
+from everview.compute.sql.errors import UNDEFINED_OBJECT, SqlError, unsupported
 
 COLUMNS_MAX = 1_600
 _CONSTRAINTS = ("not", "null", "default", "primary", "unique", "check", "references", "collate", "constraint")
+_BEHIND_DEFAULT = ("not", "null", "primary", "unique", "check", "references")
 _COLLATIONS = ("default", "C", "POSIX", "ucs_basic")
 _ACCESS_METHODS = ("btree", "hash")  # what tools write; an index here is one kind of thing
 _NO_KEYS = "uniqueness of rows is not enforced in tables; leave the constraint out"
@@ -78,17 +79,14 @@ def _table(words: Words) -> Statement:
 
 
 def _columns(words: Words) -> tuple[ColumnDefinition, ...]:
-    columns: list[ColumnDefinition] = []
-    words.expect_symbol("(")
-    if not words.accept_symbol(")"):
-        while True:
-            columns.append(_column(words))
-            if not words.accept_symbol(","):
-                break
-        words.expect_symbol(")")
+    if words.next.is_symbol("(") and words.ahead(1).is_symbol(")"):
+        words.take()
+        words.take()
+        return ()
+    columns = words.listed(lambda: _column(words))
     if len(columns) > COLUMNS_MAX:
         raise SqlError("54011", f"tables can have at most {COLUMNS_MAX} columns")
-    return tuple(columns)
+    return columns
 
 
 def _column(words: Words) -> ColumnDefinition:
@@ -110,12 +108,7 @@ def _column(words: Words) -> ColumnDefinition:
         elif words.sees("default") and default is not None:
             raise words.error("a default was given already")
         elif words.accept("default"):
-            default = words.until(
-                lambda: (
-                    words.next.is_word("not", "null", "primary", "unique", "check", "references")
-                    or words.next.is_symbol(",")
-                )
-            )
+            default = words.until(lambda: words.next.is_word(*_BEHIND_DEFAULT) or words.next.is_symbol(","))
         elif words.accept("collate"):
             _collation(words)
         else:
@@ -169,10 +162,9 @@ def _index(words: Words) -> Statement:
     on = words.path()
     if words.accept("using"):
         _access_method(words)
-    keys: list[SqlText] = []
-    words.listed(lambda: keys.append(words.until(lambda: words.next.is_symbol(","))))
+    keys = words.expressions()
     refuse_options(with_options(words), "an index")
-    return nodes.CreateIndex(name, on, tuple(keys), unless)
+    return nodes.CreateIndex(name, on, keys, unless)
 
 
 def _access_method(words: Words) -> None:
@@ -198,17 +190,14 @@ def _source(words: Words) -> Statement:
         kind, argument = words.name(), ""
     if words.next.is_symbol("("):
 
-        def option() -> None:
+        def name() -> str:
             parts = [words.take().value]
             while words.next.kind == "word":
                 parts.append(words.take().value)
             words.accept_symbol("=")
-            name = " ".join(parts)
-            if name in arguments:
-                raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once")
-            arguments[name] = option_value(words)
+            return " ".join(parts)
 
-        words.listed(option)
+        arguments = listed_options(words, name, lambda name, position: option_value(words))
     words.accept("for", "all", "tables")
     return nodes.CreateSource(path, kind, argument, arguments, unless, with_options(words), columns)
 
@@ -236,13 +225,11 @@ def _role(words: Words) -> Statement:
 def parse_drop(words: Words) -> Statement:
     kind = object_kind(words)
     unless = if_exists(words)
-    paths: list[Path] = [words.path()]
-    while words.accept_symbol(","):
-        paths.append(words.path())
+    paths = words.series(words.path)
     cascade = words.accept("cascade")
     if not cascade:
         words.accept("restrict")
-    return nodes.Drop(kind, tuple(paths), unless, cascade)
+    return nodes.Drop(kind, paths, unless, cascade)
 
 
 def parse_alter(words: Words) -> Statement:

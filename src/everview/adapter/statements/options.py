@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from everview.adapter.statements.nodes import AsOf, ObjectKind
 from everview.adapter.statements.words import Words
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, unsupported
@@ -34,28 +36,51 @@ def with_options(words: Words) -> dict[str, str]:
 
 
 def option_list(words: Words) -> dict[str, str]:
-    found: dict[str, str] = {}
+    ttl_on = ""
 
-    def option() -> None:
-        if words.next.kind not in ("word", "quoted"):
-            raise words.error("expected the name of an option")
-        parts = [words.take().value]
+    def name() -> str:
+        parts = [option_name(words)]
         while words.next.kind == "word" and not words.next.is_word("for"):
             if words.ahead(1).is_symbol(",") or words.ahead(1).is_symbol(")"):
                 break  # the last bare word is the value
             parts.append(words.take().value)
         words.accept_symbol("=")
         words.accept("for")
-        name = " ".join(parts)
-        if name in found:
-            raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once")
-        found[name] = option_value(words)
+        return " ".join(parts)
+
+    def value(name: str, position: int) -> str:
+        nonlocal ttl_on
+        text = option_value(words)
         if name == "ttl":  # TTL '7 days' ON column
             words.expect("on")
-            found["ttl on"] = words.name()
+            ttl_on = words.name()
+        return text
+
+    found = listed_options(words, name, value)
+    return {**found, "ttl on": ttl_on} if "ttl" in found else found
+
+
+def listed_options(
+    words: Words, name: Callable[[], str], value: Callable[[str, int], str], given: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Options in parentheses: `name` reads a name, then `value` its value, of the name at a position."""
+    found = dict(given or {})
+
+    def option() -> None:
+        position, key = words.next.start + 1, name()
+        if key in found:
+            raise SqlError(SYNTAX_ERROR, f"option {key.upper()} specified more than once", position=position)
+        found[key] = value(key, position)
 
     words.listed(option)
     return found
+
+
+def option_name(words: Words) -> str:
+    """Take one word of an option's name."""
+    if words.next.kind not in ("word", "quoted"):
+        raise words.error("expected the name of an option")
+    return words.take().value
 
 
 def option_value(words: Words) -> str:

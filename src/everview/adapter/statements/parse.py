@@ -12,6 +12,7 @@ from everview.adapter.statements.options import (
     as_of,
     boolean,
     isolation,
+    listed_options,
     object_kind,
     option_value,
     refuse_options,
@@ -20,7 +21,7 @@ from everview.adapter.statements.options import (
 from everview.adapter.statements.replacements import parse_difference
 from everview.adapter.statements.subscriptions import parse_subscribe
 from everview.adapter.statements.words import Path, Words
-from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, unsupported
+from everview.compute.sql.errors import SqlError, unsupported
 from everview.compute.sql.lexer import SqlText, split
 from everview.quoting import identifier
 
@@ -76,11 +77,9 @@ def _query(words: Words) -> Statement:
 
 def _truncate(words: Words) -> Statement:
     words.accept("table")
-    tables: list[Path] = [words.path()]
-    while words.accept_symbol(","):
-        tables.append(words.path())
+    tables = words.series(words.path)
     words.accept("restrict")
-    return nodes.Truncate(tuple(tables))
+    return nodes.Truncate(tables)
 
 
 def _begin(words: Words) -> Statement:
@@ -133,9 +132,7 @@ def _set(words: Words) -> Statement:
     if words.accept("default"):
         return nodes.Set(name, None, local)
     listed = name == "search_path"
-    values = [_setting_value(words, listed=listed)]
-    while words.accept_symbol(","):
-        values.append(_setting_value(words, listed=listed))
+    values = words.series(lambda: _setting_value(words, listed=listed))
     return nodes.Set(name, ", ".join(values), local)
 
 
@@ -228,19 +225,15 @@ def _explain_form(words: Words) -> str:
     if words.next.is_symbol("("):  # EXPLAIN (options) or EXPLAIN (query): a query begins with a known word
         inner = words.ahead(1)
         if not (inner.is_symbol("(") or inner.is_word(*_QUERIES)):
-            options: dict[str, str] = {}
 
-            def option() -> None:
-                position, name = words.next.start + 1, words.take().value
-                if name in options:
-                    raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once", position=position)
-                options[name] = option_value(words)
+            def value(name: str, position: int) -> str:
+                text = option_value(words)
                 # An option that is off asks for nothing, and plans are VERBOSE always.
-                if name != "format" and boolean(options[name] or "true", name) and name != "verbose":
+                if name != "format" and boolean(text or "true", name) and name != "verbose":
                     raise unsupported(f"EXPLAIN ({name.upper()})", position, hint="FORMAT exists")
+                return text
 
-            words.listed(option)
-            form = options.get("format", form).lower()
+            form = listed_options(words, lambda: words.take().value, value).get("format", form).lower()
     if words.sees("with") and words.ahead(1).is_symbol("("):
         refuse_options(with_options(words), "EXPLAIN")
     if words.accept("as"):
@@ -275,21 +268,13 @@ def _copy(words: Words) -> Statement:
 def _copy_options(words: Words) -> dict[str, str]:
     words.accept("with")
     if words.next.is_symbol("("):
-        found: dict[str, str] = {}
 
-        def option() -> None:
-            position, name = words.next.start + 1, words.take().value
-            if name in found:
-                raise SqlError(SYNTAX_ERROR, f"option {name.upper()} specified more than once", position=position)
+        def value(name: str, position: int) -> str:
             if words.next.is_symbol("("):
-                found[name] = ",".join(words.names())
-            elif words.accept_symbol("*"):
-                found[name] = "*"
-            else:
-                found[name] = option_value(words)
+                return ",".join(words.names())
+            return "*" if words.accept_symbol("*") else option_value(words)
 
-        words.listed(option)
-        return found
+        return listed_options(words, lambda: words.take().value, value)
     older: dict[str, str] = {}
     while not words.done:  # the syntax before 9.0
         if words.accept("csv"):
@@ -352,19 +337,13 @@ def _discard(words: Words) -> Statement:
 
 def _prepare(words: Words) -> Statement:
     name = words.name()
-    types: list[SqlText] = []
-    if words.next.is_symbol("("):
-        words.listed(lambda: types.append(words.until(lambda: words.next.is_symbol(","))))
+    types = words.expressions() if words.next.is_symbol("(") else ()
     words.expect("as")
-    return nodes.PrepareStatement(name, tuple(types), words.rest())
+    return nodes.PrepareStatement(name, types, words.rest())
 
 
 def _execute(words: Words) -> Statement:
-    name = words.name()
-    values: list[SqlText] = []
-    if words.next.is_symbol("("):
-        words.listed(lambda: values.append(words.until(lambda: words.next.is_symbol(","))))
-    return nodes.Execute(name, tuple(values))
+    return nodes.Execute(words.name(), words.expressions() if words.next.is_symbol("(") else ())
 
 
 def _deallocate(words: Words) -> Statement:

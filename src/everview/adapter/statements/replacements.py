@@ -65,9 +65,7 @@ def _apply(words: Words, path: Path) -> Statement:
     while words.accept_symbol(","):
         targets.append(words.path())
     words.expect("apply", "replacement")
-    replacements = [words.path()]
-    while words.accept_symbol(","):
-        replacements.append(words.path())
+    replacements = words.series(words.path)
     if len(targets) != len(replacements):
         raise SqlError(
             SYNTAX_ERROR,

@@ -9,7 +9,15 @@ from typing import Any
 
 from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import Place, Statement
-from everview.adapter.statements.options import in_cluster, option_list, option_value, refuse_repeated, with_options
+from everview.adapter.statements.options import (
+    in_cluster,
+    listed_options,
+    option_list,
+    option_name,
+    option_value,
+    refuse_repeated,
+    with_options,
+)
 from everview.adapter.statements.words import Path, Words, if_not_exists
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
 from everview.flow.drivers.registry import LEADING
@@ -22,9 +30,7 @@ def parse_create_sink(words: Words) -> Statement:
     path = words.path()
     in_cluster(words)
     words.expect("from")
-    collections = [_collection(words)]
-    while words.accept_symbol(","):
-        collections.append(_collection(words))
+    collections = [*words.series(lambda: _collection(words))]
     words.expect("into")
     place = parse_place(words)
     options: dict[str, str] = {}
@@ -46,11 +52,7 @@ def parse_create_sink(words: Words) -> Statement:
 
 def _collection(words: Words) -> nodes.SinkCollection:
     """`name (option value, …) KEY (…) DELTA UPDATES REDUCE (…)`, all but the name optional."""
-    path = words.path()
-    place: dict[str, str] = {}
-    if words.next.is_symbol("("):
-        _arguments(words, place)
-    found = nodes.SinkCollection(path, place)
+    found = nodes.SinkCollection(words.path(), _arguments(words) if words.next.is_symbol("(") else {})
     while (changed := _clause(words, found)) is not None:
         found = changed
     return found
@@ -100,42 +102,28 @@ def parse_place(words: Words) -> Place:
     if words.accept("cdc"):
         return _stream(words)
     kind = words.name()
-    arguments: dict[str, str] = {}
-    if kind in LEADING:
-        arguments[LEADING[kind]] = words.string()
-    if words.next.is_symbol("("):
-        _arguments(words, arguments)
-    return Place(kind, arguments)
+    leading = {LEADING[kind]: words.string()} if kind in LEADING else {}
+    return Place(kind, _arguments(words, leading) if words.next.is_symbol("(") else leading)
 
 
 def _stream(words: Words) -> Place:
-    arguments: dict[str, str] = {}
-    if words.one_of("files", "kafka") == "files":
-        kind = "cdc files"
-        arguments["path"] = words.string()
-        if words.next.is_symbol("("):
-            _arguments(words, arguments)
-    else:
-        kind = "cdc kafka"
-        _arguments(words, arguments)
+    kind = f"cdc {words.one_of('files', 'kafka')}"
+    arguments = {"path": words.string()} if kind == "cdc files" else {}
+    if kind == "cdc kafka" or words.next.is_symbol("("):
+        arguments = _arguments(words, arguments)
     if words.accept("format"):
         arguments["format"] = words.one_of(*FORMATS)
     return Place(kind, arguments)
 
 
-def _arguments(words: Words, found: dict[str, str]) -> None:
-    def argument() -> None:
-        token = words.next
-        if token.kind not in ("word", "quoted"):
-            raise words.error("expected the name of an option")
-        name = words.take().value
-        if name in found:
-            message = f"option {name.upper()} specified more than once"
-            raise SqlError(SYNTAX_ERROR, message, position=token.start + 1)
-        words.accept_symbol("=")
-        found[name] = option_value(words)
+def _arguments(words: Words, leading: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Arguments in parentheses, with those that stand before them."""
 
-    words.listed(argument)
+    def value(name: str, position: int) -> str:
+        words.accept_symbol("=")
+        return option_value(words)
+
+    return listed_options(words, lambda: option_name(words), value, leading)
 
 
 def parse_alter_sink(words: Words, path: Path, *, if_exists: bool) -> Statement | None:

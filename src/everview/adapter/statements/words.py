@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -10,6 +11,7 @@ from everview.compute.functions.numbers import integer_of
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
 from everview.compute.sql.lexer import NESTING, SqlText, Token
 
+T = TypeVar("T")
 Path = tuple[str, ...]
 
 # Words that end a name's right to stand without quotes; the rest of PostgreSQL's list does no harm here.
@@ -135,19 +137,26 @@ class Words:
         value = integer_of(self.take().value)
         return -value if negative else value
 
-    def listed(self, item: Callable[[], object]) -> None:
+    def series(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """Items with commas between them."""
+        found = [item()]
+        while self.accept_symbol(","):
+            found.append(item())
+        return tuple(found)
+
+    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
         """Items in parentheses, with commas between them."""
         self.expect_symbol("(")
-        while True:
-            item()
-            if not self.accept_symbol(","):
-                break
+        found = self.series(item)
         self.expect_symbol(")")
+        return found
 
     def names(self) -> tuple[str, ...]:
-        found: list[str] = []
-        self.listed(lambda: found.append(self.name()))
-        return tuple(found)
+        return self.listed(self.name)
+
+    def expressions(self) -> tuple[SqlText, ...]:
+        """SQL in parentheses, up to each comma."""
+        return self.listed(lambda: self.until(lambda: self.next.is_symbol(",")))
 
     def until(self, stop: Callable[[], bool]) -> SqlText:
         """The SQL up to where `stop` holds outside of parentheses, or to the end of what they enclose."""
