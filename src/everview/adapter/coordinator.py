@@ -182,13 +182,11 @@ class Coordinator:
         return role is not None and role.superuser
 
     def ready(self) -> bool:
-        """Whether views can be maintained now."""
         if self._closed.is_set() or self.environment.fenced is not None:
             return False
         return self._spark is None or (self._spark.done() and self._spark.exception() is None)
 
     def close(self) -> None:
-        """End all sessions and let go of everything."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -232,7 +230,6 @@ class Coordinator:
             self._subscriptions.pop(number, None)
 
     def serve(self, item: Index, on: Item, keys: Sequence[Scalar]) -> None:
-        """Serve an index from memory."""
         collection = item.id if item.reader is not None else on.id
         self.indexes.add(item.id, ServedIndex(self.environment, collection, keys, on.stored_types))
 
@@ -257,7 +254,6 @@ class Coordinator:
         return StatementContext(self.catalog.state, "everview", "everview", ("public",))
 
     def feed(self, item: Source) -> None:
-        """Begin to feed a source."""
         if isinstance(item.spec, Part):
             return
         sources = self.catalog.state.of(Source)
@@ -318,11 +314,10 @@ class Coordinator:
         """The commands that let go of what the catalog holds of an item's collection."""
         if item.id in self.catalog.state.damaged:
             return self._release_damaged(item)
-        match item:
-            case Sink():
-                return self.sinks.release(item)
-            case Subscription():
-                return self.durable.release(item)
+        if isinstance(item, Sink):
+            return self.sinks.release(item)
+        if isinstance(item, Subscription):
+            return self.durable.release(item)
         held = self.environment.shard(item.id).held if item.tokens else ()
         return [Drop(self.environment.present(item.id, token)) for token in item.tokens if token in held]
 
@@ -333,11 +328,10 @@ class Coordinator:
             if id.partition(".")[0] == item.id:
                 held = self.environment.shard(id).held
                 commands += [Drop(self.environment.present(id, token)) for token in held]
-        if isinstance(item, Sink):
-            with suppress(StorageError, ValueError, LookupError, TypeError):
+        with suppress(StorageError, ValueError, LookupError, TypeError):
+            if isinstance(item, Sink):
                 commands += self.sinks.release(item)
-        if isinstance(item, Subscription):
-            with suppress(StorageError, ValueError, LookupError, TypeError):
+            elif isinstance(item, Subscription):
                 commands += self.durable.release(item)
         return commands
 
@@ -367,7 +361,6 @@ class Coordinator:
         return ClockStatus() if self._guard is None else self._guard.status
 
     def warnings(self) -> list[str]:
-        """What someone should look at, though everything is served."""
         trouble = self.clock_status.trouble
         damaged = [f"{error.message}: {error.detail}" for error in self.catalog.state.damaged.values() if error.detail]
         return [*([] if trouble is None else [trouble]), *self.catalog.damage, *damaged]
@@ -379,7 +372,6 @@ class Coordinator:
             return None
 
     def hydrated(self, item: Item) -> bool:
-        """Whether a maintained collection was computed for the first time."""
         if item.reader is None:
             return True
         frontiers = self.frontiers(item.id)
@@ -388,7 +380,6 @@ class Coordinator:
         return frontiers.upper.only > self.environment.shard(item.id).spec.initial
 
     def hydration(self, item: Item) -> Hydration | None:
-        """How far a maintained collection is in being computed for the first time."""
         return self.maintenance.hydration(item.id)
 
     def sink_status(self, id: GlobalId) -> DeliveryStatus | None:
@@ -405,11 +396,9 @@ class Coordinator:
         feeder.reset()
 
     def staged_change(self, item: Item) -> StagedChange | None:
-        """What applying a replacement would change, if that is known."""
         return self.replacements.change(item)
 
     def staged_status(self, item: Item) -> StagedStatus:
-        """How a replacement is doing, and its target."""
         return self.replacements.status(item)
 
     def events(self) -> list[Event]:
@@ -422,11 +411,9 @@ class Coordinator:
         return list(self._subscriptions.values())
 
     def durable_status(self, item: Subscription) -> PlaceStatus | None:
-        """Where a durable subscription stands."""
         return self.durable.status(item)
 
     def key_types(self, item: Item) -> tuple[SqlType, ...]:
-        """The types of an index's keys."""
         return self.indexes.key_types(item.id)
 
     def stored_bytes(self, id: GlobalId) -> int:
@@ -437,7 +424,6 @@ class Coordinator:
         return sum(batch.size_bytes for each in served for batch in self.environment.shard(each).batches.values())
 
     def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
-        """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
         keepers = self.maintenance.keepers()
         for id in self.environment.ids():
             owner, _, name = id.partition(".")

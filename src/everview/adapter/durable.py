@@ -90,7 +90,10 @@ class DurableSubscriptions:
 
     def resume(self, item: Subscription) -> None:
         """Find where a subscription stands."""
-        self._places[item.id] = _place_from(self._environment.get(_NOTE + item.id), item)
+        note = self._environment.get(_NOTE + item.id)
+        if note is None:
+            raise Corruption(f"the place of subscription {item.id} is missing")
+        self._places[item.id] = Place(**json.loads(note))
 
     def tokens(self) -> set[str]:
         """The tokens of the capabilities that subscriptions hold."""
@@ -225,7 +228,6 @@ class DurableSubscriptions:
         return max(0, self._timelines.of([item.on]).upper - 1 - place.start)
 
     def status(self, item: Subscription) -> PlaceStatus | None:
-        """How a subscription is doing."""
         with self._lock:
             place, reader = self._places.get(item.id), self._readers.get(item.id)
             if place is None:
@@ -242,12 +244,6 @@ def shown_hold(item: Subscription) -> str:
 
 def _note(id: GlobalId, place: Place) -> Put:
     return Put(_NOTE + id, json.dumps(asdict(place)).encode())
-
-
-def _place_from(note: bytes | None, item: Subscription) -> Place:
-    if note is None:
-        raise Corruption(f"the place of subscription {item.id} is missing")
-    return Place(**json.loads(note))
 
 
 def named_subscription(around: StatementContext, path: Path) -> Subscription:

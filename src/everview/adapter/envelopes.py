@@ -57,7 +57,6 @@ class Differences:
         return made if self._sort is None else self._sort(made)
 
     def progress(self, time: int) -> Row:
-        """The row that says that nothing more will come before a time."""
         return (Decimal(time), True, *self._nulls)
 
 
@@ -82,7 +81,6 @@ class ByKey:
         self._several: dict[Row, Rows] = {}  # the rows of the other keys, with multiplicities
 
     def begin(self, contents: Rows) -> None:
-        """Take the contents before the first change."""
         for key, changes in self._by_key(contents).items():
             self._change(key, changes)
         self._check_size()
@@ -145,5 +143,4 @@ class ByKey:
             raise SqlError("54000", f"a subscription by key keeps at most {KEPT_ROWS_MAX} keys", hint=hint)
 
     def progress(self, time: int) -> Row:
-        """The row that says that nothing more will come before a time."""
         return (Decimal(time), True, *self._nulls)

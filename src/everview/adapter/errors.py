@@ -89,7 +89,6 @@ class Defect(SqlError):
 
 
 def sqlstate_of(error: BaseException) -> str:
-    """The SQLSTATE of an error of any kind."""
     if isinstance(error, SqlError | Failure):
         return error.sqlstate
     if isinstance(error, EvaluationFailed) and error.sqlstate is not None:

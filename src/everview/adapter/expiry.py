@@ -142,7 +142,6 @@ class _Table:
         self.kept = _some(part.where(part.dues < self.horizon) for part in self.kept)
 
     def due(self, before: int) -> I64:
-        """The due times before `before`, in order."""
         return np.sort(np.concatenate([_NONE, *(each.dues[each.dues < before] for each in self.kept)]))
 
     def retractions(self, clock: int, to: int) -> pa.Table | None:

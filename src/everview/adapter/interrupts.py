@@ -45,7 +45,6 @@ class Interrupts:
                 self._running = False
 
     def cancel(self) -> None:
-        """Cancel the running statement, if there is one."""
         with self._lock:
             self._canceled = self._running
         self._environment.wake()
@@ -65,7 +64,6 @@ class Interrupts:
         return self._deadline is not None and time.monotonic() >= self._deadline
 
     def check(self) -> None:
-        """Raise if the statement is interrupted."""
         if self._closed is not None:
             raise self._closed
         if self._canceled:

@@ -9,7 +9,7 @@ itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 import structlog
@@ -17,6 +17,7 @@ import structlog
 from everview.adapter.expiry import Expiring
 from everview.adapter.timeline import Timeline
 from everview.background import Backoff, Loop
+from everview.compute.contract import Maintenance
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import StorageError
@@ -26,17 +27,6 @@ WATCHED_PACE_S = 0.005  # changes that are due closer together than this share a
 CLOSE_S = 5.0
 
 _log = structlog.get_logger()
-
-
-class ViewDues(Protocol):
-    """The due times of views: see `compute.maintenance`."""
-
-    def dues(self) -> Mapping[GlobalId, int]:
-        """The next due time of each view that has one."""
-
-    @property
-    def changes(self) -> int:
-        """A number that grows whenever `dues` may have changed."""
 
 
 class Dues(Protocol):
@@ -53,17 +43,15 @@ class Dues(Protocol):
 class AllDues:
     """The due times of views on the `own` timeline, and of tables with a TTL."""
 
-    def __init__(self, views: ViewDues, tables: Expiring, own: Callable[[GlobalId], bool]) -> None:
+    def __init__(self, views: Maintenance, tables: Expiring, own: Callable[[GlobalId], bool]) -> None:
         self._views, self._tables, self._own = views, tables, own
 
     def dues(self) -> list[int]:
-        """The next due time of each view and table that has one."""
         views = [due for id, due in self._views.dues().items() if self._own(id)]
         return [*views, *self._tables.dues()]
 
     @property
     def changes(self) -> int:
-        """A number that grows whenever `dues` may have changed."""
         return self._views.changes + self._tables.version
 
 

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from everview.adapter.bound_statement import BoundQuery, at_time
 from everview.adapter.errors import as_sql_errors
-from everview.adapter.planner import system_relation
 from everview.adapter.settings import AUTO, LOCAL, PEEK_ENGINE, SPARK
 from everview.adapter.statement_context import StatementContext
 from everview.adapter.system.functions import looking_into
 from everview.adapter.system.registry import BY_ID
-from everview.adapter.system.relation import Live, View
+from everview.adapter.system.relation import Live, SystemRelation, View
 from everview.compute.allowance import OutOfMemory
 from everview.compute.cancel import Cancellation, cancelable
 from everview.compute.capabilities import errors_id, is_awake
@@ -119,19 +118,15 @@ class Peeks:
             plan = at_time(relation, time)
             plan = plan if optimized else optimize(plan)
             gets = _read_by(plan)
-            for id in (
-                gets - BY_ID.keys() - own.drafted
-            ):  # those that an index serves too: what it has are the rows without errors
+            # Also of those that an index serves: it has the rows without errors.
+            for id in gets - BY_ID.keys() - own.drafted:
                 self.check_errors(id, time)
             plan, found = self._lookups.rewrite(plan, time, own.rows)
             if found:
                 gets = _read_by(plan) - found.keys()
-            selections = {
-                id: stack.enter_context(self._environment.contents(id, time))
-                for id in gets
-                if id not in BY_ID and id not in own.drafted
-            }
-            system = {id: self._system_rows(id, around) for id in gets if id in BY_ID}
+            stored = gets - BY_ID.keys() - own.drafted
+            selections = {id: stack.enter_context(self._environment.contents(id, time)) for id in stored}
+            system = {id: self._system_rows(BY_ID[id], around) for id in gets & BY_ID.keys()}
             made = {id: own.rows.get(id, {}) for id in gets & own.drafted}
             small = {**found, **system, **made}
             added = {id: rows for id, rows in own.rows.items() if id in selections}
@@ -155,9 +150,8 @@ class Peeks:
                     raise SqlError(failed.sqlstate, failed.message) from failed
                 # Which row failed, and how, only an evaluation here can tell.
                 rows = _locally(plan, selections, small, added)
-                if (
-                    forced and not added
-                ):  # there, a row that fails and that the transaction has deleted fails all the same
+                # On Spark, a row that fails and that the transaction has deleted fails all the same.
+                if forced and not added:
                     raise SqlError("XX000", "internal error: only Spark fails at this query", hint=_HINT) from failed
                 return rows
             except RunFailed as error:
@@ -199,8 +193,7 @@ class Peeks:
         if found:
             raise SqlError(*min(found))
 
-    def _system_rows(self, id: str, around: StatementContext) -> Rows:
-        relation = system_relation(id)
+    def _system_rows(self, relation: SystemRelation, around: StatementContext) -> Rows:
         rows = relation.rows(View(around, self._live))
         return rows_of(((row, 1) for row in rows), relation.types)
 
@@ -225,8 +218,7 @@ def _locally(
             add(stored[id], row, multiplicity)
     result = evaluate(plan, {**stored, **small})
     if result.errors:
-        state, message = min(result.errors)
-        raise SqlError(state, message)
+        raise SqlError(*min(result.errors))
     return result.rows
 
 
@@ -258,29 +250,19 @@ def _on_spark(
         if ready and len(ready) == len(selection.parts):
             batches[f"{id} parts"] = Parts(tuple(uris[index] for index in ready), selection.spec.schema)
             whole[id] = f"{id} parts"
-            batches[id] = _numbered(selection.inline_updates())
-        else:
-            batches[id] = _numbered(selection.contents())
+        updates = selection.inline_updates() if id in whole else selection.contents()
+        table = updates.select([*data_names(updates), DIFF])  # the data columns as engines name them
         if id in added:
-            batches[id] = _with_rows(batches[id], added[id], schemas[id])
+            rows = rows_to_arrow(added[id], schemas[id]).select(table.column_names)
+            table = pa.concat_tables([table, rows.cast(table.schema)])
+        batches[id] = table
 
     def look(part: Relation) -> Relation:
         if isinstance(part, ir.Get) and part.id in whole:
             return ir.Union((part, ir.Get(whole[part.id], part.schema)))
         return part
 
-    table = engine.run(ir.transform(plan, look), batches)
-    return rows_from_arrow(table, ir.types(plan))
-
-
-def _with_rows(table: Batch, rows: Rows, schema: Sequence[SqlType]) -> pa.Table:
-    assert isinstance(table, pa.Table)
-    return pa.concat_tables([table, rows_to_arrow(rows, schema).select(table.column_names).cast(table.schema)])
-
-
-def _numbered(table: pa.Table) -> pa.Table:
-    """The data columns as engines name them, and the multiplicity."""
-    return table.select([*data_names(table), DIFF])
+    return rows_from_arrow(engine.run(ir.transform(plan, look), batches), ir.types(plan))
 
 
 def ordered(rows: Rows, order: Sequence[Order], width: int, types: Sequence[SqlType]) -> list[Row]:

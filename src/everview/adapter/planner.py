@@ -28,7 +28,6 @@ from everview.adapter.statement_context import Meaning, StatementContext
 from everview.adapter.statements import nodes
 from everview.adapter.system.functions import looking_into, system_oid
 from everview.adapter.system.registry import BY_ID, RELATIONS
-from everview.adapter.system.relation import SystemRelation
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.relation import Relation
@@ -154,7 +153,6 @@ class Planner:
         return self._changing(change, names, host)
 
     def delete_all(self, path: Sequence[str], around: StatementContext) -> tuple[Change, BoundQuery]:
-        """A DELETE of all rows of a table."""
         names = Names(around)
         target = _target(around, path, None)
         names.used.add(target.id)
@@ -412,8 +410,3 @@ def _from_indexes(relation: Relation, catalog: Catalog) -> Relation:
         return ir.Get(maintained[0].id, item.types) if maintained else part
 
     return ir.transform(relation, look)
-
-
-def system_relation(id: str) -> SystemRelation:
-    """The relation of the system that a plan reads."""
-    return BY_ID[id]

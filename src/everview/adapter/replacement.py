@@ -82,7 +82,6 @@ class Replacements:
             )
 
     def gone(self, id: GlobalId) -> None:
-        """A replacement was applied or dropped."""
         with self._lock:
             self._differences.pop(id, None)
             self._refused.pop(id, None)

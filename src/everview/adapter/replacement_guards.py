@@ -47,7 +47,6 @@ def is_guard(name: str, value: str) -> bool:
 
 
 def shown_guards(options: Mapping[str, str]) -> list[str]:
-    """Guards as SQL writes them."""
     return [
         f"MAX ROWS {value}" if name == "max rows" else _NAMES[name, value] for name, value in sorted(options.items())
     ]

@@ -93,12 +93,10 @@ class CoordinatorSession:
 
     @property
     def parameters(self) -> Mapping[str, str]:
-        """The settings that clients are told of."""
         return {**self.settings.told, "session_authorization": self.user}
 
     @property
     def idle_limit(self) -> IdleLimit | None:
-        """For how long the client may stay silent now."""
         if self._transaction is None:
             limit = int(self.settings.get("idle_session_timeout")) / 1000
             return IdleLimit(limit, "57P05", "terminating connection due to idle-session timeout") if limit else None
@@ -116,7 +114,6 @@ class CoordinatorSession:
         return pieces
 
     def prepare(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared:
-        """Parse and bind one statement."""
         with as_sql_errors(), self._timed(), self._supervised():
             known = None if self._failed else self.known(text, types)
             if known is not None:
@@ -250,7 +247,6 @@ class CoordinatorSession:
         return None if prepared is None or prepared.parameters else (prepared, ())
 
     def sync(self) -> None:
-        """End the implicit transaction."""
         self._batch = 1
         transaction = self._transaction
         if transaction is None or transaction.explicit:
@@ -404,7 +400,6 @@ class CoordinatorSession:
 
     @property
     def info(self) -> SessionInfo:
-        """The session as others see it."""
         application = self.settings.get("application_name")
         running = None if self._running is None else shown_statement(self._running)
         return SessionInfo(self.number, self.user, self.database, application, self._connected_ms, running)

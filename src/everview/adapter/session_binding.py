@@ -55,7 +55,6 @@ class SessionBinding:
         self.session_values: list[SessionValue] = []  # for which there are places
 
     def parameter(self, number: int, position: int | None) -> Any:
-        """The scalar that `$number` stands for."""
         if self._types is not None:
             return self._types.reference(number)
         if not 1 <= number <= len(self._values):
@@ -98,7 +97,6 @@ class SessionBinding:
         return self._types.place(-len(self.session_values), found.type)
 
     def table_functions(self, name: str) -> Sequence[TableFunction]:
-        """The overloads of a table function of the system."""
         return table_functions(name)
 
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:

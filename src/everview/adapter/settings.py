@@ -237,7 +237,6 @@ class Settings:
         self._local: dict[str, str] = {}
 
     def get(self, name: str) -> str:
-        """The value of a setting."""
         key = self._known(name).name.lower()
         return self._local[key] if key in self._local else self._values[key]
 
@@ -285,7 +284,6 @@ class Settings:
         return dict(self._values), dict(self._local)
 
     def back_to(self, mark: Mark) -> None:
-        """The values as they were."""
         self._values, self._local = dict(mark[0]), dict(mark[1])
 
     @staticmethod

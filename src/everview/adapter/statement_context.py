@@ -89,7 +89,6 @@ class StatementContext:
         return found
 
     def missing(self, path: Sequence[str], position: int | None = None) -> SqlError:
-        """No relation has this name."""
         message = f'relation "{".".join(path)}" does not exist'
         return SqlError(UNDEFINED_TABLE, message, hint=did_you_mean(path[-1], self.names()), position=position)
 

@@ -130,7 +130,6 @@ class SubscriptionRows:
         self._cursor, self._patience = True, seconds
 
     def batches(self) -> Iterator[Sequence[Row]]:
-        """The rows as they come."""
         number = None if self._cursor else self._interrupts.begin(0)
         try:
             with as_sql_errors():

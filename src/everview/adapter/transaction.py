@@ -159,7 +159,6 @@ class Transaction:
         self.savepoints.append(point)
 
     def savepoint(self, name: str) -> int:
-        """The place of the latest savepoint of this name."""
         places = [place for place, each in enumerate(self.savepoints) if each.name == name]
         if not places:
             raise SqlError("3B001", f'savepoint "{name}" does not exist')

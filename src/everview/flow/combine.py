@@ -292,7 +292,6 @@ def _net(updates: pa.Table) -> pa.Table:
 
 
 def _repeats(hashes: I64) -> bool:
-    """Whether a hash occurs twice."""
     ordered = np.sort(hashes)
     return bool((ordered[1:] == ordered[:-1]).any())
 

@@ -64,7 +64,6 @@ class Binding:
 
     @cached_property
     def value_fields(self) -> tuple[Field, ...]:
-        """The fields that are not in the key."""
         return tuple(each for each in self.fields if each.name not in self.key)
 
     @cached_property

@@ -73,7 +73,6 @@ def loads(text: str | bytes) -> Any:
 
 
 def column_from_json(values: Sequence[Any], field: Field, type_: pa.DataType) -> pa.Array:
-    """Values of one field, from their JSON forms."""
     plain = _PLAIN.get(field.type.kind)
     if plain is not None and set(map(type, values)) <= {plain, type(None)}:
         return pa.array(values, type_)

@@ -38,7 +38,6 @@ class KeyRange:
 
     @classmethod
     def parse(cls, text: str) -> KeyRange:
-        """The range that `str` wrote."""
         match = _TEXT.fullmatch(text)
         if match is None:
             raise InvalidMaterialization(f"not a range of key hashes: {text!r}", hint="write 00000000-ffffffff")
@@ -101,7 +100,6 @@ def check_partition(ranges: Iterable[KeyRange]) -> list[KeyRange]:
 
 
 def hashes_of(table: pa.Table, key: Sequence[str]) -> I64:
-    """The hash of each row's key."""
     return hash_rows([table.column(name) for name in key], table.num_rows)
 
 

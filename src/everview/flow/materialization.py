@@ -367,7 +367,6 @@ class Materialization:
             self._stop(HALT_S)
 
     def let_go(self) -> list[Command]:
-        """The commands that drop it with everything that it holds here; it is halted."""
         return let_go(self._environment, self.name)
 
     def forget(self) -> None:
@@ -486,7 +485,6 @@ def held_tokens(environment: Environment, name: str) -> dict[GlobalId, str]:
 
 
 def let_go(environment: Environment, name: str) -> list[Command]:
-    """The commands that drop a materialization with everything that it holds here; its workers are stopped."""
     commands: list[Command] = []
     for id, token in held_tokens(environment, name).items():
         if token in environment.shard(id).held:

@@ -328,7 +328,6 @@ class Task:
                     self.counters.stored_by[at] += documents.num_rows
 
     def start_commit(self, checkpoint: Checkpoint, patches: protocol.Patches) -> None:
-        """Begin to commit at the endpoint."""
         by = signature(self._log.lineage, self._row.generation)
         self._send(protocol.StartCommit(checkpoint.by(by).encode(), patches))
 

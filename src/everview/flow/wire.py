@@ -168,7 +168,6 @@ def type_json(sql_type: SqlType) -> dict[str, Any]:
 
 
 def type_from_json(said: Mapping[str, Any]) -> SqlType:
-    """The type that `type_json` wrote."""
     kind = Kind(said["name"])
     if kind is Kind.NUMERIC:
         scale = int(said.get("scale", NUMERIC_SCALE))

@@ -24,8 +24,6 @@ _PATH_BYTES_MAX = 103  # some systems allow more, none less
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
-    """A listening socket and its file."""
-
     path: Path
     sock: socket.socket
     made: tuple[int, int]  # identifies the file: inode numbers are reused, so with its time

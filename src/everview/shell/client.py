@@ -121,7 +121,6 @@ class Client:
 
     @property
     def lost(self) -> bool:
-        """Whether the connection is gone."""
         from psycopg.pq import ConnStatus
 
         return self._conn.status != ConnStatus.OK

@@ -46,8 +46,6 @@ def places_of(columns: Sequence[ColumnInfo]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database: a set of schemas."""
-
     id: GlobalId
     name: str
     owner: str

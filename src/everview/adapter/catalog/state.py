@@ -10,6 +10,7 @@ from typing import TypeVar
 from everview.adapter.catalog.damage import damage_below, damage_of
 from everview.adapter.catalog.items import Database, Index, Item, MaterializedView, Role, Schema, Source, Table, View
 from everview.compute.sql.errors import SqlError, did_you_mean
+from everview.compute.sql.references import quoted
 from everview.storage.contract import GlobalId
 
 T = TypeVar("T", bound=Item)
@@ -102,6 +103,10 @@ class Catalog:
     def shown(self, item: Item) -> str:
         """The name in full, for messages."""
         return ".".join(self.full_name(item))
+
+    def quoted(self, item: Item) -> str:
+        """The name in full, for statements."""
+        return ".".join(map(quoted, self.full_name(item)))
 
     # Dependencies
 
@@ -219,7 +224,6 @@ class Catalog:
     # Changed catalogs
 
     def with_item(self, item: Item) -> Catalog:
-        """With an item added or replaced."""
         return replace(self, items={**self.items, item.id: item})
 
     def without_item(self, id: GlobalId) -> Catalog:
@@ -257,13 +261,13 @@ class Catalog:
             raise self.missing("schema", [name], [each.name for each in self.schemas_of(database)])
         return found
 
-    def missing(self, kind: str, path: Sequence[str], known: Iterable[str], position: int | None = None) -> SqlError:
+    def missing(self, kind: str, path: Sequence[str], known: Iterable[str]) -> SqlError:
         """No such object."""
         states = {"schema": "3F000", "database": "3D000", "role": "42704", "index": "42704", "subscription": "42704"}
         state = states.get(kind, "42P01")
         noun = "relation" if state == "42P01" else kind
         hint = did_you_mean(path[-1], known)
-        return SqlError(state, f'{noun} "{".".join(path)}" does not exist', hint=hint, position=position)
+        return SqlError(state, f'{noun} "{".".join(path)}" does not exist', hint=hint)
 
 
 def shown_timeline(name: str | None) -> str:

@@ -193,7 +193,6 @@ class Change:
         return [Put(key, value) for key, value in self.puts.items()]
 
     def put_item(self, item: Item, event: str, **details: str) -> None:
-        """Add or replace an item."""
         if event == "create":
             self.state.check_lasting(item.name, item.depends)
         self.state = self.state.with_item(item)

@@ -232,7 +232,6 @@ def alter_ttl(context: Context, statement: nodes.AlterTtl, change: Change) -> Re
 
 
 def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
-    """ALTER … SET (RETAIN HISTORY FOR …)."""
     coordinator = context.coordinator
     with coordinator.catalog.lock:
         item = context.around.relation(statement.path)

@@ -87,7 +87,6 @@ class Context:
             return bound
 
     def bind_change(self, text: str) -> tuple[Change, BoundQuery]:
-        """An INSERT, UPDATE or DELETE."""
         with as_sql_errors():
             if self.statement is not None and not self.statement.open:
                 change, bound = self.statement.filled(self.values, self.around)
@@ -204,7 +203,6 @@ class Context:
         return self.coordinator.timestamps.choose(wanted, self.around.catalog)
 
     def as_of(self, clause: AsOf | None) -> int | None:
-        """The time that an AS OF clause says."""
         return None if clause is None else self.moment(clause.expression)
 
     def moment(self, expression: str) -> int:

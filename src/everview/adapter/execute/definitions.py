@@ -117,7 +117,6 @@ def create_table(context: Context, statement: nodes.CreateTable, change: Change)
 
 
 def columns_of(context: Context, definitions: Sequence[nodes.ColumnDefinition]) -> tuple[ColumnInfo, ...]:
-    """The columns that a statement defines."""
     if not definitions:
         raise unsupported("a table without columns")
     columns: list[ColumnInfo] = []
@@ -273,7 +272,6 @@ def install(context: Context, plan: Relation, bound: BoundQuery) -> tuple[str, R
 
 
 def create_namespace(context: Context, statement: nodes.CreateNamespace, change: Change) -> Result:
-    """CREATE SCHEMA and CREATE DATABASE."""
     catalog, name, allocate = change.state, statement.path[-1], context.coordinator.catalog.allocate
     done = Done(f"CREATE {statement.kind.upper()}")
     owner = statement.owner or context.around.user

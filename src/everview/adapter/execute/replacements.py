@@ -150,7 +150,6 @@ def _check_staged(catalog: Catalog, target: MaterializedView, name: str, bound: 
 
 
 def apply_replacement(context: Context, statement: nodes.ApplyReplacement) -> Result:
-    """ALTER MATERIALIZED VIEW … APPLY REPLACEMENT."""
     coordinator = context.coordinator
     pairs = pairs_of(context, statement)
     timeouts = [each for each in map(_timeout_s, _parts(statement)) if each is not None]
@@ -302,7 +301,7 @@ def difference_query(statement: nodes.ShowReplacementDiff, around: StatementCont
     catalog = around.catalog
     target = catalog.items[item.replaces]
     pairs = _compared(item, target)
-    name = {each.id: ".".join(map(quoted, catalog.full_name(each))) for each in (item, target)}
+    name = {each.id: catalog.quoted(each) for each in (item, target)}
     new = f"SELECT {', '.join(one for one, _ in pairs)} FROM {name[item.id]}"
     old = f"SELECT {', '.join(other for _, other in pairs)} FROM {name[target.id]}"
     order = ", ".join(str(place) for place in (*range(2, len(pairs) + 2), 1))

@@ -51,7 +51,6 @@ _SCHEMAS = "SELECT name FROM mz_catalog.mz_schemas WHERE database_id = $1 OR dat
 
 
 def show_objects(context: Context, statement: nodes.ShowObjects) -> Result:
-    """SHOW TABLES and its like."""
     return run_query(context, nodes.Query(objects_query(statement, context.around)))
 
 

@@ -23,8 +23,6 @@ from everview.storage.environment import Environment
 
 
 class Sinks:
-    """The sinks that run here."""
-
     def __init__(self, environment: Environment, readable: Readable, spark: SparkWhenThere) -> None:
         self._environment, self.readable, self.spark = environment, readable, spark
         begin_lineage(environment)  # before anything is written

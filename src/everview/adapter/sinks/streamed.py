@@ -71,7 +71,6 @@ class StreamOptions:
 
     @classmethod
     def parse(cls, kind: str, given: Mapping[str, str]) -> StreamOptions:
-        """From a statement or the catalog."""
         found: dict[str, float] = {"interval_ms": 1_000 if kind == FILES else 0, "heartbeat_s": 30.0}
         retain_ms: int | None = None
         for name, text in given.items():

@@ -177,7 +177,6 @@ class StreamFeeder:
         self._loop.wake()
 
     def close(self) -> None:
-        """Feed no longer, and let go of the stream."""
         self._loop.stop(CLOSE_S)
         source, self._source = self._source, None
         if source is not None:

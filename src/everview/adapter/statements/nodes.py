@@ -116,8 +116,6 @@ class AcknowledgeSubscription(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column of CREATE TABLE."""
-
     name: str
     type: SqlText
     position: int
@@ -247,8 +245,6 @@ class ResetSource(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateNamespace(Statement):
-    """CREATE SCHEMA and CREATE DATABASE."""
-
     kind: ObjectKind
     path: Path
     if_not_exists: bool = False
@@ -371,8 +367,6 @@ class Show(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowObjects(Statement):
-    """SHOW TABLES and its like."""
-
     what: str
     place: Path = ()  # FROM or IN
     on: Path = ()

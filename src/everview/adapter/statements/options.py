@@ -19,7 +19,6 @@ _KINDS: tuple[ObjectKind, ...] = (
 
 
 def object_kind(words: Words) -> ObjectKind:
-    """The kind of object that a statement is about."""
     if words.accept("materialized", "view"):
         return "materialized view"
     if words.accept("user"):

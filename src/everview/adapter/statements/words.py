@@ -89,13 +89,11 @@ class Words:
         return self.take().value
 
     def expect(self, *words: str) -> None:
-        """These words must come next."""
         for word in words:
             if not self.accept(word):
                 raise self.error(f"expected {word.upper()}")
 
     def expect_symbol(self, symbol: str) -> None:
-        """This symbol must come next."""
         if not self.accept_symbol(symbol):
             raise self.error(f'expected "{symbol}"')
 

@@ -30,7 +30,7 @@ from everview.storage.errors import Corruption
 
 def create(catalog: Catalog, item: Item) -> str:
     """The statement that would make the item."""
-    name = _name(catalog, item)
+    name = catalog.quoted(item)
     match item:
         case Table(columns=columns, ttl=ttl):
             lasting = [] if ttl is None else [f"TTL '{ttl[1]} ms' ON {quoted(columns[ttl[0]].name)}"]
@@ -43,7 +43,7 @@ def create(catalog: Catalog, item: Item) -> str:
         case MaterializedView(staged=staged):
             assert staged is not None
             applied = ["APPLY WHEN HYDRATED"] if staged.automatic else []
-            target = _name(catalog, catalog.items[staged.target])
+            target = catalog.quoted(catalog.items[staged.target])
             given = _with([*_retained(item), *applied, *shown_guards(staged.guards)])
             text = f"{name} ({_names(item)}) REPLACING {target}{given}"
             return f"CREATE MATERIALIZED VIEW {text} AS {definition(catalog, item)}"
@@ -53,7 +53,7 @@ def create(catalog: Catalog, item: Item) -> str:
             return create_sink(catalog, item)
         case Subscription(on=on, snapshot=snapshot):
             held = [f"HOLD FOR '{shown_hold(item)}'"] + ([] if snapshot else ["SNAPSHOT = false"])
-            return f"CREATE SUBSCRIPTION {name} FOR {_name(catalog, catalog.items[on])}{_with(held)}"
+            return f"CREATE SUBSCRIPTION {name} FOR {catalog.quoted(catalog.items[on])}{_with(held)}"
         case Source(spec=Part(of, table)):
             return f"CREATE SOURCE {name} FROM SOURCE {of} (TABLE {quoted(table)}){_with(_retained(item))}"
         case Source(spec=Spec() as spec):
@@ -80,17 +80,13 @@ def definition(catalog: Catalog, item: View | MaterializedView) -> str:
 
 def create_index(catalog: Catalog, item: Index) -> str:
     """The statement that would make the index."""
-    return f"CREATE INDEX {quoted(item.name)} ON {_name(catalog, catalog.items[item.on])} ({', '.join(item.keys)})"
+    return f"CREATE INDEX {quoted(item.name)} ON {catalog.quoted(catalog.items[item.on])} ({', '.join(item.keys)})"
 
 
 def index_definition(catalog: Catalog, item: Index) -> str:
     """The same as PostgreSQL writes it: tools take it apart at USING."""
     relation = ".".join(map(quoted, catalog.full_name(catalog.items[item.on])[1:]))
     return f"CREATE INDEX {quoted(item.name)} ON {relation} USING btree ({', '.join(item.keys)})"
-
-
-def _name(catalog: Catalog, item: Item) -> str:
-    return ".".join(map(quoted, catalog.full_name(item)))
 
 
 def _column(column: ColumnInfo) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from everview.adapter.catalog.items import Item, Sink
+from everview.adapter.catalog.items import Sink
 from everview.adapter.catalog.specs import Delivered
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.stream_locations import LEADING
@@ -19,9 +19,9 @@ def create_sink(catalog: Catalog, item: Sink) -> str:
     """The statement that would make the sink."""
     collections = item.spec.collections
     several = len(collections) > 1
-    names = [_full(catalog, catalog.items[each.collection]) for each in collections]
+    names = [catalog.quoted(catalog.items[each.collection]) for each in collections]
     clauses = [_clauses(each) for each in collections]
-    parts = [f"CREATE SINK {_full(catalog, item)} FROM"]
+    parts = [f"CREATE SINK {catalog.quoted(item)} FROM"]
     if several:
         given = [f" ({_options(each.shown)})" if each.shown else "" for each in collections]
         parts.append(", ".join("".join(each) for each in zip(names, given, clauses, strict=True)))
@@ -41,10 +41,6 @@ def _clauses(delivered: Delivered) -> str:
     text += " DELTA UPDATES" if delivered.delta_updates else ""
     reductions = ", ".join(_reduction(name, given) for name, given in delivered.reductions.items())
     return f"{text} REDUCE ({reductions})" if reductions else text
-
-
-def _full(catalog: Catalog, item: Item) -> str:
-    return ".".join(map(quoted, catalog.full_name(item)))
 
 
 def _options(shown: Mapping[str, str]) -> str:

@@ -93,7 +93,6 @@ class Harness:
             self.environment.commit(*begun)
 
     def write(self, transactions: int = 1) -> None:
-        """Add transactions to the collections."""
         self.workload.write(transactions)
 
     def task(self, range: KeyRange = WHOLE, *triggers: Trigger, limits: Limits | None = None) -> Task:

@@ -144,7 +144,6 @@ class ParquetTransactor(StagedTransactor):
 
 
 def file_schema(binding: Binding) -> pa.Schema:
-    """The columns of a binding's files."""
     if not binding.key:
         return binding.schema
     return binding.schema.append(pa.field(DELETED, pa.bool_())).append(pa.field(TRANSACTION, pa.int64()))

@@ -35,11 +35,9 @@ class Canceler:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Something starts that can be canceled."""
         self._channel.begin()
 
     def finish(self) -> str | None:
-        """It is over; gives why it was canceled, if it was."""
         with self._lock:
             return self._channel.finish()
 
@@ -73,7 +71,6 @@ class Keys(Generic[T]):
         return Key(process, secret)
 
     def find(self, process: int, secret: bytes) -> T | None:
-        """Whom a key belongs to."""
         known, holder = self._holders.get(process, (b"", None))
         return holder if hmac.compare_digest(known, secret) else None
 

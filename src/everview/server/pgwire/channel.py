@@ -178,7 +178,6 @@ class Channel:
         self._due = True
 
     def receive(self) -> Frame:
-        """The next message, in the midst of a statement."""
         with self._changed:
             while True:
                 self._raise_if_over()
@@ -188,7 +187,6 @@ class Channel:
                 self._changed.wait()
 
     def next_kind(self, passing: Sequence[int] = ()) -> int | None:
-        """Tell the kind of the next message, passing over these kinds. None if no message comes soon."""
         with self._changed:
             if not self._inbox:
                 self._changed.wait(_SOON_S)
@@ -203,7 +201,6 @@ class Channel:
         return frame
 
     def send(self, data: bytes) -> None:
-        """Complete messages, to be sent by and by."""
         self._written.append(data)
         self._written_bytes += len(data)
         if self._written_bytes >= self._limits.chunk_bytes:
@@ -234,7 +231,6 @@ class Channel:
             self._post(self._deliver)
 
     def check(self) -> None:
-        """Raise if the client is gone, the statement is canceled or the connection has to end."""
         if self._gone or self._canceled is not None or self._end is not None:
             with self._changed:
                 self._raise_if_over()
@@ -247,7 +243,6 @@ class Channel:
             self._canceled = None
 
     def finish(self) -> str | None:
-        """The statement is over; gives why it was canceled, if it was."""
         with self._changed:
             self._running = False
             reason, self._canceled = self._canceled, None

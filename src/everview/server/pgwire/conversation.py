@@ -77,7 +77,6 @@ class Conversation:
 
     @property
     def idle_limit(self) -> IdleLimit | None:
-        """For how long the client may stay silent now."""
         return self._session.idle_limit
 
     def close(self) -> None:
@@ -200,7 +199,6 @@ class Conversation:
             self._metrics.statement(tag, time.monotonic() - start)
 
     def _tell(self) -> None:
-        """Send the notices that there are."""
         for notice in self._session.notices():
             report = Report(notice.severity, notice.sqlstate, notice.message, notice.detail, notice.hint)
             self._wire.send(backend.notice_response(report))

@@ -69,7 +69,6 @@ class Peer:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is one of this machine to itself."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
