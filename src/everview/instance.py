@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.sealing import Sealer
 from everview.adapter.wall_clock import JUMP_MAX_MS
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.java import JavaUnavailable, find_java
@@ -96,8 +97,10 @@ class Instance:
         spark: str | SparkSession | None = LOCAL,
         conf: Mapping[str, str] | None = None,
         max_clock_jump_ms: int = JUMP_MAX_MS,
+        key_file: Path | None = None,
     ) -> None:
         self.path = folder.path
+        sealer = Sealer(folder.path, key_file)
         self._closed = False
         self._scratch = Scratch()
         self._service: SparkService | None = None
@@ -113,6 +116,7 @@ class Instance:
                     engine=spoken_to,
                     maintenance=self._views,
                     max_clock_jump_ms=max_clock_jump_ms,
+                    sealer=sealer,
                 )
             except BaseException:
                 environment.close()

@@ -25,6 +25,7 @@ from tests.flow.conftest import STRICT
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+SERVER = "HOST 'db.example.com', PORT 5432"
 POSTGRES, CONNECTOR = "postgresql://user:password@host/db", "/opt/connectors/materialize-postgres"
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*DOCS.glob("*.md"), ROOT / "README.md"])
 # What a page takes for granted: tables of the reader's own.
@@ -44,10 +45,21 @@ INSERT INTO order_lines VALUES (1, 1, 'kite'), (2, 1, 'atlas');
 INSERT INTO audit VALUES ('opened');
 """
 BEFORE = {
+    "docs/connections.md": "CREATE TABLE totals (id int NOT NULL, total int);",
     "docs/cdc.md": "CREATE TABLE bids (id bigint, auction bigint, amount int);",
     "docs/sinks.md": f"CREATE SCHEMA bench; SET search_path = bench; {TPCH} {SHOP}",
     "docs/temporal-filters.md": TPCH,
 }
+
+
+def shop(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The server that pages speak of: it has a database `shop`, and a role `everview`."""
+    with psycopg.connect(request.getfixturevalue("postgres_url"), autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS shop")
+        connection.execute("CREATE DATABASE shop")
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'everview'").fetchone() is None:
+            connection.execute("CREATE ROLE everview LOGIN SUPERUSER")
+        return {"host": connection.info.host, "port": str(connection.info.port)}
 
 
 @pytest.fixture
@@ -62,6 +74,8 @@ def places(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], st
                 connection.execute("DROP DATABASE IF EXISTS guides")
                 connection.execute("CREATE DATABASE guides")
             text = text.replace(POSTGRES, url._replace(path="/guides").geturl())
+        if SERVER in text:
+            text = text.replace(SERVER, "HOST '{host}', PORT {port}".format(**shop(request)))
         if CONNECTOR in text:
             program = tmp_path / "materialize-strict"
             program.write_text(f"#!/bin/sh\nexec {sys.executable} -S {STRICT}\n")

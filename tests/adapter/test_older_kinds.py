@@ -14,6 +14,7 @@ import pytest
 
 from everview.adapter.catalog import codec
 from everview.adapter.catalog.items import KINDS as ITEM_KINDS
+from everview.adapter.catalog.items import Connection, Secret
 from everview.adapter.catalog.store import CatalogStore
 from everview.storage.environment import Environment
 from tests.adapter.delivery import WAIT_S, delivered, ok, rows
@@ -21,6 +22,7 @@ from tests.adapter.kinds import KINDS, PLACE, SINKS, answers_of, move, open_at
 from tests.adapter.scripts import SessionClient
 from tests.waiting import eventually
 
+LATER = {Connection, Secret}  # kinds that no archive has
 ARCHIVES = sorted(KINDS.glob("*.tar.gz"))
 
 
@@ -44,7 +46,7 @@ def test_entries_are_written_as_they_were(folder: Path) -> None:
     """A folder can go back to the version that made it."""
     with Environment.open(folder / "data") as environment:
         items = environment.scan("catalog/item/")
-    assert {type(codec.decode_item(value)) for value in items.values()} == set(ITEM_KINDS.values())
+    assert {type(codec.decode_item(value)) for value in items.values()} == set(ITEM_KINDS.values()) - LATER
     for key, value in items.items():
         assert codec.encode(codec.decode_item(value)) == value, key
 

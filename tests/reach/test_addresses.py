@@ -15,10 +15,10 @@ import pytest
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.errors import sqlstate_of
 from everview.errors import EverviewError
-from everview.flow.drivers import postgres
 from everview.flow.drivers.redis import _client
 from everview.reach import addresses
 from everview.reach.addresses import ALLOWED, AddressRefused, check_address, check_host, check_kafka, parse_allowed
+from everview.reach.conninfo import pinned
 from everview.reach.http import open_url
 from tests.adapter.scripts import SessionClient
 
@@ -155,15 +155,15 @@ def test_http_goes_to_the_address_that_was_looked_at(
 
 def test_postgresql_connects_to_the_addresses_that_were_looked_at(names: Answers) -> None:
     names["db.test"] = ["127.0.0.1", METADATA]
-    assert "hostaddr=127.0.0.1" in postgres._pinned("postgresql://me@db.test:5433/x")
+    assert "hostaddr=127.0.0.1" in pinned("postgresql://me@db.test:5433/x")
     with pytest.raises(AddressRefused):
-        postgres._pinned("postgresql://me@db.test/x")
+        pinned("postgresql://me@db.test/x")
     for url in (f"postgresql://{METADATA}/x", f"host=127.0.0.1,{METADATA}", f"hostaddr={METADATA} host=any"):
         with pytest.raises(AddressRefused):
-            postgres._pinned(url)
+            pinned(url)
     for url in ("postgresql:///x?host=/tmp", "dbname=x", "hostaddr=127.0.0.1 host=any"):
-        assert "169" not in postgres._pinned(url)
-    both = postgres._pinned("host=127.0.0.1,/tmp port=1,2 dbname=x")
+        assert "169" not in pinned(url)
+    both = pinned("host=127.0.0.1,/tmp port=1,2 dbname=x")
     assert "host=127.0.0.1,/tmp" in both and "port=1,2" in both
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everview.adapter.catalog.items import (
@@ -29,12 +30,14 @@ from everview.adapter.catalog.items import (
     is_maintained,
 )
 from everview.adapter.catalog.store import CatalogStore
+from everview.adapter.connections import Connections
 from everview.adapter.durable import DurableSubscriptions, PlaceStatus
 from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, sql_error
 from everview.adapter.pacemaker import AllDues, Pacemaker
 from everview.adapter.peek import LOCAL_UPDATES_MAX, Peeks
 from everview.adapter.planner import Planner
 from everview.adapter.replacement import Replacements
+from everview.adapter.sealing import Sealer
 from everview.adapter.served_indexes import IndexLookups, ServedIndex
 from everview.adapter.session import CoordinatorSession
 from everview.adapter.sinks.contract import DeliveryStatus
@@ -90,6 +93,7 @@ class Coordinator:
         maintenance: Maintenance | None = None,
         local_updates_max: int = LOCAL_UPDATES_MAX,
         ticking: bool = True,
+        sealer: Sealer | None = None,
     ) -> None:
         deepen()
         self.environment = environment
@@ -108,7 +112,8 @@ class Coordinator:
         self.planner = Planner()
         self.indexes = IndexLookups()
         self.peeks = Peeks(environment, self.indexes, self, lambda: self._engine, local_updates_max=local_updates_max)
-        self.sinks = Sinks(environment, self.peeks.check_errors, self.bulk_spark)
+        self.connections = Connections(sealer or Sealer(), lambda: self.catalog.state)
+        self.sinks = Sinks(environment, self.peeks.check_errors, self.bulk_spark, self.connections.config_of)
         self.durable = DurableSubscriptions(environment, self.timelines)
         self.replacements = Replacements(self)
         self._sessions: dict[int, CoordinatorSession] = {}
@@ -145,7 +150,7 @@ class Coordinator:
         """
         environment = Environment.open(path, **(storage or {}))
         try:
-            return cls(environment, clock=clock, **options)
+            return cls(environment, clock=clock, **{"sealer": Sealer(Path(path)), **options})
         except BaseException:
             environment.close()
             raise
@@ -196,6 +201,7 @@ class Coordinator:
         for feeder in set(self._feeders.values()):
             feeder.close()
         self.sinks.close()
+        self.connections.close()
         self.maintenance.close()
         self.pacemaker.close()
         if self._guard is not None:
@@ -268,6 +274,11 @@ class Coordinator:
         for id in (item.id, *(each.id for each in parts.values())):
             self._feeders[id] = feeder
         feeder.start()
+
+    def feed_again(self, item: Source) -> None:
+        """Feed a source anew: how it is reached has changed."""
+        self.stop_feeding(item)
+        self.feed(item)
 
     def _now_to_feed(self) -> int:
         """The present, or what the timeline has closed already if that is later."""

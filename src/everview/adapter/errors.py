@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from everview.adapter.sealing import KeyTrouble, SecretUnavailable
 from everview.cdc import errors as cdc
 from everview.compute.allowance import OutOfMemory, TooManyRows
 from everview.compute.cancel import Ended
@@ -16,6 +17,7 @@ from everview.errors import EverviewError
 from everview.flow import errors as flow
 from everview.reach.addresses import AddressRefused
 from everview.reach.files import PlaceRefused
+from everview.sources.postgres import errors as postgres
 from everview.storage import errors as storage
 from everview.timely.consolidate import MultiplicityOverflow
 
@@ -31,7 +33,7 @@ INVALID_AUTHORIZATION, INVALID_PASSWORD, UNDEFINED_DATABASE, INSUFFICIENT_PRIVIL
 CONNECTION_FAILURE, PROTOCOL_VIOLATION, TRANSACTION_RESOLUTION_UNKNOWN = "08006", "08P01", "08007"
 DISK_FULL, OUT_OF_MEMORY, STATEMENT_TOO_COMPLEX, SERIALIZATION_FAILURE = "53100", "53200", "54001", "40001"
 SYSTEM_ERROR, IO_ERROR = "58000", "58030"
-OBJECT_IN_USE = "55006"
+OBJECT_IN_USE, CONFIG_FILE_ERROR = "55006", "F0000"
 
 # Every kind of error that a statement can end with. The nearest kind among an error's own class and its bases counts.
 _SQLSTATES: dict[type[BaseException], str] = {
@@ -72,6 +74,12 @@ _SQLSTATES: dict[type[BaseException], str] = {
     cdc.TransportFailed: CONNECTION_FAILURE,
     cdc.TooMuchOpen: PROGRAM_LIMIT,
     cdc.CdcError: "22000",
+    postgres.UpstreamFailed: CONNECTION_FAILURE,
+    postgres.UpstreamUnfit: OBJECT_NOT_READY,
+    postgres.SourceLost: OBJECT_NOT_READY,
+    postgres.TableStopped: OBJECT_NOT_READY,
+    KeyTrouble: CONFIG_FILE_ERROR,
+    SecretUnavailable: UNDEFINED_OBJECT,
     AddressRefused: INSUFFICIENT_PRIVILEGE,
     PlaceRefused: INSUFFICIENT_PRIVILEGE,
     EverviewError: INTERNAL,

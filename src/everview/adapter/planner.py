@@ -10,12 +10,11 @@ from typing import TypeAlias
 
 from everview.adapter.bound_statement import BoundQuery, BoundStatement, weight_of
 from everview.adapter.catalog.items import (
+    NO_RELATIONS,
     Index,
     Item,
     MaterializedView,
-    Sink,
     Source,
-    Subscription,
     Table,
     View,
     oid_of,
@@ -69,7 +68,7 @@ class Names:
         item = self.around.find(path)
         if item is None:
             return None
-        if isinstance(item, Index | Sink | Subscription):
+        if isinstance(item, (Index, *NO_RELATIONS)):
             message = f'"{item.name}" is not a table, view, materialized view or source'
             detail = f"it is {'an' if isinstance(item, Index) else 'a'} {item.kind}"
             raise SqlError(WRONG_OBJECT_TYPE, message, detail=detail)

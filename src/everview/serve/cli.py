@@ -91,6 +91,15 @@ def serve(
             help="Let sinks and sources of roles that are not superusers use files in this folder; may be repeated.",
         ),
     ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--key-file",
+            metavar="FILE",
+            help="The key that secrets are sealed with: 32 random bytes as base64. Without it, the variable"
+            " EVERVIEW_KEY, or a file beside the data folder.",
+        ),
+    ] = None,
     auth: Annotated[
         Auth,
         typer.Option(
@@ -154,7 +163,7 @@ def serve(
         ThreadPoolExecutor(1) as pool,
         Folder(data) as folder,
         spark_log(folder.path / SPARK_LOG),
-        Instance(folder, spark=spark, conf=settings, max_clock_jump_ms=clock_jump_ms) as instance,
+        Instance(folder, spark=spark, conf=settings, max_clock_jump_ms=clock_jump_ms, key_file=key_file) as instance,
         start(instance.coordinator, options, metrics) as running,
     ):
         java = pool.submit(check_java, spark)

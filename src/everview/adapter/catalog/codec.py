@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from everview.adapter.catalog.items import (
     KINDS,
     ColumnInfo,
+    Connection,
     Database,
     Event,
     Item,
@@ -21,6 +22,7 @@ from everview.adapter.catalog.items import (
     Part,
     Role,
     Schema,
+    Secret,
     Sink,
     Source,
     Staged,
@@ -38,6 +40,7 @@ T = TypeVar("T")
 VERSION = 2
 PLACED_VERSION = 3  # of items whose columns have places of their own
 SEVERAL_VERSION = 4  # of sinks with several collections, of which an older everview would deliver the first only
+CONNECTED_VERSION = 5  # of secrets and connections, and what uses them, of which an older everview knows nothing
 _FLAT: Mapping[str, Any] = {
     **{"id": None, "kind": None, "name": None, "schema": None, "owner": None, "columns": (), "query": None},
     **{"on": None, "keys": (), "depends": (), "retain_ms": None, "reader": None, "writer": None, "source": {}},
@@ -49,9 +52,19 @@ _FLAT: Mapping[str, Any] = {
 def encode(entry: Database | Schema | Role | Item | Event) -> bytes:
     if not isinstance(entry, Item):
         return _written(VERSION, asdict(entry))
-    several = isinstance(entry, Sink) and len(entry.spec.collections) > 1
-    placed = isinstance(entry, MaterializedView) and entry.layout
-    return _written(SEVERAL_VERSION if several else PLACED_VERSION if placed else VERSION, _flat(entry))
+    return _written(_version_of(entry), _flat(entry))
+
+
+def _version_of(item: Item) -> int:
+    match item:
+        case Secret() | Connection() | Sink(spec=DriverSink(connection=str())):
+            return CONNECTED_VERSION
+        case Sink(spec=spec) if len(spec.collections) > 1:
+            return SEVERAL_VERSION
+        case MaterializedView(layout=layout) if layout:
+            return PLACED_VERSION
+        case _:
+            return VERSION
 
 
 def _written(version: int, found: Mapping[str, Any]) -> bytes:
@@ -75,12 +88,16 @@ def _flat(item: Item) -> dict[str, Any]:
             found["source"] = _sink_to_json(spec) | ({"state": "paused"} if item.paused else {})
         case Subscription(hold_ms=hold_ms, snapshot=snapshot):
             found["source"] = {"hold_ms": str(hold_ms), "snapshot": str(snapshot).lower()}
+        case Secret(origin=origin, value=value, confined=confined):
+            found["source"] = {"kind": origin, "value": value, "confined": str(confined).lower()}
+        case Connection(to=to, options=options, secrets=secrets):
+            found["source"] = {"kind": to, "options": json.dumps(dict(options)), "secrets": json.dumps(dict(secrets))}
     return found
 
 
 def _fields(data: bytes) -> dict[str, Any]:
     version, found = json.loads(data)
-    if version > SEVERAL_VERSION:
+    if version > CONNECTED_VERSION:
         raise EverviewError(
             "the catalog was written by a newer version of everview", hint="use that version, or a newer one"
         )
@@ -112,6 +129,10 @@ def decode_item(data: bytes) -> Item:
         found |= {"spec": _sink_from_json(said, found["on"], found["keys"]), "paused": said.get("state") == "paused"}
     elif kind is Subscription:
         found |= {"hold_ms": int(said["hold_ms"]), "snapshot": said["snapshot"] == "true"}
+    elif kind is Secret:
+        found |= {"origin": said["kind"], "value": said["value"], "confined": said["confined"] == "true"}
+    elif kind is Connection:
+        found |= {"to": said["kind"], "options": json.loads(said["options"]), "secrets": json.loads(said["secrets"])}
     own = {each.name for each in fields(kind)}
     return kind(**{name: value for name, value in found.items() if name in own})
 
@@ -129,6 +150,7 @@ def _sink_to_json(spec: SinkSpec) -> dict[str, str]:
     if isinstance(spec, StreamSink):
         return {"kind": spec.kind, "arguments": json.dumps(spec.arguments), "options": options, "shown": shown}
     found = {"kind": spec.kind, "name": spec.name, "config": json.dumps(spec.config), "options": options}
+    found |= {} if spec.connection is None else {"connection": spec.connection}
     if len(spec.collections) > 1:
         collections = [
             {"id": each.collection, "resource": each.resource, "key": each.key, "delta": each.delta_updates,
@@ -154,7 +176,8 @@ def _sink_from_json(said: Mapping[str, str], on: str, key: tuple[str, ...]) -> S
         )
     else:
         collections = (Delivered(on, part("resource"), key, bool(said.get("delta")), part("reduce")),)
-    return DriverSink(said["kind"], said["name"], part("config"), collections, part("options"), part("shown"))
+    config, connection = part("config"), said.get("connection")
+    return DriverSink(said["kind"], said["name"], config, collections, part("options"), part("shown"), connection)
 
 
 def _source_to_json(spec: Spec | Part) -> dict[str, str]:

@@ -14,6 +14,8 @@ from everview.compute.ir.types import SqlType
 from everview.sources.contract import OwnTimeline, Spec
 from everview.storage.contract import GlobalId
 
+SEALED, FILE, ENVIRONMENT = "sealed", "file", "environment"  # where a secret is
+
 # PostgreSQL's own objects have numbers below; ours are counted from here by the number in their id.
 OID_FIRST = 20_000
 
@@ -354,8 +356,35 @@ class Subscription(Item):
     snapshot: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret(Item):
+    """A text that is shown to nobody: sealed in the catalog, or read from its `origin` whenever it is needed.
+
+    `value` is the sealed text, the path of a file, or the name of a variable. `confined` is of a file that has to be
+    inside of the folders that are allowed.
+    """
+
+    noun = "secret"
+
+    origin: str = SEALED
+    value: str = field(repr=False)
+    confined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection(Item):
+    """How a system outside is reached. `secrets` are the options whose values are those of secrets."""
+
+    noun = "connection"
+
+    to: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, GlobalId] = field(default_factory=dict)
+
+
+NO_RELATIONS = (Sink, Subscription, Secret, Connection)  # what has a name in a schema and no columns
 KINDS: Mapping[str, type[Item]] = {
-    each.noun: each for each in (Table, View, MaterializedView, Index, Source, Sink, Subscription)
+    each.noun: each for each in (Table, View, MaterializedView, Index, Source, Sink, Subscription, Secret, Connection)
 }
 
 

@@ -28,7 +28,8 @@ class Delivered:
 class DriverSink:
     """A sink by the materialization protocol, of one collection or several, all of them in the same transactions.
 
-    `kind` is the driver, and `name` that of the checkpoints, which no other environment has.
+    `kind` is the driver, and `name` that of the checkpoints, which no other environment has. Where a `connection` is
+    named, it gives the settings that `config` lacks.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class DriverSink:
     collections: tuple[Delivered, ...]
     options: Mapping[str, int | float] = field(default_factory=dict)
     shown: Mapping[str, str] = field(default_factory=dict)
+    connection: GlobalId | None = None
 
 
 @dataclass(frozen=True, slots=True)

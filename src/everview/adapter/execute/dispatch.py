@@ -10,6 +10,7 @@ from everview.adapter.contract import Done, Result
 from everview.adapter.ddl import Plan, carry_out, conclude, define
 from everview.adapter.execute import (
     alterations,
+    connections,
     copy,
     definitions,
     durable,
@@ -36,6 +37,7 @@ PLANS: Mapping[type, Plan] = {
     nodes.CreateNamespace: definitions.create_namespace,
     nodes.CreateRole: definitions.create_role,
     nodes.AlterRole: definitions.alter_role,
+    nodes.CreateSecret: connections.create_secret,
     nodes.Drop: alterations.drop,
     nodes.Rename: alterations.rename,
     nodes.AlterOwner: alterations.alter_owner,
@@ -56,6 +58,9 @@ STEPS: Mapping[type, Handler] = {
     nodes.CreateSubscription: durable.create_subscription,
     nodes.AlterSubscription: durable.alter_subscription,
     nodes.AlterRetain: alterations.alter_retain,
+    nodes.AlterSecret: connections.alter_secret,
+    nodes.CreateConnection: connections.create_connection,
+    nodes.AlterConnection: connections.alter_connection,
 }
 
 
@@ -111,6 +116,7 @@ OTHERS: Mapping[type, Handler] = {
     nodes.SetSavepoint: sessions.set_savepoint,
     nodes.ReleaseSavepoint: sessions.release_savepoint,
     nodes.RollbackTo: sessions.rollback_to,
+    nodes.ValidateConnection: connections.validate_connection,
     nodes.Unlisten: lambda context, statement: Done("UNLISTEN"),  # nobody can listen
     nodes.PrepareStatement: sessions.prepare,
     nodes.Execute: sessions.execute_prepared,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everview.adapter.catalog.items import Index, Item, Sink, Subscription
+from everview.adapter.catalog.items import NO_RELATIONS, Index, Item
 from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import WRONG_OBJECT_TYPE, as_sql_errors
@@ -59,7 +59,7 @@ def _planned(context: Context, statement: nodes.CreateIndex) -> tuple[Item, Inde
     """The relation, the index without an id, and its keys; None if it is there, and that is all right."""
     catalog = context.around.catalog
     on = context.around.relation(statement.on)
-    if isinstance(on, Index | Sink | Subscription):
+    if isinstance(on, (Index, *NO_RELATIONS)):
         raise SqlError(WRONG_OBJECT_TYPE, f'cannot create an index on {on.kind} "{on.name}"')
     check_owner(context, on)
     catalog.check_lasting(statement.name or "index", [on.id])

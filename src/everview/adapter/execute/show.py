@@ -35,7 +35,8 @@ _OF_KIND = (
 _OF_ANY_KIND = (
     "SELECT o.name, o.type, coalesce(c.comment, '') AS comment FROM mz_catalog.mz_objects AS o"
     " LEFT JOIN mz_internal.mz_comments AS c ON c.id = o.id AND c.object_sub_id IS NULL"
-    " WHERE o.type IN ('table', 'view', 'materialized-view', 'source', 'sink', 'subscription', 'index')"
+    " WHERE o.type IN ('table', 'view', 'materialized-view', 'source', 'sink', 'subscription', 'index', 'connection',"
+    " 'secret')"
     " AND o.schema_id = $1"
 )
 _COLUMNS = (

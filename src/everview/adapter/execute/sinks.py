@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from everview.adapter.catalog.items import Item, Schema, Sink
+from everview.adapter.catalog.items import Connection, Item, Schema, Sink
 from everview.adapter.catalog.specs import Delivered, DriverSink, StreamSink
+from everview.adapter.connections import CONNECTED_SETTINGS, CONNECTIONS, check_connects
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import (
     CONFIGURATION_LIMIT,
@@ -75,10 +76,10 @@ _CREATED, _ALTERED = Done("CREATE SINK"), Done("ALTER SINK")
 def create_sink(context: Context, statement: nodes.CreateSink) -> Result:
     if _taken(context, statement) is None:
         return _CREATED
-    into = statement.into
+    into, connection = statement.into, _connection(context, statement)
     places = (absolute(each.place) for each in statement.collections)
     given = absolute({**into.arguments, **statement.options})
-    if check_may_reach(context, "create a sink", into.kind, given, *places):
+    if connection is None and check_may_reach(context, "create a sink", into.kind, given, *places):
         options = {name: value for name, value in statement.options.items() if name != CONFINED}
         into = replace(into, arguments={**into.arguments, CONFINED: "true"})
         statement = replace(statement, into=into, options=options)
@@ -89,10 +90,28 @@ def create_sink(context: Context, statement: nodes.CreateSink) -> Result:
     ids = {each.id for each in collections}
     time = max(0, coordinator.timelines.of(ids).upper - 1)
     coordinator.timestamps.wait(ids, time, context.session.interrupts, context.around.catalog)
-    create = _create_stream if is_stream(statement.into.kind) else _create_materialization
     with _failures(collections, statement.into.kind):
-        create(context, statement, collections)
+        if is_stream(statement.into.kind):
+            _create_stream(context, statement, collections)
+        else:
+            _create_materialization(context, statement, collections, connection)
     return _CREATED
+
+
+def _connection(context: Context, statement: nodes.CreateSink) -> Connection | None:
+    """The connection by which a sink delivers, if one is named: then it alone says how the destination is reached."""
+    into = statement.into
+    if not into.connection:
+        return None
+    if into.kind not in CONNECTIONS:
+        hint = f"sinks into {' and '.join(each.upper() for each in CONNECTIONS)} take connections"
+        raise unsupported(f"a connection of a sink into {into.kind.upper()}", hint=hint)
+    connection = check_connects(context.around.relation(into.connection), into.kind)
+    check_owner(context, connection)
+    config, _, _ = parted(into.kind, {**into.arguments, **statement.options})
+    if own := sorted({*config} & CONNECTED_SETTINGS):
+        raise SqlError(INVALID_PARAMETER_VALUE, f'{own[0].upper()} is what connection "{connection.name}" says')
+    return connection
 
 
 def _taken(context: Context, statement: nodes.CreateSink) -> Schema | None:
@@ -136,12 +155,16 @@ def _failures(collections: Sequence[Item], kind: str) -> Iterator[None]:
 # Materializations
 
 
-def _create_materialization(context: Context, statement: nodes.CreateSink, collections: Sequence[Item]) -> None:
+def _create_materialization(
+    context: Context, statement: nodes.CreateSink, collections: Sequence[Item], connection: Connection | None
+) -> None:
     coordinator, kind = context.coordinator, statement.into.kind
     given = {**absolute(statement.into.arguments), **statement.options}
     config, resource, options = parted(kind, given)
     delivered = _delivered(statement, collections, resource)
-    sink = DriverSink(kind, unique_name(statement.path[-1]), config, delivered, options)
+    by = None if connection is None else connection.id
+    sink = DriverSink(kind, unique_name(statement.path[-1]), config, delivered, options, connection=by)
+    config = coordinator.connections.config_of(sink)
     _refuse_second(context, sink)
     environment = coordinator.environment
     bound = bindings(environment, sink, collections)
@@ -152,7 +175,7 @@ def _create_materialization(context: Context, statement: nodes.CreateSink, colle
         if len(delivered) == 1:
             shown |= absolute(statement.collections[0].place)
         visible = _visible(driver, shown)
-        item = _item(context, statement, collections, replace(sink, shown=visible))
+        item = _item(context, statement, collections, replace(sink, shown=visible), connection)
         if item is None:
             return
         change = coordinator.catalog.change(context.around.user)
@@ -209,7 +232,9 @@ def _refuse_second(context: Context, sink: DriverSink) -> None:
         return
     for item in context.coordinator.catalog.state.of(Sink):
         other = item.spec
-        if not isinstance(other, DriverSink) or other.kind != sink.kind or _place(other.config) != _place(sink.config):
+        if not isinstance(other, DriverSink) or (other.kind, other.connection) != (sink.kind, sink.connection):
+            continue
+        if _place(other.config) != _place(sink.config):
             continue
         theirs = [each.resource for each in other.collections]
         if any(each.resource in theirs for each in sink.collections):
@@ -218,7 +243,11 @@ def _refuse_second(context: Context, sink: DriverSink) -> None:
 
 
 def _item(
-    context: Context, statement: nodes.CreateSink, collections: Sequence[Item], spec: DriverSink | StreamSink
+    context: Context,
+    statement: nodes.CreateSink,
+    collections: Sequence[Item],
+    spec: DriverSink | StreamSink,
+    connection: Connection | None = None,
 ) -> Sink | None:
     """The entry in the catalog, under its lock: much may have happened since the statement was looked at first."""
     coordinator = context.coordinator
@@ -226,13 +255,14 @@ def _item(
     schema = _taken(context, statement)
     if schema is None:
         return None
-    for each in collections:
+    for each in (*collections, *(() if connection is None else (connection,))):
         if coordinator.catalog.state.items.get(each.id) != each:
             raise SqlError(UNDEFINED_OBJECT, f'"{each.name}" was changed or dropped meanwhile', hint="try again")
     ids = tuple(dict.fromkeys(each.id for each in collections))
     pins = coordinator.catalog.state.pins(ids)
     id, owner = coordinator.catalog.allocate(), context.around.user
-    return Sink(id, statement.path[-1], schema.id, owner, depends=ids, pins=pins, spec=spec)
+    depends = ids if connection is None else (*ids, connection.id)
+    return Sink(id, statement.path[-1], schema.id, owner, depends=depends, pins=pins, spec=spec)
 
 
 # Change streams
@@ -396,8 +426,11 @@ def _check_reach(context: Context, statement: nodes.AlterSink) -> None:
             return
         changed, config = _changed(item.spec, statement.options)
         if config:
-            bound = bindings(environment, changed, collections)
-            Materialization.check_reach(environment, changed.name, changed.kind, changed.config, bound)
+            bound, whole = (
+                bindings(environment, changed, collections),
+                context.coordinator.connections.config_of(changed),
+            )
+            Materialization.check_reach(environment, changed.name, changed.kind, whole, bound)
 
 
 def _changed(spec: DriverSink, given: Mapping[str, str]) -> tuple[DriverSink, dict[str, Any]]:
@@ -407,6 +440,9 @@ def _changed(spec: DriverSink, given: Mapping[str, str]) -> tuple[DriverSink, di
     if fixed := [name for name in given if name in places | place_options(spec.kind)]:
         hint = "create another sink, and drop this one"
         raise SqlError(INVALID_PARAMETER_VALUE, f"{fixed[0].upper()} of a sink cannot be changed", hint=hint)
+    if spec.connection is not None and (own := sorted({*config} & CONNECTED_SETTINGS)):
+        hint = "ALTER CONNECTION … SET changes it for all that use it"
+        raise SqlError(INVALID_PARAMETER_VALUE, f"{own[0].upper()} is what the sink's connection says", hint=hint)
     return replace(spec, config={**spec.config, **config}, options={**spec.options, **options}), config
 
 
@@ -418,7 +454,8 @@ def _set(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
         return
     changed, config = _changed(item.spec, statement.options)
     given = {name: statement.options[name] for name in config}
-    shown = {**changed.shown, **(_visible(driver_class(changed.kind)(changed.config), given) if given else {})}
+    whole = coordinator.connections.config_of(changed)
+    shown = {**changed.shown, **(_visible(driver_class(changed.kind)(whole), given) if given else {})}
     item = replace(item, spec=replace(changed, shown=shown))
     change = coordinator.catalog.change(context.around.user)
     change.put_item(item, "alter", options=", ".join(sorted(statement.options)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from everview.adapter.catalog.items import Item, Sink
 from everview.adapter.catalog.specs import DriverSink, StreamSink
@@ -21,10 +23,14 @@ from everview.flow.source import Readable
 from everview.storage.contract import Command, GlobalId
 from everview.storage.environment import Environment
 
+ConfigOf: TypeAlias = Callable[[DriverSink], Mapping[str, Any]]  # all settings, those of its connection too
+
 
 class Sinks:
-    def __init__(self, environment: Environment, readable: Readable, spark: SparkWhenThere) -> None:
-        self._environment, self.readable, self.spark = environment, readable, spark
+    def __init__(
+        self, environment: Environment, readable: Readable, spark: SparkWhenThere, config_of: ConfigOf
+    ) -> None:
+        self._environment, self.readable, self.spark, self._config_of = environment, readable, spark, config_of
         begin_lineage(environment)  # before anything is written
         self._running: dict[GlobalId, Delivery] = {}
         self._lock = threading.Lock()
@@ -56,7 +62,8 @@ class Sinks:
             collections = seen_collections(catalog, item)
             if isinstance(item.spec, StreamSink):
                 return self.stream(item, collections[0])
-            return MaterializedDelivery.resume(self._environment, item.spec, collections, self.readable, self.spark)
+            spec = replace(item.spec, config=self._config_of(item.spec))
+            return MaterializedDelivery.resume(self._environment, spec, collections, self.readable, self.spark)
         except (EverviewError, ValueError, LookupError, TypeError) as error:
             # One sink that cannot be must not keep everything else from being.
             return FailedDelivery(

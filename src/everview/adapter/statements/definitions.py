@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from everview.adapter.statements import nodes
+from everview.adapter.statements.connections import (
+    parse_alter_connection,
+    parse_alter_secret,
+    parse_connection,
+    parse_secret,
+)
 from everview.adapter.statements.nodes import ColumnDefinition, Statement
 from everview.adapter.statements.options import (
     in_cluster,
@@ -55,6 +61,10 @@ def parse_create(words: Words) -> Statement:
         return parse_create_sink(words)
     if words.accept("subscription"):
         return parse_create_subscription(words)
+    if words.accept("secret"):
+        return parse_secret(words)
+    if words.accept("connection"):
+        return parse_connection(words)
     if words.next.is_word("schema", "database"):
         kind: nodes.ObjectKind = "schema" if words.take().value == "schema" else "database"
         unless = if_not_exists(words)
@@ -64,7 +74,7 @@ def parse_create(words: Words) -> Statement:
     if words.next.is_word("role", "user"):
         words.take()
         return _role(words)
-    for kind_word in ("cluster", "connection", "secret", "function", "type", "sequence", "trigger", "extension"):
+    for kind_word in ("cluster", "function", "type", "sequence", "trigger", "extension"):
         if words.sees(kind_word):
             raise unsupported(f"CREATE {kind_word.upper()}", words.next.start + 1)
     raise words.error("expected the kind of an object")
@@ -244,6 +254,10 @@ def parse_alter(words: Words) -> Statement:
         return altered
     if kind == "subscription" and (changed := parse_alter_subscription(words, path, if_exists=unless)) is not None:
         return changed
+    if kind == "secret" and (sealed := parse_alter_secret(words, path, if_exists=unless)) is not None:
+        return sealed
+    if kind == "connection" and (led := parse_alter_connection(words, path, if_exists=unless)) is not None:
+        return led
     if kind == "source" and words.sees("reset") and not words.ahead(1).is_symbol("("):
         words.take()
         return nodes.ResetSource(path, unless)

@@ -17,6 +17,8 @@ ObjectKind: TypeAlias = Literal[
     "source",
     "sink",
     "subscription",
+    "secret",
+    "connection",
     "schema",
     "database",
     "role",
@@ -203,6 +205,7 @@ class Place:
 
     kind: str
     arguments: Mapping[str, str] = field(repr=False)
+    connection: Path = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +244,57 @@ class AlterSink(Statement):
 class ResetSource(Statement):
     path: Path
     if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSecret(Statement):
+    """CREATE SECRET; `value` is the secret itself, a file or a variable, as `origin` says."""
+
+    path: Path
+    origin: str
+    value: str = field(repr=False)
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSecret(Statement):
+    """ALTER SECRET … AS and FROM."""
+
+    path: Path
+    origin: str
+    value: str = field(repr=False)
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConnection(Statement):
+    """CREATE CONNECTION; `secrets` are the options whose value is a secret, with its name."""
+
+    path: Path
+    to: str
+    options: Mapping[str, str]
+    secrets: Mapping[str, Path]
+    if_not_exists: bool = False
+    validate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConnection(Statement):
+    """ALTER CONNECTION … SET (…) and RESET (…)."""
+
+    path: Path
+    options: Mapping[str, str]
+    secrets: Mapping[str, Path]
+    reset: tuple[str, ...] = ()
+    if_exists: bool = False
+    validate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateConnection(Statement):
+    """VALIDATE CONNECTION."""
+
+    path: Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ CLUSTER = "default"  # the only one
 TAIL = ("order", "limit", "offset", "fetch")
 AFTER_TIME = (*TAIL, "where", "group", "having", "window", "join", "left", "union", "except", "intersect", "for")
 _KINDS: tuple[ObjectKind, ...] = (
-    *("table", "view", "index", "source", "sink", "subscription"),
+    *("table", "view", "index", "source", "sink", "subscription", "secret", "connection"),
     *("schema", "database", "role", "column", "cluster"),
 )
 

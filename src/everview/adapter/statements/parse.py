@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from everview.adapter.statements import nodes
+from everview.adapter.statements.connections import parse_validate
 from everview.adapter.statements.definitions import parse_alter, parse_comment, parse_create, parse_drop
 from everview.adapter.statements.nodes import Statement
 from everview.adapter.statements.options import (
@@ -28,7 +29,7 @@ from everview.quoting import identifier
 _QUERIES = ("select", "values", "with", "table")
 _SHOWN = (
     *("tables", "views", "indexes", "sources", "sinks", "schemas", "databases", "columns", "objects"),
-    *("roles", "clusters", "subscriptions", "sessions"),
+    *("roles", "clusters", "subscriptions", "sessions", "connections", "secrets"),
 )
 _EVERYWHERE = ("databases", "roles", "clusters", "subscriptions", "sessions")  # which are in no schema
 
@@ -363,6 +364,7 @@ _PARSERS: dict[str, Callable[[Words], Statement]] = {
     "drop": parse_drop,
     "alter": parse_alter,
     "comment": parse_comment,
+    "validate": parse_validate,
     "truncate": _truncate,
     "subscribe": parse_subscribe,
     "tail": parse_subscribe,

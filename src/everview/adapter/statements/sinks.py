@@ -103,7 +103,8 @@ def parse_place(words: Words) -> Place:
         return _stream(words)
     kind = words.name()
     leading = {LEADING[kind]: words.string()} if kind in LEADING else {}
-    return Place(kind, _arguments(words, leading) if words.next.is_symbol("(") else leading)
+    connection = words.path() if words.accept("connection") else ()
+    return Place(kind, _arguments(words, leading) if words.next.is_symbol("(") else leading, connection)
 
 
 def _stream(words: Words) -> Place:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from everview.adapter.catalog.damage import damage_of
 from everview.adapter.catalog.items import (
+    FILE,
+    SEALED,
     Collection,
     ColumnInfo,
+    Connection,
     Index,
     Item,
     MaterializedView,
     Part,
+    Secret,
     Sink,
     Source,
     Subscription,
@@ -20,6 +24,7 @@ from everview.adapter.catalog.state import Catalog
 from everview.adapter.durable import shown_hold
 from everview.adapter.replacement_guards import shown_guards
 from everview.adapter.retention import shown_retention
+from everview.adapter.secrets import HIDDEN
 from everview.adapter.sources.registry import kind_of
 from everview.adapter.system.locations import create_sink
 from everview.compute.sql.references import narrowed, quoted
@@ -51,6 +56,14 @@ def create(catalog: Catalog, item: Item) -> str:
             return create_index(catalog, item)
         case Sink():
             return create_sink(catalog, item)
+        case Secret(origin=origin, value=value):
+            if origin == SEALED:
+                return f"CREATE SECRET {name} AS '{HIDDEN}'"
+            return f"CREATE SECRET {name} FROM {'FILE' if origin == FILE else 'ENVIRONMENT'} {literal(value)}"
+        case Connection(to=to, options=options, secrets=secrets):
+            said = [f"{option.upper()} {literal(value)}" for option, value in options.items()]
+            said += [f"{option.upper()} SECRET {catalog.quoted(catalog.items[id])}" for option, id in secrets.items()]
+            return f"CREATE CONNECTION {name} TO {to.upper()} ({', '.join(said)})"
         case Subscription(on=on, snapshot=snapshot):
             held = [f"HOLD FOR '{shown_hold(item)}'"] + ([] if snapshot else ["SNAPSHOT = false"])
             return f"CREATE SUBSCRIPTION {name} FOR {catalog.quoted(catalog.items[on])}{_with(held)}"
@@ -59,9 +72,9 @@ def create(catalog: Catalog, item: Item) -> str:
         case Source(spec=Spec() as spec):
             kind = kind_of(spec)
             declared = f" ({_columns(item)})" if kind.takes_columns else ""
-            where, options = kind.shown(spec)
+            where, shown = kind.shown(spec)
             own = [] if spec.timeline is None else [f"TIMELINE {literal(spec.timeline.name)}"]
-            return f"CREATE SOURCE {name}{declared} FROM {where}{_with([*_retained(item), *options, *own])}"
+            return f"CREATE SOURCE {name}{declared} FROM {where}{_with([*_retained(item), *shown, *own])}"
         case _:
             raise damage_of(item, Corruption("its entry in the catalog is missing"))
 

@@ -28,7 +28,9 @@ def create_sink(catalog: Catalog, item: Sink) -> str:
     else:
         parts += names
     leading = {**LEADING, **drivers.LEADING}.get(item.spec.kind)
-    into = location(item.spec.kind, item.spec.shown, leading)
+    connection = getattr(item.spec, "connection", None)
+    by = None if connection is None else catalog.quoted(catalog.items[connection])
+    into = location(item.spec.kind, item.spec.shown, leading, by)
     parts.append(f"INTO {into}{'' if several else clauses[0]}")
     if options := item.spec.options:
         parts.append(f"WITH ({', '.join(f'{name.upper()} {_value(value)}' for name, value in options.items())})")
@@ -51,12 +53,13 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def location(kind: str, shown: Mapping[str, str], leading: str | None) -> str:
+def location(kind: str, shown: Mapping[str, str], leading: str | None, connection: str | None = None) -> str:
     """Where a sink delivers to, or a source reads from; what is `leading` stands in front, without its name."""
     rest = {name: value for name, value in shown.items() if name not in (leading, "format")}
     first = "" if leading is None or leading not in shown else f" {literal(shown[leading])}"
     form = f" FORMAT {shown['format'].upper()}" if "format" in shown else ""
-    return f"{kind.upper()}{first}{f' ({_options(rest)})' if rest else ''}{form}"
+    by = "" if connection is None else f" CONNECTION {connection}"
+    return f"{kind.upper()}{first}{by}{f' ({_options(rest)})' if rest else ''}{form}"
 
 
 def _reduction(column: str, given: Mapping[str, Any]) -> str:

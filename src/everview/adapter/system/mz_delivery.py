@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import zip_longest
 
-from everview.adapter.catalog.items import Part, Sink, Source, Subscription, oid_of
+from everview.adapter.catalog.items import Connection, Item, Part, Secret, Sink, Source, Subscription, oid_of
 from everview.adapter.catalog.specs import Delivered
 from everview.adapter.retention import FOR_EVER_MS
+from everview.adapter.system.definitions import create
 from everview.adapter.system.locations import create_sink
 from everview.adapter.system.relation import Row, SystemRelation, View, columns
 from everview.cdc.times import bound_of
@@ -138,10 +139,26 @@ def _subscription_statuses(view: View) -> Iterable[Row]:
         )
 
 
+def _connections(view: View) -> Iterable[Row]:
+    for item in view.around.catalog.of(Connection):
+        yield (*_named(view, item), item.to, create(view.around.catalog, item))
+
+
+def _secrets(view: View) -> Iterable[Row]:
+    for item in view.around.catalog.of(Secret):
+        yield (*_named(view, item), item.origin)
+
+
+def _named(view: View, item: Item) -> Row:
+    owner = view.around.catalog.role(item.owner)
+    return (item.id, oid_of(item.id), item.schema, item.name, None if owner is None else owner.id)
+
+
 def _internal(name: str, text: str, rows: object) -> SystemRelation:
     return SystemRelation("mz_internal", name, columns(text), rows)  # type: ignore[arg-type]
 
 
+_OBJECT = "id text, oid oid, schema_id, name, owner_id"
 _STATUS = "id, name, type, status, error text, frontier mz_timestamp"
 RELATIONS: tuple[SystemRelation, ...] = (
     SystemRelation(
@@ -184,4 +201,6 @@ RELATIONS: tuple[SystemRelation, ...] = (
         _source_stalls,
     ),
     _internal("mz_source_bad_records", "id, piece text, position int8, reason, raw text", _source_bad_records),
+    SystemRelation("mz_catalog", "mz_connections", columns(f"{_OBJECT}, type, create_sql text"), _connections),
+    SystemRelation("mz_catalog", "mz_secrets", columns(f"{_OBJECT}, origin text"), _secrets),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from everview.adapter.catalog.items import Index, Item, MaterializedView, Sink, Source, Subscription, Table, oid_of
+from everview.adapter.catalog.items import NO_RELATIONS, Index, Item, MaterializedView, Source, Table, oid_of
 from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.catalog.state import SYSTEM_SCHEMA_IDS
 from everview.adapter.settings import SETTINGS
@@ -40,7 +40,7 @@ def visible_items(view: View) -> Iterator[Item]:
     database = catalog.database(view.around.database)
     for item in catalog.items.values():
         # PostgreSQL has no word for what is delivered elsewhere.
-        hidden = isinstance(item, Sink | Subscription)
+        hidden = isinstance(item, NO_RELATIONS)
         if not hidden and database is not None and catalog.schemas[item.schema].database == database.id:
             yield item
 

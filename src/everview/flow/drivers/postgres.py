@@ -33,7 +33,7 @@ from everview.flow.drivers.sql import (
 from everview.flow.errors import DriverFailed
 from everview.flow.keyrange import KeyRange
 from everview.flow.protocol import DriverState
-from everview.reach.addresses import check_host, resolve
+from everview.reach.conninfo import pinned
 
 STALL_MS = 300_000
 CONNECT_S = 20
@@ -79,8 +79,12 @@ class PostgresDriver(SqlDriver):
             "idle_in_transaction_session_timeout": str(STALL_MS),
         }
         try:
+            where = pinned(self.config["connection"])
+        except OSError as error:
+            raise DriverFailed("cannot connect to PostgreSQL", detail=str(error)) from None
+        try:
             return psycopg.connect(
-                _pinned(self.config["connection"]),
+                where,
                 autocommit=True,
                 connect_timeout=CONNECT_S,
                 options=" ".join(f"-c {setting}={value}" for setting, value in settings.items()),
@@ -203,31 +207,3 @@ def csv_batches(rows: pa.Table, fields: tuple[Field, ...], batch_rows: int = 1 <
 def _is_plain(sql_type: SqlType) -> bool:
     """Whether Arrow writes values as PostgreSQL shows them: of a plain numeric, only the digits that it needs."""
     return sql_type.kind in _PLAIN and (sql_type.kind is not Kind.NUMERIC or sql_type.constrained)
-
-
-def _pinned(url: str) -> str:
-    """A connection string with the addresses of its hosts, so that these and no others are connected to."""
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
-    said = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
-    hosts, ports = said.get("host", "").split(","), said.get("port", "").split(",")
-    for each in said.get("hostaddr", "").split(","):
-        check_host(each)
-    if "hostaddr" in said or not any(hosts):
-        return url
-    attempts: list[tuple[str, str, str]] = []
-    for index, host in enumerate(hosts):
-        port = ports[index] if len(ports) == len(hosts) else ports[0]
-        if not host or host.startswith(("/", "@")):  # a Unix socket
-            attempts.append((host, "", port))
-            continue
-        try:
-            found = resolve(host)
-        except OSError as error:
-            if len(hosts) > 1:
-                continue
-            raise DriverFailed("cannot connect to PostgreSQL", detail=f"{host}: {error}") from None
-        attempts += [(host, str(where[0]), port) for _, where in found]
-    names, addresses, numbers = (",".join(each) for each in zip(*attempts, strict=True)) if attempts else ("", "", "")
-    # Without a port anywhere, the library's own is meant.
-    return make_conninfo(url, host=names, hostaddr=addresses, **({"port": numbers} if numbers.strip(",") else {}))

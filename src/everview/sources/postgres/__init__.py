@@ -1,0 +1,1 @@
+"""PostgreSQL as a source: a snapshot of tables, and from then on their changes by logical replication."""
