@@ -7,65 +7,44 @@ forms and says in which line and column something is wrong.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
 
 from everview.adapter.contract import Column, CopyFormat
 from everview.compute.functions.contract import Failure
-from everview.compute.ir.types import Kind, SqlType, arrow_type
+from everview.compute.ir.types import Kind, SqlType
 from everview.compute.rows.arrow import values_to_arrow
 from everview.compute.rows.collection import canonical
+from everview.compute.rows.texts import NULL_MARK, Texts, Values, is_plain, lines_in, plain_fields, quick_values
 from everview.server.pgwire.values import read_column
 
-Texts: TypeAlias = Any  # a pa.ChunkedArray of strings; pyarrow has no types
-Values: TypeAlias = Any  # one of values as storage has them
 Parse: TypeAlias = Callable[[bytes], Any]  # from a block to a pa.Table, or None
-Convert: TypeAlias = Callable[[Texts, SqlType], Values | None]
+# Of these, a value that Arrow does not read may be one that nobody reads: which one, the reader of rows says.
+_BY_ROW = frozenset(
+    (
+        *(Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.FLOAT8, Kind.BOOLEAN),
+        *(Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ),
+    )
+)
 
-_NULL_MARK = "\\N"
-# A backslash that does not begin the mark for NULL at the end of a field.
-_ESCAPE = re.compile(rb"\\(?!N[\t\n])")
-_INTEGER = r"^-?[0-9]{1,18}$"
-_DECIMAL = r"^-?[0-9]{1,38}(\.[0-9]{1,38})?$"
-_FLOAT = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?$"
-_DATE = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
-_TIMESTAMP = _DATE + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
-_ZONE = r"(Z|[-+][0-9]{2}(:[0-9]{2})?)"
+__all__ = ["Parse", "block_parser", "lines_in"]
 
 
 def block_parser(columns: Sequence[Column], form: CopyFormat) -> Parse | None:
     """Make a reader of blocks of whole lines. None if this format cannot be read by columns."""
     if form.kind == "binary" or not columns or not form.delimiter.isascii() or not form.null.isascii():
         return None
-    if form.kind == "text" and (form.null != _NULL_MARK or form.delimiter != "\t") and "\\" in form.null:
+    if form.kind == "text" and (form.null != NULL_MARK or form.delimiter != "\t") and "\\" in form.null:
         return None
     names = [f"c{index}" for index in range(len(columns))]
-    parse = csv.ParseOptions(
-        delimiter=form.delimiter,
-        quote_char=False,
-        escape_char=False,
-        newlines_in_values=False,
-        ignore_empty_lines=False,
-    )
-    as_text = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), null_values=[form.null], strings_can_be_null=True
-    )
 
     def read(block: bytes) -> pa.Table | None:
-        if not _is_plain(block, form):
+        texts = plain_fields(block, len(columns), form.delimiter, form.null) if _is_plain(block, form) else None
+        if texts is None:
             return None
-        if len(columns) > 1 and (block.startswith(b"\n") or b"\n\n" in block):  # Arrow takes an empty line for NULLs
-            return None
-        whole = csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1)
         try:
-            texts = csv.read_csv(pa.BufferReader(block), whole, parse, as_text)
-            if texts.num_rows != lines_in(block):
-                return None
             found = [_converted(texts.column(index), column.type) for index, column in enumerate(columns)]
         except (pa.ArrowException, Failure):
             return None
@@ -74,80 +53,19 @@ def block_parser(columns: Sequence[Column], form: CopyFormat) -> Parse | None:
     return read
 
 
-def lines_in(block: bytes) -> int:
-    """The number of lines, of which the last may lack its end."""
-    return block.count(b"\n") + (not block.endswith(b"\n"))
-
-
 def _is_plain(block: bytes, form: CopyFormat) -> bool:
     """Whether fields are just what stands between delimiters and ends of lines."""
-    if b"\r" in block or b"\0" in block:
-        return False
     if form.kind == "csv":
-        return form.quote.encode() not in block and b"\\." not in block
-    backslashes = block.count(b"\\")
-    if not backslashes:
-        return True
-    if form.null != _NULL_MARK or form.delimiter != "\t" or not block.endswith(b"\n") or _ESCAPE.search(block):
-        return False
-    return backslashes == block.count(b"\t\\N") + block.count(b"\n\\N") + block.startswith(b"\\N")
+        return not any(each in block for each in (b"\r", b"\0", form.quote.encode(), b"\\."))
+    if form.null != NULL_MARK or form.delimiter != "\t":
+        return not any(each in block for each in (b"\r", b"\0", b"\\"))
+    return is_plain(block)
 
 
 def _converted(texts: Texts, to: SqlType) -> Values | None:
     """Read the values of a column. None if a value is written in a form that is not read here."""
-    if texts.null_count == len(texts):
-        return pa.chunked_array([pa.nulls(len(texts), arrow_type(to))])
-    convert = _CONVERT.get(to.kind, _one_by_one)
-    return convert(texts, to)
-
-
-def _all(texts: Texts, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _integers(texts: Texts, to: SqlType) -> Values | None:
-    return texts.cast(pa.int64()).cast(arrow_type(to)) if _all(texts, _INTEGER) else None
-
-
-def _numerics(texts: Texts, to: SqlType) -> Values | None:
-    """Numbers that need no rounding: a cast of others fails."""
-    if not _all(texts, _DECIMAL):
-        return None
-    stored = arrow_type(to)
-    digits = to.precision if to.constrained else stored.precision
-    return texts.cast(pa.decimal128(digits, to.scale)).cast(stored)
-
-
-def _floats(texts: Texts, to: SqlType) -> Values | None:
-    if not _all(texts, _FLOAT):
-        return None
-    found = pc.add(texts.cast(pa.float64()), 0.0)  # there is no negative zero
-    small = pc.and_(pc.equal(found, 0.0), pc.match_substring_regex(texts, "^[^eE]*[1-9]"))  # it was not zero
-    return None if pc.any(pc.or_(pc.is_inf(found), small)).as_py() else found
-
-
-def _booleans(texts: Texts, to: SqlType) -> Values | None:
-    true = pc.is_in(texts, pa.array(["t", "true"]))
-    known = pc.or_(pc.or_(true, pc.is_in(texts, pa.array(["f", "false"]))), pc.is_null(texts))
-    return pc.if_else(pc.is_null(texts), None, true) if pc.all(known).as_py() else None
-
-
-def _dates(texts: Texts, to: SqlType) -> Values | None:
-    return texts.cast(arrow_type(to)) if _all(texts, f"^{_DATE}$") else None
-
-
-def _timestamps(texts: Texts, to: SqlType) -> Values | None:
-    """With a zone, all of them or none; without, it is that of sessions, UTC."""
-    if to.kind is Kind.TIMESTAMPTZ and _all(texts, f"^{_TIMESTAMP}{_ZONE}$"):
-        return texts.cast(pa.timestamp("us", "UTC")).cast(arrow_type(to))
-    if not _all(texts, f"^{_TIMESTAMP}$"):
-        return None
-    found = texts.cast(pa.timestamp("us"))
-    return pc.assume_timezone(found, "UTC").cast(arrow_type(to)) if to.kind is Kind.TIMESTAMPTZ else found
-
-
-def _texts(texts: Texts, to: SqlType) -> Values:
-    return texts.cast(arrow_type(to))
+    found = quick_values(texts, to)
+    return _one_by_one(texts, to) if found is None and to.kind not in _BY_ROW else found
 
 
 def _one_by_one(texts: Texts, to: SqlType) -> Values:
@@ -155,14 +73,3 @@ def _one_by_one(texts: Texts, to: SqlType) -> Values:
     fix = canonical(to)
     values = [None if text is None else read_column(text, to) for text in texts.to_pylist()]
     return pa.chunked_array([values_to_arrow(values if fix is None else [fix(each) for each in values], to)])
-
-
-_CONVERT: Mapping[Kind, Convert] = {
-    **dict.fromkeys((Kind.INT2, Kind.INT4, Kind.INT8), _integers),
-    Kind.NUMERIC: _numerics,
-    Kind.FLOAT8: _floats,
-    Kind.BOOLEAN: _booleans,
-    Kind.DATE: _dates,
-    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), _timestamps),
-    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR), _texts),
-}
