@@ -169,13 +169,28 @@ def test_small_steps_do_not_wait_behind_hydrations(
     spark, go_on = starting
     go_on.set()
     eventually(lambda: spark.ready)
-    steps = steps_of("SELECT b, sum(a) FROM t GROUP BY b")
-    spark.run_steps(steps, ["result"], rows(14))
+    steps, some = steps_of("SELECT b, sum(a) FROM t GROUP BY b"), rows(service.FEW_ROWS_MAX + 1)
+    spark.run_steps(steps, ["result"], some)
     assert fake.runs == 1
     with in_background(), spark._counted():
-        assert spark.run_steps(steps, ["result"], rows(14))["result"].num_rows == 7
+        assert spark.run_steps(steps, ["result"], some)["result"].num_rows == 7
         assert fake.runs == 1
         spark.run_steps(steps, ["result"], rows(service.BUSY_ROWS_MAX + 1))
         assert fake.runs == 2
-    spark.run_steps(steps, ["result"], rows(14))
+    spark.run_steps(steps, ["result"], some)
     assert fake.runs == 3
+
+
+def test_steps_over_a_few_rows_are_interpreted_unless_they_turn_out_to_be_more(
+    starting: tuple[service.SparkService, threading.Event], fake: Fake
+) -> None:
+    spark, go_on = starting
+    go_on.set()
+    eventually(lambda: spark.ready)
+    few = rows(service.FEW_ROWS_MAX)
+    assert spark.run_steps(steps_of("SELECT b, sum(a) FROM t GROUP BY b"), ["result"], few)["result"].num_rows == 7
+    assert fake.runs == 0
+    more = f"SELECT a FROM t, generate_series(1, {service.FEW_WORK_MAX})"
+    spark.run_steps(steps_of(f"SELECT b, count(*) FROM ({more}) x, t GROUP BY b"), ["result"], rows(2))
+    spark.run_steps(steps_of("SELECT sin(a::float8) FROM t"), ["result"], few)
+    assert fake.runs == 2

@@ -46,6 +46,8 @@ ROWS_HERE_MAX = 500_000  # that Python works on, if Spark cannot: some seconds
 # more to do than ticks.
 COLD_ROWS_MAX, COLD_WORK_MAX = 50_000, 1_000_000
 BUSY_ROWS_MAX, BUSY_WORK_MAX = 2_000, 50_000
+# What is always: a statement of Spark takes some ten milliseconds of a processor over one row, and this many rows less.
+FEW_ROWS_MAX, FEW_WORK_MAX = 100, 2_000
 
 _log = structlog.get_logger()
 Given = TypeVar("Given")
@@ -144,14 +146,15 @@ class SparkService:
 
     def _work_here_max(self, plans: Sequence[Relation], inputs: Mapping[str, Batch]) -> int:
         """How many rows may come up if this is computed here; 0 if it is Spark's."""
-        cold, busy = not self.ready, self._in_background > 0
-        if not cold and not busy:
-            return 0
+        rows_max, work_max = FEW_ROWS_MAX, FEW_WORK_MAX
+        if not self.ready:
+            rows_max, work_max = COLD_ROWS_MAX, COLD_WORK_MAX
+        elif self._in_background:
+            rows_max, work_max = BUSY_ROWS_MAX, BUSY_WORK_MAX
         tables = [each for each in inputs.values() if isinstance(each, pa.Table)]
-        rows = sum(each.num_rows for each in tables)
-        if len(tables) < len(inputs) or rows > (COLD_ROWS_MAX if cold else BUSY_ROWS_MAX):
+        if len(tables) < len(inputs) or sum(each.num_rows for each in tables) > rows_max:
             return 0
-        return 0 if any(map(is_rough, plans)) else COLD_WORK_MAX if cold else BUSY_WORK_MAX
+        return 0 if any(map(is_rough, plans)) else work_max
 
     def _or_here(self, run: Callable[[Engine], Given], plans: Sequence[Relation], inputs: Mapping[str, Batch]) -> Given:
         """A run of Spark's; if a value ends it that a function should have had an answer for, it is done in Python.
