@@ -104,23 +104,40 @@ class Shard:
     held: Mapping[str, Held]
     batches: Mapping[int, Batch]
     next_batch: int = 0
+    # The least frontier of each kind that follows no clock, and those that do: frontiers are asked for far more often
+    # than they move, and a table that many views read has as many capabilities.
+    _still: Mapping[str, int] = field(init=False, compare=False, repr=False)
+    _following: tuple[Held, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        still: dict[str, int] = {}
+        following = []
+        for each in self.held.values():
+            if each.clock is not None:
+                following.append(each)
+            elif each.frontier < still.get(each.kind, FOREVER + 1):
+                still[each.kind] = each.frontier
+        object.__setattr__(self, "_still", still)
+        object.__setattr__(self, "_following", tuple(following))
 
     def since(self, clocks: Clocks) -> int:
-        return _meet(self.held, READ, clocks, self.since_floor)
+        return self._frontier(READ, clocks, self.since_floor)
 
     def upper(self, clocks: Clocks) -> int:
-        return _meet(self.held, WRITE, clocks, self.upper_floor)
+        return self._frontier(WRITE, clocks, self.upper_floor)
+
+    def _frontier(self, kind: str, clocks: Clocks, floor: int) -> int:
+        """The least frontier held, or `floor` where none is held."""
+        least = self._still.get(kind)
+        for each in self._following:
+            if each.kind == kind and (least is None or each.at(clocks) < least):
+                least = each.at(clocks)
+        return floor if least is None else max(least, floor)
 
     @property
     def gone(self) -> bool:
         """Whether nobody can read or write it any more. Only its id is remembered then."""
         return self.since_floor == FOREVER and self.upper_floor == FOREVER and not self.held
-
-
-def _meet(held: Mapping[str, Held], kind: str, clocks: Clocks, floor: int) -> int:
-    """The least frontier held, or `floor` where none is held."""
-    frontiers = [h.at(clocks) for h in held.values() if h.kind == kind]
-    return max(min(frontiers), floor) if frontiers else floor
 
 
 def create(id: GlobalId, spec: Spec) -> Shard:
@@ -260,9 +277,10 @@ def substitute(shard: Shard, inputs: tuple[int, ...], output: Batch | None) -> S
 
 def _settle(shard: Shard, held: Mapping[str, Held], clocks: Clocks) -> Shard:
     """Replace the held capabilities, and raise the floors so that no frontier moves back."""
-    since = _meet(held, READ, clocks, shard.since(clocks))
-    upper = _meet(held, WRITE, clocks, shard.upper(clocks))
-    return Shard(shard.id, shard.spec, since, upper, held, shard.batches, shard.next_batch)
+    settled = Shard(
+        shard.id, shard.spec, shard.since(clocks), shard.upper(clocks), held, shard.batches, shard.next_batch
+    )
+    return replace(settled, since_floor=settled.since(clocks), upper_floor=settled.upper(clocks))
 
 
 def present(shard: Shard, token: str, clocks: Clocks) -> ReadCapability | WriteCapability:
