@@ -32,6 +32,7 @@ from everview.compute.sql.lexer import tokens
 from everview.instance import Folder, Instance
 from everview.parameters import parameter
 from everview.storage.selection import Selection
+from everview.storage.stores import StoreAddresses
 from everview.timely.consolidate import DIFF
 
 if TYPE_CHECKING:
@@ -163,15 +164,24 @@ class Database:
         self.close()
 
 
-def open(path: str | os.PathLike[str], spark: str | SparkSession | None = "local[*]") -> Database:
+def open(
+    path: str | os.PathLike[str],
+    spark: str | SparkSession | None = "local[*]",
+    *,
+    consensus: str | None = None,
+    blob: str | None = None,
+) -> Database:
     """Open the environment in a folder, made if there is none, and maintain its views in this process.
+
+    `consensus` and `blob` are the URLs of stores for metadata and data that are not in the folder, such as
+    `postgresql://…` and `s3://…`; the folder then has local copies only.
 
     `spark` is an address (`local[*]` embeds it, `spark://…`, `sc://…`), or a session of a Spark that runs already, or
     None: then this process computes everything by itself, which is for small data.
     """
     folder = Folder(path)
     try:
-        return Database(Instance(folder, spark=spark), folder)
+        return Database(Instance(folder, spark=spark, stores=StoreAddresses(consensus, blob)), folder)
     except BaseException:
         folder.close()
         raise

@@ -16,6 +16,7 @@ from everview.flow.cli import app as connector
 from everview.serve.cli import serve
 from everview.shell.cli import sql
 from everview.storage.cli import app as shard
+from everview.storage.environment_cli import app as env
 
 app = typer.Typer(
     name="everview",
@@ -27,6 +28,7 @@ app = typer.Typer(
     epilog="Set EVERVIEW_DEBUG=1 to see the traceback of an error.",
 )
 app.add_typer(shard)
+app.add_typer(env)
 app.add_typer(connector)
 app.add_typer(cdc)
 app.command()(demo)
@@ -57,6 +59,8 @@ def everview(
     * `everview sql`: a shell for SQL
 
     * `everview shard ls --data DIR`: look inside an environment
+
+    * `everview env backup BACKUP --data DIR`: back it up, while a server runs
     """
 
 

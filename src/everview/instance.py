@@ -11,8 +11,9 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from everview.compute.engine.contract import Engine
 from everview.compute.engine.java import JavaUnavailable, find_java
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
+from everview.compute.engine.spark.reach import check_reach, s3a_settings
 from everview.compute.engine.spark.scratch import Scratch
 from everview.compute.engine.spark.service import SparkService
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, profiles
@@ -33,6 +35,10 @@ from everview.compute.scheduler import Status
 from everview.errors import EverviewError
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
+from everview.storage.errors import Overtaken
+from everview.storage.opening import open_stores
+from everview.storage.standby import TAKE_OVER_AFTER_MS, Standby, wait_for_turn
+from everview.storage.stores import IN_FOLDER, StoreAddresses
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,30 +90,54 @@ class Folder:
         self.close()
 
 
+@dataclass(frozen=True, slots=True)
+class StandingBy:
+    """That the environment is opened once its owner is gone, unless `stop` is set before."""
+
+    stop: threading.Event
+    take_over_after_ms: int = TAKE_OVER_AFTER_MS
+    told: Callable[[str], None] = lambda line: None  # what is going on, in a line
+
+
+class StoppedStandingBy(Exception):
+    """The process was told to stop while it stood by."""
+
+
 class Instance:
     """One open environment. The caller closes the folder afterwards.
 
     `spark` is the address of a Spark to start or connect to, a session, or None: then this process computes everything.
+    `stores` says where metadata and data are, if not in the folder. With `standby` this waits for the owner to go, with
+    Spark started; it raises `StoppedStandingBy` if it is told to stop before.
     """
 
     def __init__(
         self,
         folder: Folder,
         *,
+        stores: StoreAddresses = IN_FOLDER,
         spark: str | SparkSession | None = LOCAL,
         conf: Mapping[str, str] | None = None,
         max_clock_jump_ms: int = JUMP_MAX_MS,
         key_file: Path | None = None,
+        standby: StandingBy | None = None,
     ) -> None:
         self.path = folder.path
-        sealer = Sealer(folder.path, key_file)
+        # A key beside this machine's folder would not be there for the next machine.
+        sealer = Sealer(None if stores.shared else folder.path, key_file)
         self._closed = False
         self._scratch = Scratch()
         self._service: SparkService | None = None
+        self.turn_at: float | None = None  # on the monotonic clock: since when this process no longer stands by
+        self.unreachable: EverviewError | None = None  # why Spark's executors do not reach the store of data
         try:
-            engine, self._started = self._engine(spark, conf or {})
-            environment = Environment.open(self.path)
+            engine, self._started = self._engine(spark, {**_spark_settings(stores), **(conf or {})})
+            environment = self._open(stores, standby)
             try:
+                if self._started is not None and (stores.blob_is_remote or not _is_local(spark)):
+                    threading.Thread(
+                        target=self._check_reach, args=(environment,), name="everview-reach", daemon=True
+                    ).start()
                 self._views = ScheduledDataflows(environment, engine)
                 spoken_to = None if self._started is None else engine
                 self.coordinator = Coordinator(
@@ -124,6 +154,36 @@ class Instance:
         except BaseException:
             self._let_go()
             raise
+
+    def _open(self, stores: StoreAddresses, standby: StandingBy | None) -> Environment:
+        while True:
+            consensus, blob = open_stores(self.path, stores.consensus, stores.blob)
+            try:
+                taken_from = None
+                if standby is not None:
+                    waiting = Standby(consensus, take_over_after_ms=standby.take_over_after_ms)
+                    turn = wait_for_turn(waiting, standby.stop, standby.told)
+                    if turn is None:
+                        raise StoppedStandingBy
+                    taken_from, self.turn_at = turn.taken_from, time.monotonic()
+                    standby.told(f"taking over: {turn.reason}")
+                return Environment(consensus, blob, self.path, shared=stores.shared, taken_from=taken_from)
+            except BaseException as error:
+                consensus.close()
+                blob.close()
+                if not isinstance(error, Overtaken) or standby is None:
+                    raise
+                standby.told("another process was faster")
+
+    def _check_reach(self, environment: Environment) -> None:
+        """Once Spark is there, try whether its executors reach the store of data."""
+        assert self._started is not None
+        try:
+            check_reach(self._started.result().bulk, environment)
+        except EverviewError as error:
+            self.unreachable = error
+        except Exception as error:  # Spark did not start, which is told elsewhere, or this is being closed
+            _log.debug("the check of reach did not end", detail=str(error))
 
     def _engine(self, spark: str | SparkSession | None, conf: Mapping[str, str]) -> tuple[Engine, Future[Spark] | None]:
         """The engine that maintains views, and the Spark for large reads; this waits for neither."""
@@ -193,6 +253,15 @@ class Instance:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _is_local(spark: str | SparkSession | None) -> bool:
+    return isinstance(spark, str) and spark.startswith("local")
+
+
+def _spark_settings(stores: StoreAddresses) -> Mapping[str, str]:
+    """The settings with which Spark's executors reach the store of data."""
+    return s3a_settings(stores.blob) if stores.blob is not None and stores.blob.startswith(("s3:", "s3a:")) else {}
 
 
 def check_java(spark: str | None) -> None:

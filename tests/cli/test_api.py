@@ -131,7 +131,7 @@ def test_frames(tmp_path: Path, spark: SparkSession) -> None:
             db.sql("ALTER MATERIALIZED VIEW m APPLY REPLACEMENT r")
             assert [tuple(row) for row in db.frame("m").collect()] == rows
         db.sql("CREATE VIEW w AS SELECT 1")
-        for name, message in (("nope", "does not exist"), ("w", "nothing is stored"), ("t.", "is no name")):
+        for name, message in (("nope", "does not exist"), ("w", "stores no rows"), ("t.", "is not the name")):
             with pytest.raises(everview.SqlError, match=message):
                 db.frame(name)
         with pytest.raises(everview.SqlError, match="no time zone"):

@@ -17,6 +17,12 @@ def demo(
         float, typer.Option("--seconds", envvar="DEMO_SECONDS", min=1, max=600, help="How long to run.")
     ] = 60,
     seed: Annotated[int, typer.Option("--seed", help="The seed of the generated data.")] = 1,
+    consensus: Annotated[
+        str | None, typer.Option("--consensus", metavar="URL", help="The store of the metadata, instead of the folder.")
+    ] = None,
+    blob: Annotated[
+        str | None, typer.Option("--blob", metavar="URL", help="The store of the data, instead of the folder.")
+    ] = None,
 ) -> None:
     """See it work: a live auction house, three views that Spark maintains, and the proof that they are exact.
 
@@ -27,6 +33,7 @@ def demo(
     * `everview demo --data demo-data`, then `everview serve --data demo-data`
     """
     from everview.demo.run import run
+    from everview.storage.stores import StoreAddresses
 
-    if not run(data, seconds, seed):
+    if not run(data, seconds, seed, stores=StoreAddresses(consensus, blob)):
         raise typer.Exit(1)

@@ -17,6 +17,7 @@ from everview.demo.scenario import SCHEMA, TABLES, VIEWS, source
 from everview.demo.watch import Follower, Watch
 from everview.errors import EverviewError
 from everview.instance import Folder, Instance, check_java
+from everview.storage.stores import IN_FOLDER, StoreAddresses
 
 OPENS = (
     "An auction house opens: an auction and 200 bids each second, and three materialized views.\n"
@@ -29,7 +30,13 @@ WARM_S_MAX = 120.0
 TIMES = 4
 
 
-def run(data: Path | None, seconds: float, seed: int, spark: str | None = "local[*]") -> bool:
+def run(
+    data: Path | None,
+    seconds: float,
+    seed: int,
+    spark: str | None = "local[*]",
+    stores: StoreAddresses = IN_FOLDER,
+) -> bool:
     """Run the demo for so many seconds, in folder `data` or a temporary one; gives whether all checks passed."""
     if data is not None and data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise EverviewError(f"{data} exists and is not an empty folder", hint="name a new folder for the demo's data")
@@ -42,7 +49,7 @@ def run(data: Path | None, seconds: float, seed: int, spark: str | None = "local
         with Folder(path) as folder:
             log = path / "spark.log"
             with spark_log(log):
-                checks = list(_show(console, folder, log, seconds, seed, spark=spark))
+                checks = list(_show(console, folder, log, seconds, seed, spark=spark, stores=stores))
     print_checks(console, checks)
     passed = all(check.passed for check in checks)
     console.print("All views are exact." if passed else "Something is wrong.", style="green" if passed else "red")
@@ -58,10 +65,17 @@ def delivered_at(data: Path) -> Path:
 
 
 def _show(
-    console: Console, folder: Folder, log: Path, seconds: float, seed: int, *, spark: str | None
+    console: Console,
+    folder: Folder,
+    log: Path,
+    seconds: float,
+    seed: int,
+    *,
+    spark: str | None,
+    stores: StoreAddresses,
 ) -> Iterator[Check]:
     began = time.monotonic()
-    with Instance(folder, spark=spark) as instance, Database(instance, folder) as database:
+    with Instance(folder, spark=spark, stores=stores) as instance, Database(instance, folder) as database:
         console.print(OPENS)
         database.sql(f"CREATE SCHEMA {SCHEMA}")
         database.sql(f"SET search_path = {SCHEMA}")

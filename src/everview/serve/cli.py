@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -20,6 +20,8 @@ import typer
 from everview import __version__
 from everview.console import HTTP_PORT, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
+from everview.storage.cli import Blob, Consensus
+from everview.storage.stores import StoreAddresses, without_secrets
 
 if TYPE_CHECKING:
     from everview.instance import Instance
@@ -41,6 +43,24 @@ def serve(
             "--data", metavar="DIR", envvar="EVERVIEW_DATA", help="The folder of the environment; created if missing."
         ),
     ] = Path("everview-data"),
+    consensus: Consensus = None,
+    blob: Blob = None,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby",
+            help="If another server has the environment open, wait until it is gone, and take over. Needs stores that"
+            " both reach: --consensus and --blob.",
+        ),
+    ] = False,
+    take_over_after: Annotated[
+        str,
+        typer.Option(
+            "--take-over-after",
+            metavar="DURATION",
+            help="With --standby: take over once the other server has shown no sign of life for this long.",
+        ),
+    ] = "6 s",
     pg_host: Annotated[str, typer.Option("--pg-host", metavar="HOST", help="The address for SQL.")] = LOOPBACK,
     pg_port: Annotated[
         int, typer.Option("--pg-port", metavar="N", help="The port for SQL; 0 takes a free one.")
@@ -124,20 +144,23 @@ def serve(
     * `everview serve`, then `psql -h 127.0.0.1 -p 6875 -U everview everview`
 
     * `everview serve --data /srv/everview --spark spark://host:7077 --conf spark.executor.memory=8g`
+
+    * `everview serve --standby --consensus postgresql://host/database --blob s3://bucket/prefix`, on two machines: one
+    serves, and the other takes over when it is gone
     """
     began = time.monotonic()
     # Arrow's own allocator keeps some memory for each thread, and sessions come with threads: it would only grow.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     # Late, so that the other commands need not load all this.
     with kept_objects():
-        from everview.instance import Folder, Instance, check_java
+        from everview.instance import Folder, Instance, StandingBy, StoppedStandingBy, check_java
         from everview.reach.addresses import ALLOWED, parse_allowed
         from everview.reach.files import ALLOWED as FILES
         from everview.reach.files import checked_folders
         from everview.serve.metrics import add_metrics
         from everview.server.addresses import Address
         from everview.server.metrics import Metrics
-        from everview.server.run import Options, Tls, start
+        from everview.server.run import Options, Tls, start, start_http
 
     if (tls_cert is None) != (tls_key is None):
         raise EverviewError("--tls-cert and --tls-key belong together: give both")
@@ -156,19 +179,42 @@ def serve(
         sockets_needed=socket_dir is not None,
     )
     settings = parse_conf(conf or [])
-    clock_jump_ms = parse_clock_jump(max_clock_jump)
+    clock_jump_ms = parse_duration("--max-clock-jump", max_clock_jump)
+    silence_ms = parse_duration("--take-over-after", take_over_after)
+    stores = StoreAddresses(consensus, blob)
+    if standby and not stores.shared:
+        raise EverviewError(
+            "a standby needs metadata that both servers reach",
+            hint="give --consensus postgresql://… and --blob to both",
+        )
     metrics = Metrics()
-    with (
-        stop_signals() as stop,
-        ThreadPoolExecutor(1) as pool,
-        Folder(data) as folder,
-        spark_log(folder.path / SPARK_LOG),
-        Instance(folder, spark=spark, conf=settings, max_clock_jump_ms=clock_jump_ms, key_file=key_file) as instance,
-        start(instance.coordinator, options, metrics) as running,
-    ):
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_signals())
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        folder = stack.enter_context(Folder(data))
+        stack.enter_context(spark_log(folder.path / SPARK_LOG))
+        waiting = StandingBy(stop, silence_ms, typer.echo) if standby else None
+        try:
+            with start_http(options, metrics) if standby else nullcontext():
+                instance = Instance(
+                    folder,
+                    stores=stores,
+                    spark=spark,
+                    conf=settings,
+                    max_clock_jump_ms=clock_jump_ms,
+                    key_file=key_file,
+                    standby=waiting,
+                )
+        except StoppedStandingBy:
+            typer.echo("Stopping.")
+            return
+        if instance.turn_at is not None:
+            began = instance.turn_at
+        stack.enter_context(instance)
+        running = stack.enter_context(start(instance.coordinator, options, metrics))
         java = pool.submit(check_java, spark)
         add_metrics(metrics, instance)
-        typer.echo(_welcome(running, data, spark))
+        typer.echo(_welcome(running, data, stores, spark))
         for notice in (*few_files(), *running.notices):
             typer.echo(f"note: {notice}", err=True)
         java.result()
@@ -178,9 +224,12 @@ def serve(
 
 def keep_serving(stop: threading.Event, running: Running, instance: Instance, began: float) -> None:
     """Return when `stop` is set; raise if the server ends for another reason."""
-    told = False
+    told = told_of_reach = False
     while not stop.wait(WATCH_S) and not running.wait(0) and instance.fenced is None:
         told = told or _tell_of_spark(instance, began)
+        if instance.unreachable is not None and not told_of_reach:
+            typer.echo(f"error: ticks of many rows will fail: {instance.unreachable}", err=True)
+            told_of_reach = True
     typer.echo("Stopping.")
     if stop.is_set():
         return
@@ -209,8 +258,9 @@ def few_files() -> list[str]:
     return [f"this process may open {soft} files, too few for 1,000 sessions: raise the limit with ulimit -n"]
 
 
-def _welcome(running: Running, data: Path, spark: str) -> str:
+def _welcome(running: Running, data: Path, stores: StoreAddresses, spark: str) -> str:
     pg = running.pg
+    places = [("metadata", stores.consensus), ("objects", stores.blob)]
     lines = [
         f"Everview {__version__}",
         "",
@@ -218,6 +268,7 @@ def _welcome(running: Running, data: Path, spark: str) -> str:
         *(f"           {path}" for path in running.unix),
         f"  HTTP     {running.http_url}/readyz and /metrics",
         f"  data     {data.resolve()}",
+        *(f"  {name:<8} {without_secrets(url)}" for name, url in places if url is not None),
         f"  Spark    {spark}, which logs to {data / SPARK_LOG}",
         "",
         f"  connect  psql -h {_reachable(pg.host)} -p {pg.port} -U everview everview",
@@ -256,17 +307,17 @@ def parse_conf(pairs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def parse_clock_jump(text: str) -> int:
-    """Parse the bound on clock jumps, in milliseconds. At least a second, because corrections may be that large."""
+def parse_duration(option: str, text: str) -> int:
+    """Parse a duration of at least a second, in milliseconds: the clocks that it bounds are no more exact."""
     from everview.compute.functions.durations import duration_ms
     from everview.timely.lattice import TIME_MAX
 
     try:
         found = duration_ms(text, most_ms=TIME_MAX)
     except ValueError as error:
-        raise EverviewError(f'--max-clock-jump "{text}" is not a duration', detail=str(error)) from None
+        raise EverviewError(f'{option} "{text}" is not a duration', detail=str(error)) from None
     if found < 1_000:
-        raise EverviewError(f'--max-clock-jump "{text}" is too short: give at least a second')
+        raise EverviewError(f'{option} "{text}" is too short: give at least a second')
     return found
 
 

@@ -14,8 +14,8 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -199,6 +199,41 @@ class Running:
             await self._stop.wait()
         finally:
             await asyncio.gather(pg.close(), http.close())
+
+
+@contextmanager
+def start_http(options: Options, metrics: Metrics) -> Iterator[None]:
+    """Within the block, serve health and metrics alone, for a process that is not ready yet."""
+    places = _checked_http(options)
+    files = options.tls if not is_private(places) else None
+    sockets = bind(places, "--http-port")
+    server = HttpServer(
+        lambda: False,
+        metrics,
+        certificate=str(files.certificate) if files else None,
+        key=str(files.key) if files else None,
+    )
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    async def serve() -> None:
+        await server.start(sockets)
+        await stop.wait()
+        await server.close()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run, name="everview-standby-http", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        with suppress(RuntimeError):  # it ended on its own
+            loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        _close(sockets)
 
 
 def start(adapter: Adapter, options: Options | None = None, metrics: Metrics | None = None) -> Running:

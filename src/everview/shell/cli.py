@@ -37,6 +37,12 @@ def sql(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="Open this folder in this process, without a server.")
     ] = None,
+    consensus: Annotated[
+        str | None, typer.Option("--consensus", metavar="URL", help="With --data: the store of the metadata.")
+    ] = None,
+    blob: Annotated[
+        str | None, typer.Option("--blob", metavar="URL", help="With --data: the store of the data.")
+    ] = None,
     form: Annotated[
         Format, typer.Option("--format", help="How to print rows; auto is a table at a terminal, tsv into a pipe.")
     ] = "auto",
@@ -64,7 +70,12 @@ def sql(
     options = {"host": host, "port": str(port), "user": user, "dbname": dbname, "application_name": "everview sql"}
     with ExitStack() as stack:
         if data is not None:
-            options |= stack.enter_context(_embedded(data))
+            options |= stack.enter_context(_embedded(data, consensus, blob))
+        elif consensus or blob:
+            raise EverviewError(
+                "--consensus and --blob open an environment in this process",
+                hint="give --data as well, for local files",
+            )
         try:
             client = _connected(options, printer)
         except CannotConnect as error:
@@ -107,18 +118,19 @@ def _connected(options: dict[str, str], printer: Printer) -> Client:
 
 
 @contextmanager
-def _embedded(data: Path) -> Iterator[dict[str, str]]:
+def _embedded(data: Path, consensus: str | None, blob: str | None) -> Iterator[dict[str, str]]:
     """Start a server in this process, behind a Unix socket in a private folder; gives the options to connect."""
     from everview.instance import Folder, Instance, check_java
     from everview.server.addresses import Address
     from everview.server.run import Options, start
+    from everview.storage.stores import StoreAddresses
 
     check_java("local[*]")
     with (
         TemporaryDirectory(prefix="everview-sql-") as private,
         Folder(data) as folder,
         spark_log(folder.path / "spark.log"),
-        Instance(folder) as instance,
+        Instance(folder, stores=StoreAddresses(consensus, blob)) as instance,
         start(
             instance.coordinator, Options(pg=Address(LOOPBACK, 0), http=None, socket_dirs=[Path(private)])
         ) as running,

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from everview.errors import EverviewError
 from everview.storage.codec import (
+    BEAT,
     EPOCH,
     NEXT_ID,
     clock_key,
@@ -41,6 +42,7 @@ from everview.storage.signal import Signal
 from everview.storage.transitions import AnyCommand, Draft, Result
 
 QUEUE_MAX = 10_000
+OPENING_COMMITS = 2  # of `opening.match_blob`: their versions are not used again
 GROUP_MAX = 256  # commits in one durable write
 ABSENT_MAX = 100_000  # ids that are known not to be in use
 
@@ -74,7 +76,7 @@ class Applier:
     ) -> None:
         self._consensus = consensus
         self._owner, self._epoch_version = taken.owner, taken.version
-        self._versions = taken.version
+        self._versions = taken.version + OPENING_COMMITS
         self.lease = Lease(self._check_epoch, taken.owner["token"])
         self._now_ms = now_ms
         self._new_token = new_token
@@ -270,6 +272,14 @@ class Applier:
         self.lease.end(fenced)
         self.changed.tell()
         return fenced
+
+    def beat(self) -> None:
+        """Show those who stand by that this process lives; `Fenced` if another one has taken over."""
+        with self._commit_lock:
+            if self.lease.fenced is not None:
+                raise self.lease.fenced
+            self._versions += 1
+            self._write({EPOCH: self._epoch_version}, {BEAT: b"%d" % self._versions}, self._versions, ())
 
     def close(self) -> None:
         """Let go of the epoch, so that whoever opens the environment next need not wait for the lease to end."""

@@ -59,11 +59,27 @@ def _time_option(name: str, help: str) -> Any:
 
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The collection, as `shard ls` names it.")]
-Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder of the environment.")]
-Consensus = Annotated[
-    str | None, typer.Option("--consensus", metavar="URL", help="The store of its metadata, if not in the folder.")
+Data = Annotated[
+    Path, typer.Option("--data", metavar="DIR", envvar="EVERVIEW_DATA", help="The folder of the environment.")
 ]
-Blob = Annotated[str | None, typer.Option("--blob", metavar="URL", help="The store of its data, if not in the folder.")]
+Consensus = Annotated[
+    str | None,
+    typer.Option(
+        "--consensus",
+        metavar="URL",
+        envvar="EVERVIEW_CONSENSUS",
+        help="The store of its metadata, if not in the folder: `postgresql://…`.",
+    ),
+]
+Blob = Annotated[
+    str | None,
+    typer.Option(
+        "--blob",
+        metavar="URL",
+        envvar="EVERVIEW_BLOB",
+        help="The store of its data, if not in the folder: `s3://…`, `gs://…`, `az://…` or `file://…`.",
+    ),
+]
 
 
 @app.command("ls")

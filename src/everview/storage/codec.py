@@ -6,6 +6,9 @@ inline/<id>/<number>   a batch with its updates
 run/<id>/<number>      a batch of parts
 clock/<name>           a clock
 sealed                 the epoch from which on values carry checksums
+beat                   rewritten by the owner of a shared environment as long as it lives
+promote                rewritten to make a process that stands by take over
+blob_id                what the object `environment` in the store of data says, if the environment is shared
 meta/<key>             a value kept for a layer above
 """
 
@@ -27,7 +30,11 @@ EPOCH = "epoch"
 FORMAT = "format"
 NEXT_ID = "next_id"
 SEALED = "sealed"
+BEAT = "beat"
+PROMOTE = "promote"
+BLOB_ID = "blob_id"
 FORMAT_VERSION = 2  # 2: values are sealed, see `sealed`; 1 is still read
+FORMAT_UNFINISHED = 1_000_000  # while another environment is being copied to this place
 
 
 _NO_SPEC = Spec(pa.schema([]), (), 0)

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.background import Backoff, Loop
 from everview.storage import opening
 from everview.storage.applier import Applier
 from everview.storage.blob.contract import Blob
@@ -59,6 +60,7 @@ from everview.storage.subscribe import Subscription
 from everview.timely.hashing import I64, hash_rows
 
 HOT_BYTES_MAX = 16 << 30
+BEAT_S = 1.0
 
 
 def wall_clock_ms() -> int:
@@ -77,12 +79,20 @@ class Environment:
         now_ms: Callable[[], int] = wall_clock_ms,
         background: bool = True,
         hot_bytes_max: int = HOT_BYTES_MAX,
+        shared: bool = False,
+        taken_from: int | None = None,
     ) -> None:
-        """Open the environment in `consensus` and `blob`; `folder` is for scratch files and copies."""
+        """Open the environment in `consensus` and `blob`; `folder` is for scratch files and copies.
+
+        `shared` means that processes on other machines may stand by. With `taken_from` it is opened only if the
+        owner's entry still has this version (`opening.take_epoch`).
+        """
         consensus = SealedConsensus(consensus)
         self._consensus, self._blob, self.folder = consensus, blob, folder
-        taken = opening.take_epoch(consensus)
+        taken = opening.take_epoch(consensus, beats=shared, taken_from=taken_from)
         await_former(taken.former)
+        if shared:
+            opening.match_blob(consensus, blob, taken)
         self.epoch = taken.epoch
         scratch = folder / "scratch"
         shutil.rmtree(scratch, ignore_errors=True)
@@ -113,6 +123,9 @@ class Environment:
             pins=self._pins,
             now_ms=now_ms,
         )
+        self._beats = Loop("everview-beat", self._beat, backoff=Backoff(BEAT_S, BEAT_S), ends=(Fenced,))
+        if shared:
+            self._beats.start()
         if background:
             self.maintenance.start()
 
@@ -370,6 +383,7 @@ class Environment:
         if self._closed:
             return
         self._closed = True
+        self._beats.stop()
         self.maintenance.stop()
         self.wake()
         self._applier.close()
@@ -377,6 +391,10 @@ class Environment:
         self._blob.close()
 
     # Inside
+
+    def _beat(self) -> float:
+        self._applier.beat()
+        return BEAT_S
 
     def _shard(self, id: GlobalId) -> Shard:
         shard = self._applier.shard(id)

@@ -66,6 +66,10 @@ class Fenced(StorageError):
     """A newer process opened this environment, so this one may no longer write."""
 
 
+class Overtaken(StorageError):
+    """The environment was to be taken from one owner, and another process has taken it before."""
+
+
 class Determinate(StorageError):
     """The operation failed and certainly had no effect."""
 

@@ -176,6 +176,17 @@ def checksum_of(file: pa.NativeFile) -> str:
     return digest.hexdigest()
 
 
+def check_part(file: pa.NativeFile, part: Part, where: str) -> None:
+    """Raise `Corruption` unless the file is the part as it was written."""
+    detail = None
+    if file.size() != part.size_bytes:
+        detail = f"it has {file.size()} bytes and should have {part.size_bytes}"
+    elif checksum_of(file) != part.checksum:
+        detail = "its checksum does not match its bytes"
+    if detail is not None:
+        raise Corruption(f"{where}, part {part.key} is damaged", detail=detail)
+
+
 class PartReader:
     """Opens parts for reading; the first time a part is opened here, all of it is checked.
 
@@ -194,12 +205,7 @@ class PartReader:
         except BlobMissing as error:
             raise Corruption(f"{where}, part {part.key} is missing", hint="restore the blob store") from error
         if part.key not in self._checked:
-            if file.size() != part.size_bytes:
-                detail = f"it has {file.size()} bytes and should have {part.size_bytes}"
-                raise Corruption(f"{where}, part {part.key} is damaged", detail=detail)
-            if checksum_of(file) != part.checksum:
-                detail = "its checksum does not match its bytes"
-                raise Corruption(f"{where}, part {part.key} is damaged", detail=detail)
+            check_part(file, part, where)
             file.seek(0)
             with self._lock:
                 self._checked.add(part.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
@@ -18,6 +19,41 @@ from everview.storage.errors import InvalidUsage
 SCHEMA_PARAMETER = "everview_schema"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _OBJECT_STORES = {"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"}
+_DATABASES = {"postgresql", "postgres"}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAddresses:
+    """The URLs of an environment's metadata and data. None stands for the environment's folder."""
+
+    consensus: str | None = None
+    blob: str | None = None
+
+    @property
+    def shared(self) -> bool:
+        """Whether processes on other machines can open the environment as well."""
+        return _scheme(self.consensus) in _DATABASES
+
+    @property
+    def blob_is_remote(self) -> bool:
+        """Whether the data are in an object store."""
+        return _scheme(self.blob) in _OBJECT_STORES
+
+
+IN_FOLDER = StoreAddresses()
+
+
+def without_secrets(url: str) -> str:
+    """The URL without user, password and options: what may be shown and logged."""
+    if _scheme(url) is None:
+        return url
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _scheme(url: str | None) -> str | None:
+    named = _SCHEME.match(url or "")
+    return named[1].lower() if named else None
 
 
 def open_blob(url: str, read_only: bool = False, *, confined: bool = False, private: bool = False) -> Blob:
@@ -70,7 +106,7 @@ def open_consensus(url: str, read_only: bool = False) -> Consensus:
         if parts.netloc or not parts.path:
             raise InvalidUsage(f"not a local file: {url}", hint="write sqlite:path/to/file or sqlite:///path/to/file")
         return SqliteConsensus(Path(unquote(parts.path)), read_only)
-    if scheme in {"postgresql", "postgres"}:
+    if scheme in _DATABASES:
         from everview.storage.consensus.postgres import PostgresConsensus
 
         given = parse_qsl(parts.query, keep_blank_values=True)

@@ -1,0 +1,236 @@
+"""Who stands by takes over when the owner is gone, never twice, and never because a store was away."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from everview.storage import lease, standby
+from everview.storage.blob.local import LocalBlob
+from everview.storage.blob.memory import MemoryBlob
+from everview.storage.codec import BLOB_ID, EPOCH
+from everview.storage.consensus.contract import Entry
+from everview.storage.consensus.memory import MemoryConsensus
+from everview.storage.environment import Environment
+from everview.storage.errors import Determinate, Fenced, InvalidUsage, Overtaken
+from everview.storage.opening import BLOB_MARK, match_blob, take_epoch
+from everview.storage.standby import TAKE_OVER_AFTER_MS, Standby, promote, wait_for_turn
+
+
+class SharedConsensus(MemoryConsensus):
+    """Several processes use it, so none of them closes it; it can be away."""
+
+    away = False
+
+    def close(self) -> None:
+        pass
+
+    def get(self, keys: Sequence[str]) -> dict[str, Entry]:
+        if self.away:
+            raise Determinate("away")
+        return super().get(keys)
+
+
+class World:
+    """A consensus, the environment's owner, one that stands by, and a clock."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(standby, "has_ended", lambda _: False)  # as of a process on another machine
+        monkeypatch.setattr("everview.storage.lease.time.sleep", lambda _: None)
+        monkeypatch.setattr(lease, "_OPEN", {})
+        self.consensus, self.blob, self.folder, self.now_ms = SharedConsensus(), MemoryBlob(), folder, 5_000
+        self.blob.close = lambda: None  # type: ignore[method-assign]
+        self.owner = self.opened()
+        self.standby = self.stands_by()
+
+    def stands_by(self) -> Standby:
+        return Standby(self.consensus, now_ms=lambda: self.now_ms)
+
+    def opened(self, taken_from: int | None = None) -> Environment:
+        return Environment(self.consensus, self.blob, self.folder, background=False, shared=True, taken_from=taken_from)
+
+    def beat(self) -> None:
+        self.owner._beat()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr("everview.storage.environment.BEAT_S", 3_600.0)  # the test beats
+    return World(tmp_path, monkeypatch)
+
+
+def test_nobody_takes_over_from_an_owner_that_beats(world: World) -> None:
+    for _ in range(5):
+        assert world.standby.look() is None
+        world.now_ms += TAKE_OVER_AFTER_MS - 1
+        world.beat()
+
+
+def test_a_silent_owner_is_taken_over_from(world: World) -> None:
+    assert world.standby.look() is None
+    world.now_ms += TAKE_OVER_AFTER_MS - 1
+    assert world.standby.look() is None
+    world.now_ms += 1
+    turn = world.standby.look()
+    assert turn is not None and "has shown no sign of life for 6.0 s" in turn.reason
+    with world.opened(turn.taken_from) as second, pytest.raises(Fenced):
+        world.beat()
+        second.confirm()
+    with pytest.raises(Fenced):
+        world.owner.confirm()
+
+
+def test_of_two_that_stand_by_one_succeeds(world: World) -> None:
+    others = [world.standby, world.stands_by()]
+    for each in others:
+        assert each.look() is None
+    world.now_ms += TAKE_OVER_AFTER_MS
+    turns = [each.look() for each in others]
+    assert turns[0] is not None and turns[1] is not None
+    first = world.opened(turns[0].taken_from)
+    with pytest.raises(Overtaken):
+        world.opened(turns[1].taken_from)
+    first.confirm()
+    assert others[1].look() is None  # it goes on standing by, for the first one
+
+
+def test_a_store_that_is_away_is_no_silence(world: World) -> None:
+    told: list[str] = []
+    stop = threading.Event()
+
+    def hear(line: str) -> None:
+        told.append(line)
+        if len(told) == 1:
+            world.consensus.away = True
+        elif len(told) == 2:
+            world.now_ms += 10 * TAKE_OVER_AFTER_MS
+            world.consensus.away = False
+        else:
+            stop.set()
+
+    assert wait_for_turn(world.standby, stop, hear, poll_s=0.001) is None
+    assert [line.split(":")[0].rpartition(" for ")[0] or line.split(":")[0] for line in told] == [
+        "standing by",
+        "cannot look after the owner",
+        "standing by",
+    ]
+
+
+def test_a_look_that_takes_long_is_no_silence(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert world.standby.look() is None
+    slow = world.consensus.get
+
+    def get(keys: Sequence[str]) -> dict[str, Entry]:
+        world.now_ms += TAKE_OVER_AFTER_MS
+        return slow(keys)
+
+    monkeypatch.setattr(world.consensus, "get", get)
+    for _ in range(3):
+        assert world.standby.look() is None
+
+
+def test_an_owner_that_closes_is_not_waited_for(world: World) -> None:
+    world.owner.close()
+    turn = world.standby.look()
+    assert turn is not None and "has closed" in turn.reason
+
+
+def test_an_owner_that_ended_on_this_machine_is_not_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standby, "has_ended", lambda _: True)
+    turn = world.standby.look()
+    assert turn is not None and "has ended" in turn.reason
+
+
+def test_an_owner_that_never_beats_is_left_alone(tmp_path: Path, world: World) -> None:
+    """One of an earlier version, or one that shares nothing."""
+    alone = SharedConsensus()
+    with Environment(alone, MemoryBlob(), tmp_path / "alone", background=False):
+        waiting = Standby(alone, now_ms=lambda: world.now_ms)
+        for _ in range(5):
+            assert waiting.look() is None
+            world.now_ms += TAKE_OVER_AFTER_MS
+
+
+def test_an_environment_that_nobody_has_opened() -> None:
+    turn = Standby(SharedConsensus(), now_ms=lambda: 0).look()
+    assert turn is not None and turn.taken_from == 0
+
+
+def test_promote(world: World) -> None:
+    assert world.standby.look() is None
+    taken: list[Environment] = []
+
+    def sleep(_: float) -> None:
+        turn = world.standby.look()
+        assert turn is not None and turn.reason == "it was asked to"
+        taken.append(world.opened(turn.taken_from))
+
+    assert promote(world.consensus, sleep=sleep).startswith("process ")
+    taken[0].confirm()
+    assert world.stands_by().look() is None  # the request is over
+
+
+def test_promote_where_nobody_stands_by(world: World) -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    with pytest.raises(Determinate, match="no process has taken over within 7 s"):
+        promote(world.consensus, wait_s=7, sleep=sleep, now_s=lambda: now[0])
+    with pytest.raises(InvalidUsage, match="there is no environment here"):
+        promote(SharedConsensus())
+    world.beat()  # the owner goes on
+
+
+def test_another_store_of_data_is_refused(world: World, tmp_path: Path) -> None:
+    with pytest.raises(InvalidUsage, match="not the one that belongs") as refusal:
+        Environment(world.consensus, MemoryBlob(), tmp_path / "second", background=False, shared=True)
+    assert refusal.value.detail == "its mark is missing"
+    theirs = MemoryBlob()
+    theirs.put(BLOB_MARK, b"another")
+    with pytest.raises(InvalidUsage, match="not the one that belongs") as refusal:
+        Environment(world.consensus, theirs, tmp_path / "second", background=False, shared=True)
+    assert refusal.value.detail == "it has the mark of another environment"
+    world.opened().close()
+
+
+def test_a_store_of_data_of_another_environment_is_not_adopted(tmp_path: Path) -> None:
+    used = LocalBlob(tmp_path / "blob")
+    used.put(BLOB_MARK, b"another")
+    with pytest.raises(InvalidUsage, match="not the one that belongs"):
+        Environment(SharedConsensus(), used, tmp_path / "new", background=False, shared=True)
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_crash_while_the_store_of_data_is_marked(written: int) -> None:
+    """Between its three writes: the note that it begins, the mark, the note that it is done."""
+
+    class Crash(Exception):
+        pass
+
+    consensus, blob = SharedConsensus(), MemoryBlob()
+    left = [written]
+
+    def count() -> None:
+        if not left[0]:
+            raise Crash
+        left[0] -= 1
+
+    taken = take_epoch(consensus)
+    commit, put = consensus.commit, blob.put
+    consensus.commit = lambda *given: (count(), commit(*given))[1]  # type: ignore[method-assign]
+    blob.put = lambda *given: (count(), put(*given))[1]  # type: ignore[method-assign]
+    with pytest.raises(Crash):
+        match_blob(consensus, blob, taken)
+    consensus.commit, blob.put = commit, put  # type: ignore[method-assign]
+    for _ in range(2):
+        match_blob(consensus, blob, take_epoch(consensus))
+    note = json.loads(consensus.get([BLOB_ID])[BLOB_ID].value)
+    with blob.open(BLOB_MARK) as file:
+        assert (file.read().decode(), note["marked"]) == (note["id"], True)
+    assert EPOCH in consensus.get([EPOCH])
