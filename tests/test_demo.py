@@ -156,5 +156,5 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_failed_check_is_a_failed_command(monkeypatch: pytest.MonkeyPatch) -> None:
     for passed, code in ((True, 0), (False, 1)):
-        monkeypatch.setattr(demo_run, "run", lambda *_, passed=passed: passed)
+        monkeypatch.setattr(demo_run, "run", lambda *_, passed=passed, **__: passed)
         assert CliRunner().invoke(cli.app, ["demo"]).exit_code == code

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -223,8 +224,16 @@ def test_a_crash_while_the_store_of_data_is_marked(written: int) -> None:
 
     taken = take_epoch(consensus)
     commit, put = consensus.commit, blob.put
-    consensus.commit = lambda *given: (count(), commit(*given))[1]  # type: ignore[method-assign]
-    blob.put = lambda *given: (count(), put(*given))[1]  # type: ignore[method-assign]
+
+    def counted_commit(*given: Any) -> None:
+        count()
+        commit(*given)
+
+    def counted_put(*given: Any) -> None:
+        count()
+        put(*given)
+
+    consensus.commit, blob.put = counted_commit, counted_put  # type: ignore[method-assign, assignment]
     with pytest.raises(Crash):
         match_blob(consensus, blob, taken)
     consensus.commit, blob.put = commit, put  # type: ignore[method-assign]
