@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -198,6 +198,9 @@ def _shown(values: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(key): value for key, value in list(values.items())[:8]}
 
 
+When: TypeAlias = Literal["before", "after"]
+
+
 class Crash(BaseException):
     """The runtime dies here; not an `Exception`, so that nothing takes it for a failure it knows."""
 
@@ -213,7 +216,7 @@ class Trigger:
     message: type[Message]
     act: Callable[[], None]
     nth: int = 1
-    when: Literal["before", "after"] = "after"
+    when: When = "after"
     seen: int = field(default=0, init=False)
 
     @property

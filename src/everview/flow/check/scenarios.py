@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from everview.flow.check.harness import Crash, Harness, Trigger, Wrong, crash
+from everview.flow.check.harness import Crash, Harness, Trigger, When, Wrong, crash
 from everview.flow.drivers.contract import Started, Transactor
 from everview.flow.errors import DriverStalled
 from everview.flow.keyrange import WHOLE, KeyRange
@@ -41,14 +41,11 @@ class Scenario:
     """A name, what it does, and what it asks of an endpoint."""
 
     name: str
+    about: str
     run: Callable[[Harness], None]
     needs_fence: bool = False
     aborts: bool = False  # leaves transactions at the endpoint that were not committed
     in_process: bool = False  # reaches into the driver
-
-    @property
-    def about(self) -> str:
-        return (self.run.__doc__ or "").strip().rstrip(".")
 
 
 SCENARIOS: list[Scenario] = []
@@ -60,26 +57,40 @@ def scenario(
     """Enter a function in the list."""
 
     def enter(run: Callable[[Harness], None]) -> Callable[[Harness], None]:
-        SCENARIOS.append(Scenario(run.__name__, run, needs_fence, aborts, in_process))
+        about = (run.__doc__ or "").strip().rstrip(".")
+        SCENARIOS.append(Scenario(run.__name__, about, run, needs_fence, aborts, in_process))
         return run
 
     return enter
 
 
-def _crash_at(harness: Harness, message: type[Message], *, when: str = "after", settle_s: float = 0.0) -> None:
-    """Two transactions that go well, one that is struck, and one more after the restart."""
+def _begin(harness: Harness) -> None:
+    """Two transactions, of which one is delivered."""
     harness.write(3)
     harness.deliver()
     harness.write(2)
+
+
+def _go_on(harness: Harness) -> None:
+    """One more transaction, after which the endpoint holds what it must."""
+    harness.write(2)
+    harness.deliver()
+    harness.verify()
+
+
+def _crash_at(message: type[Message], *, when: When = "after", settle_s: float = 0.0) -> Callable[[Harness], None]:
+    """One transaction that goes well, one that is struck, and one more after the restart."""
 
     def act() -> None:
         time.sleep(settle_s)
         crash()
 
-    harness.crash(Trigger(message, act, when="before" if when == "before" else "after"))
-    harness.write(2)
-    harness.deliver()
-    harness.verify()
+    def run(harness: Harness) -> None:
+        _begin(harness)
+        harness.crash(Trigger(message, act, when=when))
+        _go_on(harness)
+
+    return run
 
 
 @scenario()
@@ -98,61 +109,44 @@ def transactions(harness: Harness) -> None:
     harness.verify()
 
 
-@scenario()
-def crash_at_open(harness: Harness) -> None:
-    """A crash right after the endpoint was opened."""
-    _crash_at(harness, Opened)
-
-
-@scenario()
-def crash_before_flush(harness: Harness) -> None:
-    """A crash with all loads sent, before Flush."""
-    _crash_at(harness, Flush, when="before")
-
-
-@scenario()
-def crash_at_flushed(harness: Harness) -> None:
-    """A crash with everything loaded and nothing stored."""
-    _crash_at(harness, Flushed)
-
-
-@scenario(aborts=True)
-def crash_in_mid_store(harness: Harness) -> None:
-    """A crash with some documents of a transaction stored and others not."""
-    _crash_at(harness, Store, settle_s=SETTLE_S)
-
-
-@scenario(aborts=True)
-def crash_before_start_commit(harness: Harness) -> None:
-    """A crash with all documents stored, before StartCommit."""
-    _crash_at(harness, StartCommit, when="before", settle_s=SETTLE_S)
-
-
-@scenario()
-def crash_at_start_commit(harness: Harness) -> None:
-    """A crash right after StartCommit: the endpoint may commit, and nobody hears of it."""
-    _crash_at(harness, StartCommit)
-
-
-@scenario()
-def crash_between_the_commits(harness: Harness) -> None:
-    """A crash after the endpoint's commit and before the recovery log's."""
-    _crash_at(harness, StartedCommit, settle_s=SETTLE_S)
+SCENARIOS += [
+    Scenario("crash_at_open", "A crash right after the endpoint was opened", _crash_at(Opened)),
+    Scenario("crash_before_flush", "A crash with all loads sent, before Flush", _crash_at(Flush, when="before")),
+    Scenario("crash_at_flushed", "A crash with everything loaded and nothing stored", _crash_at(Flushed)),
+    Scenario(
+        "crash_in_mid_store",
+        "A crash with some documents of a transaction stored and others not",
+        _crash_at(Store, settle_s=SETTLE_S),
+        aborts=True,
+    ),
+    Scenario(
+        "crash_before_start_commit",
+        "A crash with all documents stored, before StartCommit",
+        _crash_at(StartCommit, when="before", settle_s=SETTLE_S),
+        aborts=True,
+    ),
+    Scenario(
+        "crash_at_start_commit",
+        "A crash right after StartCommit: the endpoint may commit, and nobody hears of it",
+        _crash_at(StartCommit),
+    ),
+    Scenario(
+        "crash_between_the_commits",
+        "A crash after the endpoint's commit and before the recovery log's",
+        _crash_at(StartedCommit, settle_s=SETTLE_S),
+    ),
+]
 
 
 @scenario()
 def crash_before_acknowledge(harness: Harness) -> None:
     """A crash after the recovery log's commit, before the driver is told."""
-    harness.write(3)
-    harness.deliver()
-    harness.write(2)
+    _begin(harness)
     # The first Acknowledge is the one of the opening.
     harness.crash(Trigger(Acknowledge, crash, nth=2, when="before"))
     harness.deliver()
     harness.verify()
-    harness.write(2)
-    harness.deliver()
-    harness.verify()
+    _go_on(harness)
 
 
 @scenario()
@@ -162,9 +156,7 @@ def replayed_acknowledge(harness: Harness) -> None:
     harness.crash(Trigger(Acknowledged, crash, nth=2))
     for _ in range(2):
         harness.crash(Trigger(Acknowledged, crash))
-    harness.write(2)
-    harness.deliver()
-    harness.verify()
+    _go_on(harness)
 
 
 @scenario()
@@ -182,27 +174,28 @@ def crash_again_and_again(harness: Harness) -> None:
     harness.verify()
 
 
-def _zombie(harness: Harness, message: type[Message], nth: int = 1) -> None:
-    """A task stands still before a message while a new owner takes over and goes on; then it moves again."""
-    harness.write(3)
-    harness.deliver()
-    harness.write(2)
+def _taken_over(harness: Harness) -> Callable[[], None]:
+    """What happens while a task stands still: a new owner takes over and goes on."""
 
     def take_over() -> None:
         harness.deliver()
         harness.write(2)
         harness.deliver()
 
-    zombie = harness.task(WHOLE, Trigger(message, harness.meanwhile(take_over), nth=nth, when="before"))
+    return harness.meanwhile(take_over)
+
+
+def _zombie(harness: Harness, message: type[Message]) -> None:
+    """A task stands still before a message while a new owner takes over and goes on; then it moves again."""
+    _begin(harness)
+    zombie = harness.task(WHOLE, Trigger(message, _taken_over(harness), when="before"))
     zombie.open()
     try:
         harness.must_fail(zombie.drain)
     finally:
         zombie.close()
     harness.verify()
-    harness.write(2)
-    harness.deliver()
-    harness.verify()
+    _go_on(harness)
 
 
 @scenario(needs_fence=True, aborts=True)
@@ -221,13 +214,7 @@ def zombie_at_commit(harness: Harness) -> None:
 def zombie_at_acknowledge(harness: Harness) -> None:
     """A zombie wakes after its commit and acknowledges what a new owner has applied and passed."""
     harness.write(3)
-
-    def take_over() -> None:
-        harness.deliver()
-        harness.write(2)
-        harness.deliver()
-
-    zombie = harness.task(WHOLE, Trigger(Acknowledge, harness.meanwhile(take_over), nth=2, when="before"))
+    zombie = harness.task(WHOLE, Trigger(Acknowledge, _taken_over(harness), nth=2, when="before"))
 
     def come_back() -> None:
         zombie.open()
@@ -258,11 +245,9 @@ def stalled_commit(harness: Harness) -> None:
 @scenario(needs_fence=True, aborts=True, in_process=True)
 def stall_beyond_the_limit(harness: Harness) -> None:
     """The driver stalls for so long that the runtime gives up and starts anew, and then it commits after all."""
-    harness.write(3)
-    harness.deliver()
+    _begin(harness)
     wrap = harness.parts.wrap
     _slowly(harness, 0.6, 0.0)
-    harness.write(2)
     stalled = harness.task(limits=Limits(stall_s=0.2, heartbeat_s=3600.0))
     try:
         stalled.open()
@@ -276,9 +261,7 @@ def stall_beyond_the_limit(harness: Harness) -> None:
     time.sleep(0.8)  # by now the stalled driver has come around
     stalled.close()
     harness.verify()
-    harness.write(2)
-    harness.deliver()
-    harness.verify()
+    _go_on(harness)
 
 
 def _slowly(harness: Harness, before_s: float, after_s: float) -> None:
@@ -306,9 +289,7 @@ def _slowly(harness: Harness, before_s: float, after_s: float) -> None:
 
 def _split(harness: Harness, message: type[Message], nth: int) -> None:
     """The range is split in two while its task stands before a message; the task must not get any further."""
-    harness.write(3)
-    harness.deliver()
-    harness.write(2)
+    _begin(harness)
 
     def split() -> None:
         harness.deliver(LOW)
@@ -349,9 +330,7 @@ def join_after_split(harness: Harness) -> None:
         harness.deliver(LOW)
         harness.write(2)
         harness.deliver(HIGH)
-        harness.write(2)
-        harness.deliver()
-        harness.verify()
+        _go_on(harness)
 
 
 @scenario()
@@ -398,7 +377,7 @@ def ranges_and_crashes_at_random(harness: Harness) -> None:
         for each in rng.sample(ranges := WHOLE.split(rng.randint(1, 4)), len(ranges)):
             harness.write()
             with contextlib.suppress(Crash):
-                when: Literal["before", "after"] = rng.choice(("before", "after"))
+                when: When = rng.choice(("before", "after"))
                 harness.deliver(each, Trigger(rng.choice(kinds), crash, nth=rng.randint(1, 3), when=when))
     harness.deliver()
     harness.verify()
