@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from everview.adapter.catalog.items import Table
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.ddl import carry_out
 from everview.adapter.execute.context import Context
@@ -134,5 +135,5 @@ def test_a_comment_on_what_is_dropped_meanwhile(coordinator: Coordinator) -> Non
     late = Context(session, coordinator, session.statement_context())
     assert sql("DROP TABLE gone") == ["DROP TABLE"]
     with pytest.raises(SqlError, match='relation "gone" does not exist') as refused:
-        carry_out(late, CommentOn("table", ("gone",), "too late"), comment_on)
+        carry_out(late, CommentOn(Table, ("gone",), "too late"), comment_on)
     assert refused.value.sqlstate == "42P01"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everview.adapter.catalog.items import ColumnInfo, MaterializedView, Table
 from everview.adapter.statements import nodes
 from everview.adapter.statements.parse import parse
 from everview.compute.sql.errors import SqlError
@@ -88,11 +89,11 @@ def test_any_statement_is_parsed_or_refused(text: str) -> None:
         ("close all", nodes.CloseCursor(None)),
         (
             "drop materialized view if exists a, b.c cascade",
-            nodes.Drop("materialized view", (("a",), ("b", "c")), True, True),
+            nodes.Drop(MaterializedView, (("a",), ("b", "c")), True, True),
         ),
-        ("alter table t rename to u", nodes.Rename("table", ("t",), "u")),
-        ("alter table t rename column a to b", nodes.Rename("table", ("t",), "b", "a")),
-        ("comment on column a.b is null", nodes.CommentOn("column", ("a", "b"), None)),
+        ("alter table t rename to u", nodes.Rename(Table, ("t",), "u")),
+        ("alter table t rename column a to b", nodes.Rename(Table, ("t",), "b", "a")),
+        ("comment on column a.b is null", nodes.CommentOn(ColumnInfo, ("a", "b"), None)),
         ("create index on t (a, lower(b))", nodes.CreateIndex(None, ("t",), (SqlText("a"), SqlText("lower(b)")))),
         ("create default index on t", nodes.CreateIndex(None, ("t",), ())),
         ("deallocate prepare x", nodes.Deallocate("x")),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from everview.adapter.catalog.items import Sink, Source, Table, is_maintained
+from everview.adapter.catalog.items import Database, Role, Schema, Sink, Source, Table, is_maintained
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Result
@@ -44,7 +44,7 @@ Handler = Callable[[Any, Any], Any]
 Plan = Callable[[Any, Any, Change], Result]
 PlanOf = Callable[[Any, nodes.Statement], Plan | None]  # None: it takes several steps
 DEFINITIONS_MAX = 1_000
-_NAMESPACES = ("schema", "database", "role")
+_NAMESPACES = (Schema, Database, Role)
 
 
 # One by itself

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from everview.adapter.catalog.specs import SinkSpec
 from everview.compute.ir.types import SqlType
@@ -33,6 +33,8 @@ class ColumnInfo:
     was elsewhere before, the `earlier` places, the latest first: at each time only one of all these holds something.
     """
 
+    noun: ClassVar[str] = "column"
+
     name: str
     type: SqlType
     nullable: bool = True
@@ -48,6 +50,8 @@ def places_of(columns: Sequence[ColumnInfo]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Database:
+    noun: ClassVar[str] = "database"
+
     id: GlobalId
     name: str
     owner: str
@@ -56,6 +60,8 @@ class Database:
 @dataclass(frozen=True, slots=True)
 class Schema:
     """A schema of a database; those of the system are of none, and found in all."""
+
+    noun: ClassVar[str] = "schema"
 
     id: GlobalId
     name: str
@@ -66,6 +72,8 @@ class Schema:
 @dataclass(frozen=True, slots=True)
 class Role:
     """Who may connect; `verifier` is the SCRAM-SHA-256 verifier of the password, if there is one."""
+
+    noun: ClassVar[str] = "role"
 
     id: GlobalId
     name: str
@@ -383,9 +391,18 @@ class Connection(Item):
 
 
 NO_RELATIONS = (Sink, Subscription, Secret, Connection)  # what has a name in a schema and no columns
+
+
+class Cluster:
+    """The one cluster, of which the catalog holds nothing."""
+
+    noun: ClassVar[str] = "cluster"
+
+
 KINDS: Mapping[str, type[Item]] = {
     each.noun: each for each in (Table, View, MaterializedView, Index, Source, Sink, Subscription, Secret, Connection)
 }
+ObjectKind: TypeAlias = type[Item] | type[Database] | type[Schema] | type[Role] | type[ColumnInfo] | type[Cluster]
 
 
 def is_maintained(item: Item) -> bool:

@@ -32,7 +32,6 @@ _KEYS = {prefix: re.compile(r"[a-z][0-9]+") for prefix in (_ITEM, _SCHEMA, _DATA
     _COMMENT: re.compile(r"[a-z][0-9]+/[0-9]+"),
     _AUDIT: re.compile(r"[0-9]+"),
 }
-_NOUNS: Mapping[type, str] = {Database: "database", Schema: "schema", Role: "role"}  # as in keys, and fields of Catalog
 _DAMAGE = (Corruption, ValueError, TypeError, LookupError, AttributeError)  # how decoding fails
 
 T = TypeVar("T")
@@ -227,7 +226,7 @@ class Change:
         self._change(entry, None, "drop")
 
     def _change(self, entry: Database | Schema | Role, data: bytes | None, event: str) -> None:
-        noun = _NOUNS[type(entry)]
+        noun = entry.noun
         changed: dict[str, Any] = {f"{noun}s": {**getattr(self.state, f"{noun}s"), entry.id: entry}}
         if data is None:
             del changed[f"{noun}s"][entry.id]

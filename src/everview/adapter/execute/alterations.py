@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from everview.adapter.catalog.items import (
-    KINDS,
     Collection,
     ColumnInfo,
     Damaged,
     Index,
     Item,
     MaterializedView,
+    ObjectKind,
+    Role,
+    Schema,
     Table,
     View,
     places_of,
@@ -23,7 +25,7 @@ from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import DEPENDENT_OBJECTS, DUPLICATE_OBJECT, DUPLICATE_TABLE, WRONG_OBJECT_TYPE
 from everview.adapter.execute.context import Context
-from everview.adapter.execute.definitions import namespace_id, ttl_of
+from everview.adapter.execute.definitions import is_namespace, namespace, ttl_of
 from everview.adapter.execute.ownership import check_may_give, check_owner, check_owner_of
 from everview.adapter.retention import follow_history, retain_ms
 from everview.adapter.statements import nodes
@@ -36,19 +38,18 @@ NOTICED_MAX = 100  # objects that a cascade names
 
 
 def drop(context: Context, statement: nodes.Drop, change: Change) -> Result:
-    if statement.kind in ("schema", "database", "role"):
+    kind, if_exists = statement.kind, statement.if_exists
+    if is_namespace(kind):
         for path in statement.paths:
             _drop_namespace(context, statement, path, change)
     else:
-        kind = KINDS[statement.kind]
-        items = [existing(context, kind, path, if_exists=statement.if_exists, sound=False) for path in statement.paths]
-        found = [item for item in items if item is not None]
-        _drop_items(context, change, [item.id for item in found], cascade=statement.cascade)
-    return Done(f"DROP {statement.kind.upper()}")
+        items = [existing(context, kind, path, if_exists=if_exists, sound=False) for path in statement.paths]
+        _drop_items(context, change, [item.id for item in items if item is not None], cascade=statement.cascade)
+    return Done(f"DROP {kind.noun.upper()}")
 
 
 def existing(
-    context: Context, kind: type[Item], path: tuple[str, ...], *, if_exists: bool, sound: bool = True
+    context: Context, kind: ObjectKind, path: tuple[str, ...], *, if_exists: bool, sound: bool = True
 ) -> Item | None:
     """The item that a name means, of a kind, and the user's. None, with a notice, where IF EXISTS allows that."""
     item = context.around.find(path) if sound else context.around.find_any(path)
@@ -62,7 +63,7 @@ def existing(
     return item
 
 
-def check_kind(item: Item, kind: type[Item]) -> None:
+def check_kind(item: Item, kind: ObjectKind) -> None:
     """Raise unless the item is, or was before it was damaged, of this kind."""
     if kind not in (type(item), item.was if isinstance(item, Damaged) else None):
         article = "an" if kind.noun[0] in "aeiou" else "a"
@@ -108,26 +109,27 @@ def _dependents(catalog: Catalog, wanted: set[str], others: list[Item]) -> SqlEr
 
 
 def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ...], change: Change) -> None:
+    assert is_namespace(statement.kind)
     try:
-        id = namespace_id(context, statement.kind, path)
+        entry = namespace(context, statement.kind, path)
     except SqlError:
         if not statement.if_exists:
             raise
-        context.session.notice(f'{statement.kind} "{".".join(path)}" does not exist, skipping')
+        context.session.notice(f'{statement.kind.noun} "{".".join(path)}" does not exist, skipping')
         return
     state = change.state
-    check_owner_of(context, statement.kind, id)
-    if statement.kind == "role":
-        _drop_role(context, change, id)
+    check_owner_of(context, entry)
+    if isinstance(entry, Role):
+        _drop_role(context, change, entry)
         return
-    one = statement.kind == "schema"
-    schemas = [each for each in state.schemas.values() if (each.id if one else each.database) == id]
+    one = isinstance(entry, Schema)
+    schemas = [each for each in state.schemas.values() if (each.id if one else each.database) == entry.id]
     inside = [item.id for schema in schemas for item in state.in_schema(schema.id)]
     if inside and not statement.cascade:
         detail = "\n".join(
             f"{state.items[each].kind} {state.shown(state.items[each])}" for each in inside[:NOTICED_MAX]
         )
-        message = f'cannot drop {statement.kind} "{path[-1]}" because it is not empty'
+        message = f'cannot drop {entry.noun} "{path[-1]}" because it is not empty'
         raise SqlError(DEPENDENT_OBJECTS, message, detail=detail, hint="use CASCADE to drop what is in it too")
     if not one and path[-1] == context.around.database:
         raise SqlError("55006", "cannot drop the currently open database")
@@ -135,12 +137,11 @@ def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ..
     for schema in schemas:
         change.drop(schema)
     if not one:
-        change.drop(state.databases[id])
+        change.drop(entry)
 
 
-def _drop_role(context: Context, change: Change, id: str) -> None:
+def _drop_role(context: Context, change: Change, role: Role) -> None:
     state = change.state
-    role = state.roles[id]
     if role.name == context.around.user:
         raise SqlError("55006", "current user cannot be dropped")
     owned = [item for item in state.items.values() if item.owner == role.name]
@@ -155,10 +156,11 @@ def _drop_role(context: Context, change: Change, id: str) -> None:
 
 
 def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
-    done, catalog = Done(f"ALTER {statement.kind.upper()}"), change.state
-    if statement.kind not in KINDS:
-        raise unsupported(f"renaming a {statement.kind}")
-    item = existing(context, KINDS[statement.kind], statement.path, if_exists=statement.if_exists)
+    kind, catalog = statement.kind, change.state
+    done = Done(f"ALTER {kind.noun.upper()}")
+    if not issubclass(kind, Item):
+        raise unsupported(f"renaming a {kind.noun}")
+    item = existing(context, kind, statement.path, if_exists=statement.if_exists)
     if item is None:
         return done
     if statement.column is not None:
@@ -209,16 +211,17 @@ def alter_owner(context: Context, statement: nodes.AlterOwner, change: Change) -
     catalog, kind, owner = change.state, statement.kind, statement.owner
     catalog.named_role(owner)
     check_may_give(context, owner)
-    if kind in ("schema", "database"):
-        id = namespace_id(context, kind, statement.path)
-        check_owner_of(context, kind, id)
-        change.put(replace(catalog.schemas[id] if kind == "schema" else catalog.databases[id], owner=owner), "alter")
+    if is_namespace(kind):
+        entry = namespace(context, kind, statement.path)
+        check_owner_of(context, entry)
+        assert not isinstance(entry, Role)  # which has no owner, as the parser knows
+        change.put(replace(entry, owner=owner), "alter")
     else:
         item = context.around.relation(statement.path)
-        check_kind(item, KINDS[kind])
+        check_kind(item, kind)
         check_owner(context, item)
         change.put_item(replace(item, owner=owner), "alter", owner=owner)
-    return Done(f"ALTER {kind.upper()}")
+    return Done(f"ALTER {kind.noun.upper()}")
 
 
 def alter_ttl(context: Context, statement: nodes.AlterTtl, change: Change) -> Result:
@@ -235,7 +238,7 @@ def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
     coordinator = context.coordinator
     with coordinator.catalog.lock:
         item = context.around.relation(statement.path)
-        check_kind(item, KINDS[statement.kind])
+        check_kind(item, statement.kind)
         check_owner(context, item)
         if not isinstance(item, Collection) or item.reader is None:
             raise SqlError(DUPLICATE_OBJECT, f"a {item.kind} has no history of its own")
@@ -244,4 +247,4 @@ def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
         change.put_item(replace(item, retain_ms=retain), "alter")
         with coordinator.timelines.of([item.id]).still():
             coordinator.catalog.commit(change, follow_history(coordinator.environment, item, retain))
-    return Done(f"ALTER {statement.kind.upper()}")
+    return Done(f"ALTER {statement.kind.noun.upper()}")

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from everview.adapter.bound_statement import BoundQuery
 from everview.adapter.catalog.items import (
-    KINDS,
     ColumnInfo,
     Database,
     Index,
     Item,
     MaterializedView,
+    ObjectKind,
     Role,
     Schema,
     Sink,
@@ -273,13 +274,14 @@ def install(context: Context, plan: Relation, bound: BoundQuery) -> tuple[str, R
 
 def create_namespace(context: Context, statement: nodes.CreateNamespace, change: Change) -> Result:
     catalog, name, allocate = change.state, statement.path[-1], context.coordinator.catalog.allocate
-    done = Done(f"CREATE {statement.kind.upper()}")
+    noun = statement.kind.noun
+    done = Done(f"CREATE {noun.upper()}")
     owner = statement.owner or context.around.user
     if statement.owner is not None:
         catalog.named_role(owner)
         check_may_give(context, owner)
     home: Database | None = None
-    if statement.kind == "database":
+    if statement.kind is Database:
         check_superuser(context, "create database")
         taken: object = catalog.database(name)
         state = DUPLICATE_DATABASE
@@ -287,13 +289,13 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
         home = catalog.named_database(statement.path[0] if len(statement.path) > 1 else context.around.database)
         taken, state = catalog.schema(home.name, name), DUPLICATE_SCHEMA
     if taken is not None:
-        message = f'{statement.kind} "{name}" already exists'
+        message = f'{noun} "{name}" already exists'
         if not statement.if_not_exists:
             raise SqlError(state, message)
         context.session.notice(f"{message}, skipping", state)
         return done
     if name.startswith(("pg_", "mz_")):
-        raise SqlError("42939", f'unacceptable {statement.kind} name "{name}"', detail="the prefix is reserved")
+        raise SqlError("42939", f'unacceptable {noun} name "{name}"', detail="the prefix is reserved")
     if home is None:
         home = Database(allocate("d"), name, owner)
         change.put(home, "create")
@@ -323,33 +325,38 @@ def alter_role(context: Context, statement: nodes.AlterRole, change: Change) -> 
 
 def comment_on(context: Context, statement: nodes.CommentOn, change: Change) -> Result:
     kind, path = statement.kind, statement.path
-    if kind in ("schema", "database", "role"):
-        id = namespace_id(context, kind, path)
-        check_owner_of(context, kind, id)
-        change.comment(kind, id, 0, statement.text)
+    if is_namespace(kind):
+        entry = namespace(context, kind, path)
+        check_owner_of(context, entry)
+        change.comment(kind.noun, entry.id, 0, statement.text)
         return Done("COMMENT")
-    relation: Path = path[:-1] if kind == "column" else path
+    relation: Path = path[:-1] if kind is ColumnInfo else path
     if not relation:
         raise SqlError("42601", "the name of a column needs the name of its relation")
     item = context.around.relation(relation)
     check_owner(context, item)
     place = 0
-    if kind == "column":
+    if kind is ColumnInfo:
         if path[-1] not in item.names:
             raise SqlError("42703", f'column "{path[-1]}" of relation "{item.name}" does not exist')
         place = item.names.index(path[-1]) + 1
-    elif not isinstance(item, KINDS.get(kind, ())):
-        raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
-    change.comment(kind, item.id, place, statement.text)
+    elif not isinstance(item, kind):
+        raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a {kind.noun}', detail=f"it is a {item.kind}")
+    change.comment(kind.noun, item.id, place, statement.text)
     return Done("COMMENT")
 
 
-def namespace_id(context: Context, kind: str, path: Path) -> str:
-    """The id of a schema, database or role by its name."""
+def is_namespace(kind: ObjectKind) -> TypeGuard[type[Database | Schema | Role]]:
+    """Whether objects of a kind are in no schema."""
+    return kind in (Database, Schema, Role)
+
+
+def namespace(context: Context, kind: type[Database | Schema | Role], path: Path) -> Database | Schema | Role:
+    """A schema, database or role by its name."""
     state = context.around.catalog
-    if kind == "schema":
+    if kind is Schema:
         database = path[0] if len(path) > 1 else context.around.database
         if path[-1] in SYSTEM_SCHEMA_IDS:
             raise SqlError("42501", f'schema "{path[-1]}" belongs to the system')
-        return state.named_schema(database, path[-1]).id
-    return state.named_database(path[-1]).id if kind == "database" else state.named_role(path[-1]).id
+        return state.named_schema(database, path[-1])
+    return state.named_database(path[-1]) if kind is Database else state.named_role(path[-1])

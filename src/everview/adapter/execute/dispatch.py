@@ -146,9 +146,9 @@ def _title(statement: nodes.Statement) -> str:
             return "ALTER TABLE"
         case nodes.CreateNamespace(kind) | nodes.Drop(kind):
             verb = "DROP" if isinstance(statement, nodes.Drop) else "CREATE"
-            return f"{verb} {kind.upper()}"
+            return f"{verb} {kind.noun.upper()}"
         case nodes.Rename(kind) | nodes.AlterOwner(kind) | nodes.AlterRetain(kind):
-            return f"ALTER {kind.upper()}"
+            return f"ALTER {kind.noun.upper()}"
         case _:
             words = "".join(f" {letter}" if letter.isupper() else letter for letter in type(statement).__name__)
             return words.strip().upper()

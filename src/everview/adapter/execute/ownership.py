@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from everview.adapter.catalog.items import Database, Item, Schema
+from everview.adapter.catalog.items import Database, Item, Role, Schema
 from everview.adapter.errors import INSUFFICIENT_PRIVILEGE
 from everview.adapter.execute.context import Context
 from everview.adapter.statements.options import boolean
@@ -32,14 +32,12 @@ def check_owner(context: Context, item: Item) -> None:
     _check(context, item.owner, item.kind, item.name)
 
 
-def check_owner_of(context: Context, kind: str, id: str) -> None:
-    """The same of a schema, database or role by its id; a role is changed by superusers."""
-    state = context.around.catalog
-    if kind == "role":
-        check_superuser(context, f'alter or drop role "{state.roles[id].name}"')
-        return
-    found: Schema | Database = state.schemas[id] if kind == "schema" else state.databases[id]
-    _check(context, found.owner, kind, found.name)
+def check_owner_of(context: Context, entry: Database | Schema | Role) -> None:
+    """The same of a schema, database or role; a role is changed by superusers."""
+    if isinstance(entry, Role):
+        check_superuser(context, f'alter or drop role "{entry.name}"')
+    else:
+        _check(context, entry.owner, entry.noun, entry.name)
 
 
 def check_superuser(context: Context, what: str) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 
 from everview.adapter.bound_statement import BoundQuery, at_time
-from everview.adapter.catalog.items import KINDS, MaterializedView
+from everview.adapter.catalog.items import MaterializedView
 from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.contract import Result, Rows
 from everview.adapter.durable import resumed
@@ -86,8 +86,8 @@ def _explained(
             return context.bind(text), None
         case nodes.ShowCreate(kind, path):
             item = context.around.relation(path)
-            if not isinstance(item, ViewItem | MaterializedView) or not isinstance(item, KINDS[kind]):
-                raise SqlError("42809", f'"{item.name}" is not a {kind}', detail=f"it is a {item.kind}")
+            if not isinstance(item, ViewItem | MaterializedView) or not isinstance(item, kind):
+                raise SqlError("42809", f'"{item.name}" is not a {kind.noun}', detail=f"it is a {item.kind}")
             return context.bind(item.query, item.pins), None
         case nodes.Modify(text):
             return context.bind_change(text)[1], None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from everview.adapter.catalog.items import KINDS
 from everview.adapter.contract import Result
 from everview.adapter.execute.alterations import check_kind
 from everview.adapter.execute.context import Context
@@ -94,6 +93,6 @@ def _schema_id(place: Path, around: StatementContext) -> str:
 
 def show_create(context: Context, statement: nodes.ShowCreate) -> Result:
     item = context.around.relation(statement.path)
-    check_kind(item, KINDS[statement.kind])
+    check_kind(item, statement.kind)
     catalog = context.around.catalog
     return RowList(SHOWN_CREATE, [(catalog.shown(item), create(catalog, item))])

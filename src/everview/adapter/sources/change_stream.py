@@ -22,7 +22,6 @@ import structlog
 from everview.adapter.secrets import masked, shown_arguments
 from everview.adapter.stream_locations import (
     FILES,
-    LEADING,
     absolute,
     begins_at,
     check_arguments,
@@ -145,7 +144,7 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
         return ChangeStream(kind, arguments, int(said["poll_ms"]), shown, timeline=timeline)
 
     def shown(self, spec: ChangeStream) -> tuple[str, list[str]]:
-        return location(spec.kind, spec.shown, LEADING.get(spec.kind)), [f"POLL_MS {spec.poll_ms}"]
+        return location(spec.kind, spec.shown), [f"POLL_MS {spec.poll_ms}"]
 
 
 class StreamFeeder:

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from everview.adapter.catalog.items import (
+    Connection,
+    Database,
+    MaterializedView,
+    Role,
+    Schema,
+    Secret,
+    Sink,
+    Source,
+    Subscription,
+    Table,
+)
 from everview.adapter.statements import nodes
 from everview.adapter.statements.connections import (
     parse_alter_connection,
@@ -66,11 +78,11 @@ def parse_create(words: Words) -> Statement:
     if words.accept("connection"):
         return parse_connection(words)
     if words.next.is_word("schema", "database"):
-        kind: nodes.ObjectKind = "schema" if words.take().value == "schema" else "database"
+        namespace: type[Database | Schema] = Schema if words.take().value == "schema" else Database
         unless = if_not_exists(words)
         path = words.path()
         owner = words.name() if words.accept("authorization") else None
-        return nodes.CreateNamespace(kind, path, unless, owner)
+        return nodes.CreateNamespace(namespace, path, unless, owner)
     if words.next.is_word("role", "user"):
         words.take()
         return _role(words)
@@ -246,19 +258,19 @@ def parse_alter(words: Words) -> Statement:
     kind = object_kind(words)
     unless = if_exists(words)
     path = words.path()
-    if kind == "role":
+    if kind is Role:
         words.accept("with")
         words.expect("password")
         return nodes.AlterRole(path[-1], None if words.accept("null") else words.string())
-    if kind == "sink" and (altered := parse_alter_sink(words, path, if_exists=unless)) is not None:
+    if kind is Sink and (altered := parse_alter_sink(words, path, if_exists=unless)) is not None:
         return altered
-    if kind == "subscription" and (changed := parse_alter_subscription(words, path, if_exists=unless)) is not None:
+    if kind is Subscription and (changed := parse_alter_subscription(words, path, if_exists=unless)) is not None:
         return changed
-    if kind == "secret" and (sealed := parse_alter_secret(words, path, if_exists=unless)) is not None:
+    if kind is Secret and (sealed := parse_alter_secret(words, path, if_exists=unless)) is not None:
         return sealed
-    if kind == "connection" and (led := parse_alter_connection(words, path, if_exists=unless)) is not None:
+    if kind is Connection and (led := parse_alter_connection(words, path, if_exists=unless)) is not None:
         return led
-    if kind == "source" and words.sees("reset") and not words.ahead(1).is_symbol("("):
+    if kind is Source and words.sees("reset") and not words.ahead(1).is_symbol("("):
         words.take()
         return nodes.ResetSource(path, unless)
     if words.accept("rename", "to"):
@@ -270,14 +282,13 @@ def parse_alter(words: Words) -> Statement:
         return nodes.Rename(kind, path, words.name(), column, unless)
     if words.accept("owner", "to"):
         return nodes.AlterOwner(kind, path, words.name())
-    if kind == "table" and words.sees("set") and words.ahead(1).is_symbol("(") and words.ahead(2).is_word("ttl"):
-        words.take()
+    of_ttl = kind is Table and words.ahead(1).is_symbol("(") and words.ahead(2).is_word("ttl")
+    if of_ttl and words.accept("set"):
         options = option_list(words)
         if set(options) != {"ttl", "ttl on"}:
             raise words.error("expected TTL alone")
         return nodes.AlterTtl(path, (options["ttl"], options["ttl on"]))
-    if kind == "table" and words.sees("reset") and words.ahead(1).is_symbol("(") and words.ahead(2).is_word("ttl"):
-        words.take()
+    if of_ttl and words.accept("reset"):
         words.listed(lambda: words.expect("ttl"))
         return nodes.AlterTtl(path, None)
     if words.accept("set"):
@@ -293,12 +304,12 @@ def parse_alter(words: Words) -> Statement:
         words.expect("retain", "history")
         words.expect_symbol(")")
         return nodes.AlterRetain(kind, path, None)
-    if kind == "materialized view" and (about := parse_alter_replacement(words, path)) is not None:
+    if kind is MaterializedView and (about := parse_alter_replacement(words, path)) is not None:
         return about
     if words.next.is_word("add", "drop", "alter"):
         hint = "create a new table, and copy the rows with INSERT … SELECT"
         raise unsupported(f"ALTER TABLE … {words.next.value.upper()}", words.next.start + 1, hint=hint)
-    own = "ACKNOWLEDGE, RESTART, " if kind == "subscription" else ""
+    own = "ACKNOWLEDGE, RESTART, " if kind is Subscription else ""
     raise words.error(f"expected {own}RENAME TO, OWNER TO, SET or RESET")
 
 

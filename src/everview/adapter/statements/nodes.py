@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
+from everview.adapter.catalog.items import Database, ObjectKind, Schema
 from everview.adapter.statements.words import Path
 from everview.compute.sql.lexer import SqlText
 
-ObjectKind: TypeAlias = Literal[
-    "table",
-    "view",
-    "materialized view",
-    "index",
-    "source",
-    "sink",
-    "subscription",
-    "secret",
-    "connection",
-    "schema",
-    "database",
-    "role",
-    "column",
-    "cluster",
-]
 ACKNOWLEDGED_BY = ("fetch", "commit", "none")  # what acknowledges the rows that a cursor gave
 
 
@@ -299,7 +284,7 @@ class ValidateConnection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateNamespace(Statement):
-    kind: ObjectKind
+    kind: type[Database] | type[Schema]
     path: Path
     if_not_exists: bool = False
     owner: str | None = None  # AUTHORIZATION

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from everview.adapter.statements.nodes import AsOf, ObjectKind
+from everview.adapter.catalog.items import (
+    Cluster,
+    ColumnInfo,
+    Connection,
+    Database,
+    Index,
+    MaterializedView,
+    ObjectKind,
+    Role,
+    Schema,
+    Secret,
+    Sink,
+    Source,
+    Subscription,
+    Table,
+    View,
+)
+from everview.adapter.statements.nodes import AsOf
 from everview.adapter.statements.words import Words
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_OBJECT, SqlError, unsupported
 
@@ -13,18 +30,18 @@ CLUSTER = "default"  # the only one
 TAIL = ("order", "limit", "offset", "fetch")
 AFTER_TIME = (*TAIL, "where", "group", "having", "window", "join", "left", "union", "except", "intersect", "for")
 _KINDS: tuple[ObjectKind, ...] = (
-    *("table", "view", "index", "source", "sink", "subscription", "secret", "connection"),
-    *("schema", "database", "role", "column", "cluster"),
+    *(Table, View, Index, Source, Sink, Subscription, Secret, Connection),
+    *(Schema, Database, Role, ColumnInfo, Cluster),
 )
 
 
 def object_kind(words: Words) -> ObjectKind:
     if words.accept("materialized", "view"):
-        return "materialized view"
+        return MaterializedView
     if words.accept("user"):
-        return "role"
+        return Role
     for kind in _KINDS:
-        if words.accept(kind):
+        if words.accept(kind.noun):
             return kind
     raise words.error("expected the kind of an object")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from everview.adapter.catalog.items import MaterializedView
 from everview.adapter.statements import nodes
 from everview.adapter.statements.connections import parse_validate
 from everview.adapter.statements.definitions import parse_alter, parse_comment, parse_create, parse_drop
@@ -214,8 +215,8 @@ def _explain(words: Words) -> Statement:
     words.accept("for")
     if words.sees("view") or words.sees("materialized", "view"):  # one that exists, whose query is meant
         kind = object_kind(words)
-        kept = kind == "materialized view"  # of which people want to know how it is kept
-        stage = stage or ("maintained" if kept else "optimized")
+        # Of a view that is maintained, people want to know how it is.
+        stage = stage or ("maintained" if kind is MaterializedView else "optimized")
         return nodes.Explain(stage, nodes.ShowCreate(kind, words.path()), form)
     return nodes.Explain(stage or "optimized", _statement(words), form)
 

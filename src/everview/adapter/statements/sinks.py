@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
+from everview.adapter import stream_locations
 from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import Place, Statement
 from everview.adapter.statements.options import (
@@ -20,9 +21,12 @@ from everview.adapter.statements.options import (
 )
 from everview.adapter.statements.words import Path, Words, if_not_exists
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
-from everview.flow.drivers.registry import LEADING
+from everview.flow.drivers import registry
 
 FORMATS = ("json", "avro")
+_ACTIONS: tuple[Literal["pause", "resume", "backfill"], ...] = ("pause", "resume", "backfill")
+LEADING = {**stream_locations.LEADING, **registry.LEADING}  # the option of a kind that stands first, without its name
+STREAMS = [kind.removeprefix("cdc ") for kind in stream_locations.ARGUMENTS]
 
 
 def parse_create_sink(words: Words) -> Statement:
@@ -52,7 +56,7 @@ def parse_create_sink(words: Words) -> Statement:
 
 def _collection(words: Words) -> nodes.SinkCollection:
     """`name (option value, …) KEY (…) DELTA UPDATES REDUCE (…)`, all but the name optional."""
-    found = nodes.SinkCollection(words.path(), _arguments(words) if words.next.is_symbol("(") else {})
+    found = nodes.SinkCollection(words.path(), _arguments(words, {}) if words.next.is_symbol("(") else {})
     while (changed := _clause(words, found)) is not None:
         found = changed
     return found
@@ -99,25 +103,18 @@ def _reduction(words: Words, found: dict[str, Mapping[str, Any]]) -> None:
 
 def parse_place(words: Words) -> Place:
     """What stands after INTO, and after FROM of a source: a kind, with what says where."""
-    if words.accept("cdc"):
-        return _stream(words)
-    kind = words.name()
+    is_stream = words.accept("cdc")
+    kind = f"cdc {words.one_of(*STREAMS)}" if is_stream else words.name()
     leading = {LEADING[kind]: words.string()} if kind in LEADING else {}
-    connection = words.path() if words.accept("connection") else ()
-    return Place(kind, _arguments(words, leading) if words.next.is_symbol("(") else leading, connection)
-
-
-def _stream(words: Words) -> Place:
-    kind = f"cdc {words.one_of('files', 'kafka')}"
-    arguments = {"path": words.string()} if kind == "cdc files" else {}
-    if kind == "cdc kafka" or words.next.is_symbol("("):
-        arguments = _arguments(words, arguments)
-    if words.accept("format"):
+    required = is_stream and not leading
+    connection = words.path() if not is_stream and words.accept("connection") else ()
+    arguments = _arguments(words, leading) if required or words.next.is_symbol("(") else leading
+    if is_stream and words.accept("format"):
         arguments["format"] = words.one_of(*FORMATS)
-    return Place(kind, arguments)
+    return Place(kind, arguments, connection)
 
 
-def _arguments(words: Words, leading: Mapping[str, str] | None = None) -> dict[str, str]:
+def _arguments(words: Words, leading: Mapping[str, str]) -> dict[str, str]:
     """Arguments in parentheses, with those that stand before them."""
 
     def value(name: str, position: int) -> str:
@@ -129,12 +126,9 @@ def _arguments(words: Words, leading: Mapping[str, str] | None = None) -> dict[s
 
 def parse_alter_sink(words: Words, path: Path, *, if_exists: bool) -> Statement | None:
     """Parse ALTER SINK name PAUSE, RESUME, BACKFILL or SET. None for what other objects have as well."""
-    if words.accept("pause"):
-        return nodes.AlterSink(path, "pause", if_exists=if_exists)
-    if words.accept("resume"):
-        return nodes.AlterSink(path, "resume", if_exists=if_exists)
-    if words.accept("backfill"):
-        return nodes.AlterSink(path, "backfill", if_exists=if_exists)
+    for action in _ACTIONS:
+        if words.accept(action):
+            return nodes.AlterSink(path, action, if_exists=if_exists)
     if words.accept("set"):
         return nodes.AlterSink(path, "set", option_list(words), if_exists=if_exists)
     return None

@@ -9,9 +9,8 @@ from typing import Any
 from everview.adapter.catalog.items import Sink
 from everview.adapter.catalog.specs import Delivered
 from everview.adapter.catalog.state import Catalog
-from everview.adapter.stream_locations import LEADING
+from everview.adapter.statements.sinks import LEADING
 from everview.compute.sql.references import quoted
-from everview.flow.drivers import registry as drivers
 from everview.quoting import literal
 
 
@@ -27,11 +26,9 @@ def create_sink(catalog: Catalog, item: Sink) -> str:
         parts.append(", ".join("".join(each) for each in zip(names, given, clauses, strict=True)))
     else:
         parts += names
-    leading = {**LEADING, **drivers.LEADING}.get(item.spec.kind)
     connection = getattr(item.spec, "connection", None)
     by = None if connection is None else catalog.quoted(catalog.items[connection])
-    into = location(item.spec.kind, item.spec.shown, leading, by)
-    parts.append(f"INTO {into}{'' if several else clauses[0]}")
+    parts.append(f"INTO {location(item.spec.kind, item.spec.shown, by)}{'' if several else clauses[0]}")
     if options := item.spec.options:
         parts.append(f"WITH ({', '.join(f'{name.upper()} {_value(value)}' for name, value in options.items())})")
     return " ".join(parts)
@@ -53,8 +50,9 @@ def _value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def location(kind: str, shown: Mapping[str, str], leading: str | None, connection: str | None = None) -> str:
-    """Where a sink delivers to, or a source reads from; what is `leading` stands in front, without its name."""
+def location(kind: str, shown: Mapping[str, str], connection: str | None = None) -> str:
+    """Where a sink delivers to, or a source reads from."""
+    leading = LEADING.get(kind)
     rest = {name: value for name, value in shown.items() if name not in (leading, "format")}
     first = "" if leading is None or leading not in shown else f" {literal(shown[leading])}"
     form = f" FORMAT {shown['format'].upper()}" if "format" in shown else ""
