@@ -137,3 +137,13 @@ def test_a_comment_on_what_is_dropped_meanwhile(coordinator: Coordinator) -> Non
     with pytest.raises(SqlError, match='relation "gone" does not exist') as refused:
         carry_out(late, CommentOn(Table, ("gone",), "too late"), comment_on)
     assert refused.value.sqlstate == "42P01"
+
+
+def test_what_is_there_is_not_of_a_kind_that_the_catalog_does_not_hold(coordinator: Coordinator) -> None:
+    sql = SessionClient(coordinator)
+    sql("CREATE TABLE it (a int)")
+    assert sql("DROP CLUSTER it")[0].startswith('! 42809 "it" is not a cluster')
+    assert sql("DROP COLUMN it")[0].startswith('! 42809 "it" is not a column')
+    assert sql("DROP CLUSTER nothing")[0].startswith('! 42P01 relation "nothing" does not exist')
+    assert sql("ALTER CLUSTER it RENAME TO other")[0].startswith("! 0A000")
+    assert sql("COMMENT ON CLUSTER it IS 'x'")[0].startswith('! 42809 "it" is not a cluster')

@@ -19,7 +19,9 @@ from everview.flow.keyrange import KeyRange
 def leaves_others(rows: Any, range: KeyRange) -> Carved:
     """As drivers do that keep a row for every range that there ever was: exact if there, else the narrowest around."""
     rows = list(rows)
-    around = sorted((row for row in rows if row.range.covers(range)), key=lambda row: row.range.end - row.range.begin)
+    around = sorted(
+        (row for row in rows if row.range.meet(range) == range), key=lambda row: row.range.end - row.range.begin
+    )
     checkpoint = around[0].checkpoint.within(range) if around else Checkpoint.at(range, START)
     mine = OwnedRange(range, max((row.fence for row in rows), default=0) + 1, checkpoint)
     gone = (range,) if any(row.range == range for row in rows) else ()

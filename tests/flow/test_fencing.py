@@ -30,7 +30,7 @@ def test_ranges(one: KeyRange, other: KeyRange) -> None:
     assert one.overlaps(other) == (common is not None)
     pieces = sorted([*rest, *([common] if common else [])])
     assert sum(each.end - each.begin + 1 for each in pieces) == one.end - one.begin + 1
-    assert all(one.covers(each) for each in pieces)
+    assert all(one.meet(each) == each for each in pieces)
     assert KeyRange.parse(str(one)) == one
 
 

@@ -351,27 +351,30 @@ class Cutover:
 
     def _in_vain(self) -> SqlError | None:
         """Why waiting is in vain, if it is."""
-        catalog = self._coordinator.catalog.state
+        try:
+            self._check()  # another who applies may have closed a cycle
+        except SqlError as refused:
+            return refused
         for pair in self._pairs:
-            for each in (pair.target, pair.item):
-                if each.id not in catalog.items:
-                    return self._dropped(pair, each)
             error = self._coordinator.maintenance.error(pair.item.id)
             if error is not None:
                 return sql_error(error)
             if self._environment.frontiers(pair.target.id).upper.empty:
                 message = f'replacement "{pair.item.name}" cannot be applied to "{pair.target.name}" any more'
                 return SqlError(OBJECT_NOT_READY, message, detail="what the view is made from has ended")
-        try:
-            self._check()  # another who applies may have closed a cycle
-        except SqlError as error:
-            return error
         return None
 
     def _check(self) -> None:
         """Raise if something is no longer there, or if there would be a cycle by now."""
-        self._check_there()
         catalog = self._coordinator.catalog.state
+        for pair in self._pairs:
+            for gone in (each for each in (pair.target, pair.item) if each.id not in catalog.items):
+                what = "replacement" if gone is pair.item else "view"
+                raise SqlError(
+                    UNDEFINED_OBJECT,
+                    f'replacement "{pair.item.name}" cannot be applied to "{pair.target.name}" any more',
+                    detail=f'{what} "{gone.name}" was dropped, or another statement applied the replacement',
+                )
         if catalog.version != self._checked:
             check_acyclic(catalog, {each.target.id: catalog.items[each.item.id] for each in self._pairs})
             self._checked = catalog.version
@@ -380,18 +383,3 @@ class Cutover:
         """The same after whoever has just applied or dropped something, and is about to say so in the catalog."""
         with self._coordinator.catalog.lock:
             self._check()
-
-    def _check_there(self) -> None:
-        items = self._coordinator.catalog.state.items
-        for pair in self._pairs:
-            for each in (pair.target, pair.item):
-                if each.id not in items:
-                    raise self._dropped(pair, each)
-
-    def _dropped(self, pair: Pair, gone: Item) -> SqlError:
-        what = "replacement" if gone is pair.item else "view"
-        return SqlError(
-            UNDEFINED_OBJECT,
-            f'replacement "{pair.item.name}" cannot be applied to "{pair.target.name}" any more',
-            detail=f'{what} "{gone.name}" was dropped, or another statement applied the replacement',
-        )

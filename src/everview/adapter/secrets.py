@@ -21,16 +21,8 @@ _SETTING = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w.-]*\s*[=:]\s*)('(?:[^'\\]|\
 _SECRET_NAME = re.compile(rf"(?i){_WORDS}|jaas|\.pem$|\.key$")
 _OBJECTS = ("headers", "storage_options", "config")  # JSON objects of which every value may be a secret
 _WITH_SECRETS = (
-    ("create", "sink"),
-    ("alter", "sink"),
-    ("create", "source"),
-    ("create", "secret"),
-    ("alter", "secret"),
-    ("create", "connection"),
-    ("alter", "connection"),
-    ("create", "role"),
-    ("create", "user"),
-    ("alter", "role"),
+    *(("create", kind) for kind in ("sink", "source", "secret", "connection", "role", "user")),
+    *(("alter", kind) for kind in ("sink", "secret", "connection", "role")),
 )
 
 

@@ -50,10 +50,6 @@ class KeyRange:
         """Whether some place is in both."""
         return self.begin <= other.end and other.begin <= self.end
 
-    def covers(self, other: KeyRange) -> bool:
-        """Whether all of the other's places are in this one."""
-        return self.begin <= other.begin and other.end <= self.end
-
     def meet(self, other: KeyRange) -> KeyRange | None:
         """The places in both."""
         begin, end = max(self.begin, other.begin), min(self.end, other.end)

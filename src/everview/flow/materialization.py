@@ -263,12 +263,12 @@ class Materialization:
                     runners, spec = list(self._runners), self._spec
                     self._watch = DriftWatch(self._driver, spec, self._source, runners, self._options.check_s)
 
-    def pause(self) -> None:
+    def pause(self, wait_s: float = STOP_S) -> None:
         """Stop all workers after the transaction that is under way, if any."""
         with self._lock:
             if self._state is State.RUNNING:
                 self._state = State.PAUSED
-            self._stop()
+            self._stop(wait_s)
 
     def split(self, count: int, also: Sequence[Command] = ()) -> None:
         """Change the number of ranges; those that run go on from where the ones before them were."""
@@ -361,10 +361,7 @@ class Materialization:
 
         A worker that is left behind cannot commit once the materialization is dropped or another has its keys.
         """
-        with self._lock:
-            if self._state is State.RUNNING:
-                self._state = State.PAUSED
-            self._stop(HALT_S)
+        self.pause(HALT_S)
 
     def let_go(self) -> list[Command]:
         return let_go(self._environment, self.name)
@@ -437,7 +434,7 @@ class Materialization:
         due = {"anew": self._begins_anew, "last": self._last_config}
         return Put(_note(self.name), _noted(self._tokens, ranges, spec or self._spec, **due))
 
-    def _stop(self, wait_s: float = STOP_S) -> None:
+    def _stop(self, wait_s: float) -> None:
         runners, self._runners = self._runners, []
         watch, self._watch = self._watch, None
         if watch is not None:

@@ -233,7 +233,17 @@ class Task:
     def transact(self) -> bool:
         """One transaction, as far as the collections are complete; false if nothing has changed in them."""
         try:
-            return self._transact()
+            time = self._source.interval_end(self._position)
+            end = self.end_at(time)
+            if time <= self._position.lowest and end != self._row.intent:
+                return False
+            if not self.prepare(end) and not self.heartbeat_due:
+                self.skip(end)
+                return False
+            self._load(self.combiners)
+            self.store(end)
+            self._commit(end)
+            return True
         except DuplicateKey as error:
             self.check_data(error)
             raise
@@ -253,19 +263,6 @@ class Task:
             detail=error.detail,
             hint="remove what others have written there, or deliver everything anew with ALTER SINK … BACKFILL",
         ) from error
-
-    def _transact(self) -> bool:
-        time = self._source.interval_end(self._position)
-        end = self.end_at(time)
-        if time <= self._position.lowest and end != self._row.intent:
-            return False
-        if not self.prepare(end) and not self.heartbeat_due:
-            self.skip(end)
-            return False
-        self._load(self.combiners)
-        self.store(end)
-        self._commit(end)
-        return True
 
     # The parts of a transaction, in order
 

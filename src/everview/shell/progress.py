@@ -38,16 +38,13 @@ class Waiting:
             self._client = self._client or self._connect()
             rows = self._client.values(_QUERY)
             self._failed = self._client.lost
-            self._show(rows)
-
-    def _show(self, rows: list[Row]) -> None:
-        if rows:
+            if not rows:
+                self.over()
+                return
             width = shutil.get_terminal_size().columns - 1
             self._stream.write(f"\r\x1b[K{described(rows)[:width]}")
             self._stream.flush()
             self._shown = True
-        else:
-            self.over()
 
     def over(self) -> None:
         """Remove the line: the answer comes."""

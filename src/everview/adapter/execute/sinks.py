@@ -344,8 +344,7 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
     """ALTER SINK … PAUSE, RESUME, BACKFILL and SET (option value, …)."""
     coordinator = context.coordinator
     if statement.action == "set":
-        _check_may_set(context, statement)
-        _check_reach(context, statement)
+        _check_settings(context.anew(), statement)
     with context.coordinator.catalog.lock:
         context = context.anew()
         item = _altered(context, statement)
@@ -360,13 +359,6 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
             else:
                 _pause_or_resume(context, statement, item)
     return _ALTERED
-
-
-def _check_may_set(context: Context, statement: nodes.AlterSink) -> None:
-    """Raise unless the user may change how the sink delivers: superusers, and owners of sinks that are confined."""
-    item = _altered(context.anew(), statement)
-    if item is not None and not _is_confined(item):
-        check_may_reach(context, "change how a sink delivers", "", absolute(statement.options))
 
 
 def _is_confined(item: Sink) -> bool:
@@ -413,11 +405,16 @@ def _backfill(context: Context, item: Sink) -> None:
     coordinator.catalog.committed(change)
 
 
-def _check_reach(context: Context, statement: nodes.AlterSink) -> None:
-    """Whether the destination can be reached by the new settings; it takes its time, so outside of the lock."""
-    item = _altered(context.anew(), statement)
+def _check_settings(context: Context, statement: nodes.AlterSink) -> None:
+    """Raise unless the user may change how the sink delivers, and its destination can be reached by the new settings.
+
+    Superusers may, and owners of sinks that are confined. It takes its time, so it is done outside of the lock.
+    """
+    item = _altered(context, statement)
     if item is None:
         return
+    if not _is_confined(item):
+        check_may_reach(context, "change how a sink delivers", "", absolute(statement.options))
     collections = seen_collections(context.around.catalog, item)
     environment = context.coordinator.environment
     with _failures(collections, item.spec.kind):

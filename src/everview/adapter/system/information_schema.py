@@ -10,7 +10,7 @@ from everview.adapter.catalog.state import SYSTEM_SCHEMAS
 from everview.adapter.system.definitions import definition
 from everview.adapter.system.pg_catalog import visible_items
 from everview.adapter.system.pg_types import type_name
-from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
+from everview.adapter.system.relation import Row, SystemRelation, View, relations_of
 from everview.compute.ir.types import Kind, SqlType
 
 _TABLE_TYPES: Mapping[type[Item], str] = {
@@ -92,8 +92,7 @@ def _roles(view: View) -> Iterable[Row]:
     return [(role.name,) for role in view.around.catalog.roles.values()]
 
 
-def _relation(name: str, text: str, rows: object = nothing) -> SystemRelation:
-    return SystemRelation("information_schema", name, columns(text), rows)  # type: ignore[arg-type]
+_relation = relations_of("information_schema")
 
 
 RELATIONS: tuple[SystemRelation, ...] = (

@@ -13,7 +13,7 @@ from everview.adapter.system.definitions import create, definition
 from everview.adapter.system.functions import schema_oid, system_oid
 from everview.adapter.system.mz_delivery import type_of
 from everview.adapter.system.pg_types import type_modifier, type_oid
-from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
+from everview.adapter.system.relation import Row, SystemRelation, View, named, relations_of
 from everview.compute.engine.progress import Hydration
 from everview.compute.ir.types import Interval
 from everview.storage.contract import Frontier
@@ -48,23 +48,19 @@ def _tables(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Table):
         place, ttl_ms = item.ttl or (None, None)
         column = None if place is None else item.columns[place].name
-        yield (*_named(view, item), create(view.around.catalog, item), column, ttl_ms)
-
-
-def _named(view: View, item: Item) -> Row:
-    return (item.id, oid_of(item.id), item.schema, item.name, _owner(view, item.owner))
+        yield (*named(view, item), create(view.around.catalog, item), column, ttl_ms)
 
 
 def _views(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(ViewItem):
         catalog = view.around.catalog
-        yield (*_named(view, item), definition(catalog, item), create(catalog, item))
+        yield (*named(view, item), definition(catalog, item), create(catalog, item))
 
 
 def _materialized_views(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(MaterializedView):
         catalog = view.around.catalog
-        yield (*_named(view, item), CLUSTER, definition(catalog, item), create(catalog, item), item.replaces)
+        yield (*named(view, item), CLUSTER, definition(catalog, item), create(catalog, item), item.replaces)
 
 
 def _versions(view: View) -> Iterable[Row]:
@@ -76,7 +72,7 @@ def _versions(view: View) -> Iterable[Row]:
 
 def _sources(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Source):
-        yield (*_named(view, item), type_of(item), CLUSTER, create(view.around.catalog, item))
+        yield (*named(view, item), type_of(item), CLUSTER, create(view.around.catalog, item))
 
 
 def _indexes(view: View) -> Iterable[Row]:
@@ -220,7 +216,7 @@ def _lag(view: View) -> Iterable[Row]:
 def _materialization_lag(view: View) -> Iterable[Row]:
     """How far each view is behind what it is made from."""
     catalog = view.around.catalog
-    for item in view.around.catalog.of(MaterializedView):
+    for item in catalog.of(MaterializedView):
         own = view.live.frontiers(item.id)
         roots = [found for root in catalog.roots(item.id) if (found := view.live.frontiers(root))]
         uppers = [found.upper.only for found in roots if not found.upper.empty]
@@ -230,16 +226,7 @@ def _materialization_lag(view: View) -> Iterable[Row]:
         yield (item.id, late, late)
 
 
-def _sizes(view: View) -> Iterable[Row]:
-    return view.live.arrangements()
-
-
-def _catalog(name: str, text: str, rows: object = nothing) -> SystemRelation:
-    return SystemRelation("mz_catalog", name, columns(text), rows)  # type: ignore[arg-type]
-
-
-def _internal(name: str, text: str, rows: object = nothing) -> SystemRelation:
-    return SystemRelation("mz_internal", name, columns(text), rows)  # type: ignore[arg-type]
+_catalog, _internal = relations_of("mz_catalog"), relations_of("mz_internal")
 
 
 _PROGRESS = "rows_read, rows_total int8, running_for, time_left interval"
@@ -301,7 +288,7 @@ RELATIONS: tuple[SystemRelation, ...] = (
     _internal("mz_comments", "id, object_type text, object_sub_id int4, comment text", _comments),
     _internal("mz_wallclock_global_lag", "object_id text, lag interval, occurred_at timestamptz", _lag),
     _internal("mz_materialization_lag", "object_id text, local_lag, global_lag interval", _materialization_lag),
-    SystemRelation(
-        "mz_introspection", "mz_arrangement_sizes", columns("object_id, name text, records, size int8"), _sizes
+    relations_of("mz_introspection")(
+        "mz_arrangement_sizes", "object_id, name text, records, size int8", lambda view: view.live.arrangements()
     ),
 )

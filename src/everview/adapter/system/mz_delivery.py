@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import zip_longest
 
-from everview.adapter.catalog.items import Connection, Item, Part, Secret, Sink, Source, Subscription, oid_of
+from everview.adapter.catalog.items import Connection, Part, Secret, Sink, Source, Subscription
 from everview.adapter.catalog.specs import Delivered
 from everview.adapter.retention import FOR_EVER_MS
 from everview.adapter.system.definitions import create
 from everview.adapter.system.locations import create_sink
-from everview.adapter.system.relation import Row, SystemRelation, View, columns
+from everview.adapter.system.relation import Row, SystemRelation, View, named, relations_of
 from everview.cdc.times import bound_of
 from everview.compute.ir.types import Interval
-from everview.timely.lattice import Time
+from everview.sources.contract import Reading
 
 CLUSTER = "c1"
 
@@ -26,13 +26,11 @@ def type_of(item: Sink | Source) -> str:
 
 def _sinks(view: View) -> Iterable[Row]:
     catalog = view.around.catalog
-    for item in view.around.catalog.of(Sink):
-        owner = catalog.role(item.owner)
+    for item in catalog.of(Sink):
         collections = item.spec.collections
         only = collections[0] if len(collections) == 1 else None  # what differs between several is not told here
         yield (
-            *(item.id, oid_of(item.id), item.schema, item.name, None if owner is None else owner.id),
-            *(type_of(item), CLUSTER, create_sink(catalog, item)),
+            *(*named(view, item), type_of(item), CLUSTER, create_sink(catalog, item)),
             *((None, None, None) if only is None else (only.collection, list(only.key), only.delta_updates)),
         )
 
@@ -77,24 +75,20 @@ def _source_statuses(view: View) -> Iterable[Row]:
         else:
             frontier = None if found.read is None else bound_of(found.read.frontier)
             stalls = 0 if found.read is None else len(found.read.stalls)
-            yield (
-                item.id,
-                item.name,
-                type_of(item),
-                found.state,
-                found.error,
-                frontier,
-                stalls,
-                _moment(found.retry_ms),
-            )
+            status = (found.state, found.error, frontier, stalls, _moment(found.retry_ms))
+            yield (item.id, item.name, type_of(item), *status)
+
+
+def _read_streams(view: View) -> Iterator[tuple[Source, Reading]]:
+    """The sources that read change streams, and how far they are."""
+    for item in view.around.catalog.of(Source):
+        found = view.live.source_status(item.id)
+        if found is not None and found.read is not None:
+            yield item, found.read
 
 
 def _source_statistics(view: View) -> Iterable[Row]:
-    for item in view.around.catalog.of(Source):
-        found = view.live.source_status(item.id)
-        if found is None or found.read is None:
-            continue
-        read = found.read
+    for item, read in _read_streams(view):
         yield (
             *(item.id, bound_of(read.frontier), bound_of(read.covered), read.updates_total, read.open_times),
             *(read.open_updates, read.statements_waiting, read.bad_records, len(read.partial)),
@@ -102,16 +96,15 @@ def _source_statistics(view: View) -> Iterable[Row]:
 
 
 def _source_stalls(view: View) -> Iterable[Row]:
-    for item in view.around.catalog.of(Source):
-        found = view.live.source_status(item.id)
-        for each in () if found is None or found.read is None else found.read.stalls:
-            yield (item.id, _time(each.time), each.reason, each.expected, each.arrived, each.curable, each.detail)
+    for item, read in _read_streams(view):
+        for each in read.stalls:
+            time = each.time if isinstance(each.time, int) else None
+            yield (item.id, time, each.reason, each.expected, each.arrived, each.curable, each.detail)
 
 
 def _source_bad_records(view: View) -> Iterable[Row]:
-    for item in view.around.catalog.of(Source):
-        found = view.live.source_status(item.id)
-        for each in () if found is None or found.read is None else found.read.bad:
+    for item, read in _read_streams(view):
+        for each in read.bad:
             yield (item.id, each.piece, each.position, _readable(each.reason), _readable(each.raw))
 
 
@@ -119,10 +112,6 @@ def _readable(raw: bytes | str) -> str:
     """Data as text that clients can read: bytes that are no text, and NUL, as `\\x` and two digits."""
     text = raw if isinstance(raw, str) else raw.decode(errors="backslashreplace")
     return text.replace("\0", "\\x00")
-
-
-def _time(time: Time) -> int | None:
-    return time if isinstance(time, int) else None
 
 
 def _subscription_statuses(view: View) -> Iterable[Row]:
@@ -141,33 +130,24 @@ def _subscription_statuses(view: View) -> Iterable[Row]:
 
 def _connections(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Connection):
-        yield (*_named(view, item), item.to, create(view.around.catalog, item))
+        yield (*named(view, item), item.to, create(view.around.catalog, item))
 
 
 def _secrets(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Secret):
-        yield (*_named(view, item), item.origin)
+        yield (*named(view, item), item.origin)
 
 
-def _named(view: View, item: Item) -> Row:
-    owner = view.around.catalog.role(item.owner)
-    return (item.id, oid_of(item.id), item.schema, item.name, None if owner is None else owner.id)
-
-
-def _internal(name: str, text: str, rows: object) -> SystemRelation:
-    return SystemRelation("mz_internal", name, columns(text), rows)  # type: ignore[arg-type]
+_catalog, _internal = relations_of("mz_catalog"), relations_of("mz_internal")
 
 
 _OBJECT = "id text, oid oid, schema_id, name, owner_id"
 _STATUS = "id, name, type, status, error text, frontier mz_timestamp"
 RELATIONS: tuple[SystemRelation, ...] = (
-    SystemRelation(
-        "mz_catalog",
+    _catalog(
         "mz_sinks",
-        columns(
-            "id text, oid oid, schema_id, name, owner_id, type, cluster_id, create_sql, on_id text,"
-            " key text[], delta_updates bool"
-        ),
+        "id text, oid oid, schema_id, name, owner_id, type, cluster_id, create_sql, on_id text, key text[],"
+        " delta_updates bool",
         _sinks,
     ),
     _internal("mz_sink_statuses", f"{_STATUS}, lag_ms int8, retry_at timestamptz", _sink_statuses),
@@ -201,6 +181,6 @@ RELATIONS: tuple[SystemRelation, ...] = (
         _source_stalls,
     ),
     _internal("mz_source_bad_records", "id, piece text, position int8, reason, raw text", _source_bad_records),
-    SystemRelation("mz_catalog", "mz_connections", columns(f"{_OBJECT}, type, create_sql text"), _connections),
-    SystemRelation("mz_catalog", "mz_secrets", columns(f"{_OBJECT}, origin text"), _secrets),
+    _catalog("mz_connections", f"{_OBJECT}, type, create_sql text", _connections),
+    _catalog("mz_secrets", f"{_OBJECT}, origin text", _secrets),
 )

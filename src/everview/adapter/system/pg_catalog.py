@@ -15,7 +15,7 @@ from everview.adapter.system.functions import SYSTEM_ROLE as _OWNER
 from everview.adapter.system.functions import schema_oid, system_oid
 from everview.adapter.system.pg_empty import EMPTY
 from everview.adapter.system.pg_types import ALL, DOMAINS, VECTOR_ELEMENTS, PgType, type_length, type_modifier, type_oid
-from everview.adapter.system.relation import Row, SystemRelation, View, columns, nothing
+from everview.adapter.system.relation import Row, SystemRelation, View, relations_of
 from everview.compute.ir.types import Kind, SqlType
 
 _RELKINDS: Mapping[type[Item], str] = {ViewItem: "v", MaterializedView: "m", Index: "i"}  # others are tables
@@ -102,17 +102,12 @@ def _class(oid: int, name: str, schema: int, *, owner: int, kind: str, width: in
 def _attribute_rows(view: View) -> Iterable[Row]:
     for each in attributes(view):
         length = type_length(each.type)
+        storage = "m" if each.type.kind is Kind.NUMERIC else "p" if length > 0 else "x"
         yield (
             *(each.relation, each.name, type_oid(each.type), -1, length, each.number, 0, -1),
-            *(type_modifier(each.type), length in (1, 2, 4, 8), _storage(each.type), "i", not each.nullable),
+            *(type_modifier(each.type), length in (1, 2, 4, 8), storage, "i", not each.nullable),
             *(each.default is not None, False, "", "", False, True, 0, 0, "", None, None, None, None),
         )
-
-
-def _storage(sql_type: SqlType) -> str:
-    if sql_type.kind is Kind.NUMERIC:
-        return "m"
-    return "p" if type_length(sql_type) > 0 else "x"
 
 
 def _defaults(view: View) -> Iterable[Row]:
@@ -254,8 +249,11 @@ def _activity(view: View) -> Iterable[Row]:
         )
 
 
-def _relation(name: str, text: str, rows: object = nothing) -> SystemRelation:
-    return SystemRelation("pg_catalog", name, columns(text), rows)  # type: ignore[arg-type]
+_relation = relations_of("pg_catalog")
+_ROLES = (
+    "oid oid, rolname text, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication bool,"
+    " rolconnlimit int4, rolpassword text, rolvaliduntil timestamptz, rolbypassrls bool, rolconfig text[]"
+)
 
 
 RELATIONS: tuple[SystemRelation, ...] = (
@@ -303,20 +301,8 @@ RELATIONS: tuple[SystemRelation, ...] = (
         " daticulocale, daticurules, datcollversion text, datacl text[]",
         _databases,
     ),
-    _relation(
-        "pg_roles",
-        "oid oid, rolname text, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication"
-        " bool, rolconnlimit int4, rolpassword text, rolvaliduntil timestamptz, rolbypassrls bool, rolconfig"
-        " text[]",
-        _roles,
-    ),
-    _relation(
-        "pg_authid",
-        "oid oid, rolname text, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication"
-        " bool, rolconnlimit int4, rolpassword text, rolvaliduntil timestamptz, rolbypassrls bool, rolconfig"
-        " text[]",
-        _roles,
-    ),
+    _relation("pg_roles", _ROLES, _roles),
+    _relation("pg_authid", _ROLES, _roles),
     _relation(
         "pg_user",
         "usename text, usesysid oid, usecreatedb, usesuper, userepl, usebypassrls bool, passwd text, valuntil"

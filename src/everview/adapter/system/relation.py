@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from everview.adapter.catalog.items import Event, Item, Subscription
+from everview.adapter.catalog.items import Event, Item, Subscription, oid_of
 from everview.adapter.durable import PlaceStatus
 from everview.adapter.sinks.contract import DeliveryStatus
 from everview.adapter.statement_context import StatementContext
@@ -183,3 +183,18 @@ def columns(text: str) -> tuple[tuple[str, SqlType], ...]:
 def nothing(_: View) -> Iterable[Row]:
     """No rows: a relation that tools look into, and that has nothing to say here."""
     return ()
+
+
+def named(view: View, item: Item) -> Row:
+    """What relations that list objects begin with: id, oid, schema, name and the owner's id."""
+    owner = view.around.catalog.role(item.owner)
+    return (item.id, oid_of(item.id), item.schema, item.name, None if owner is None else owner.id)
+
+
+def relations_of(schema: str) -> Callable[..., SystemRelation]:
+    """What makes the relations of a schema, each of its name, its columns as `columns` reads them, and its rows."""
+
+    def relation(name: str, text: str, rows: Callable[[View], Iterable[Row]] = nothing) -> SystemRelation:
+        return SystemRelation(schema, name, columns(text), rows)
+
+    return relation

@@ -242,8 +242,10 @@ class DeltaTransactor(StagedTransactor):
         else:
             raise DriverFailed(f"the Delta table {table.path} is written too often by others", detail=str(failure))
         if "merge" in files:
-            for each in files.values():  # with a merge, rows to add were merged as well
-                _delete(table.files(), each[0])
+            there = table.files()
+            for path, *_ in files.values():  # with a merge, rows to add were merged as well
+                if there.get_file_info(path).type != pa.fs.FileType.NotFound:
+                    there.delete_file(path)
 
     def find(self, binding: int, keys: pa.Table) -> pa.Table:
         table = self._tables[binding]
@@ -330,11 +332,6 @@ def _literal(value: Any) -> str:
     if isinstance(value, Decimal | float):
         return f"'{value}'"
     return literal(str(value))
-
-
-def _delete(files: pa.fs.FileSystem, path: str) -> None:
-    if files.get_file_info(path).type != pa.fs.FileType.NotFound:
-        files.delete_file(path)
 
 
 def _columns(schema: pa.Schema) -> str:
