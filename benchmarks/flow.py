@@ -21,9 +21,10 @@ from benchmarks.report import Figure, Report, seconds
 from everview.compute.ir.types import FLOAT8, INT4, INT8, TEXT
 from everview.flow.contract import Field
 from everview.flow.drivers.postgres import csv_batches
-from everview.flow.materialization import Materialization, Options, make_binding
+from everview.flow.materialization import Options, make_binding
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
+from tests.flow.created import created
 
 COLUMNS = [("id", INT8), ("group", INT4), ("price", FLOAT8), ("name", TEXT)]
 SCHEMA = pa.schema([("id", pa.int64()), ("group", pa.int32()), ("price", pa.float64()), ("name", pa.string())])
@@ -69,7 +70,7 @@ def deliver(
     """Seconds until a new materialization has delivered everything."""
     bound = make_binding(environment, "u1", COLUMNS, ["id"], resource=resource)
     options = Options(splits=splits, interval_ms=0)
-    sink = Materialization.create(environment, f"bench-{time.monotonic_ns()}", driver, config, [bound], options=options)
+    sink = created(environment, f"bench-{time.monotonic_ns()}", driver, config, [bound], options=options)
     started = time.perf_counter()
     sink.start()
     delivered = sink.wait(10, 600)
@@ -237,7 +238,7 @@ def small_transactions(report: Report, scale: float, folder: Path) -> None:
     with Environment.open(folder / "data") as environment:
         _, write = environment.create("u1", SCHEMA)
         bound = make_binding(environment, "u1", COLUMNS, ["id"], resource={"table": "t"})
-        sink = Materialization.create(environment, "bench", "sqlite", {"path": str(folder / "sink.db")}, [bound])
+        sink = created(environment, "bench", "sqlite", {"path": str(folder / "sink.db")}, [bound])
         sink.start()
         for number in range(count):
             one = {"id": [number], "group": [1], "price": [1.0], "name": ["x"], "_time": [number], "_diff": [1]}

@@ -17,6 +17,7 @@ from everview.flow.contract import Binding
 from everview.flow.materialization import Materialization, Options, make_binding
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
+from tests.flow.created import created
 
 KEYS = 50
 PAUSE_S = 0.004
@@ -60,7 +61,7 @@ def main(folder: Path, url: str, table: str) -> None:
             environment.create("u1", SCHEMA)
         config, bound = {"connection": url}, [binding(environment, table)]
         if environment.get("flow/sink/materialization") is None:
-            sink = Materialization.create(environment, "sink", "postgres", config, bound, options=Options(splits=2))
+            sink = created(environment, "sink", "postgres", config, bound, options=Options(splits=2))
         else:
             sink = Materialization.resume(environment, "sink", "postgres", config, bound)
         # Earlier processes left capabilities to write behind; they are replaced by one of our own.

@@ -19,6 +19,7 @@ from everview.flow.check.workload import ACCOUNTS, EVENTS, Workload, bindings
 from everview.flow.materialization import Materialization, Options
 from everview.storage.contract import WriteCapability
 from everview.storage.environment import Environment
+from tests.flow.created import created
 
 OPTIONS = Options(backoff_s=0.02, backoff_s_max=0.2, heartbeat_s=0.2, interval_ms=0, check_s=0.5)
 SPLITS_MAX = 4
@@ -54,7 +55,7 @@ def opened(environment: Environment, settings: dict[str, Any]) -> Materializatio
     made = bindings(SimpleNamespace(delta_only=settings["deltas"]), settings["resources"])  # type: ignore[arg-type]
     place = settings["name"], settings["driver"], settings["config"], made
     if environment.get(f"flow/{settings['name']}/materialization") is None:
-        return Materialization.create(environment, *place, options=OPTIONS)
+        return created(environment, *place, options=OPTIONS)
     return Materialization.resume(environment, *place, options=OPTIONS)
 
 

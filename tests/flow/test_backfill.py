@@ -19,6 +19,7 @@ from everview.flow.errors import DriverFailed, InvalidMaterialization
 from everview.flow.materialization import Materialization, Options, State
 from everview.flow.recovery_log import RecoveryLog
 from tests.flow.conftest import STRICT
+from tests.flow.created import created
 from tests.flow.ledger import Ledger
 from tests.flow.test_lineage import Copy, copied  # noqa: F401 (a fixture)
 from tests.flow.test_lineage import rows as rows_of
@@ -50,7 +51,7 @@ def test_what_is_emptied_is_delivered_anew(
     made = endpoint(name)
     driver, unique = made.driver, f"m-{uuid.uuid4().hex}"  # the server of the tests keeps checkpoints of other sinks
     bound = ledger.binding(["id"], resource=dict(made.resources["view"]), delta_updates=driver.delta_only)
-    sink = Materialization.create(ledger.environment, unique, driver.name, driver.config, [bound], options=QUICK)
+    sink = created(ledger.environment, unique, driver.name, driver.config, [bound], options=QUICK)
     sink.start()
     assert sink.wait(changes(ledger), 30), sink.status()
     before = read(sink, made, tmp_path)
@@ -74,7 +75,7 @@ def test_kafka_is_told_everything_once_more(ledger: Ledger, endpoint: Callable[.
     made = endpoint("kafka")
     bound = ledger.binding(["id"], resource=dict(made.resources["view"]), delta_updates=True)
     one = Options(backoff_s=0.02, backoff_s_max=0.1, stall_s=20)
-    sink = Materialization.create(ledger.environment, "m", "kafka", made.driver.config, [bound], options=one)
+    sink = created(ledger.environment, "m", "kafka", made.driver.config, [bound], options=one)
     sink.start()
     assert sink.wait(changes(ledger), 60)
     sink.backfill()
@@ -103,7 +104,7 @@ def read(sink: Materialization, made: Endpoint, folder: Path) -> list[tuple[Any,
 def create(ledger: Ledger, path: Path) -> Materialization:
     bound = ledger.binding(["id"], resource={"table": "sink"})
     config = {"path": str(path / "sink.db")}
-    return Materialization.create(ledger.environment, "m", "sqlite", config, [bound], options=QUICK)
+    return created(ledger.environment, "m", "sqlite", config, [bound], options=QUICK)
 
 
 def test_it_is_tried_until_it_is_done_also_after_a_restart(
@@ -196,7 +197,7 @@ def test_a_connector_makes_its_tables_anew(ledger: Ledger, tmp_path: Path) -> No
         "config": {"path": str(tmp_path / "s.db"), "hardDelete": True},
     }
     bound = ledger.binding(["id"], title="t")
-    sink = Materialization.create(ledger.environment, "m", "command", config, [bound], options=QUICK)
+    sink = created(ledger.environment, "m", "command", config, [bound], options=QUICK)
     sink.start()
     assert sink.wait(changes(ledger), 20)
     with sqlite3.connect(tmp_path / "s.db") as db:

@@ -26,6 +26,7 @@ from everview.flow.materialization import Materialization, Options, State
 from everview.flow.recovery_log import RecoveryLog
 from everview.storage.contract import Put
 from tests.flow.conftest import PROGRAM, STRICT
+from tests.flow.created import created
 from tests.flow.ledger import Ledger
 from tests.flow.strict import CONFIG, unpacked
 from tests.flow.test_drivers import TYPES
@@ -52,7 +53,7 @@ def create(
 ) -> Materialization:
     config = settings(path, codec=codec, **more.pop("config", {}))
     bound = ledger.binding(key, resource=resource, title="orders", **more)
-    return Materialization.create(ledger.environment, "m", "command", config, [bound], options=QUICK)
+    return created(ledger.environment, "m", "command", config, [bound], options=QUICK)
 
 
 def rows(path: Path, table: str) -> list[dict[str, Any]]:
@@ -221,7 +222,7 @@ def test_a_program_that_takes_no_delta_updates_is_held_to_it(ledger: Ledger, tmp
     config = {**settings(tmp_path), "command": f"{sys.executable} -S {program}"}
     bound = ledger.binding(["id"], resource={"table": "t"}, delta_updates=True)
     with pytest.raises(InvalidMaterialization, match="takes no delta updates there"):
-        Materialization.create(ledger.environment, "m", "command", config, [bound])
+        created(ledger.environment, "m", "command", config, [bound])
 
 
 def test_names_that_connectors_use_themselves_are_refused(tmp_path: Path) -> None:
@@ -270,7 +271,7 @@ def test_sinks_of_before_connectors_chose_their_fields_go_on(tmp_path: Path) -> 
     ledger = Ledger(tmp_path, ("id", t.INT8), ("name", t.TEXT))
     config = {"command": f"{sys.executable} {PROGRAM} sqlite", "config": {"path": str(tmp_path / "p.db")}}
     bound = ledger.binding(["id"], resource={"table": "t"})
-    sink = Materialization.create(ledger.environment, "m", "command", config, [bound], options=QUICK)
+    sink = created(ledger.environment, "m", "command", config, [bound], options=QUICK)
     sink.start()
     assert sink.wait(ledger.write((1, (1, "a"))), 20)
     sink.close()

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pytest
 
 from everview.compute.ir import types as t
-from everview.flow.materialization import Materialization, Options, State
+from everview.flow.materialization import Options, State
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
+from tests.flow.created import created
 from tests.flow.ledger import Ledger
 from tests.waiting import eventually
 
@@ -65,7 +66,7 @@ def test_rows_that_are_missing_are_seen_untouched(
 ) -> None:
     driver, config, table, run = place
     bound = ledger.binding(["id"], resource={"table": table})
-    sink = Materialization.create(ledger.environment, table, driver, config, [bound], options=QUICK)
+    sink = created(ledger.environment, table, driver, config, [bound], options=QUICK)
     sink.start()
     assert sink.wait(ledger.write(*((1, (id, id)) for id in range(5))), 30)
     run(f"DELETE FROM {table} WHERE id = 3")
@@ -89,7 +90,7 @@ def test_an_emptied_table_of_sums_is_seen_and_one_of_additions_is_not(ledger: Le
     path = str(tmp_path / "out.db")
     sums = ledger.binding(["id"], resource={"table": "sums"}, reductions={"n": "sum"})
     log = ledger.binding([], resource={"table": "log"}, delta_updates=True)
-    sink = Materialization.create(ledger.environment, "m", "sqlite", {"path": path}, [sums, log], options=QUICK)
+    sink = created(ledger.environment, "m", "sqlite", {"path": path}, [sums, log], options=QUICK)
     sink.start()
     assert sink.wait(ledger.write((1, (1, 1)), (1, (1, 2)), (1, (2, 3))), 30)
     with closing(sqlite3.connect(path, timeout=30)) as db, db:
@@ -112,7 +113,7 @@ def test_what_is_right_is_never_called_drift(
     """While rows come and go, with splits that change, and checks all the time."""
     driver, config, table, _ = place
     bound = ledger.binding(["id"], resource={"table": table})
-    sink = Materialization.create(ledger.environment, table, driver, config, [bound], options=QUICK)
+    sink = created(ledger.environment, table, driver, config, [bound], options=QUICK)
     sink.start()
     rows: set[int] = set()
     for round in range(400 if long_forms else 40):
@@ -136,7 +137,7 @@ def test_no_checks_where_none_are_wanted(ledger: Ledger, tmp_path: Path) -> None
     bound = ledger.binding(["id"], resource={"table": "t"})
     config = {"path": str(tmp_path / "out.db")}
     options = Options(check_s=0)
-    sink = Materialization.create(ledger.environment, "m", "sqlite", config, [bound], options=options)
+    sink = created(ledger.environment, "m", "sqlite", config, [bound], options=options)
     sink.start()
     assert sink._watch is None
     sink.drop()
@@ -166,7 +167,7 @@ def test_rows_that_are_touched_and_missing_are_seen_without_counting(
     driver, config, table, run = place
     bound = ledger.binding(["id"], resource={"table": table})
     options = replace(QUICK, check_s=0)
-    sink = Materialization.create(ledger.environment, table, driver, config, [bound], options=options)
+    sink = created(ledger.environment, table, driver, config, [bound], options=options)
     sink.start()
     assert sink.wait(ledger.write(*((1, (id, id)) for id in range(4))), 30)
     for gone, changes, done in (
@@ -198,7 +199,7 @@ def test_rows_that_a_merge_of_delta_does_not_meet_are_told(ledger: Ledger, tmp_p
     path = str(tmp_path / "table")
     bound = ledger.binding(["id"], resource={"path": path})
     options = replace(QUICK, splits=splits, interval_ms=0)
-    sink = Materialization.create(ledger.environment, "m", "delta", {}, [bound], options=options)
+    sink = created(ledger.environment, "m", "delta", {}, [bound], options=options)
     sink.start()
     rows = {id: id for id in range(8)}
     assert sink.wait(ledger.write(*((1, (id, id)) for id in rows)), 30)

@@ -24,7 +24,7 @@ from everview.flow.check.endpoints import Receiver
 from everview.flow.check.harness import Endpoint
 from everview.flow.checkpoint import Checkpoint
 from everview.flow.connector.description import chosen_before, described
-from everview.flow.connector.rows import pack
+from everview.flow.connector.rows import pack_bytes, pack_float, pack_integer, pack_text
 from everview.flow.contract import DELETE, EXISTS, Binding, Field, Spec
 from everview.flow.drivers.contract import Driver
 from everview.flow.drivers.registry import DRIVERS, open_driver
@@ -58,6 +58,27 @@ TYPES = [
 ]
 FIELDS = tuple(Field(f"f {at}" if at else "id", kind) for at, (kind, _, _) in enumerate(TYPES))
 STANDARD = ("sqlite", "postgres", "delta", "redis", "command")
+
+
+def pack(values: list[Any]) -> bytes:
+    """Pack JSON scalars."""
+    return b"".join(map(_packed, values))
+
+
+def _packed(value: Any) -> bytes:
+    match value:
+        case None:
+            return b"\x00"
+        case bool():
+            return b"\x27" if value else b"\x26"
+        case int():
+            return pack_integer(value)
+        case float():
+            return pack_float(value)
+        case bytes():
+            return pack_bytes(value)
+        case _:
+            return pack_text(value)
 
 
 def rows(binding: Binding) -> pa.Table:

@@ -27,13 +27,14 @@ from everview.flow.drivers.contract import Driver, Guarantee, Keys, Pattern, Sta
 from everview.flow.fencing import OwnedRange
 from everview.flow.joint_worker import JointWorker
 from everview.flow.keyrange import WHOLE, KeyRange
-from everview.flow.materialization import Materialization, Options
+from everview.flow.materialization import Options
 from everview.flow.protocol import DriverState, Load, Open, Request, StateUpdate
 from everview.flow.recovery_log import RecoveryLog
 from everview.flow.runtime import Delivery, Limits
 from everview.flow.source import Collections
 from everview.storage.contract import Put
 from tests.flow.conftest import STRICT
+from tests.flow.created import created
 from tests.flow.ledger import Ledger, commit_one
 from tests.waiting import eventually
 
@@ -105,7 +106,7 @@ def test_splits_that_change_and_programs_that_are_killed(
 ) -> None:
     """Of one connector the first range applies what all have staged; the other keeps checkpoints in its database."""
     config = settings(tmp_path, codec, connector)
-    sink = Materialization.create(ledger.environment, "m", "command", config, bindings(ledger), options=QUICK)
+    sink = created(ledger.environment, "m", "command", config, bindings(ledger), options=QUICK)
     sink.start()
     rows: dict[int, tuple[int, int, int]] = {}
     for round in range(60 if long_forms else 8):

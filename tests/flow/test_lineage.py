@@ -20,6 +20,7 @@ from everview.flow.recovery_log import RecoveryLog
 from everview.storage.contract import Put
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
+from tests.flow.created import created
 from tests.waiting import eventually
 
 QUICK = Options(backoff_s=0.02, backoff_s_max=0.1, stall_s=20, heartbeat_s=0.05)
@@ -36,7 +37,7 @@ class Copy:
         self.binding = make_binding(
             self.environment, "u1", [("id", INT8), ("name", TEXT)], ["id"], resource={"table": "sink"}
         )
-        make = Materialization.create if new else Materialization.resume
+        make = created if new else Materialization.resume
         self.sink = make(self.environment, "m", "sqlite", {"path": str(path)}, [self.binding], options=QUICK)
 
     def has_begun(self) -> bool:

@@ -26,6 +26,7 @@ from everview.flow.materialization import Materialization, Options, State
 from everview.flow.protocol import Open
 from everview.flow.recovery_log import RecoveryLog
 from tests.flow.conftest import STRICT
+from tests.flow.created import created
 from tests.flow.ledger import Ledger
 from tests.waiting import eventually
 
@@ -43,7 +44,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def create(ledger: Ledger, path: Path, key: list[str], options: Options = QUICK, **more: Any) -> Materialization:
     bound = ledger.binding(key, resource={"table": "sink"}, **more)
     config = {"path": str(path / "sink.db")}
-    return Materialization.create(ledger.environment, "m", "sqlite", config, [bound], options=options)
+    return created(ledger.environment, "m", "sqlite", config, [bound], options=options)
 
 
 def rows(path: Path, table: str = "sink") -> list[tuple[Any, ...]]:
@@ -401,7 +402,7 @@ def test_workers_that_are_left_behind_while_they_open_take_nothing_back(
         config = {"command": f"{sys.executable} -S {STRICT}", "config": {**config, "hardDelete": True}}
     bound = ledger.binding(["id"], resource={"table": "sink"})
     options = dataclasses.replace(QUICK, splits=3)
-    sink = Materialization.create(ledger.environment, "m", driver, config, [bound], options=options)
+    sink = created(ledger.environment, "m", driver, config, [bound], options=options)
     ledger.write(*((1, (id, "a", 10)) for id in range(50)))
     sink.start()
     assert began.wait(30)
@@ -419,7 +420,7 @@ def test_a_webhook_that_fails_is_not_running(ledger: Ledger) -> None:
     answers, before_ms = [500], int(time.time() * 1000)
     receiver = Receiver(lambda number: answers[0])
     bound = ledger.binding(["id"], delta_updates=True)
-    sink = Materialization.create(ledger.environment, "m", "webhook", {"url": receiver.url}, [bound], options=QUICK)
+    sink = created(ledger.environment, "m", "webhook", {"url": receiver.url}, [bound], options=QUICK)
     ledger.write((1, (1, "a", 10)))
     sink.start()
     eventually(lambda: sink.status().state is State.STALLED)

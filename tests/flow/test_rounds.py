@@ -16,11 +16,11 @@ from everview.flow import spark as flow_spark
 from everview.flow.check.harness import Endpoint, Harness
 from everview.flow.drivers.registry import open_driver
 from everview.flow.keyrange import WHOLE
-from everview.flow.materialization import Materialization
 from everview.flow.recovery_log import RecoveryLog
 from everview.flow.runtime import Delivery
 from everview.flow.source import Collections
 from everview.flow.spark import Rounds
+from tests.flow.created import created
 from tests.flow.ledger import Ledger
 from tests.flow.test_joint_worker import QUICK, STAGED, bindings, changes, expected, found, settings
 
@@ -58,7 +58,7 @@ def test_bindings_get_their_own_updates_in_any_order(endpoint: Callable[[str], E
 def test_what_all_tasks_staged_is_applied_by_the_first(tmp_path: Path, codec: str, rng: random.Random) -> None:
     ledger = Ledger(tmp_path, ("id", t.INT8), ("k", t.INT8), ("n", t.INT8))
     config = settings(tmp_path, codec, STAGED)
-    made = Materialization.create(ledger.environment, "m", "command", config, bindings(ledger), options=QUICK)
+    made = created(ledger.environment, "m", "command", config, bindings(ledger), options=QUICK)
     log = RecoveryLog(ledger.environment, "m", shared=True)
     rows: dict[int, tuple[int, int, int]] = {}
     for splits in (3, 2):

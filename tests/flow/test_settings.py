@@ -22,6 +22,7 @@ from everview.flow.errors import InvalidMaterialization
 from everview.flow.materialization import Materialization, Options, State
 from everview.flow.recovery_log import RecoveryLog
 from tests.flow.conftest import STRICT
+from tests.flow.created import created
 from tests.flow.ledger import Ledger
 from tests.flow.test_drivers import TYPES
 from tests.waiting import eventually
@@ -45,7 +46,7 @@ def settings(path: Path, *, codec: str = "json", log_level: str = "warn", **conf
 
 def create(ledger: Ledger, config: dict[str, Any], **resource: Any) -> Materialization:
     bound = ledger.binding(["id"], resource={"table": "t", **resource}, title="t")
-    return Materialization.create(ledger.environment, "m", "command", config, [bound], options=QUICK)
+    return created(ledger.environment, "m", "command", config, [bound], options=QUICK)
 
 
 def resume(ledger: Ledger, config: dict[str, Any]) -> Materialization:

@@ -23,6 +23,7 @@ from everview.flow.recovery_log import RecoveryLog
 from everview.flow.runtime import Delivery, Limits
 from everview.flow.source import Collections
 from everview.flow.spark import Rounds
+from tests.flow.created import created
 from tests.flow.ledger import Ledger
 from tests.spark_tasks import Jobs
 from tests.waiting import eventually
@@ -107,7 +108,7 @@ def test_a_materialization_with_its_splits_on_spark(spark: SparkSession, tmp_pat
     config = {"path": str(tmp_path / "sink.db")}
     options = Options(splits=3, spark=True, interval_ms=0, heartbeat_s=3600, backoff_s=0.05, backoff_s_max=0.2)
     there: list[SparkSession] = []
-    sink = Materialization.create(
+    sink = created(
         ledger.environment,
         "m",
         "sqlite",

@@ -26,13 +26,13 @@ from everview.adapter.contract import (
     Status,
     Value,
 )
+from everview.adapter.passwords import make_verifier
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.input import from_text
 from everview.compute.ir import types as t
 from everview.compute.ir.types import SqlType
 from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.sql.errors import SqlError
-from everview.server.pgwire.scram import make_verifier
 from everview.storage.errors import Indeterminate, StorageFull
 from tests.server import fake_sql
 

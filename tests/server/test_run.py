@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from everview.adapter.errors import sqlstate_of
+from everview.adapter.passwords import make_verifier
 from everview.compute.cancel import Ended
 from everview.compute.engine.contract import EngineError, EvaluationFailed, NotSupported, PlanRefused, RunFailed
 from everview.compute.functions.contract import Failure
@@ -21,7 +22,6 @@ from everview.errors import EverviewError
 from everview.server.addresses import Address, CannotListen
 from everview.server.errors import ClientGone, is_defect, report_of
 from everview.server.metrics import Metrics
-from everview.server.pgwire.scram import make_verifier
 from everview.server.run import Options, Running, Tls, start
 from everview.storage import errors as storage
 from everview.timely.antichain import Antichain

@@ -10,6 +10,7 @@ import scramp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everview.adapter.passwords import MECHANISM, Verifier, make_verifier, parse_verifier
 from everview.server.errors import ConnectionEnd
 from everview.server.pgwire import scram
 from everview.server.pgwire.authentication import PasswordExchange, Policy
@@ -27,8 +28,8 @@ CLIENT_FINAL = (
 SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
-def verifier(password: str = "pencil") -> scram.Verifier:
-    parsed = scram.parse_verifier(scram.make_verifier(password, salt=SALT))
+def verifier(password: str = "pencil") -> Verifier:
+    parsed = parse_verifier(make_verifier(password, salt=SALT))
     assert parsed is not None
     return parsed
 
@@ -68,7 +69,7 @@ def test_verifiers_are_those_of_another_implementation(password: str) -> None:
     ],
 )
 def test_what_is_no_verifier(text: str) -> None:
-    assert scram.parse_verifier(text) is None
+    assert parse_verifier(text) is None
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_no_message_breaks_it(first: bytes, final: bytes) -> None:
 
 def exchange(password: str | None, tried: str) -> PasswordExchange:
     """Drive an exchange with another implementation as the client."""
-    found = PasswordExchange("u", None if password is None else scram.make_verifier(password), Policy(mock_key=b"k"))
+    found = PasswordExchange("u", None if password is None else make_verifier(password), Policy(mock_key=b"k"))
     assert raw.messages(found.start())[0].body == b"\0\0\0\x0aSCRAM-SHA-256\0\0"
     client = scramp.ScramClient(["SCRAM-SHA-256"], "u", tried)
     first = client.get_client_first().encode()
@@ -158,7 +159,7 @@ CHANNEL = b"the hash of a certificate"
 
 def bound(*, offered: bytes | None, seen: bytes | None, mechanism: str, flag: str | None = None) -> PasswordExchange:
     """An exchange with a client that has seen a certificate and chooses a mechanism."""
-    found = PasswordExchange("u", scram.make_verifier("secret"), Policy(mock_key=b"k"), channel=offered)
+    found = PasswordExchange("u", make_verifier("secret"), Policy(mock_key=b"k"), channel=offered)
     names = raw.messages(found.start())[0].body[4:].rstrip(b"\0").decode().split("\0")
     assert names == (["SCRAM-SHA-256"] if offered is None else ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"])
     binding = None if seen is None else ("tls-server-end-point", seen)
@@ -176,8 +177,8 @@ def bound(*, offered: bytes | None, seen: bytes | None, mechanism: str, flag: st
 
 def test_channel_binding() -> None:
     assert bound(offered=CHANNEL, seen=CHANNEL, mechanism=scram.PLUS).done
-    assert bound(offered=CHANNEL, seen=None, mechanism=scram.MECHANISM, flag="n").done
-    assert bound(offered=None, seen=None, mechanism=scram.MECHANISM).done
+    assert bound(offered=CHANNEL, seen=None, mechanism=MECHANISM, flag="n").done
+    assert bound(offered=None, seen=None, mechanism=MECHANISM).done
 
 
 @pytest.mark.parametrize(
@@ -185,8 +186,8 @@ def test_channel_binding() -> None:
     [
         (CHANNEL, b"another certificate", scram.PLUS, None, "28000"),  # somebody is in the middle
         (None, CHANNEL, scram.PLUS, None, "08P01"),  # not offered
-        (CHANNEL, None, scram.MECHANISM, "y", "08P01"),  # somebody has removed the offer
-        (CHANNEL, None, scram.MECHANISM, "p=tls-server-end-point", "08P01"),
+        (CHANNEL, None, MECHANISM, "y", "08P01"),  # somebody has removed the offer
+        (CHANNEL, None, MECHANISM, "p=tls-server-end-point", "08P01"),
         (CHANNEL, CHANNEL, scram.PLUS, "n", "08P01"),
         (CHANNEL, CHANNEL, scram.PLUS, "p=tls-unique", "08P01"),
     ],

@@ -1,10 +1,10 @@
 """A materialization as the layers above drive it: checked, created, run in the background, watched, split and dropped.
 
-`create` checks everything before anything is written, takes a read capability on each collection and remembers it with
-the ranges; `resume` picks all of that up again after a restart. Each range has a worker, a thread that opens a task
-and makes transactions as the collections move on. Ranges of a foreign driver go together, phase by phase, and one
-worker has all of them; so has one that runs them as Spark tasks. Whatever fails is
-told as a value, and tried again with back-off from the last commit: a worker gives up only when it is fenced off. How
+`validate` checks everything before anything is written. `found` takes a read capability on each collection and
+remembers it with the ranges; `resume` picks all of that up again after a restart. Each range has a worker, a thread
+that opens a task and makes transactions as the collections move on. Ranges of a foreign driver go together, phase by
+phase, and one worker has all of them; so has one that runs them as Spark tasks. Whatever fails is told as a value, and
+tried again with back-off from the last commit: a worker gives up only when it is fenced off. How
 far the past is needed follows the worst acknowledged checkpoint, and moves with the next commit of the recovery log.
 """
 
@@ -128,7 +128,7 @@ class Materialization:
         readable: Readable | None = None,
         spark: SparkWhenThere = lambda: None,
     ) -> None:
-        """Use `create`, `found` or `resume`."""
+        """Use `found` or `resume`."""
         self._spark = spark
         self._environment, self._driver, self._spec, self._options = environment, driver, spec, options
         self.name = spec.name
@@ -169,31 +169,6 @@ class Materialization:
         spec = _as_noted(environment, check_spec(opened, Spec(name, opened.name, tuple(bindings), opened.config)))
         with _hidden(opened):
             _check_same_places(spec, check_endpoint(opened, spec))
-
-    @classmethod
-    def create(
-        cls,
-        environment: Environment,
-        name: str,
-        driver: str,
-        config: Mapping[str, Any],
-        bindings: Sequence[Binding],
-        *,
-        options: Options | None = None,
-        also: Sequence[Command] = (),
-        spark: SparkWhenThere = lambda: None,
-    ) -> Materialization:
-        """Check, make what the endpoint needs, and remember the materialization; `start` sets it going.
-
-        `also` are commands for the same durable step, such as the entry in a catalog.
-        """
-        options = options or Options()
-        if environment.get(_note(name)) is not None:
-            raise InvalidMaterialization(f"materialization {name} exists already")
-        WHOLE.split(options.splits)  # raises if there cannot be so many
-        opened, spec = cls.validate(environment, name, driver, config, bindings)
-        state = cls.prepare(opened, spec)
-        return cls.found(environment, opened, spec, options=options, state=state, also=also, spark=spark)
 
     @staticmethod
     def prepare(driver: Driver, spec: Spec) -> StateUpdate | None:

@@ -243,27 +243,6 @@ class Truncation:
         return content[:limit].decode(errors="ignore")
 
 
-def pack(values: list[Any]) -> bytes:
-    """Pack JSON scalars. Anything else has to come as a string, as its JSON text."""
-    return b"".join(map(_packed, values))
-
-
-def _packed(value: Any) -> bytes:
-    if value is None:
-        return b"\x00"
-    if isinstance(value, bool):
-        return b"\x27" if value else b"\x26"
-    if isinstance(value, int):
-        return pack_integer(value)
-    if isinstance(value, float):
-        return pack_float(value)
-    if isinstance(value, bytes):
-        return pack_bytes(value)
-    if isinstance(value, str):
-        return pack_text(value)
-    raise TypeError(f"cannot be part of a packed key: {type(value).__name__}")
-
-
 def pack_bytes(value: bytes) -> bytes:
     return b"\x01" + value.replace(b"\x00", b"\x00\xff") + b"\x00"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from everview.adapter.errors import INVALID_AUTHORIZATION, INVALID_PASSWORD, PROTOCOL_VIOLATION
+from everview.adapter.passwords import MECHANISM, parse_verifier
 from everview.server.errors import ConnectionEnd
 from everview.server.pgwire import backend, frontend, scram
 from everview.server.pgwire.framing import Frame
@@ -87,7 +88,7 @@ class PasswordExchange:
     ) -> None:
         self._user = user
         self._channel, self._hint = channel, hint
-        parsed = scram.parse_verifier(verifier) if verifier is not None else None
+        parsed = parse_verifier(verifier) if verifier is not None else None
         self._verifier = parsed or scram.mock_verifier(user, policy.mock_key)
         self._known = parsed is not None
         self._scram: scram.ScramServer | None = None
@@ -100,9 +101,7 @@ class PasswordExchange:
 
     def start(self) -> bytes:
         """What the server says first."""
-        return backend.authentication_sasl(
-            [scram.MECHANISM] if self._channel is None else [scram.PLUS, scram.MECHANISM]
-        )
+        return backend.authentication_sasl([MECHANISM] if self._channel is None else [scram.PLUS, MECHANISM])
 
     def answer(self, frame: Frame) -> bytes:
         """What to answer to a client's message; ConnectionEnd if it may not come in."""
@@ -127,7 +126,7 @@ class PasswordExchange:
         """The answer to a SASLInitialResponse."""
         reader = MessageReader(body)
         mechanism = reader.string()
-        if mechanism != scram.MECHANISM and (mechanism != scram.PLUS or self._channel is None):
+        if mechanism != MECHANISM and (mechanism != scram.PLUS or self._channel is None):
             raise ConnectionEnd(
                 PROTOCOL_VIOLATION, f'client selected an invalid SASL authentication mechanism "{mechanism}"'
             )

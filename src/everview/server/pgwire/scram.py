@@ -19,25 +19,8 @@ from everview.adapter.passwords import (
     MECHANISM,
     SALT_BYTES,
     Verifier,
-    make_verifier,
-    parse_verifier,
-    saslprep,
 )
 from everview.server.pgwire.binding import TYPE
-
-__all__ = [
-    "MECHANISM",
-    "PLUS",
-    "ScramError",
-    "ScramServer",
-    "Verifier",
-    "WrongChannel",
-    "WrongPassword",
-    "make_verifier",
-    "mock_verifier",
-    "parse_verifier",
-    "saslprep",
-]
 
 PLUS = f"{MECHANISM}-PLUS"
 _NONCE_BYTES = 18
