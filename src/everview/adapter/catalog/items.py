@@ -402,7 +402,8 @@ class Cluster:
 KINDS: Mapping[str, type[Item]] = {
     each.noun: each for each in (Table, View, MaterializedView, Index, Source, Sink, Subscription, Secret, Connection)
 }
-ObjectKind: TypeAlias = type[Item] | type[Database] | type[Schema] | type[Role] | type[ColumnInfo] | type[Cluster]
+NamespaceKind: TypeAlias = type[Database] | type[Schema] | type[Role]
+ObjectKind: TypeAlias = type[Item] | NamespaceKind | type[ColumnInfo] | type[Cluster]
 
 
 def is_maintained(item: Item) -> bool:

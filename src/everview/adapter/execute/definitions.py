@@ -17,6 +17,7 @@ from everview.adapter.catalog.items import (
     Index,
     Item,
     MaterializedView,
+    NamespaceKind,
     ObjectKind,
     Role,
     Schema,
@@ -346,12 +347,12 @@ def comment_on(context: Context, statement: nodes.CommentOn, change: Change) -> 
     return Done("COMMENT")
 
 
-def is_namespace(kind: ObjectKind) -> TypeGuard[type[Database | Schema | Role]]:
+def is_namespace(kind: ObjectKind) -> TypeGuard[NamespaceKind]:
     """Whether objects of a kind are in no schema."""
     return kind in (Database, Schema, Role)
 
 
-def namespace(context: Context, kind: type[Database | Schema | Role], path: Path) -> Database | Schema | Role:
+def namespace(context: Context, kind: NamespaceKind, path: Path) -> Database | Schema | Role:
     """A schema, database or role by its name."""
     state = context.around.catalog
     if kind is Schema:

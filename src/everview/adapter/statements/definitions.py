@@ -6,6 +6,7 @@ from everview.adapter.catalog.items import (
     Connection,
     Database,
     MaterializedView,
+    NamespaceKind,
     Role,
     Schema,
     Secret,
@@ -78,7 +79,7 @@ def parse_create(words: Words) -> Statement:
     if words.accept("connection"):
         return parse_connection(words)
     if words.next.is_word("schema", "database"):
-        namespace: type[Database | Schema] = Schema if words.take().value == "schema" else Database
+        namespace: NamespaceKind = Schema if words.take().value == "schema" else Database
         unless = if_not_exists(words)
         path = words.path()
         owner = words.name() if words.accept("authorization") else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from everview.adapter.catalog.items import Database, ObjectKind, Schema
+from everview.adapter.catalog.items import NamespaceKind, ObjectKind
 from everview.adapter.statements.words import Path
 from everview.compute.sql.lexer import SqlText
 
@@ -284,7 +284,7 @@ class ValidateConnection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateNamespace(Statement):
-    kind: type[Database] | type[Schema]
+    kind: NamespaceKind
     path: Path
     if_not_exists: bool = False
     owner: str | None = None  # AUTHORIZATION
