@@ -50,8 +50,8 @@ def height(name: str, order: tuple[set[str], ...]) -> int:
 
 
 # What every layer may import, and what imports no layer: the package itself (its version), the errors, the depth of
-# recursion, and how SQL is quoted.
-COMMON = {"", "errors", "recursion", "quoting"}
+# recursion, how SQL is quoted, and what closes itself.
+COMMON = {"", "closing", "errors", "recursion", "quoting"}
 
 
 def imported_modules(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:

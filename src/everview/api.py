@@ -25,6 +25,7 @@ from everview.adapter.catalog.items import Item
 from everview.adapter.contract import Column, CopyIn, CopyOut, Done, Prepared, Result, Rows
 from everview.adapter.session import CoordinatorSession
 from everview.adapter.timestamps import TimestampRequest
+from everview.closing import Closing
 from everview.compute.engine.spark.bulk import read_contents
 from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import SqlError
@@ -75,7 +76,7 @@ class Answer(list[Row]):
         return tuple(column.name for column in self.columns)
 
 
-class Database:
+class Database(Closing):
     """An environment that is open in this process. Any thread may run statements; they are run one after the other."""
 
     def __init__(self, instance: Instance, folder: Folder) -> None:
@@ -156,12 +157,6 @@ class Database:
         self._session.close()
         self._instance.close()
         self._folder.close()
-
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open(

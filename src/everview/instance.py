@@ -22,6 +22,7 @@ import structlog
 from everview.adapter.coordinator import Coordinator
 from everview.adapter.sealing import Sealer
 from everview.adapter.wall_clock import JUMP_MAX_MS
+from everview.closing import Closing
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.java import JavaUnavailable, find_java
 from everview.compute.engine.local import LocalEngine
@@ -53,7 +54,7 @@ class FolderInUse(EverviewError):
     """Another process has the folder open."""
 
 
-class Folder:
+class Folder(Closing):
     """A folder that only this process has open, created if missing. The lock ends with the process."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -83,12 +84,6 @@ class Folder:
             os.close(self._file)
             self._file = None
 
-    def __enter__(self) -> Folder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 @dataclass(frozen=True, slots=True)
 class StandingBy:
@@ -103,7 +98,7 @@ class StoppedStandingBy(Exception):
     """The process was told to stop while it stood by."""
 
 
-class Instance:
+class Instance(Closing):
     """One open environment. The caller closes the folder afterwards.
 
     `spark` is the address of a Spark to start or connect to, a session, or None: then this process computes everything.
@@ -245,14 +240,14 @@ class Instance:
 
     def _let_go(self) -> None:
         if self._service is not None:
-            _stop(self._service)
+            # Its Java process may be gone already: a signal to the process group ends it as well.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    self._service.close()
+                except Exception as error:
+                    _log.debug("stopping spark", detail=str(error))
         self._scratch.close()
-
-    def __enter__(self) -> Instance:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _is_local(spark: str | SparkSession | None) -> bool:
@@ -272,13 +267,3 @@ def check_java(spark: str | None) -> None:
         find_java()
     except JavaUnavailable as error:
         raise JavaUnavailable(f"{error.message}: {error.hint} ({error.detail})") from None
-
-
-def _stop(service: SparkService) -> None:
-    """Stop Spark. Its Java process may be gone already: a signal to the process group ends it as well."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            service.close()
-        except Exception as error:
-            _log.debug("stopping spark", detail=str(error))

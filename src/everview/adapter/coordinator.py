@@ -49,6 +49,7 @@ from everview.adapter.system.relation import SessionInfo, StagedChange, StagedSt
 from everview.adapter.timeline import CLOCK, Timeline
 from everview.adapter.timestamps import Timestamps
 from everview.adapter.wall_clock import JUMP_MAX_MS, ClockStatus, GuardedClock, TimeSource
+from everview.closing import Closing
 from everview.compute.capabilities import is_awake, is_errors_id
 from everview.compute.contract import Maintenance
 from everview.compute.engine.contract import Engine
@@ -74,7 +75,7 @@ SUBSCRIPTIONS_MAX = 1_000
 _COLLECTION = re.compile(r"u[0-9]+")
 
 
-class Coordinator:
+class Coordinator(Closing):
     """Everything of one environment; see `contract.Adapter`.
 
     `engine` is for views and for large reads, and may be one that is still starting; without it everything is computed
@@ -207,12 +208,6 @@ class Coordinator:
         if self._guard is not None:
             self._guard.keep_note(now=True)
         self.environment.close()
-
-    def __enter__(self) -> Coordinator:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # For sessions
 

@@ -119,8 +119,7 @@ class CoordinatorSession:
             if known is not None:
                 return known
             node = parse(text)
-            if self._failed and not _ends(node):
-                raise _refused()
+            self._check_not_failed(node)
             return self._bind(text, node, types, self.statement_context())
 
     def _bind(
@@ -157,8 +156,7 @@ class CoordinatorSession:
         assert isinstance(parsed, Parsed)
         if self._closed:
             raise SqlError("08003", "the session is closed")
-        if self._failed and not _ends(parsed.node):
-            raise _refused()
+        self._check_not_failed(parsed.node)
         if len(values) != len(prepared.parameters):
             message = f"{len(prepared.parameters)} parameters are needed, and {len(values)} are given"
             raise SqlError("08P01", message)
@@ -414,6 +412,12 @@ class CoordinatorSession:
     def _failed(self) -> bool:
         return self._transaction is not None and self._transaction.failed
 
+    def _check_not_failed(self, node: nodes.Statement) -> None:
+        """Raise if a failed transaction is under way, and a statement does not end it."""
+        if self._failed and not isinstance(node, nodes.End | nodes.Empty | nodes.RollbackTo):
+            message = "current transaction is aborted, commands ignored until end of transaction block"
+            raise SqlError(FAILED_TRANSACTION, message)
+
     def _tell_of_clock(self) -> None:
         """Say once if the wall clock cannot be believed."""
         event = self._coordinator.clock_event
@@ -477,12 +481,3 @@ def _is_template(general: Prepared, numbers: int) -> bool:
     bound = _parsed(general).bound
     lookup = None if bound is None else bound.lookup
     return lookup is not None and set(lookup.places) == set(range(numbers))
-
-
-def _ends(node: nodes.Statement) -> bool:
-    return isinstance(node, nodes.End | nodes.Empty | nodes.RollbackTo)
-
-
-def _refused() -> SqlError:
-    message = "current transaction is aborted, commands ignored until end of transaction block"
-    return SqlError(FAILED_TRANSACTION, message)

@@ -67,7 +67,10 @@ def delivered(database: Database, view: View, file: Path, past: int) -> Check:
     """
     claim = f"{view.name} in SQLite is what the view holds"
     try:
-        frontier, state = _reached(database, view, past)
+        end = time.monotonic() + DELIVERY_S_MAX
+        while (standing := _sink(database, view))[0] <= past and time.monotonic() < end:
+            time.sleep(LOOK_EVERY_S)
+        frontier, state = standing
         if frontier <= past:
             return Check(claim, False, f"not delivered within {DELIVERY_S_MAX:.0f} s: {state}")
         database.sql(f"ALTER SINK {view.sink} PAUSE")
@@ -86,14 +89,6 @@ def delivered(database: Database, view: View, file: Path, past: int) -> Check:
         return Check(claim, True, f"{rows.total():,} rows at {frontier - 1}, compared one by one")
     missing, surplus = (expected - rows).total(), (rows - expected).total()
     return Check(claim, False, f"{missing:,} rows are missing and {surplus:,} are too many at {frontier - 1}")
-
-
-def _reached(database: Database, view: View, past: int) -> tuple[int, str]:
-    """The state of the sink once it has passed `past`, or after a time limit."""
-    end = time.monotonic() + DELIVERY_S_MAX
-    while (standing := _sink(database, view))[0] <= past and time.monotonic() < end:
-        time.sleep(LOOK_EVERY_S)
-    return standing
 
 
 def _sink(database: Database, view: View) -> tuple[int, str]:

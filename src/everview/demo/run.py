@@ -134,8 +134,10 @@ def _wait_for_views(
         standings = [each for each in watch.look() if each.name not in TABLES]
         return all(each.ticks for each in standings) and all(each.frontier or each.error for each in followers)
 
-    if not _until(there, WARM_S_MAX):
-        raise EverviewError(f"the views were not there within {WARM_S_MAX:.0f} s", detail=last_lines(log) or None)
+    while not there():
+        if time.monotonic() > began + WARM_S_MAX:
+            raise EverviewError(f"the views were not there within {WARM_S_MAX:.0f} s", detail=last_lines(log) or None)
+        time.sleep(0.1)
 
 
 def hydrating(instance: Instance) -> list[Hydrating]:
@@ -147,12 +149,3 @@ def hydrating(instance: Instance) -> list[Hydrating]:
         Hydrating(item.name, each.rows_read, each.rows_total, each.left_s, coordinator.hydrated(item))
         for item, each in running
     ]
-
-
-def _until(ready: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.1)
-    return True

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from everview.adapter.contract import Adapter
+from everview.closing import Closing
 from everview.errors import EverviewError
 from everview.server.addresses import Address, CannotListen, Place, bind, bound, is_private, resolve
 from everview.server.http.server import HttpServer
@@ -75,7 +76,7 @@ class Options:
     role: str = DEFAULT_ROLE  # whose password is looked for before the server listens to other machines
 
 
-class Running:
+class Running(Closing):
     """A running server, in a thread of its own.
 
     `pg` and `http` are its addresses, `unix` the files of its Unix sockets, `notices` what its operator should know.
@@ -153,12 +154,6 @@ class Running:
             self._ended.wait()
         self._thread.join()
         self._memory.stop()
-
-    def __enter__(self) -> Running:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _main(self) -> None:
         try:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.background import Backoff, Loop
+from everview.closing import Closing
 from everview.storage import opening
 from everview.storage.applier import Applier
 from everview.storage.blob.contract import Blob
@@ -67,7 +68,7 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Environment:
+class Environment(Closing):
     """The storage of one Everview; see `contract` for what it promises."""
 
     def __init__(
@@ -438,9 +439,3 @@ class Environment:
     def _check_open(self) -> None:
         if self._closed:
             raise Canceled("the environment is closed")
-
-    def __enter__(self) -> Environment:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

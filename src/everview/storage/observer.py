@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from everview.closing import Closing
 from everview.storage.blob.contract import Blob, BlobInfo
 from everview.storage.codec import clock_key, decode_shard, decode_state, decoding, shard_prefixes, state_key
 from everview.storage.consensus.contract import Consensus, Entry
@@ -89,7 +90,7 @@ class ShardSnapshot:
         return upper
 
 
-class Observer:
+class Observer(Closing):
     """Looks at the environment in a Consensus and a Blob. Any number of observers may, at any time."""
 
     def __init__(self, consensus: Consensus, blob: Blob) -> None:
@@ -138,12 +139,6 @@ class Observer:
         self._consensus.close()
         self._blob.close()
 
-    def __enter__(self) -> Observer:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
     def _hint(self, id: GlobalId) -> str:
         ids = list(self.collections())
         if close := get_close_matches(id, ids, n=3):
@@ -153,7 +148,7 @@ class Observer:
         return f"the environment has {', '.join(ids[:8])}{' and more' if len(ids) > 8 else ''}"
 
 
-class Reading:
+class Reading(Closing):
     """Contents or changes, read as they are iterated over, in pieces that fit in memory however many there are.
 
     A piece of contents has `_diff`, the multiplicity, and the data columns; one of changes has `_time` before them.
@@ -211,12 +206,6 @@ class Reading:
     def close(self) -> None:
         """Let go of what was opened ahead."""
         self._selection.close()
-
-    def __enter__(self) -> Reading:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
     def _open(self, upper: int | None) -> None:
         """Take a snapshot, and open its parts before they can be removed."""

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.closing import Closing
 from everview.storage.batch import SUM_MAX, UNKNOWN, Batch, Part, decode_inline
 from everview.storage.contract import GlobalId
 from everview.storage.errors import NotReadable
@@ -66,7 +67,7 @@ class InlineUpdates:
         return table
 
 
-class Selection:
+class Selection(Closing):
     """The updates of one shard at times in `time_range`, restricted to `hashes` if given. Close it when done."""
 
     def __init__(
@@ -271,12 +272,6 @@ class Selection:
         release, self._release = self._release, None
         if release is not None:
             release()
-
-    def __enter__(self) -> Selection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def filtered(updates: pa.Table, where: pc.Expression | None, columns: Sequence[str] | None) -> pa.Table:

@@ -401,7 +401,7 @@ def _backfill(context: Context, item: Sink) -> None:
         raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" cannot be delivered anew', detail=detail)
     change = coordinator.catalog.change(context.around.user)
     change.put_item(item, "alter", action="backfill")
-    delivery.backfill(change.commands)
+    delivery.materialization.backfill(change.commands)
     coordinator.catalog.committed(change)
 
 
@@ -460,18 +460,18 @@ def _set(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
         if not isinstance(delivery, MaterializedDelivery):
             detail = delivery.status().error
             raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" has no splits', detail=detail)
-        delivery.split(int(changed.options["splits"]), change.commands)
+        delivery.materialization.split(int(changed.options["splits"]), change.commands)
         coordinator.catalog.committed(change)
         return
     delivery.halt()
     if config and isinstance(delivery, MaterializedDelivery):
-        delivery.change_settings(change.commands)
+        delivery.materialization.change_settings(change.commands)
         coordinator.catalog.committed(change)
     else:
         coordinator.catalog.commit(change)
     again = coordinator.sinks.reopen(item, coordinator.catalog.state)
     if "splits" in statement.options and isinstance(again, MaterializedDelivery):
-        again.split(int(changed.options["splits"]), ())
+        again.materialization.split(int(changed.options["splits"]), ())
 
 
 def _changed_stream(spec: StreamSink, given: Mapping[str, str]) -> StreamSink:

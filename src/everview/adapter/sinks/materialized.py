@@ -41,7 +41,7 @@ class MaterializedDelivery:
     """A sink that is a materialization."""
 
     def __init__(self, materialization: Materialization, collections: Sequence[Item]) -> None:
-        self._materialization, self._collections = materialization, collections
+        self.materialization, self._collections = materialization, collections
 
     @classmethod
     def resume(
@@ -66,25 +66,13 @@ class MaterializedDelivery:
         return cls(found, collections)
 
     def start(self) -> None:
-        self._materialization.start()
+        self.materialization.start()
 
     def halt(self) -> None:
-        self._materialization.halt()
-
-    def split(self, count: int, also: Sequence[Command]) -> None:
-        """Change the number of splits; `also` are commands for the same durable step."""
-        self._materialization.split(count, also)
-
-    def backfill(self, also: Sequence[Command]) -> None:
-        """Deliver everything anew; `also` are commands for the same durable step."""
-        self._materialization.backfill(also)
-
-    def change_settings(self, also: Sequence[Command]) -> None:
-        """It is halted and will be opened with other settings, which `also` are the commands of."""
-        self._materialization.change_settings(also)
+        self.materialization.halt()
 
     def status(self) -> DeliveryStatus:
-        found = self._materialization.status()
+        found = self.materialization.status()
         state = _STATES.get(found.state, PAUSED)
         if state == RUNNING and found.frontier == START:
             state = STARTING
@@ -106,11 +94,11 @@ class MaterializedDelivery:
         )
 
     def let_go(self) -> list[Command]:
-        return self._materialization.let_go()
+        return self.materialization.let_go()
 
     def forget(self) -> str | None:
         try:
-            self._materialization.forget()
+            self.materialization.forget()
         except EverviewError as error:
             return without_passwords(f"{error.message}: {error.detail}" if error.detail else error.message)
         return None

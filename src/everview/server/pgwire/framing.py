@@ -48,15 +48,32 @@ def session_limits(message_bytes_max: int) -> dict[int, int]:
 AUTH_LIMITS = {frontend.PASSWORD: AUTH_BYTES_MAX, frontend.TERMINATE: SMALL_BYTES_MAX}
 
 
-class Framer:
-    """Takes bytes, gives messages. It never holds more than one message that is not complete yet."""
+class Buffered:
+    """Takes bytes as they come."""
 
-    def __init__(self, limits: Mapping[int, int], data: bytes = b"") -> None:
-        self._limits = limits
+    def __init__(self, data: bytes = b"") -> None:
         self._buffer = bytearray(data)
 
     def feed(self, data: bytes) -> None:
         self._buffer += data
+
+    @property
+    def rest(self) -> bytes:
+        """The bytes that were not taken out yet."""
+        return bytes(self._buffer)
+
+    @property
+    def held(self) -> int:
+        """How many these are."""
+        return len(self._buffer)
+
+
+class Framer(Buffered):
+    """Takes bytes, gives messages. It never holds more than one message that is not complete yet."""
+
+    def __init__(self, limits: Mapping[int, int], data: bytes = b"") -> None:
+        super().__init__(data)
+        self._limits = limits
 
     def next(self) -> Frame | None:
         """The next complete message; ConnectionEnd if what comes cannot be one."""
@@ -78,16 +95,6 @@ class Framer:
         body = bytes(memoryview(self._buffer)[_HEADER.size : end])
         del self._buffer[:end]
         return Frame(kind, body)
-
-    @property
-    def rest(self) -> bytes:
-        """The bytes of a message that is not complete yet."""
-        return bytes(self._buffer)
-
-    @property
-    def held(self) -> int:
-        """How many bytes are left."""
-        return len(self._buffer)
 
     def _limit(self, kind: int) -> int:
         limit = self._limits.get(kind)

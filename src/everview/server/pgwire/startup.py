@@ -13,6 +13,7 @@ from typing import TypeAlias
 from everview.adapter.errors import INVALID_AUTHORIZATION, PROTOCOL_VIOLATION
 from everview.compute.sql.errors import FEATURE_NOT_SUPPORTED, SqlError
 from everview.server.errors import ConnectionEnd
+from everview.server.pgwire.framing import Buffered
 from everview.server.pgwire.message_reader import MessageReader
 
 PACKET_BYTES_MAX = 10_000
@@ -63,22 +64,8 @@ class Startup:
 Packet: TypeAlias = SslRequest | GssRequest | CancelRequest | Startup
 
 
-class PacketReader:
+class PacketReader(Buffered):
     """Takes bytes, gives packets."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes) -> None:
-        self._buffer += data
-
-    @property
-    def rest(self) -> bytes:
-        return bytes(self._buffer)
-
-    @property
-    def held(self) -> int:
-        return len(self._buffer)
 
     def next(self) -> Packet | None:
         """The next packet; ConnectionEnd if what comes cannot be one."""
