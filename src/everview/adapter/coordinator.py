@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everview.adapter.catalog.items import (
-    Event,
     Index,
     Item,
     MaterializedView,
@@ -31,21 +30,20 @@ from everview.adapter.catalog.items import (
 )
 from everview.adapter.catalog.store import CatalogStore
 from everview.adapter.connections import Connections
-from everview.adapter.durable import DurableSubscriptions, PlaceStatus
+from everview.adapter.durable import DurableSubscriptions
 from everview.adapter.errors import INVALID_AUTHORIZATION, TOO_MANY_CONNECTIONS, UNDEFINED_DATABASE, sql_error
-from everview.adapter.pacemaker import AllDues, Pacemaker
+from everview.adapter.pacemaker import Dues, Pacemaker
 from everview.adapter.peek import LOCAL_UPDATES_MAX, Peeks
 from everview.adapter.planner import Planner
 from everview.adapter.replacement import Replacements
 from everview.adapter.sealing import Sealer
 from everview.adapter.served_indexes import IndexLookups, ServedIndex
 from everview.adapter.session import CoordinatorSession
-from everview.adapter.sinks.contract import DeliveryStatus
 from everview.adapter.sinks.manager import Sinks
 from everview.adapter.sources.registry import SOURCES, kind_of
 from everview.adapter.statement_context import StatementContext
 from everview.adapter.stream_timeline import Timelines
-from everview.adapter.system.relation import SessionInfo, StagedChange, StagedStatus, SubscriptionInfo
+from everview.adapter.system.relation import SessionInfo, SubscriptionInfo
 from everview.adapter.timeline import CLOCK, Timeline
 from everview.adapter.timestamps import Timestamps
 from everview.adapter.wall_clock import JUMP_MAX_MS, ClockStatus, GuardedClock, TimeSource
@@ -54,9 +52,7 @@ from everview.compute.capabilities import is_awake, is_errors_id
 from everview.compute.contract import Maintenance
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local import LocalEngine
-from everview.compute.engine.progress import Hydration
 from everview.compute.ir.scalar import Scalar
-from everview.compute.ir.types import SqlType
 from everview.compute.maintenance import ScheduledDataflows
 from everview.compute.sql.errors import SqlError
 from everview.recursion import deepen
@@ -126,7 +122,7 @@ class Coordinator(Closing):
         self.pacemaker = Pacemaker(
             environment,
             self.timeline,
-            AllDues(self.maintenance, self.timeline.expiring, self._is_own),
+            Dues(self.maintenance, self.timeline.expiring, self._is_own),
             watched=self._watched,
             ask=self._ask_sources,
             each_second=self._each_second,
@@ -378,6 +374,7 @@ class Coordinator(Closing):
             return None
 
     def hydrated(self, item: Item) -> bool:
+        """Whether a maintained collection has been computed for the first time."""
         if item.reader is None:
             return True
         frontiers = self.frontiers(item.id)
@@ -385,13 +382,8 @@ class Coordinator(Closing):
             return True
         return frontiers.upper.only > self.environment.shard(item.id).spec.initial
 
-    def hydration(self, item: Item) -> Hydration | None:
-        return self.maintenance.hydration(item.id)
-
-    def sink_status(self, id: GlobalId) -> DeliveryStatus | None:
-        return self.sinks.status(id)
-
     def source_status(self, id: GlobalId) -> Status | None:
+        """Where a source that reads a change stream stands."""
         feeder = self._feeders.get(id)
         return None if feeder is None else feeder.status()
 
@@ -401,26 +393,11 @@ class Coordinator(Closing):
         assert isinstance(feeder, Resettable)
         feeder.reset()
 
-    def staged_change(self, item: Item) -> StagedChange | None:
-        return self.replacements.change(item)
-
-    def staged_status(self, item: Item) -> StagedStatus:
-        return self.replacements.status(item)
-
-    def events(self) -> list[Event]:
-        return self.catalog.events()
-
     def sessions(self) -> list[SessionInfo]:
         return [session.info for session in list(self._sessions.values())]
 
     def subscriptions(self) -> list[SubscriptionInfo]:
         return list(self._subscriptions.values())
-
-    def durable_status(self, item: Subscription) -> PlaceStatus | None:
-        return self.durable.status(item)
-
-    def key_types(self, item: Item) -> tuple[SqlType, ...]:
-        return self.indexes.key_types(item.id)
 
     def stored_bytes(self, id: GlobalId) -> int:
         """The bytes that are stored for an item: its collection, and what it is maintained with."""
@@ -430,6 +407,7 @@ class Coordinator(Closing):
         return sum(batch.size_bytes for each in served for batch in self.environment.shard(each).batches.values())
 
     def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
+        """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
         keepers = self.maintenance.keepers()
         for id in self.environment.ids():
             owner, _, name = id.partition(".")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 import structlog
 
@@ -29,29 +28,20 @@ CLOSE_S = 5.0
 _log = structlog.get_logger()
 
 
-class Dues(Protocol):
-    """The times at which rows appear or disappear by themselves."""
-
-    def dues(self) -> list[int]:
-        """The next due time of each view that has one."""
-
-    @property
-    def changes(self) -> int:
-        """A number that grows whenever `dues` may have changed."""
-
-
-class AllDues:
+class Dues:
     """The due times of views on the `own` timeline, and of tables with a TTL."""
 
     def __init__(self, views: Maintenance, tables: Expiring, own: Callable[[GlobalId], bool]) -> None:
         self._views, self._tables, self._own = views, tables, own
 
     def dues(self) -> list[int]:
+        """The next due time of each view and table that has one."""
         views = [due for id, due in self._views.dues().items() if self._own(id)]
         return [*views, *self._tables.dues()]
 
     @property
     def changes(self) -> int:
+        """A number that grows whenever `dues` may have changed."""
         return self._views.changes + self._tables.version
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from everview.adapter.bound_statement import BoundQuery, at_time
 from everview.adapter.errors import as_sql_errors
+from everview.adapter.served_indexes import IndexLookups
 from everview.adapter.settings import AUTO, LOCAL, PEEK_ENGINE, SPARK
 from everview.adapter.statement_context import StatementContext
 from everview.adapter.system.functions import looking_into
 from everview.adapter.system.registry import BY_ID
-from everview.adapter.system.relation import Live, SystemRelation, View
+from everview.adapter.system.relation import SystemRelation, View
 from everview.compute.allowance import OutOfMemory
 from everview.compute.cancel import Cancellation, cancelable
 from everview.compute.capabilities import errors_id, is_awake
@@ -41,20 +42,13 @@ from everview.storage.errors import UnknownId
 from everview.storage.selection import Selection
 from everview.timely.consolidate import DIFF, data_names
 
+if TYPE_CHECKING:
+    from everview.adapter.coordinator import Coordinator
+
 # Up to so many updates in all inputs together a plan is evaluated here; beyond, a Spark job pays.
 LOCAL_UPDATES_MAX = 50_000
 RESULT_ROWS_MAX = 5_000_000
 _HINT = f"SET {PEEK_ENGINE} = {AUTO}"
-
-
-class Lookups(Protocol):
-    """Where rows are found by key without reading their relation."""
-
-    def rewrite(self, plan: Relation, time: int, own: Mapping[GlobalId, Rows]) -> tuple[Relation, Mapping[str, Rows]]:
-        """The plan with look-ups in place of relations that it reads a few keys of, and the rows of these.
-
-        `own` are changes that are not in the relations yet, and are to be seen.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +84,14 @@ class Peeks:
     def __init__(
         self,
         environment: Environment,
-        lookups: Lookups,
-        live: Live,
+        lookups: IndexLookups,
+        coordinator: Coordinator,
         spark: Callable[[], Engine | None],
         *,
         local_updates_max: int = LOCAL_UPDATES_MAX,
     ) -> None:
-        self._environment, self._lookups, self._live, self._spark = environment, lookups, live, spark
+        self._environment, self._lookups, self._spark = environment, lookups, spark
+        self._coordinator = coordinator
         self._local_updates_max = local_updates_max
 
     def rows(self, peek: Peek, around: StatementContext, own: OwnWrites = NOTHING) -> list[Row]:
@@ -194,7 +189,7 @@ class Peeks:
             raise SqlError(*min(found))
 
     def _system_rows(self, relation: SystemRelation, around: StatementContext) -> Rows:
-        rows = relation.rows(View(around, self._live))
+        rows = relation.rows(View(around, self._coordinator))
         return rows_of(((row, 1) for row in rows), relation.types)
 
 

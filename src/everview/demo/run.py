@@ -144,7 +144,9 @@ def hydrating(instance: Instance) -> list[Hydrating]:
     """The views that are being computed for the first time."""
     coordinator = instance.coordinator
     items = coordinator.catalog.state.items.values()
-    running = [(item, hydration) for item in items if (hydration := coordinator.hydration(item)) is not None]
+    running = [
+        (item, hydration) for item in items if (hydration := coordinator.maintenance.hydration(item.id)) is not None
+    ]
     return [
         Hydrating(item.name, each.rows_read, each.rows_total, each.left_s, coordinator.hydrated(item))
         for item, each in running

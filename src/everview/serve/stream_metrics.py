@@ -76,5 +76,5 @@ def add_stream_metrics(metrics: Metrics, coordinator: Coordinator) -> None:
             metrics.counter(f"everview_{kind.noun}_{name}", text, (kind.noun,), reading(figure))
 
     add(Source, lambda item: coordinator.source_status(item.id), _SOURCE_GAUGES, _SOURCE_COUNTERS)
-    add(Sink, lambda item: coordinator.sink_status(item.id), _SINK_GAUGES, _SINK_COUNTERS)
-    add(Subscription, coordinator.durable_status, _SUBSCRIPTION_GAUGES, ())
+    add(Sink, lambda item: coordinator.sinks.status(item.id), _SINK_GAUGES, _SINK_COUNTERS)
+    add(Subscription, coordinator.durable.status, _SUBSCRIPTION_GAUGES, ())

@@ -50,11 +50,13 @@ def test_a_hydration_is_in_the_pool_that_gives_way_and_ticks_are_not(
         monkeypatch.setattr(dataflow, "LARGE_ROWS_MIN", 0)
     sql("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n, max(b) AS most FROM t GROUP BY a")
     view = next(item for item in coordinator.catalog.state.items.values() if item.name == "v")
-    eventually(lambda: coordinator.hydrated(view) and coordinator.hydration(view) is None)
+    eventually(lambda: coordinator.hydrated(view) and coordinator.maintenance.hydration(view.id) is None)
     assert jobs.pools() == {BACKGROUND}
     monkeypatch.undo()
     # A large tick may have begun meanwhile, which gives way as well.
-    eventually(lambda: sql("SELECT count(*) FROM v") == ["count", "7"] and coordinator.hydration(view) is None)
+    eventually(
+        lambda: sql("SELECT count(*) FROM v") == ["count", "7"] and coordinator.maintenance.hydration(view.id) is None
+    )
     jobs.pools()
     sql("INSERT INTO t VALUES (1, 70000)")
     assert sql("SELECT n, most FROM v WHERE a = 1") == ["n|most", f"{(count + 6) // 7 + 1}|70000"]

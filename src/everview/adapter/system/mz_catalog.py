@@ -114,7 +114,7 @@ def _roles(view: View) -> Iterable[Row]:
 
 
 def _events(view: View) -> Iterable[Row]:
-    for each in view.live.events():
+    for each in view.coordinator.catalog.events():
         details = json.dumps(dict(each.details), sort_keys=True, separators=(", ", ": "))
         kind = each.object.replace(" ", "-")
         yield (each.number, each.kind, kind, details, each.user, timestamp_of(each.at_ms))
@@ -127,14 +127,19 @@ def _number(frontier: Frontier) -> int | None:
 def _frontiers(view: View) -> Iterable[Row]:
     for item in _items(view):
         if item.reader is not None:
-            found = view.live.frontiers(item.id)
+            found = view.coordinator.frontiers(item.id)
             if found is not None:
                 yield (item.id, _number(found.since), _number(found.upper))
 
 
 def _hydration(view: View) -> Iterable[Row]:
     for item in _items(view, MaterializedView, Index, Source):
-        yield (item.id, REPLICA, view.live.hydrated(item), *_progress(view.live.hydration(item)))
+        yield (
+            item.id,
+            REPLICA,
+            view.coordinator.hydrated(item),
+            *_progress(view.coordinator.maintenance.hydration(item.id)),
+        )
 
 
 def _progress(hydration: Hydration | None) -> Row:
@@ -159,15 +164,15 @@ def _replacements(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(MaterializedView):
         if item.staged is None:
             continue
-        own, target = view.live.frontiers(item.id), view.live.frontiers(item.staged.target)
-        staged, status = view.live.staged_change(item), view.live.staged_status(item)
+        own, target = view.coordinator.frontiers(item.id), view.coordinator.frontiers(item.staged.target)
+        staged, status = view.coordinator.replacements.change(item), view.coordinator.replacements.status(item)
         yield (
-            *(item.id, item.staged.target, item.staged.automatic, view.live.hydrated(item)),
+            *(item.id, item.staged.target, item.staged.automatic, view.coordinator.hydrated(item)),
             *((None, None) if own is None else (_number(own.since), _number(own.upper))),
             None if target is None else _number(target.upper),
             *((None, None, None) if staged is None else (staged.rows_added, staged.rows_removed, staged.bytes)),
             *(status.status, status.error, status.target_error),
-            *_progress(view.live.hydration(item)),
+            *_progress(view.coordinator.maintenance.hydration(item.id)),
         )
 
 
@@ -180,12 +185,12 @@ def _comments(view: View) -> Iterable[Row]:
 
 
 def _subscriptions(view: View) -> Iterable[Row]:
-    for each in view.live.subscriptions():
+    for each in view.coordinator.subscriptions():
         yield (str(each.number), str(each.session), CLUSTER, timestamp_of(each.created_at_ms), list(each.objects))
 
 
 def _sessions(view: View) -> Iterable[Row]:
-    for each in view.live.sessions():
+    for each in view.coordinator.sessions():
         yield (
             *(str(each.number), each.number, _owner(view, each.user)),
             *(timestamp_of(each.connected_at_ms), each.application, each.running),
@@ -206,19 +211,19 @@ def _lag(view: View) -> Iterable[Row]:
     for item in _items(view):
         if view.around.catalog.timeline(item.id) is not None:
             continue
-        found = view.live.frontiers(item.id) if item.reader is not None else None
+        found = view.coordinator.frontiers(item.id) if item.reader is not None else None
         if found is None:
             continue
-        late = 0 if found.upper.empty else max(0, view.live.now_ms - (found.upper.only - 1))
-        yield (item.id, Interval(0, 0, late * 1_000), timestamp_of(view.live.now_ms))
+        late = 0 if found.upper.empty else max(0, view.coordinator.now_ms - (found.upper.only - 1))
+        yield (item.id, Interval(0, 0, late * 1_000), timestamp_of(view.coordinator.now_ms))
 
 
 def _materialization_lag(view: View) -> Iterable[Row]:
     """How far each view is behind what it is made from."""
     catalog = view.around.catalog
     for item in catalog.of(MaterializedView):
-        own = view.live.frontiers(item.id)
-        roots = [found for root in catalog.roots(item.id) if (found := view.live.frontiers(root))]
+        own = view.coordinator.frontiers(item.id)
+        roots = [found for root in catalog.roots(item.id) if (found := view.coordinator.frontiers(root))]
         uppers = [found.upper.only for found in roots if not found.upper.empty]
         if own is None or own.upper.empty or not uppers:
             continue
@@ -289,6 +294,6 @@ RELATIONS: tuple[SystemRelation, ...] = (
     _internal("mz_wallclock_global_lag", "object_id text, lag interval, occurred_at timestamptz", _lag),
     _internal("mz_materialization_lag", "object_id text, local_lag, global_lag interval", _materialization_lag),
     relations_of("mz_introspection")(
-        "mz_arrangement_sizes", "object_id, name text, records, size int8", lambda view: view.live.arrangements()
+        "mz_arrangement_sizes", "object_id, name text, records, size int8", lambda view: view.coordinator.arrangements()
     ),
 )

@@ -37,7 +37,7 @@ def _sinks(view: View) -> Iterable[Row]:
 
 def _sink_collections(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Sink):
-        collections, found = item.spec.collections, view.live.sink_status(item.id)
+        collections, found = item.spec.collections, view.coordinator.sinks.status(item.id)
         rows_by: Iterable[int] = () if found is None else found.rows_by
         for number, (each, rows) in enumerate(zip_longest(collections, rows_by, fillvalue=0), 1):
             assert isinstance(each, Delivered)
@@ -47,7 +47,7 @@ def _sink_collections(view: View) -> Iterable[Row]:
 
 def _sink_statuses(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Sink):
-        found = view.live.sink_status(item.id)
+        found = view.coordinator.sinks.status(item.id)
         if found is not None:
             retry = _moment(found.retry_ms)
             yield (item.id, item.name, type_of(item), found.state, found.error, found.frontier, found.lag_ms, retry)
@@ -55,7 +55,7 @@ def _sink_statuses(view: View) -> Iterable[Row]:
 
 def _sink_statistics(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Sink):
-        found = view.live.sink_status(item.id)
+        found = view.coordinator.sinks.status(item.id)
         for each in () if found is None else found.splits:
             yield (
                 *(item.id, each.name, each.frontier, each.lag_ms),
@@ -69,7 +69,7 @@ def _moment(ms: int | None) -> datetime | None:
 
 def _source_statuses(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Source):
-        found = view.live.source_status(item.id)
+        found = view.coordinator.source_status(item.id)
         if found is None:
             yield (item.id, item.name, type_of(item), "running", None, None, 0, None)
         else:
@@ -82,7 +82,7 @@ def _source_statuses(view: View) -> Iterable[Row]:
 def _read_streams(view: View) -> Iterator[tuple[Source, Reading]]:
     """The sources that read change streams, and how far they are."""
     for item in view.around.catalog.of(Source):
-        found = view.live.source_status(item.id)
+        found = view.coordinator.source_status(item.id)
         if found is not None and found.read is not None:
             yield item, found.read
 
@@ -116,7 +116,7 @@ def _readable(raw: bytes | str) -> str:
 
 def _subscription_statuses(view: View) -> Iterable[Row]:
     for item in view.around.catalog.of(Subscription):
-        found = view.live.durable_status(item)
+        found = view.coordinator.durable.status(item)
         if found is None:
             continue
         place = found.place

@@ -55,7 +55,9 @@ def attributes(view: View) -> Iterator[Attribute]:
             yield Attribute(oid, column, number + 1, each)
     for item in visible_items(view):
         if isinstance(item, Index):
-            yield from _index_attributes(item, view.around.catalog.items[item.on], view.live.key_types(item))
+            yield from _index_attributes(
+                item, view.around.catalog.items[item.on], view.coordinator.indexes.key_types(item.id)
+            )
         for number, info in enumerate(item.columns):
             yield Attribute(oid_of(item.id), info.name, number + 1, info.type, info.nullable, info.default)
 
@@ -240,7 +242,7 @@ def _settings(view: View) -> Iterable[Row]:
 
 def _activity(view: View) -> Iterable[Row]:
     catalog = view.around.catalog
-    for each in view.live.sessions():
+    for each in view.coordinator.sessions():
         database = catalog.database(each.database)
         state = "active" if each.running else "idle"
         yield (

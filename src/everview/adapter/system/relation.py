@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from everview.adapter.catalog.items import Event, Item, Subscription, oid_of
-from everview.adapter.durable import PlaceStatus
-from everview.adapter.sinks.contract import DeliveryStatus
+from everview.adapter.catalog.items import Item, oid_of
 from everview.adapter.statement_context import StatementContext
-from everview.compute.engine.progress import Hydration
 from everview.compute.ir.types import (
     BOOLEAN,
     FLOAT4,
@@ -29,8 +26,10 @@ from everview.compute.ir.types import (
     SqlType,
     array_of,
 )
-from everview.sources.contract import Status
-from everview.storage.contract import Frontiers, GlobalId
+from everview.storage.contract import GlobalId
+
+if TYPE_CHECKING:
+    from everview.adapter.coordinator import Coordinator
 
 Row = tuple[Any, ...]
 
@@ -75,53 +74,12 @@ class StagedStatus:
     target_error: str | None
 
 
-class Live(Protocol):
-    """What the running system can tell about itself."""
-
-    def frontiers(self, id: GlobalId) -> Frontiers | None: ...
-
-    def hydrated(self, item: Item) -> bool:
-        """Whether a maintained collection has been computed for the first time."""
-
-    def hydration(self, item: Item) -> Hydration | None:
-        """How far it is while it is computed for the first time."""
-
-    def staged_change(self, item: Item) -> StagedChange | None:
-        """What applying a replacement would change, if that is known."""
-
-    def staged_status(self, item: Item) -> StagedStatus:
-        """How a replacement is doing, and its target."""
-
-    def events(self) -> list[Event]: ...
-
-    def sessions(self) -> list[SessionInfo]: ...
-
-    def subscriptions(self) -> list[SubscriptionInfo]: ...
-
-    def durable_status(self, item: Subscription) -> PlaceStatus | None:
-        """Where a durable subscription stands."""
-
-    def arrangements(self) -> Iterable[tuple[GlobalId, str, int, int]]:
-        """Of each arrangement: the item that it serves, its name, its updates and its bytes."""
-
-    def sink_status(self, id: GlobalId) -> DeliveryStatus | None: ...
-
-    def source_status(self, id: GlobalId) -> Status | None:
-        """Where a source that reads a change stream stands."""
-
-    def key_types(self, item: Item) -> tuple[SqlType, ...]:
-        """The types of an index's keys, as far as it is served."""
-
-    @property
-    def now_ms(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class View:
     """What the rows of a system relation are made from."""
 
     around: StatementContext
-    live: Live
+    coordinator: Coordinator
 
 
 @dataclass(frozen=True, slots=True)
