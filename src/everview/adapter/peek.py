@@ -62,22 +62,6 @@ class OwnWrites:
 NOTHING = OwnWrites()
 
 
-@dataclass(frozen=True, slots=True)
-class Peek:
-    """What to evaluate: the plan as bound, and the time."""
-
-    relation: Relation
-    order: tuple[Order, ...]
-    width: int  # columns that are shown; sort keys may stand behind them
-    time: int
-    optimized: bool = False
-
-
-def peek_of(bound: BoundQuery, time: int) -> Peek:
-    plan = bound.plan
-    return Peek(plan.relation, plan.order, len(plan.names), time, bound.optimized)
-
-
 class Peeks:
     """Evaluates peeks. `spark` gives an engine for large inputs, or None if there is none."""
 
@@ -94,10 +78,11 @@ class Peeks:
         self._coordinator = coordinator
         self._local_updates_max = local_updates_max
 
-    def rows(self, peek: Peek, around: StatementContext, own: OwnWrites = NOTHING) -> list[Row]:
-        """The rows of the result, in order, each as often as it occurs."""
-        found = self.collection(peek.relation, peek.time, around, optimized=peek.optimized, own=own)
-        return ordered(found, peek.order, peek.width, ir.types(peek.relation))
+    def rows(self, bound: BoundQuery, time: int, around: StatementContext, own: OwnWrites = NOTHING) -> list[Row]:
+        """The rows of a query at a time, in order, each as often as it occurs."""
+        plan = bound.plan
+        found = self.collection(plan.relation, time, around, optimized=bound.optimized, own=own)
+        return ordered(found, plan.order, len(plan.names), ir.types(plan.relation))
 
     def collection(
         self,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from everview.adapter.bound_statement import BoundQuery, BoundStatement
 from everview.adapter.catalog.items import Index, Table
 from everview.adapter.errors import as_sql_errors
-from everview.adapter.peek import OwnWrites, Peek, peek_of
+from everview.adapter.peek import OwnWrites
 from everview.adapter.planner import Pins, QuerySource
 from everview.adapter.session_binding import SessionBinding
 from everview.adapter.settings import STRICT
@@ -100,13 +100,13 @@ class Context:
             bound = self.coordinator.planner.value(text, self.around, to, self.values)
             if bound.reads or bound.needs_time:
                 raise SqlError("42703", f"{what} take constant expressions", detail="no relations, no time")
-        ((value,),) = self.coordinator.peeks.rows(Peek(bound.plan.relation, (), 1, 0), self.around)
+        ((value,),) = self.coordinator.peeks.rows(bound, 0, self.around)
         return value
 
     def read(self, bound: BoundQuery, as_of: int | None = None, *, at_least: bool = False) -> list[Row]:
         """The rows of a query at the time that the transaction, or AS OF, gives it."""
         time = self.time_for(bound, as_of, at_least=at_least)
-        return self.coordinator.peeks.rows(peek_of(bound, time), self.around, self.own(bound))
+        return self.coordinator.peeks.rows(bound, time, self.around, self.own(bound))
 
     def own(self, bound: BoundQuery) -> OwnWrites:
         """What the transaction has written, of what a query reads."""

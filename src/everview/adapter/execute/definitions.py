@@ -64,7 +64,7 @@ NAME_BYTES_MAX = 255
 
 
 def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool) -> bool:
-    """Whether the name is taken: told, if that is all right, else raised."""
+    """Whether the name is taken. Raises if it is, unless IF NOT EXISTS was given."""
     if len(name.encode()) > NAME_BYTES_MAX:
         raise SqlError("42622", f'identifier "{name[:40]}…" is longer than {NAME_BYTES_MAX} bytes')
     taken = context.around.catalog.item(schema, name)

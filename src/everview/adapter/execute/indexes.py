@@ -56,7 +56,7 @@ def create_maintained_index(context: Context, statement: nodes.CreateIndex) -> R
 
 
 def _planned(context: Context, statement: nodes.CreateIndex) -> tuple[Item, Index, Sequence[Scalar]] | None:
-    """The relation, the index without an id, and its keys; None if it is there, and that is all right."""
+    """The relation, the index without an id, and its keys. None if it exists and IF NOT EXISTS was given."""
     catalog = context.around.catalog
     on = context.around.relation(statement.on)
     if isinstance(on, (Index, *NO_RELATIONS)):

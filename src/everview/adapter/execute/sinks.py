@@ -115,7 +115,7 @@ def _connection(context: Context, statement: nodes.CreateSink) -> Connection | N
 
 
 def _taken(context: Context, statement: nodes.CreateSink) -> Schema | None:
-    """The schema for the sink; None if there is one of its name, and that is all right."""
+    """The schema for the sink. None if a sink of this name exists and IF NOT EXISTS was given."""
     if len(context.around.catalog.of(Sink)) >= SINKS_MAX:
         raise SqlError(CONFIGURATION_LIMIT, f"there are {SINKS_MAX} sinks already")
     schema = context.around.schema_for(statement.path)
