@@ -22,9 +22,6 @@ from everview.cdc.rows import Row
 from everview.cdc.times import bound_of
 from everview.cdc.watch import Standing
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition  # isort: skip
-
-
 try:
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -44,7 +41,6 @@ WRITER = "everview-writer"  # the header of messages that says who wrote them
 
 
 def topic_exists(config: Mapping[str, Any], topic: str) -> bool:
-    """Whether there is such a topic."""
     client = AdminClient(dict(config))  # kept in a name: it ends what it has begun when it is let go
     try:
         return topic in client.list_topics(timeout=ADMIN_S).topics
@@ -70,11 +66,10 @@ def make_topic(config: Mapping[str, Any], topic: str) -> None:
 
 def read_topic(config: Mapping[str, Any], topic: str, codec: Codec) -> Iterator[tuple[str, Item]]:
     """What a topic holds now, message by message, each with its place."""
-    settings = {"group.id": f"everview-look-{topic}", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-    settings["enable.partition.eof"] = True
-    consumer = Consumer({**settings, **config})
+    consumer = _consumer(config, f"look-{topic}", ends=True)
     try:
-        left = _extent(consumer, topic)
+        places = [TopicPartition(topic, partition) for partition in _partitions(consumer, topic)]
+        left = {each.partition: consumer.get_watermark_offsets(each, timeout=ADMIN_S) for each in places}
         consumer.assign([TopicPartition(topic, partition, first) for partition, (first, _) in left.items()])
         ends = {partition: end for partition, (first, end) in left.items() if first < end}
         while ends:
@@ -84,30 +79,45 @@ def read_topic(config: Mapping[str, Any], topic: str, codec: Codec) -> Iterator[
                 ends.pop(message.partition() or 0, None)  # its last offsets may be no messages
                 continue
             if message is None or error is not None:
-                raise TransportFailed(f"topic {topic} cannot be read", detail=str(error or "the brokers are silent"))
+                raise _unreadable(topic, error or "the brokers are silent")
             partition, offset, value = message.partition(), message.offset(), message.value() or b""
             assert partition is not None and offset is not None
             if partition not in ends or offset >= ends[partition]:
                 continue  # it came meanwhile
-            try:
-                yield f"{topic}/{partition}/{offset}", codec.decode(value)
-            except Undecodable as failure:
-                yield f"{topic}/{partition}/{offset}", Bad(0, value, failure.detail or failure.message)
+            yield f"{topic}/{partition}/{offset}", _decoded(codec, value)
             if offset + 1 >= ends[partition]:
                 del ends[partition]
     except KafkaException as failure:
-        raise TransportFailed(f"topic {topic} cannot be read", detail=str(failure.args[0])) from failure
+        raise _unreadable(topic, failure.args[0]) from failure
     finally:
         consumer.close()
 
 
-def _extent(consumer: Consumer, topic: str) -> dict[int, tuple[int, int]]:
-    """The first offset and the end of each partition."""
-    found = consumer.list_topics(topic, timeout=ADMIN_S).topics[topic]
+def _consumer(config: Mapping[str, Any], name: str, *, ends: bool = False) -> Consumer:
+    """A consumer that leaves no offsets with the brokers; with `ends` it tells where a partition ends."""
+    settings = {"group.id": f"everview-{name}", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    return Consumer({**settings, "enable.partition.eof": ends, **config})
+
+
+def _partitions(consumer: Consumer, topic: str) -> list[int]:
+    try:
+        found = consumer.list_topics(topic, timeout=ADMIN_S).topics[topic]
+    except KafkaException as error:
+        raise _unreadable(topic, error.args[0]) from error
     if found.error is not None:
-        raise TransportFailed(f"topic {topic} cannot be read", detail=str(found.error))
-    places = [TopicPartition(topic, partition) for partition in found.partitions]
-    return {each.partition: consumer.get_watermark_offsets(each, timeout=ADMIN_S) for each in places}
+        raise _unreadable(topic, found.error)
+    return list(found.partitions)
+
+
+def _decoded(codec: Codec, value: bytes) -> Item:
+    try:
+        return codec.decode(value)
+    except Undecodable as error:
+        return Bad(0, value, error.detail or error.message)
+
+
+def _unreadable(topic: str, cause: object, hint: str | None = None) -> TransportFailed:
+    return TransportFailed(f"topic {topic} cannot be read", detail=str(cause), hint=hint)
 
 
 class KafkaOutlet:
@@ -163,8 +173,6 @@ class KafkaOutlet:
 
 
 class KafkaInlet:
-    """Polls all partitions of a topic."""
-
     def __init__(
         self,
         config: Mapping[str, Any],
@@ -174,9 +182,7 @@ class KafkaInlet:
         poll_s: float = POLL_S,
         poll_messages: int = POLL_MESSAGES,
     ) -> None:
-        # Offsets are kept with the data, in the same commit; the group is only a name.
-        settings = {"group.id": f"everview-{topic}", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        self._consumer = Consumer({**settings, **config})
+        self._consumer = _consumer(config, topic)  # offsets are kept with the data, in the same commit
         self._topic, self._codec, self._poll_s, self._poll_messages = topic, codec, poll_s, poll_messages
         self._open: dict[int, deque[tuple[int, Piece]]] = {}
         self._next: dict[int, int] = {}
@@ -184,15 +190,10 @@ class KafkaInlet:
         self._place = (0, 0)
 
     def restore(self, saved: Mapping[str, bytes]) -> None:
-        try:
-            found = self._consumer.list_topics(self._topic, timeout=10).topics[self._topic]
-        except KafkaException as error:
-            raise TransportFailed(f"topic {self._topic} cannot be read", detail=str(error.args[0])) from error
-        if found.error is not None:
-            raise TransportFailed(f"topic {self._topic} cannot be read", detail=str(found.error))
+        partitions = _partitions(self._consumer, self._topic)
         self._saved = {int(partition): json.loads(offset) for partition, offset in saved.items()}
-        self._next = {partition: self._saved.get(partition, 0) for partition in found.partitions}
-        self._open = {partition: deque() for partition in found.partitions}
+        self._next = {partition: self._saved.get(partition, 0) for partition in partitions}
+        self._open = {partition: deque() for partition in partitions}
         start = [TopicPartition(self._topic, partition, offset) for partition, offset in self._next.items()]
         self._consumer.assign(start)
 
@@ -209,11 +210,11 @@ class KafkaInlet:
                 return
             error = message.error()
             if error is not None:
-                raise TransportFailed(f"topic {self._topic} cannot be read", detail=str(error))
+                raise _unreadable(self._topic, error)
             partition, offset, value = message.partition(), message.offset(), message.value() or b""
             assert partition is not None and offset is not None
             self._place = (partition, offset)
-            yield Piece(f"{self._topic}/{partition}/{offset}", len(value), self._items(value))
+            yield Piece(f"{self._topic}/{partition}/{offset}", len(value), iter((_decoded(self._codec, value),)))
 
     def finish(self, piece: Piece) -> None:
         partition, offset = self._place
@@ -240,12 +241,6 @@ class KafkaInlet:
     def close(self) -> None:
         self._consumer.close()
 
-    def _items(self, value: bytes) -> Iterator[Item]:
-        try:
-            yield self._codec.decode(value)
-        except Undecodable as error:
-            yield Bad(0, value, error.detail or error.message)
-
 
 _END = -1  # as a time: the end of a partition
 
@@ -254,8 +249,7 @@ class OtherMessages:
     """The messages of a topic that others wrote, from where the sink looked last."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, codec: Codec, own: str, standing: Standing) -> None:
-        settings = {"group.id": f"everview-others-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
-        self._consumer = Consumer({**settings, "auto.offset.reset": "earliest", **config})
+        self._consumer = _consumer(config, f"others-{topic}", ends=True)
         self._topic, self._codec, self._own, self._standing = topic, codec, own, standing
         self.seen = standing.shared
         self._next: dict[int, int] = {}
@@ -343,8 +337,7 @@ class OtherMessages:
         return writer == self._own or (writer in earlier and offset < self._known[part])
 
     def _failure(self, cause: object) -> TransportFailed:
-        hint = "a sink reads what others write to its topic"
-        return TransportFailed(f"topic {self._topic} cannot be read", detail=str(cause), hint=hint)
+        return _unreadable(self._topic, cause, "a sink reads what others write to its topic")
 
 
 def _needed_until(item: Item) -> int | None:
