@@ -44,15 +44,11 @@ app = typer.Typer(
 
 
 class Format(StrEnum):
-    """How updates are written."""
-
     table = "table"
     json = "json"
 
 
 class Files(StrEnum):
-    """The kinds of files that a stream has."""
-
     jsonl = "jsonl"
     avro = "avro"
 

@@ -44,8 +44,6 @@ _OURS = re.compile(r"\d{19}-([0-9a-f]{8}|base|merged)-[0-9a-f]{6,12}\.(jsonl|avr
 
 @dataclass(slots=True)
 class Compacted:
-    """What was done to a folder."""
-
     written: int = 0
     removed: int = 0
     base: int | None = None

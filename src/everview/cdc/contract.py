@@ -51,7 +51,6 @@ MESSAGE_UPDATES = 1000
 
 
 def in_messages(updates: Sequence[Update[D]], size: int = MESSAGE_UPDATES) -> Iterator[Updates[D]]:
-    """Updates in messages of a modest size."""
     return (Updates(updates[at : at + size]) for at in range(0, len(updates), size))
 
 

@@ -57,8 +57,6 @@ def base_time(name: str) -> int | None:
 
 
 class Folder:
-    """The files of one stream."""
-
     def __init__(
         self, url: str, *, read_only: bool = False, suffixes: tuple[str, ...] = SUFFIXES, confined: bool = False
     ) -> None:
@@ -117,14 +115,12 @@ class Folder:
         self._blob.put(name, data)
 
     def take(self, name: str) -> bytes:
-        """Read a file and remove it."""
         with self._blob.open(name) as file:
             data: bytes = file.read()
         self._blob.delete(name)
         return data
 
     def uri(self, name: str) -> str:
-        """Where executors find a file."""
         return self._blob.uri(name)
 
     def read(self, name: str, by: Callable[[pa.NativeFile], Iterator[T]]) -> Iterator[T]:
@@ -167,7 +163,6 @@ class Folder:
         return None
 
     def close(self) -> None:
-        """Let go of the folder."""
         self._blob.close()
 
 
@@ -194,7 +189,6 @@ class FolderOutlet:
 
     @property
     def files_written(self) -> int:
-        """How many files it has written."""
         return self._number
 
     def write(self, messages: Iterable[Message[Row]]) -> None:
@@ -279,8 +273,6 @@ class Inlet(Protocol):
 
 
 class FolderInlet:
-    """Polls a folder."""
-
     def __init__(self, folder: Folder, schema: StreamSchema) -> None:
         self.folder = folder
         self._listing = folder.listing()

@@ -39,8 +39,6 @@ class Flaw:
 
 @dataclass(slots=True)
 class Stats:
-    """What is in a stream."""
-
     files: int = 0
     size_bytes: int = 0
     messages: int = 0
@@ -66,8 +64,6 @@ class Stats:
 
 
 class Stream:
-    """The files of one stream."""
-
     def __init__(self, url: str, schema: StreamSchema | None = None) -> None:
         self.folder = Folder(url, read_only=True)
         self._list()

@@ -87,7 +87,6 @@ def _least_in_a_row(changes: list[Change], start: int, bounds: Sequence[Point]) 
 
 
 def least(points: Iterable[Point]) -> list[Point]:
-    """The minimal points, sorted."""
     found: list[Point] = []
     for point in sorted(set(points)):
         if len(point) == 2 and found:  # the last of those found is the lowest of all before

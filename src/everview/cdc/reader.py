@@ -50,7 +50,6 @@ class Reader(Generic[D]):
 
     @classmethod
     def restore(cls, checkpoint: ReaderCheckpoint[D], **options: int) -> Reader[D]:
-        """A reader that goes on from a checkpoint."""
         reader = cls(checkpoint.frontier, **options)
         for message in checkpoint.messages:
             closed = reader.push(message)

@@ -32,7 +32,6 @@ def updates_of(table: pa.Table) -> list[Update[Row]]:
 
 
 def rows_of(table: pa.Table) -> list[Row]:
-    """The rows of a table."""
     columns = []
     for column in table.columns:
         values = to_python(column)

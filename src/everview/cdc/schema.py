@@ -15,28 +15,12 @@ import pyarrow as pa
 
 from everview.cdc.errors import SchemaDiffers
 from everview.cdc.times import Wire
-from everview.compute.ir.types import (
-    BOOLEAN,
-    BYTEA,
-    DATE,
-    FLOAT4,
-    FLOAT8,
-    INT2,
-    INT4,
-    INT8,
-    INTERVAL,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    SqlType,
-    array_of,
-    declared_type,
-    numeric,
-)
+from everview.compute.functions.naming import named
+from everview.compute.ir.types import SqlType, array_of, declared_type, numeric
 from everview.timely.lattice import Time
 
 SQL = b"sql"  # the attribute with the SQL type of a column, in Arrow as in Avro
-_SQL_TYPES = (BOOLEAN, INT2, INT4, INT8, FLOAT4, FLOAT8, TEXT, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL)
+_SQL_TYPES = named("bool int2 int4 int8 float4 float8 text bytea date timestamp timestamptz interval")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _PLAIN: list[tuple[pa.DataType, Any]] = [
@@ -89,7 +73,6 @@ def _alike(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def sql_type_for(dtype: pa.DataType) -> SqlType | None:
-    """The SQL type of values of a type of Arrow."""
     if pa.types.is_list(dtype):
         element = sql_type_for(dtype.value_type)
         return None if element is None else array_of(element)
@@ -106,7 +89,6 @@ def _type_name(column: pa.Field) -> str:
 
 
 def message_schema(stream: StreamSchema) -> list[dict[str, Any]]:
-    """The Avro schema of a stream's messages."""
     time: Any = "long"
     if not isinstance(stream.shape, int):
         time = {"type": "array", "items": "long", "shape": _nested(stream.shape)}

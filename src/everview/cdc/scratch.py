@@ -11,17 +11,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from everview.storage import contract
 from everview.storage.batch import INLINE_BYTES_MAX, Part, part_batch
-from everview.storage.contract import (
-    AllocateId,
-    Create,
-    Downgrade,
-    Drop,
-    GlobalId,
-    ReadCapability,
-    UpdateAndDowngrade,
-    WriteCapability,
-)
+from everview.storage.contract import AllocateId, Create, Downgrade, Drop, GlobalId, UpdateAndDowngrade
 from everview.storage.environment import Environment
 from everview.storage.staging import Staged
 from everview.timely.antichain import Antichain
@@ -36,8 +28,8 @@ class Scratch:
         self._environment = environment
         (self.id,) = environment.commit(AllocateId())
         ((read, write),) = environment.commit(Create(self.id, environment.shard(like).spec.schema))
-        self._read: ReadCapability = read
-        self._write: WriteCapability = write
+        self._read: contract.ReadCapability = read
+        self._write: contract.WriteCapability = write
 
     def add(self, updates: pa.Table) -> None:
         """Add updates, whatever their times."""

@@ -70,8 +70,6 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Where a source stands."""
-
     name: str
     id: GlobalId
     frontier: Frontier
@@ -108,7 +106,6 @@ def forget(environment: Environment, name: str) -> None:
 
 
 def known(environment: Environment) -> list[str]:
-    """The names of all sources."""
     return [key.removeprefix(_key("")) for key in environment.keys(_key(""))]
 
 
@@ -396,7 +393,6 @@ class Source:
                 yield from self._settled()
 
     def _settled(self) -> Iterator[list[Update[Row]]]:
-        """Close what can be closed."""
         self._unsettled = 0
         result = self._reader.settle()
         if result is not None and result.updates:

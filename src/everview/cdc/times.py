@@ -22,7 +22,6 @@ def flatten(time: Time) -> tuple[int, ...]:
 
 
 def to_wire(time: Time) -> Wire:
-    """How a time is written down."""
     return time if isinstance(time, int) else list(flatten(time))
 
 
@@ -93,7 +92,6 @@ class TimeSet(Protocol):
 
 
 def time_set(shape: Time) -> TimeSet:
-    """An empty set of times of this shape."""
     return Line() if isinstance(shape, int) else Product()
 
 

@@ -32,8 +32,6 @@ STALLS_MAX = 100
 
 @dataclass(slots=True)
 class Slot:
-    """What is known of an open time."""
-
     expected: int | None = None  # None: no statement has reached it
     arrived: int = 0
     conflicts: int = 0
@@ -125,7 +123,6 @@ class Tracker:
 
     @property
     def open_times(self) -> int:
-        """How many open times have updates or counts."""
         return len(self._slots)
 
     @property

@@ -58,10 +58,6 @@ class _Request(Waiting):
     error: BaseException | None = None
 
 
-def _full() -> Determinate:
-    return Determinate(f"{QUEUE_MAX} commits are waiting already", hint="slow down and retry")
-
-
 class Applier:
     """Serializes commits; `changed` is notified after each."""
 
@@ -84,7 +80,9 @@ class Applier:
         self._shards: dict[GlobalId, tuple[Shard, int]] = {}
         self.damaged: dict[GlobalId, Corruption] = {}  # shards that could not be read
         self._absent: set[GlobalId] = set()  # ids that are not in use; only this process could begin to use them
-        self._queue: Queue[_Request, _Request] = Queue(QUEUE_MAX, _full)
+        self._queue: Queue[_Request, _Request] = Queue(
+            QUEUE_MAX, lambda: Determinate(f"{QUEUE_MAX} commits are waiting already", hint="slow down and retry")
+        )
         self._commit_lock = threading.RLock()
         self.changed = Signal()
         self.commits = 0
@@ -108,7 +106,6 @@ class Applier:
 
     @property
     def next_id(self) -> int:
-        """The number of the next id that is allocated."""
         return self._next_id
 
     def shard(self, id: GlobalId) -> Shard | None:

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,10 @@ class Environment(Closing):
             return self._commit_staging(commands)
         for command in commands:
             if isinstance(command, UpdateAndDowngrade):
-                self._use(command.updates)
+                staged: Any = command.updates
+                if staged.used:
+                    raise InvalidUsage(f"staged updates to {staged.id} were committed before", hint="stage them again")
+                staged.used = True
         results = self._applier.commit(commands)
         self.maintenance.lend_a_hand()
         return results
@@ -161,10 +165,10 @@ class Environment(Closing):
             for command in commands:
                 if isinstance(command, Extend):
                     id = command.capability.id
-                    extended[id] = extended_spec(id, extended.get(id) or self._shard(id).spec, command.schema)
+                    extended[id] = extended_spec(id, extended.get(id) or self.shard(id).spec, command.schema)
                 if isinstance(command, UpdateAndDowngrade) and not isinstance(command.updates, Staged):
                     id = command.capability.id
-                    spec = extended.get(id) or self._shard(id).spec
+                    spec = extended.get(id) or self.shard(id).spec
                     staged.append(self._stager.stage(id, spec, command.updates))
                     ready.append(UpdateAndDowngrade(command.capability, staged[-1], command.to))
                 else:
@@ -177,15 +181,10 @@ class Environment(Closing):
                 self._stager.discard(each)
             raise
 
-    def _use(self, staged: Any) -> None:
-        if staged.used:
-            raise InvalidUsage(f"staged updates to {staged.id} were committed before", hint="stage them again")
-        staged.used = True
-
     def stage(self, id: GlobalId, updates: pa.Table | pa.RecordBatch | None) -> Staged:
         """Do the heavy part of appending `updates` to `id`, outside of any commit."""
         self._check_open()
-        return self._stager.stage(id, self._shard(id).spec, updates)
+        return self._stager.stage(id, self.shard(id).spec, updates)
 
     def unstage(self, staged: Staged) -> None:
         """Remove staged updates that will not be committed."""
@@ -195,7 +194,7 @@ class Environment(Closing):
     def landing(self, id: GlobalId) -> Landing:
         """A folder into which an engine's executors write parts of `id`; they are staged from there."""
         self._check_open()
-        return Landing(self._blob, self._stager.new_folder(id), lambda: self._shard(id), self._pins.retire)
+        return Landing(self._blob, self._stager.new_folder(id), lambda: self.shard(id), self._pins.retire)
 
     def blob_folder(self) -> BlobFolder:
         """A folder of the blob store that belongs to no collection, to test who can reach the store."""
@@ -234,7 +233,6 @@ class Environment(Closing):
 
     @property
     def damaged(self) -> Mapping[GlobalId, Corruption]:
-        """The collections that are known to be damaged."""
         return self._applier.damaged
 
     def abandon(self, id: GlobalId) -> None:
@@ -244,11 +242,15 @@ class Environment(Closing):
 
     def shard(self, id: GlobalId) -> Shard:
         """The state of one shard."""
-        return self._shard(id)
+        shard = self._applier.shard(id)
+        if shard is None or shard.gone:
+            detail = None if shard is None else "it was dropped"
+            raise UnknownId(f"collection {id} does not exist", detail=detail)
+        return shard
 
     def present(self, id: GlobalId, token: str) -> ReadCapability | WriteCapability:
         """The capability with this token."""
-        return present(self._shard(id), token, self._applier.clocks)
+        return present(self.shard(id), token, self._applier.clocks)
 
     def frontiers(self, id: GlobalId) -> Frontiers:
         """The frontiers of the collection; a dropped one has two empty frontiers."""
@@ -273,9 +275,8 @@ class Environment(Closing):
 
     def contents(self, id: GlobalId, as_of: int, hashes: I64 | None = None) -> Selection:
         """The contents at `as_of`, a time in `[since, upper)`, of all keys or of those with the given hashes."""
-        return self._select(
-            id, 0, as_of + 1, hashes, lambda shard, clocks: check_contents_readable(shard, as_of, clocks)
-        )
+        check = partial(check_contents_readable, as_of=as_of)
+        return self._select(id, 0, as_of + 1, hashes, check)
 
     def everything(self, id: GlobalId, hashes: I64 | None = None) -> Selection:
         """All updates so far: the contents just before `upper`.
@@ -286,13 +287,12 @@ class Environment(Closing):
 
     def changes(self, id: GlobalId, lower: int, upper: int, hashes: I64 | None = None) -> Selection:
         """The changes at times in `[lower, upper)`; `since` may be as late as just before `lower`."""
-        return self._select(
-            id, lower, upper, hashes, lambda shard, clocks: check_changes_readable(shard, lower, upper, clocks)
-        )
+        check = partial(check_changes_readable, lower=lower, upper=upper)
+        return self._select(id, lower, upper, hashes, check)
 
     def key_hashes(self, id: GlobalId, keys: pa.Table) -> I64:
         """The hashes of rows with these values in the key columns."""
-        spec = self._shard(id).spec
+        spec = self.shard(id).spec
         return hash_rows([keys.column(name).cast(spec.schema.field(name).type) for name in spec.key], keys.num_rows)
 
     def subscribe(
@@ -343,11 +343,11 @@ class Environment(Closing):
 
     def check(self, capability: ReadCapability) -> None:
         """Raise unless the capability is held as stated."""
-        lookup(self._shard(capability.id), capability, self._applier.clocks, self._now_ms())
+        lookup(self.shard(capability.id), capability, self._applier.clocks, self._now_ms())
 
     def check_held(self, id: GlobalId, token: str) -> None:
         """Raise unless a capability with this token is held, at whatever frontier."""
-        shard = self._shard(id)
+        shard = self.shard(id)
         lookup(shard, present(shard, token, self._applier.clocks), self._applier.clocks, self._now_ms())
 
     def confirm(self) -> None:
@@ -371,12 +371,10 @@ class Environment(Closing):
 
     @property
     def next_id(self) -> int:
-        """The number in the next allocated id."""
         return self._applier.next_id
 
     @property
     def commits(self) -> int:
-        """The number of durable writes of this process."""
         return self._applier.commits
 
     def close(self) -> None:
@@ -397,25 +395,18 @@ class Environment(Closing):
         self._applier.beat()
         return BEAT_S
 
-    def _shard(self, id: GlobalId) -> Shard:
-        shard = self._applier.shard(id)
-        if shard is None or shard.gone:
-            detail = None if shard is None else "it was dropped"
-            raise UnknownId(f"collection {id} does not exist", detail=detail)
-        return shard
-
     def _select(
-        self, id: GlobalId, lower: int, upper: int, hashes: I64 | None, check: Callable[[Shard, Any], None]
+        self, id: GlobalId, lower: int, upper: int, hashes: I64 | None, check: Callable[..., None]
     ) -> Selection:
         self._check_open()
         while True:
-            self._shard(id)
+            self.shard(id)
             with self._pins.lock:
                 # The state is read under the lock that collection takes: what it refers to is still there.
                 shard = self._applier.cached(id)
                 if shard is None:
                     continue
-                check(shard, self._applier.clocks)
+                check(shard, clocks=self._applier.clocks)
                 release = self._pins.pin_locked(part for batch in shard.batches.values() for part in batch.parts)
             return Selection(
                 shard,

@@ -74,10 +74,6 @@ def _check_known(name: str) -> None:
         raise InvalidUsage(f"unknown failpoint {name!r}", hint=f"one of {', '.join(sorted(FAILPOINTS))}")
 
 
-def _kill(_: str) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def _crash(name: str) -> None:
     raise Crash(name)
 
@@ -115,7 +111,7 @@ def arm_from(environment: Mapping[str, str]) -> None:
         _check_known(name)
         if hit and not (hit.isdigit() and int(hit) > 0):
             raise InvalidUsage(f"not a number of hits: {hit!r}", hint='write EVERVIEW_FAILPOINT="name:3"')
-        _armed[name] = _Arming(int(hit or 1), _kill)
+        _armed[name] = _Arming(int(hit or 1), lambda _: os.kill(os.getpid(), signal.SIGKILL))
 
 
 arm_from(os.environ)

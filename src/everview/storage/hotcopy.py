@@ -104,14 +104,13 @@ class HotCopies:
         order = {order_name(sorts, together=together)} if sorts else set()
         if {HASH, *schema.names, *order} - copy.columns.keys():
             with copy.lock:
-                for name in sorted({HASH, *schema.names} - copy.columns.keys()):
-                    field = schema.field(name) if name != HASH else _HASH_FIELD
-                    path = self._copied(copy.folder, name, partial(self._column, part, where, field))
-                    if path is None:
-                        return None
-                    copy.add(name, path)
-                for name in order - copy.columns.keys():
-                    path = self._copied(copy.folder, name, partial(_order, copy, sorts, together=together))
+                for name in [*sorted({HASH, *schema.names} - copy.columns.keys()), *(order - copy.columns.keys())]:
+                    if name in order:
+                        make = partial(_order, copy, sorts, together=together)
+                    else:
+                        field = schema.field(name) if name != HASH else _HASH_FIELD
+                        make = partial(self._column, part, where, field)
+                    path = self._copied(copy.folder, name, make)
                     if path is None:
                         return None
                     copy.add(name, path)

@@ -40,8 +40,6 @@ _UPDATE_BYTES_MIN = 16  # of an inline update: its time and its diff
 
 
 class BlobFolder:
-    """A new folder of the blob store."""
-
     def __init__(self, blob: Blob, prefix: str) -> None:
         self._blob = blob
         self._prefix = prefix

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from everview.storage.hotcopy import HotCopy, order_name
 from everview.storage.selection import Selection
-from everview.timely.consolidate import DIFF, HASH, TIME, Bools, Positions, consolidate, int_column, with_column
+from everview.timely.consolidate import DIFF, HASH, TIME, Bools, consolidate, int_column, with_column
 from everview.timely.hashing import I64
 from everview.timely.ordering import Sort, in_order
 
@@ -73,15 +73,14 @@ class _Leading:
         numbers = np.searchsorted(groups, of_update[places])
         np.minimum.at(ends, numbers[breaks[places]], ranks[breaks[places]])
         kept = places[ranks < ends[numbers]]
-        return self._contents(updates, kept), ends == _END
-
-    def _contents(self, updates: pa.Table, kept: Positions) -> pa.Table:
-        rows = updates.take(pa.array(kept)).combine_chunks()
-        return consolidate(with_column(rows, TIME, np.zeros(len(kept), dtype=np.int64)), self._selection.spec.key)
+        rows = with_column(updates.take(pa.array(kept)).combine_chunks(), TIME, np.zeros(len(kept), dtype=np.int64))
+        return consolidate(rows, self._selection.spec.key), ends == _END
 
     def _first(self, groups: I64, sizes: I64) -> tuple[pa.Table, Bools]:
         """The first so many updates of each part, and which of them are the last ones given, though there are more."""
-        whole = self._only(self._whole, groups)
+        whole = self._whole
+        if not self._together:
+            whole = whole.filter(pa.array(np.isin(int_column(whole, HASH), groups)))
         tables, breaks = [whole], [np.zeros(whole.num_rows, dtype=bool)]
         order = order_name(self._sorts, together=self._together)
         for copy in self._copies:
@@ -95,9 +94,6 @@ class _Leading:
             last[(np.cumsum(taken) - 1)[taken < there]] = True
             breaks.append(last)
         return pa.concat_tables(tables).combine_chunks(), np.concatenate(breaks)
-
-    def _only(self, updates: pa.Table, groups: I64) -> pa.Table:
-        return updates if self._together else updates.filter(pa.array(np.isin(int_column(updates, HASH), groups)))
 
     def _of_row(self, updates: pa.Table) -> I64:
         """The group of each update."""

@@ -135,7 +135,6 @@ class Observer(Closing):
         return Reading(self._blob, lambda: self.look(id), lower, upper)
 
     def close(self) -> None:
-        """Let go of the stores."""
         self._consensus.close()
         self._blob.close()
 
@@ -175,12 +174,10 @@ class Reading(Closing):
 
     @property
     def names(self) -> list[str]:
-        """The columns of a piece."""
         return [*([] if self._lower is None else [TIME]), DIFF, *self._columns]
 
     @property
     def rows_max(self) -> int:
-        """There are no more rows than this."""
         return self._selection.rows_max
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -204,7 +201,6 @@ class Reading(Closing):
             count = max(0, count - chunk.num_rows)
 
     def close(self) -> None:
-        """Let go of what was opened ahead."""
         self._selection.close()
 
     def _open(self, upper: int | None) -> None:

@@ -168,7 +168,6 @@ def _mostly_distinct(dtype: pa.DataType) -> bool:
 
 
 def checksum_of(file: pa.NativeFile) -> str:
-    """The checksum of a whole file, a piece at a time."""
     digest = xxhash.xxh3_128()
     file.seek(0)
     while piece := file.read_buffer(_CHECK_BYTES):
@@ -199,7 +198,6 @@ class PartReader:
         self._lock = threading.Lock()
 
     def open(self, part: Part, where: str) -> pq.ParquetFile:
-        """The part as a Parquet file."""
         try:
             file = self._blob.open(part.key)
         except BlobMissing as error:
@@ -243,7 +241,6 @@ class PartReader:
             file.close(force=True)
 
     def uri(self, part: Part) -> str:
-        """Where the executors of an engine find the part."""
         return self._blob.uri(part.key)
 
     def forget(self, key: str) -> None:

@@ -95,7 +95,6 @@ class Selection(Closing):
 
     @property
     def uris(self) -> list[str]:
-        """Where the executors of an engine find the parts."""
         return [self._reader.uri(part) for part in self.parts]
 
     @property
@@ -268,7 +267,6 @@ class Selection(Closing):
         return f"collection {self.id}"
 
     def close(self) -> None:
-        """Let go of the parts."""
         release, self._release = self._release, None
         if release is not None:
             release()

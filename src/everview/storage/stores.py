@@ -64,9 +64,9 @@ def open_blob(url: str, read_only: bool = False, *, confined: bool = False, priv
     folder is for its owner alone.
     """
     named = _SCHEME.match(url)
+    if not url:
+        raise InvalidUsage("no place named for blobs", hint="name a folder")
     if named is None:
-        if not url:
-            raise InvalidUsage("no place named for blobs", hint="name a folder")
         return LocalBlob(Path(url), read_only, confined=confined, private=private)
     scheme = named[1].lower()
     if confined and scheme != "file":

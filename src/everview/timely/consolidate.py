@@ -32,7 +32,6 @@ Positions = npt.NDArray[np.intp]
 
 
 def data_names(updates: pa.Table) -> list[str]:
-    """The names of the data columns, in order."""
     return [name for name in updates.column_names if name not in RESERVED]
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.timely.hashing import list_bounds
+from everview.timely.hashing import list_bounds, one_chunk
 
 Positions = npt.NDArray[np.intp] | npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -23,7 +23,7 @@ def rows_equal(columns: Sequence[pa.ChunkedArray], left: Positions, right: Posit
     result = np.ones(len(left), dtype=bool)
     left_index, right_index = pa.array(left), pa.array(right)
     for column in columns:
-        result &= arrays_equal(_flat(column.take(left_index)), _flat(column.take(right_index)))
+        result &= arrays_equal(one_chunk(column.take(left_index)), one_chunk(column.take(right_index)))
     return result
 
 
@@ -64,7 +64,3 @@ def _lists_equal(left: pa.Array, right: pa.Array) -> Bools:
         right_items = right.values.take(pa.array(np.repeat(right_starts[paired], sizes) + inside))
         same[paired] = np.logical_and.reduceat(arrays_equal(left_items, right_items), ends - sizes)
     return same
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -31,6 +31,12 @@ _P1, _P2, _P3, _P4, _P5 = (
     for p in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 )
 
+# Types by what their values hash as.
+_INT32 = frozenset(each.id for each in (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.date32()))
+_INT64 = frozenset((pa.int64().id, pa.timestamp("us").id))
+_FLOATS = frozenset((pa.float32().id, pa.float64().id))
+_BYTES = frozenset(each.id for each in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary()))
+
 _WORD_PAIR = np.dtype((np.uint64, 2))  # a decimal, the low word first
 _SIXTEEN_BYTES = np.dtype((np.uint8, 16))
 
@@ -42,7 +48,7 @@ def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> I64:
         stop = min(start + _SLICE_ROWS, rows)
         seeds = np.full(stop - start, SPARK_SEED, dtype=np.uint64)
         for column in columns:
-            seeds = _fold(_one_chunk(column.slice(start, stop - start)), seeds)
+            seeds = _fold(one_chunk(column.slice(start, stop - start)), seeds)
         result[start:stop] = seeds
     return result.view(np.int64)
 
@@ -55,34 +61,7 @@ def hashable(dtype: pa.DataType) -> bool:
         return all(hashable(dtype.field(i).type) for i in range(dtype.num_fields))
     if pa.types.is_timestamp(dtype):
         return bool(dtype.unit == "us" and dtype.tz in (None, "UTC"))
-    return _is_int32(dtype) or _is_int64(dtype) or _is_bytes(dtype) or _is_float(dtype) or pa.types.is_decimal128(dtype)
-
-
-def _is_int32(dtype: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_boolean(dtype)
-        or pa.types.is_int8(dtype)
-        or pa.types.is_int16(dtype)
-        or pa.types.is_int32(dtype)
-        or pa.types.is_date32(dtype)
-    )
-
-
-def _is_int64(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_int64(dtype) or pa.types.is_timestamp(dtype))
-
-
-def _is_bytes(dtype: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(dtype)
-        or pa.types.is_binary(dtype)
-        or pa.types.is_large_string(dtype)
-        or pa.types.is_large_binary(dtype)
-    )
-
-
-def _is_float(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_float32(dtype) or pa.types.is_float64(dtype))
+    return dtype.id in _INT32 | _INT64 | _BYTES | _FLOATS or bool(pa.types.is_decimal128(dtype))
 
 
 def _is_big(dtype: pa.DataType) -> bool:
@@ -90,7 +69,8 @@ def _is_big(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_decimal128(dtype) and dtype.precision > 18)
 
 
-def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The values of a column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -107,7 +87,7 @@ def _fold(column: pa.Array, seeds: U64) -> U64:
             hashes = _fold(column.field(index), hashes)
     elif pa.types.is_list(dtype):
         hashes = _fold_lists(column, seeds)
-    elif _is_bytes(dtype) or _is_big(dtype):
+    elif dtype.id in _BYTES or _is_big(dtype):
         hashes = _hash_strings(*_byte_ranges(column), seeds)
     else:
         words = _words(column)
@@ -154,7 +134,7 @@ def _pieces(column: pa.Array) -> list[Sequence[Bytes]]:
         items = _pieces(column.values.slice(low, high - low))
         bounds = zip((starts - low).tolist(), (starts + lengths - low).tolist(), strict=True)
         pieces = [list(chain.from_iterable(items[start:stop])) for start, stop in bounds]
-    elif _is_bytes(dtype) or _is_big(dtype):
+    elif dtype.id in _BYTES or _is_big(dtype):
         data, starts, lengths = _byte_ranges(column)
         pieces = [(piece,) for piece in _cut(data, starts, lengths)]
     else:
@@ -174,9 +154,9 @@ def _cut(data: npt.NDArray[np.uint8], starts: I64, lengths: I64) -> Iterator[mem
 def _words(column: pa.Array) -> npt.NDArray[Any]:
     """A column of numbers as words of 4 or 8 bytes, the same word for the same number."""
     dtype = column.type
-    if _is_int64(dtype):
+    if dtype.id in _INT64:
         return fixed_width(column, np.uint64)
-    if _is_float(dtype):
+    if dtype.id in _FLOATS:
         values = fixed_width(column, np.float32 if pa.types.is_float32(dtype) else np.float64)
         # Adding zero turns -0.0 into 0.0; assigning one NaN makes every NaN the canonical one.
         with np.errstate(invalid="ignore"):
@@ -188,7 +168,7 @@ def _words(column: pa.Array) -> npt.NDArray[Any]:
         return bits.to_numpy(zero_copy_only=False).astype(np.uint32)  # type: ignore[no-any-return]
     if pa.types.is_decimal128(dtype):
         return np.ascontiguousarray(fixed_width(column, _WORD_PAIR)[:, 0])
-    if not _is_int32(dtype):
+    if dtype.id not in _INT32:
         raise TypeError(f"values of type {dtype} have no hash")
     return fixed_width(column, f"i{dtype.bit_width // 8}").astype(np.int32).view(np.uint32)
 

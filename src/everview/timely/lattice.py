@@ -19,7 +19,6 @@ TIME_MAX = 2**63 - 2
 
 
 def less_equal(a: Time, b: Time) -> bool:
-    """Whether `a` comes before `b` or is `b`."""
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
     ordered = [less_equal(x, y) for x, y in _components(a, b)]  # all of them: one that decides does not excuse the rest
@@ -27,7 +26,6 @@ def less_equal(a: Time, b: Time) -> bool:
 
 
 def less_than(a: Time, b: Time) -> bool:
-    """Whether `a` comes strictly before `b`."""
     return a != b and less_equal(a, b)
 
 

@@ -49,8 +49,6 @@ _BROKEN = (ValueError, EOFError, IndexError, KeyError, TypeError, ArithmeticErro
 
 
 class AvroCodec:
-    """Avro for streams of one schema."""
-
     suffix = ".avro"
 
     def __init__(self, schema: StreamSchema, wanted: StreamSchema | None = None) -> None:
@@ -284,7 +282,6 @@ def _reordered(updates: Updates[Row], order: list[int]) -> Updates[Row]:
 
 
 def header_of(file: pa.NativeFile) -> StreamSchema | None:
-    """The schema that a file says it has."""
     try:
         return stream_schema(read_header(file).schema)
     except (CutOff, ValueError):

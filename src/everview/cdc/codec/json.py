@@ -33,8 +33,6 @@ _SPACED_MEMBER = re.compile(rb'"[ \t\r\n]+:')
 
 
 class JsonCodec:
-    """JSON for streams of one schema."""
-
     suffix = ".jsonl"
 
     def __init__(self, schema: StreamSchema) -> None:
@@ -198,7 +196,6 @@ def blocks(file: pa.NativeFile) -> Iterator[tuple[int, bytes]]:
 
 
 def header_of(file: pa.NativeFile) -> StreamSchema | None:
-    """The schema that a file says it has."""
     for _, line, _ in lines(file):
         try:
             value = json.loads(line)

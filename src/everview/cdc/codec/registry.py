@@ -42,7 +42,6 @@ class Registry:
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
 
     def schema(self, number: int) -> StreamSchema:
-        """The schema of a number."""
         return stream_schema(json.loads(self._ask(f"/schemas/ids/{number}")["schema"]))
 
     def latest(self, topic: str) -> StreamSchema | None:

@@ -29,8 +29,6 @@ _WORDS = {"NaN": NAN, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class JsonColumn:
-    """The values of one column."""
-
     def __init__(self, field: pa.Field) -> None:
         self.name = field.name
         self._dtype = field.type

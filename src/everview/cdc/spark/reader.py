@@ -71,7 +71,6 @@ class Pile:
         return [bool(self._open_marks & mark) for mark in marks_of(names)]
 
     def close(self) -> None:
-        """Let go of the updates."""
         self._deduplicated.unpersist()
 
     def _weigh(self) -> None:

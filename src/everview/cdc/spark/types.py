@@ -31,7 +31,6 @@ _PLAIN = [
 
 
 def spark_type(dtype: pa.DataType) -> str:
-    """The Spark type that holds the same values."""
     for plain, name in _PLAIN:
         if plain.equals(dtype):
             return name

@@ -134,8 +134,6 @@ class UpdateFiles(DataSource):
 
 
 class _Writer(DataSourceArrowWriter):
-    """Writes a task's updates."""
-
     def __init__(self, url: str, stream: str, suffix: str, writer: str, counts: str) -> None:
         self._url, self._stream, self._suffix = url, stream, suffix
         self._writer, self._counts = writer, counts

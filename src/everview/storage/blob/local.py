@@ -74,7 +74,6 @@ class LocalBlob:
 
     @property
     def root(self) -> Path:
-        """The folder."""
         return self._root
 
     def put(self, key: str, data: bytes | memoryview | pa.Buffer) -> None:
@@ -154,8 +153,10 @@ class LocalBlob:
                 raise _in_doubt(failure, f"deleting blob {key}", path) from failure
         finally:
             os.close(folder)
-        if existed:
-            self._prune(path.parent)
+        # Only an empty folder can be removed, whoever races with us. It may reappear empty after a power cut: harmless.
+        with suppress(OSError):
+            while existed and (path := path.parent) != self._root:
+                path.rmdir()
         return existed
 
     def list(self, prefix: str = "") -> Iterator[BlobInfo]:
@@ -198,11 +199,6 @@ class LocalBlob:
             self._make_folder(folder.parent)
             folder.mkdir(self._folder_mode, exist_ok=True)
 
-    def _open_new(self, path: Path) -> BinaryIO:
-        """Open a file that must not be there yet."""
-        mode = 0o600 if self._private else 0o666
-        return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
-
     def _path(self, key: str) -> Path:
         self._check_open()
         return self._root / checked_key(key)
@@ -212,7 +208,8 @@ class LocalBlob:
         try:
             self._temp.mkdir(self._folder_mode, exist_ok=True)
             try:
-                with self._open_new(temp) as file:
+                mode = 0o600 if self._private else 0o666
+                with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
                     if self._confined:
                         check_opened(file.fileno(), temp)
                     fill(file)
@@ -261,13 +258,6 @@ class LocalBlob:
                 folder = folder.parent
         except OSError as failure:
             raise _in_doubt(failure, f"storing blob {key}", folder) from failure
-
-    def _prune(self, folder: Path) -> None:
-        # Only an empty folder can be removed, whoever races with us. It may reappear empty after a power cut: harmless.
-        with suppress(OSError):
-            while folder != self._root:
-                folder.rmdir()
-                folder = folder.parent
 
     def _walk(self, folder: Path, base: str, prefix: str) -> Iterator[BlobInfo]:
         try:

@@ -13,7 +13,8 @@ writer that lost its connection in mid-commit can tell by reading whether its co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,3 +51,31 @@ class Consensus(Protocol):
 
     def close(self) -> None:
         """Release what is held. Further calls fail."""
+
+
+_SURROGATES_FIRST, _SURROGATES_LAST = 0xD800, 0xDFFF
+
+
+def ranges_of(prefixes: Iterable[str]) -> list[tuple[str, str | None]]:
+    """Disjoint ascending ranges `[low, high)` of the keys that start with any of `prefixes`; high None is unbounded.
+
+    Databases find ranges by index, and not prefixes. Keys are ordered by code point, as their UTF-8 bytes are.
+    """
+    found: list[tuple[str, str | None]] = []
+    last: str | None = None
+    for prefix in sorted(set(prefixes)):
+        if last is None or not prefix.startswith(last):  # else its keys are in the last range already
+            found.append((prefix, _end_of(prefix)))
+            last = prefix
+    return found
+
+
+def _end_of(prefix: str) -> str | None:
+    """The least text that is greater than every text that starts with `prefix`."""
+    stem = prefix.rstrip(chr(sys.maxunicode))
+    if not stem:
+        return None
+    following = ord(stem[-1]) + 1
+    if _SURROGATES_FIRST <= following <= _SURROGATES_LAST:
+        following = _SURROGATES_LAST + 1
+    return stem[:-1] + chr(following)

@@ -15,8 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from everview.storage.consensus.contract import Conflict, Entry
-from everview.storage.consensus.ranges import ranges_of
+from everview.storage.consensus.contract import Conflict, Entry, ranges_of
 from everview.storage.errors import (
     Corruption,
     Determinate,

@@ -16,8 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from everview.storage.consensus.contract import Conflict, Entry
-from everview.storage.consensus.ranges import ranges_of
+from everview.storage.consensus.contract import Conflict, Entry, ranges_of
 from everview.storage.disk import close_to_others, make_folder, write_failure
 from everview.storage.errors import (
     Corruption,
