@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from everview.compute.functions.durations import duration_ms
+from everview.compute.functions.datetime_input import duration_ms
 from tests.torture import bombs, clocks, disks, fuzz, kills, silent, soak
 from tests.torture.report import LONG, SHORT, Report, Scenario, Size
 

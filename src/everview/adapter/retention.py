@@ -5,7 +5,7 @@ from __future__ import annotations
 from everview.adapter.catalog.items import Collection
 from everview.adapter.errors import INVALID_PARAMETER_VALUE
 from everview.adapter.history import HISTORY_LAG_MS
-from everview.compute.functions.durations import duration_ms
+from everview.compute.functions.datetime_input import duration_ms
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Follow
 from everview.storage.environment import Environment

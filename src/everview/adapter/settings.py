@@ -14,7 +14,7 @@ from everview.adapter.session_binding import SERVER_VERSION
 from everview.adapter.statements.options import check_cluster
 from everview.adapter.statements.words import Words
 from everview.compute.allowance import memory_share
-from everview.compute.functions.durations import duration_ms
+from everview.compute.functions.datetime_input import duration_ms
 from everview.compute.functions.input import FALSE, TRUE
 from everview.compute.sql.errors import UNDEFINED_OBJECT, SqlError, did_you_mean
 

@@ -309,7 +309,7 @@ def parse_conf(pairs: Sequence[str]) -> dict[str, str]:
 
 def parse_duration(option: str, text: str) -> int:
     """Parse a duration of at least a second, in milliseconds: the clocks that it bounds are no more exact."""
-    from everview.compute.functions.durations import duration_ms
+    from everview.compute.functions.datetime_input import duration_ms
     from everview.timely.lattice import TIME_MAX
 
     try:

@@ -8,12 +8,24 @@ from typing import Any
 
 from everview.compute.functions.contract import AggregateFunction, Failure
 from everview.compute.functions.input import from_text
-from everview.compute.functions.list_aggregates import FINISH, in_listing_order
+from everview.compute.functions.list_aggregates import FINISH
+from everview.compute.functions.order import sort_key
 from everview.compute.functions.resolve import result_type
 from everview.compute.functions.table import ORDINALITY, TableFunction
 from everview.compute.functions.time_sets import INTERVALS
 from everview.compute.ir.types import TEXT, Kind, SqlType, array_of, numeric
 from tests.compute.functions.samples import Texts, pool, sql_literal
+
+
+def in_listing_order(rows: list[tuple[Any, ...]], types: Sequence[SqlType]) -> list[tuple[Any, ...]]:
+    """The rows of a group as they are listed where no order is asked for."""
+    keys = [sort_key(TEXT if each.kind is Kind.JSONB else each) for each in types]
+
+    def key(row: tuple[Any, ...]) -> list[tuple[bool, Any]]:
+        pairs = zip(row, keys, strict=True)
+        return [(True, None) if value is None else (False, of(value)) for value, of in pairs]
+
+    return sorted(rows, key=key)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
 from everview.adapter.transaction import DRAFTED
-from everview.compute.functions.durations import duration_ms
+from everview.compute.functions.datetime_input import duration_ms
 from everview.compute.ir.relation import Relation
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.datatypes import named_type

@@ -35,7 +35,7 @@ from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
 from everview.adapter.system.registry import RELATIONS
 from everview.adapter.versions import is_wider, placed
-from everview.compute.functions.durations import duration_ms
+from everview.compute.functions.datetime_input import duration_ms
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.lexer import SqlText
 from everview.compute.sql.references import quoted

@@ -19,7 +19,7 @@ from everview.adapter.execute.subscriptions import run_subscribe
 from everview.adapter.results import RowList, text_columns
 from everview.adapter.settings import SETTINGS
 from everview.adapter.statements import nodes
-from everview.compute.functions.durations import duration_ms
+from everview.compute.functions.datetime_input import duration_ms
 from everview.compute.ir.scalar import Literal
 from everview.compute.sql.datatypes import named_type
 from everview.compute.sql.errors import SqlError, did_you_mean, unsupported

@@ -44,7 +44,7 @@ from everview.cdc.files import FolderOutlet
 from everview.cdc.reader import START
 from everview.cdc.sink import BULK_BYTES, Sink, let_go
 from everview.cdc.times import bound_of
-from everview.compute.functions.durations import duration_ms
+from everview.compute.functions.datetime_input import duration_ms
 from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError, text_of
 from everview.flow.source import Readable

@@ -18,14 +18,13 @@ from typing import Any
 from everview.compute.functions.calendar import make_interval
 from everview.compute.functions.contract import Additive, Extreme, Failure, GroupRows, InOrder, OneRow, Total, Unfit
 from everview.compute.functions.exact_floats import MEAN, exact_sum, sum_sql
-from everview.compute.functions.intervals import divide_interval, divide_interval_sql
+from everview.compute.functions.intervals import divide_interval, scaled_interval_sql
 from everview.compute.functions.naming import ARRAYS, NUMERIC, ORDERED, as_numeric, key_of, named
 from everview.compute.functions.numbers import EXACT, SURE_DIGITS, fit, quotient, real, significant, whole
 from everview.compute.functions.order import sort_key, spark_sort_key
 from everview.compute.functions.regression import deviation, total
 from everview.compute.functions.signatures import Aggregates
 from everview.compute.functions.spark_sql import Renderer, interval, let, spark_type
-from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import FLOAT8, INT8, NUMERIC_PRECISION, NUMERIC_SCALE, Interval, Kind, SqlType, numeric
 
 AGGREGATES = Aggregates()
@@ -44,10 +43,6 @@ def _of_values(function: Callable[[list[Any]], Any]) -> Callable[[SqlType, Group
 def _of_values_as(function: Callable[[SqlType, list[Any]], Any]) -> Callable[[SqlType, GroupRows], Any]:
     """An aggregate like `_of_values` whose function is given the result's type first."""
     return lambda to, rows: function(to, [row[0] for row in rows]) if rows else None
-
-
-def _itself(argument: Scalar) -> Scalar:
-    return argument
 
 
 def _total(values: Sequence[Decimal | int]) -> Decimal:
@@ -72,8 +67,6 @@ def _is_short(types: Sequence[SqlType]) -> bool:
 _TOO_LONG = Unfit("22003", "value overflows numeric format")
 _TOO_LARGE = Unfit("22003", "value out of range: overflow")
 _TOO_LONG_AN_INTERVAL = Unfit("22008", "interval out of range")
-
-
 _INFINITE = "NOT (abs({}) < double('Infinity'))"  # NaN is above all
 _ANY_INFINITE = f"bool_or({_INFINITE.format('cast({0} as double)')})"
 
@@ -121,7 +114,7 @@ def average_sql(total: str, count: str) -> str:
 
 def _interval_average_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) -> str:
     total = interval(f"sum({args[0]}.months)", f"sum({args[0]}.days)", f"try_sum({args[0]}.micros)")
-    return divide_interval_sql((total, f"cast(count({args[0]}) as double)"))
+    return scaled_interval_sql((total, f"cast(count({args[0]}) as double)"), "/")
 
 
 def _total_order(of: SqlType) -> Callable[[Any], Any]:
@@ -267,8 +260,8 @@ for _of in named("float4 float8"):
 _average = _of_values_as(lambda to, values: quotient(_total(values), Decimal(len(values)), to))
 _interval_average = _of_values(lambda values: divide_interval(_interval_sum(values), float(len(values))))
 _running = _of_values(lambda values: _float_mean(values, total))
-_algebra = Additive((_itself,), key_of(AVERAGE, (NUMERIC, INT8)))
-_float_algebra = Additive((_itself,), key_of(MEAN, (FLOAT8, INT8)))
+_algebra = Additive((lambda argument: argument,), key_of(AVERAGE, (NUMERIC, INT8)))
+_float_algebra = Additive((lambda argument: argument,), key_of(MEAN, (FLOAT8, INT8)))
 define("avg(T) -> numeric", _average, _average_sql, algebra=_algebra, unfit=_SHORT, T="int2 int4 int8 numeric")
 _over_window = _in_order(_running, "s.a / size(l.a)", "avg(cast({0} as double))", FLOAT8)
 _float_mean_of: Any = {"algebra": _float_algebra, "unfit": _TOO_LARGE, "in_order": _over_window}

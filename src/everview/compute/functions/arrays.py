@@ -8,13 +8,13 @@ from typing import Any
 
 from everview.compute.functions.cast_spark import text_sql
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.naming import ELEMENTS, element_of, wider_numeric
+from everview.compute.functions.naming import ELEMENTS, wider_numeric
 from everview.compute.functions.numbers import fit
 from everview.compute.functions.order import sort_key, spark_equality_key
 from everview.compute.functions.output import untyped_text
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, let, let_arguments, spark_type
-from everview.compute.ir.types import Kind, SqlType, array_of
+from everview.compute.ir.types import Kind, SqlType, array_of, element_of
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
@@ -60,10 +60,6 @@ def _concatenated(result: SqlType, one: list[Any] | None, other: list[Any] | Non
         rest = one if other is None else other
         return None if rest is None else _scaled(result, rest)
     return _scaled(result, [*one, *other])
-
-
-def _slice(array: list[Any], low: int | None, high: int | None) -> list[Any]:
-    return array[max(low or 1, 1) - 1 : max(high, 0)] if low is not None and high is not None else []
 
 
 def _slice_sql(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> str:
@@ -196,7 +192,6 @@ def split(text: str | None, glue: str | None, null: str | None = None) -> list[s
 
 
 def split_sql(args: Sequence[str], *_: Any) -> str:
-    """`split` in Spark SQL."""
     parts = (
         "CASE WHEN s.a IS NULL THEN NULL WHEN s.a = '' THEN cast(array() as array<string>) WHEN s.b IS NULL THEN"
         " slice(split(s.a, ''), 1, length(s.a)) WHEN s.b = '' THEN array(s.a)"
@@ -217,6 +212,7 @@ _TRIMMED = let_arguments("CASE WHEN v.b BETWEEN 0 AND size(v.a) THEN slice(v.a, 
 _joining: dict[str, Any] = {"result": _unified, "typed": True, "strict": False}
 define("string_to_array(text, text [, text]) -> text[]", split, split_sql, strict=False)
 define("subscript(T[], int4)", _subscript, _SUBSCRIPT, result=_item, T=ELEMENTS)
+_slice = lambda array, low, high: array[max(low, 1) - 1 : max(high, 0)]
 define("slice(T[], int4, int4) -> $1", _slice, _slice_sql, T=ELEMENTS)
 define("array_length, array_upper(T[], int4) -> int4", _last, _LAST, T=ELEMENTS)
 define("array_lower(T[], int4) -> int4", _first, "CASE WHEN {1} = 1 AND size({0}) > 0 THEN 1 END", T=ELEMENTS)

@@ -26,25 +26,15 @@ _CODECS = {
 }
 
 
-def _inside(index: int, count: int) -> None:
+def _inside(index: int, count: int) -> int:
     if not 0 <= index < count:
         raise Failure("2202E", f"index {index} out of valid range, 0..{count - 1}")
-
-
-def _get_byte(data: bytes, index: int) -> int:
-    _inside(index, len(data))
-    return data[index]
+    return index
 
 
 def _set_byte(data: bytes, index: int, value: int) -> bytes:
     _inside(index, len(data))
     return data[:index] + bytes([value & 255]) + data[index + 1 :]
-
-
-def _get_bit(data: bytes, index: int) -> int:
-    """Bits are counted from the lowest of each byte."""
-    _inside(index, 8 * len(data))
-    return data[index // 8] >> index % 8 & 1
 
 
 def _set_bit(data: bytes, index: int, value: int) -> bytes:
@@ -151,8 +141,10 @@ for _name, _strip in (("btrim", bytes.strip), ("ltrim", bytes.lstrip), ("rtrim",
 define("position(bytea, bytea) -> int4", lambda data, part: data.find(part) + 1)
 define("bit_length(bytea) -> int4", lambda data: 8 * len(data), "bit_length({0})")
 define("bit_count(bytea) -> int8", lambda data: sum(map(int.bit_count, data)))
-define("get_byte(bytea, int4) -> int4", _get_byte, fails=True)
+define("get_byte(bytea, int4) -> int4", lambda data, index: data[_inside(index, len(data))], fails=True)
 define("set_byte(bytea, int4, int4) -> bytea", _set_byte, fails=True)
+# Bits are counted from the lowest of each byte.
+_get_bit = lambda data, index: data[_inside(index, 8 * len(data)) // 8] >> index % 8 & 1
 define("get_bit(bytea, int8) -> int4", _get_bit, fails=True)
 define("set_bit(bytea, int8, int4) -> bytea", _set_bit, fails=True)
 define("encode(bytea, text) -> text", _encode, _ENCODE, fails=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everview.compute.functions.input import FALSE, TRUE
-from everview.compute.functions.naming import NUMERIC, element_of, short_name
+from everview.compute.functions.naming import NUMERIC, short_name
 from everview.compute.functions.numbers import FLOATS, INTEGERS
 from everview.compute.functions.precision import PRECISE, rounded_sql
 from everview.compute.functions.spark_sql import (
@@ -21,7 +21,7 @@ from everview.compute.functions.spark_sql import (
     timestamp_of,
 )
 from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, Infinite
-from everview.compute.ir.types import MZ_TIMESTAMP, NUMERIC_SCALE, Kind, SqlType
+from everview.compute.ir.types import MZ_TIMESTAMP, NUMERIC_SCALE, Kind, SqlType, element_of
 from everview.quoting import spark_literal
 
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
@@ -45,7 +45,6 @@ def widened(args: Sequence[str], _types: Sequence[SqlType], result: SqlType) -> 
 
 
 def cast_sql(value: str, source: SqlType, target: SqlType, depth: int = 0) -> str:
-    """The value as one of the target type."""
     return rounded_sql(_exact_sql(value, source, target, depth), target)
 
 

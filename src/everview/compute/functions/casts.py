@@ -29,15 +29,24 @@ from everview.compute.functions.naming import (
     as_numeric,
     base,
     display_name,
-    element_of,
     named,
     short_name,
 )
 from everview.compute.functions.numbers import EXACT, FLOATS, INTEGERS, constrain, fit, real, significant, whole
-from everview.compute.functions.output import untyped_text
+from everview.compute.functions.output import cast_text
 from everview.compute.functions.precision import PRECISE, is_rounded, rounded
 from everview.compute.ir.infinite import OF_MICROS, Infinite
-from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, TIMESTAMP, Interval, Kind, SqlType, array_of, arrow_type
+from everview.compute.ir.types import (
+    MZ_TIMESTAMP,
+    TEXT,
+    TIMESTAMP,
+    Interval,
+    Kind,
+    SqlType,
+    array_of,
+    arrow_type,
+    element_of,
+)
 
 FUNCTIONS: list[Function] = []
 
@@ -154,7 +163,6 @@ Conversion = Callable[[SqlType, Any], Any]
 
 
 def _conversion(source: SqlType, target: SqlType) -> Conversion:
-    """The conversion of a value that is not NULL."""
     if target.kind in PRECISE:
         exact = _exact_conversion(source, target)
         return lambda to, value: rounded(exact(to, value), to)
@@ -171,16 +179,12 @@ def _exact_conversion(source: SqlType, target: SqlType) -> Conversion:
     if source.kind in _TEXTS:
         return lambda to, value: limited(value, to) if to.kind in _TEXTS else from_text(value, to)
     if target.kind in _TEXTS:
-        return lambda to, value: limited(_text(value, source), to)
+        return lambda to, value: limited(cast_text(value, source), to)
     if source.kind is Kind.JSONB:
         return _from_jsonb
     if target.kind in (*INTEGERS, *FLOATS, Kind.NUMERIC) and source.kind is not Kind.BOOLEAN:
         return _number if source.kind is not Kind.FLOAT4 else lambda to, value: _number(to, value, Kind.FLOAT4)
     return _OTHERS[source, target]
-
-
-def _text(value: Any, source: SqlType) -> str:
-    return ("true" if value else "false") if source.kind is Kind.BOOLEAN else untyped_text(value, source)
 
 
 def _number(to: SqlType, value: Any, of: Kind = Kind.FLOAT8) -> Any:

@@ -28,6 +28,11 @@ class Failure(Exception):
         self.message = message
 
 
+def fail(sqlstate: str, message: str) -> Any:
+    """Raise `Failure` where an expression stands."""
+    raise Failure(sqlstate, message)
+
+
 # The arguments of each row of a group.
 GroupRows = list[tuple[Any, ...]]
 ResultType = SqlType | Callable[[Sequence[SqlType]], SqlType]

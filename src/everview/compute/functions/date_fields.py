@@ -304,17 +304,14 @@ def _is_field(of: SqlType, *, finite: bool = False) -> Callable[[Arguments], boo
     return is_field
 
 
-def _date_part(find: Callable[[str, Any], Any]) -> Callable[[str, Any], float | None]:
-    return lambda field, value: None if (found := find(field, value)) is None else float(found)
-
-
 for _of in named("date time timestamp timestamptz interval"):
     _find, _sql = _extract(_of), _extract_sql(_of)
     _extracted = lambda to, field, value, find=_find: _numeric(find(field, value), to)
     _finite = _is_field(_of, finite=True)
     define("extract(text, T) -> numeric(38,6)", _extracted, _sql, typed=True, fails=True, safe=_finite, T=_of)
     if _of.kind is not Kind.DATE:  # of which date_part takes the timestamp
-        define("date_part(text, T) -> float8", _date_part(_find), _sql, fails=True, safe=_is_field(_of), T=_of)
+        _part = lambda field, value, find=_find: None if (found := find(field, value)) is None else float(found)
+        define("date_part(text, T) -> float8", _part, _sql, fails=True, safe=_is_field(_of), T=_of)
 for _of in named("timestamp timestamptz"):
     define("date_trunc(text, T) -> T", truncated(_of), _truncated_sql(_of), fails=True, T=_of)
 _truncated_span_sql = lambda args, _types, _result: _by_field(args, _SPAN_BRANCHES, lambda value: value)

@@ -247,7 +247,7 @@ def _word_sql(word: Word, zone: str) -> Iterator[str]:
 # Of an interval: its months, days and microseconds as years, months, … of which each has the sign of its part.
 _SPANS: dict[str, tuple[int, Callable[[Interval], int]]] = {
     "HH24": (2, lambda s: units(s.micros, HOUR)),
-    **dict.fromkeys(("HH12", "HH"), (2, lambda s: _on_clock(units(s.micros, HOUR)))),
+    **dict.fromkeys(("HH12", "HH"), (2, lambda s: rest(units(s.micros, HOUR), 12) or 12)),
     "MI": (2, lambda s: units(rest(s.micros, HOUR), MINUTE)),
     "SS": (2, lambda s: units(rest(s.micros, MINUTE), SECOND)),
     **dict.fromkeys(("SSSS", "SSSSS"), (0, lambda s: units(s.micros, SECOND))),
@@ -267,10 +267,6 @@ _SPANS: dict[str, tuple[int, Callable[[Interval], int]]] = {
 _SIGNED_WIDTH = ("HH24", "HH12", "HH", "MI", "SS", "MM", "YYYY", "YYY", "YY", "Y")  # a sign comes before the zeros
 _FIXED = ("MS", "US", *(f"FF{digits}" for digits in range(1, 7)))
 _WITHOUT_MEANING = ("MONTH", "MON", "DAY", "DY", "D", "ID", "TZ", "TZH", "TZM", "OF", "AD", "BC", "A.D.", "B.C.")
-
-
-def _on_clock(hours: int) -> int:
-    return rest(hours, 12) or 12
 
 
 def _span_shown(value: Interval, word: Word) -> str:

@@ -43,8 +43,6 @@ _READ_TOKEN = re.compile(
     rf'|"([^"]*)"|({_SEPARATORS.pattern})|(.)',
     re.IGNORECASE | re.DOTALL,
 )
-
-
 _IN_SPARK_MAX = 100  # words of a pattern, so that Java's expression stays small
 
 
@@ -82,9 +80,7 @@ class _Reader(NamedTuple):
         return found
 
 
-@lru_cache(256)
-def _compiled(piece: str) -> re.Pattern[str]:
-    return re.compile(piece, re.ASCII)
+_compiled = lru_cache(256)(partial(re.compile, flags=re.ASCII))
 
 
 def _reader(pattern: str) -> _Reader:

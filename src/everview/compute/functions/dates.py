@@ -98,9 +98,9 @@ def _at_time(value: date | Infinite, time: int) -> datetime | Infinite:
     return value if isinstance(value, Infinite) else timestamp(micros_of(value) + time, Kind.TIMESTAMP)
 
 
-def _at_time_sql(value: str, time: str) -> str:
+def _at_time_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     at = timestamp_of(f"{micros_sql('n.a', DATE)} + n.b", TIMESTAMP)
-    return let(carried("n.a", DATE, TIMESTAMP, at, ["n.b"]), value, time, name="n")
+    return let(carried("n.a", DATE, TIMESTAMP, at, ["n.b"]), *args, name="n")
 
 
 _DIFFERENCE_SQL: Renderer = lambda args, types, result: justify_hours_sql(
@@ -184,7 +184,6 @@ def zone(name: str) -> ZoneInfo:
 
 
 def is_zone(name: str) -> bool:
-    """Whether there is a time zone of this name."""
     try:
         return bool(zone(name))
     except Failure:
@@ -325,7 +324,6 @@ _LATER: Renderer = lambda args, types, result: add_interval_sql(args[0], args[1]
 _EARLIER: Renderer = lambda args, types, result: add_interval_sql(args[0], args[1], types[0], -1)
 _DAYS_LATER: Renderer = lambda args, types, result: _day_moved_sql(args[0], args[1], "+")
 _DAYS_EARLIER: Renderer = lambda args, types, result: _day_moved_sql(args[0], args[1], "-")
-_AT_TIME: Renderer = lambda args, types, result: _at_time_sql(*args)
 for _of, _to in ((DATE, TIMESTAMP), (TIMESTAMP, TIMESTAMP), (TIMESTAMPTZ, TIMESTAMPTZ)):
     define("+ add(T, interval) -> S", _moved, _LATER, fails=True, T=_of, S=_to)
     define("+ add(interval, T) -> S", lambda span, a: _moved(a, span), _swapped(_LATER), fails=True, T=_of, S=_to)
@@ -336,8 +334,8 @@ define("- sub(date, date) -> int4", _days_between, _days_between_sql, fails=True
 define("+ add(date, int4) -> date", _day_moved, _DAYS_LATER, fails=True)
 define("+ add(int4, date) -> date", lambda n, a: _day_moved(a, n), _swapped(_DAYS_LATER), fails=True)
 define("- sub(date, int4) -> date", lambda a, n: _day_moved(a, -n), _DAYS_EARLIER, fails=True)
-define("+ add(date, time) -> timestamp", _at_time, _AT_TIME, fails=True)
-define("+ add(time, date) -> timestamp", lambda t, a: _at_time(a, t), _swapped(_AT_TIME), fails=True)
+define("+ add(date, time) -> timestamp", _at_time, _at_time_sql, fails=True)
+define("+ add(time, date) -> timestamp", lambda t, a: _at_time(a, t), _swapped(_at_time_sql), fails=True)
 define("+ add(time, interval) -> time", lambda t, span: (t + span.micros) % DAY, _TIME_SUM_SQL(0, "+", 1))
 define("+ add(interval, time) -> time", lambda span, t: (t + span.micros) % DAY, _TIME_SUM_SQL(1, "+", 0))
 define("- sub(time, interval) -> time", lambda t, span: (t - span.micros) % DAY, _TIME_SUM_SQL(0, "-", 1))

@@ -35,7 +35,6 @@ _BIN_MAX, _PART_LIMIT = 65, 2.0**86
 
 
 def bin_of(value: float) -> int:
-    """The bin of a value."""
     if not math.isfinite(value):
         return _NAN if math.isnan(value) else _POSITIVE if value > 0 else _NEGATIVE
     _, exponent = math.frexp(value)
@@ -107,7 +106,6 @@ def bin_sql(value: str) -> str:
 
 
 def part_sql(value: str, place: str) -> str:
-    """`part_of` a double."""
     scaled = _scaled(value, f"({_LEAST}L - {_WIDTH} * {place})")
     finite = f"{place} BETWEEN 0 AND {_BIN_MAX} AND abs({value}) < double('Infinity')"
     return f"CASE WHEN {finite} THEN {scaled} WHEN {value} IS NOT NULL AND {place} IS NOT NULL THEN 1D END"
@@ -124,7 +122,6 @@ def limb_sql(part: str, index: int) -> str:
 
 
 def whole_sql(low: str, middle: str, high: str) -> str:
-    """`whole` of three bigints."""
     size = f"{2**_LIMB_BITS}"
     return f"cast((cast({high} as decimal(38,0)) * {size} + {middle}) * {size} + {low} as decimal(38,0))"
 

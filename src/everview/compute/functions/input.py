@@ -17,7 +17,7 @@ from everview.compute.functions.json_value import canonical
 from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import RANGES, constrain, integer_of, real
 from everview.compute.functions.precision import rounded
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import Kind, SqlType, element_of
 
 SPACE = " \t\n\r\v\f"
 _INTEGER = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
@@ -142,8 +142,7 @@ _ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^{},"\\]|\\.)+))\s*', re.
 
 
 def _array(text: str, sql_type: SqlType) -> list[Any]:
-    assert sql_type.element is not None
-    stripped = text.strip(SPACE)
+    stripped, element = text.strip(SPACE), element_of(sql_type)
     malformed = Failure("22P02", f'malformed array literal: "{text}"')
     if len(stripped) < 2 or stripped[0] != "{" or stripped[-1] != "}":
         raise malformed
@@ -164,7 +163,7 @@ def _array(text: str, sql_type: SqlType) -> list[Any]:
         if bare is not None and bare.upper() == "NULL":
             values.append(None)
         else:
-            values.append(from_text(re.sub(r"\\(.)", r"\1", match[1] if bare is None else bare), sql_type.element))
+            values.append(from_text(re.sub(r"\\(.)", r"\1", match[1] if bare is None else bare), element))
         if position == len(inner):
             return values
         if inner[position] != ",":

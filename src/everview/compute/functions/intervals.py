@@ -48,7 +48,8 @@ def divide_interval(span: Interval, divisor: float) -> Interval:
     return _scaled(span.months / divisor, span.days / divisor, span.micros / divisor)
 
 
-def _scaled_sql(args: Sequence[str], operator: str) -> str:
+def scaled_interval_sql(args: Sequence[str], operator: str) -> str:
+    """`multiply_interval` or `divide_interval` in Spark SQL, by the operator."""
     by = "i.b" if operator == "*" else "nullif(i.b, 0D)"
     floats = [f"cast(i.a.{part} as double) {operator} {by}" for part in ("months", "days", "micros")]
     month_days = "rint((f.a - g.a) * 30 * 1000000) / 1000000"
@@ -61,11 +62,6 @@ def _scaled_sql(args: Sequence[str], operator: str) -> str:
     whole = let(let(built, month_days, name="h"), "cast(f.a as bigint)", "cast(f.b as bigint)", name="g")
     bounded = "abs(f.a) < 2147483648D AND abs(f.b) < 2147483648D AND NOT isnan(f.c)"
     return let(let(f"CASE WHEN {bounded} THEN {whole} END", *floats, name="f"), *args, name="i")
-
-
-def divide_interval_sql(args: Sequence[str]) -> str:
-    """`divide_interval` in Spark SQL."""
-    return _scaled_sql(args, "/")
 
 
 def _one_sign(high: int, low: int, size: int) -> tuple[int, int]:
@@ -104,7 +100,6 @@ def _signs(high: str, low: str, size: str) -> tuple[str, str]:
 
 
 def justify_hours_sql(value: str) -> str:
-    """`justify_hours` in Spark SQL."""
     days, micros = _signs("j.a", "j.b", "86400000000L")
     inner = let(
         interval("i.a.months", days, micros),
@@ -169,7 +164,7 @@ def _make(*args: float) -> Interval:
 
 
 def _scaling(operator: str, *, swapped: bool = False) -> Renderer:
-    return lambda args, types, result: _scaled_sql(args[::-1] if swapped else args, operator)
+    return lambda args, types, result: scaled_interval_sql(args[::-1] if swapped else args, operator)
 
 
 def _sum(a: Interval, b: Interval, sign: int = 1) -> Interval:

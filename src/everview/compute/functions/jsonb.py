@@ -13,12 +13,12 @@ from everview.compute.functions.cast_spark import text_sql
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.json_value import dump, key_order, parse, quote
 from everview.compute.functions.jsonb_spark import object_sql, to_jsonb_sql
-from everview.compute.functions.naming import ARRAYS, CHAR, ELEMENTS, element_of
+from everview.compute.functions.naming import ARRAYS, CHAR, ELEMENTS
 from everview.compute.functions.output import to_text, untyped_text
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, let
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import Kind, SqlType, element_of
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
@@ -231,6 +231,84 @@ def _without_key_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     return spark.without_keys(args[0], f"CASE WHEN {args[1]} IS NOT NULL THEN array({args[1]}) END")
 
 
+# Changes by a path, and objects from arrays of text. On Spark these are called in Python.
+
+# What becomes of an object or an array, given the key or the place at the end of the path.
+Edit = Callable[[Any, Any], Any]
+
+
+def _edited(json: str, path: list[str | None], edit: Edit, what: str) -> str:
+    """The JSON with the container edited that the path leads to."""
+    value = parse(json)
+    if not isinstance(value, dict | list):
+        raise Failure("22023", f"cannot {what} in scalar")
+    return dump(_edited_below(value, path, 0, edit) if path else value)
+
+
+def _edited_below(value: Any, path: list[str | None], depth: int, edit: Edit) -> Any:
+    """The value with the edit made from a step of the path on; unchanged where the path leads nowhere."""
+    if not isinstance(value, dict | list):
+        return value
+    at: Any = path[depth]
+    if at is None:
+        raise Failure("22004", f"path element at position {depth + 1} is null")
+    if isinstance(value, list):
+        if not INDEX.fullmatch(at):
+            raise Failure("22P02", f'path element at position {depth + 1} is not an integer: "{at}"')
+        at = int(at) + (len(value) if int(at) < 0 else 0)
+    if depth + 1 == len(path):
+        return edit(value, at)
+    if isinstance(value, dict):
+        return {**value, at: _edited_below(value[at], path, depth + 1, edit)} if at in value else value
+    if not 0 <= at < len(value):
+        return value
+    return [*value[:at], _edited_below(value[at], path, depth + 1, edit), *value[at + 1 :]]
+
+
+def _deleted(value: Any, at: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: each for key, each in value.items() if key != at}
+    return [each for place, each in enumerate(value) if place != at]
+
+
+def _inserted(json: str, path: list[str | None], new: str, after: bool = False) -> str:
+    """A field that is there is refused; an element makes the others move on."""
+
+    def edit(value: Any, at: Any) -> Any:
+        if isinstance(value, dict):
+            if at in value:
+                raise Failure("22023", "cannot replace existing key")
+            return {**value, at: parse(new)}
+        place = 0 if at < 0 else min(at + after, len(value))
+        return [*value[:place], parse(new), *value[place:]]
+
+    return _edited(json, path, edit, "set path")
+
+
+def _set(json: str, path: list[str | None], new: str, create: bool = True) -> str:
+    def edit(value: Any, at: Any) -> Any:
+        if isinstance(value, dict):
+            return {**value, at: parse(new)} if create or at in value else value
+        if 0 <= at < len(value):
+            return [*value[:at], parse(new), *value[at + 1 :]]
+        return value if not create else [parse(new), *value] if at < 0 else [*value, parse(new)]
+
+    return _edited(json, path, edit, "set path")
+
+
+def _object(names: list[str | None], values: list[str | None] | None = None) -> str:
+    """Of names and values, or of an array in which they take turns."""
+    if values is None:
+        if len(names) % 2:
+            raise Failure("2202E", "array must have even number of elements")
+        names, values = names[::2], names[1::2]
+    if len(names) != len(values):
+        raise Failure("2202E", "mismatched array dimensions")
+    if None in names:
+        raise Failure("22004", "null value not allowed for object key")
+    return dump(dict(zip(names, values, strict=True)))
+
+
 define("-> json_get(jsonb, text) -> jsonb", _json(_field), _found(spark.field))
 define("->> json_get_text(jsonb, text) -> text", _text(_field), _found(spark.field, text=True))
 define("-> json_get(jsonb, int4) -> jsonb", _json(_item), _found(spark.item))
@@ -267,3 +345,9 @@ for _of in (*ELEMENTS, CHAR, *ARRAYS):
 define("jsonb_build_object(any...) -> jsonb", _build_object, _build_object_sql, strict=False, fails=True)
 _build_array = lambda *args: "[" + ", ".join(each or "null" for each in args) + "]"
 define("jsonb_build_array(any...) -> jsonb", _build_array, _build_array_sql, strict=False)
+
+_delete = lambda json, path: _edited(json, path if parse(json) else [], _deleted, "delete path")
+define("#- json_delete_path(jsonb, text[]) -> jsonb", _delete, fails=True)
+define("jsonb_insert(jsonb, text[], jsonb [, bool]) -> jsonb", _inserted, fails=True)
+define("jsonb_set(jsonb, text[], jsonb [, bool]) -> jsonb", _set, fails=True)
+define("jsonb_object(text[] [, text[]]) -> jsonb", _object, fails=True)

@@ -7,9 +7,8 @@ possessive, which Java runs as loops: no text is too long for the stack.
 from __future__ import annotations
 
 from everview.compute.functions.cast_spark import float_text, moment_text, text_sql
-from everview.compute.functions.naming import element_of
 from everview.compute.functions.spark_sql import let, once
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import Kind, SqlType, element_of
 
 _DEPTH = 12
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'

@@ -130,7 +130,6 @@ class Pattern:
     ignore_case: bool
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text is like the pattern."""
         if self.ignore_case:
             text = _folded(text)
         first, last = self.segments[0], self.segments[-1]
@@ -150,7 +149,6 @@ class Pattern:
 
 
 def like(pattern: str, escape: str = "\\", *, ignore_case: bool = False) -> Pattern:
-    """Compile a LIKE pattern."""
     if len(escape) > 1:
         raise Failure("22025", "invalid escape string")
     return (_remembered if len(pattern) <= _CACHED_MAX else _pattern)(pattern, escape, ignore_case)

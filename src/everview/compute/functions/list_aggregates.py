@@ -1,8 +1,8 @@
 """The aggregates that list the values of a group: string_agg, array_agg, jsonb_agg, jsonb_object_agg.
 
 Their result follows the order of the rows. Without ORDER BY that order is by the arguments, NULLs last (jsonb by its
-text), so that it is the same on every engine: `in_listing_order` in Python, and in the Spark rendering. With ORDER BY
-the Spark engine collects structs `a, b, ...` of the arguments in its order, and `finish` makes the result of them.
+text), so that it is the same on every engine. With ORDER BY the Spark engine collects structs `a, b, ...` of the
+arguments in its order, and `finish` makes the result of them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from everview.compute.functions.json_value import canonical, dump, parse
 from everview.compute.functions.jsonb import jsonb_of
 from everview.compute.functions.jsonb_spark import object_sql, to_jsonb_sql
 from everview.compute.functions.naming import ARRAYS, ELEMENTS
-from everview.compute.functions.order import sort_key, spark_equality_key
+from everview.compute.functions.order import spark_equality_key
 from everview.compute.functions.signatures import Aggregates, Types
 from everview.compute.functions.spark_sql import Renderer
-from everview.compute.ir.types import TEXT, Kind, SqlType, array_of
+from everview.compute.ir.types import SqlType, array_of
 
 AGGREGATES = Aggregates()
 
@@ -26,17 +26,6 @@ Finish = Callable[[str, Sequence[SqlType]], str]
 
 # By key: from an array of structs a, b, ... and the argument types to the result.
 FINISH: dict[str, Finish] = {}
-
-
-def in_listing_order(rows: GroupRows, types: Sequence[SqlType]) -> GroupRows:
-    """The rows of a group as they are listed where no order is asked for."""
-    keys = [sort_key(TEXT if each.kind is Kind.JSONB else each) for each in types]
-    return sorted(
-        rows,
-        key=lambda row: [
-            (True, None) if value is None else (False, key(value)) for value, key in zip(row, keys, strict=True)
-        ],
-    )
 
 
 def _rendering(finish: Finish) -> Renderer:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal, localcontext
+from functools import partial
 
 from everview.compute.functions import arithmetic
 from everview.compute.functions.contract import Failure
@@ -102,8 +103,7 @@ def _ln(value: float, function: Callable[[float], float] = math.log) -> float:
     return function(value)
 
 
-def _log10(value: float) -> float:
-    return _ln(value, math.log10)
+_log10 = partial(_ln, function=math.log10)
 
 
 def _log(base: float, value: float) -> float:

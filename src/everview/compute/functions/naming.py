@@ -5,29 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everview.compute.ir.types import (
-    BOOLEAN,
-    BYTEA,
-    DATE,
-    FLOAT4,
-    FLOAT8,
-    INT2,
-    INT4,
-    INT8,
-    INTERVAL,
-    JSONB,
-    MZ_TIMESTAMP,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UNKNOWN,
-    UUID,
-    Kind,
-    SqlType,
-    array_of,
-    numeric,
-)
+from everview.compute.ir import types as t
+from everview.compute.ir.types import UNKNOWN, Kind, SqlType, array_of, element_of, numeric
 
 # An argument declared `unknown` takes a value of any type: no function takes literals of undecided type.
 ANY = UNKNOWN
@@ -37,10 +16,10 @@ VARCHAR = SqlType(Kind.VARCHAR)
 
 # varchar is absent: its values are text's, and it becomes text on the way into any function.
 ORDERED = (
-    *(BOOLEAN, INT2, INT4, INT8, FLOAT4, FLOAT8, NUMERIC, TEXT, CHAR, BYTEA),
-    *(DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, UUID, JSONB, MZ_TIMESTAMP),
+    *(t.BOOLEAN, t.INT2, t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, NUMERIC, t.TEXT, CHAR, t.BYTEA),
+    *(t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ, t.INTERVAL, t.UUID, t.JSONB, t.MZ_TIMESTAMP),
 )
-ELEMENTS = tuple(each for each in ORDERED if each not in (CHAR, MZ_TIMESTAMP))
+ELEMENTS = tuple(each for each in ORDERED if each not in (CHAR, t.MZ_TIMESTAMP))
 ARRAYS = tuple(array_of(each) for each in ELEMENTS)
 
 _SHORT = {
@@ -53,8 +32,7 @@ _SHORT = {
 def short_name(sql_type: SqlType) -> str:
     """The name without modifiers, as in `int4` and `numeric[]`."""
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        return f"{short_name(sql_type.element)}[]"
+        return f"{short_name(element_of(sql_type))}[]"
     return _SHORT.get(sql_type.kind) or str(sql_type.kind.value)
 
 
@@ -70,22 +48,15 @@ def named(text: str) -> tuple[SqlType, ...]:
 def display_name(sql_type: SqlType) -> str:
     """The name without modifiers, as PostgreSQL's messages say it."""
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        return f"{display_name(sql_type.element)}[]"
+        return f"{display_name(element_of(sql_type))}[]"
     return str(sql_type.kind.value)
 
 
 def base(sql_type: SqlType) -> SqlType:
     """The type without modifiers, of the elements too."""
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        return array_of(base(sql_type.element))
+        return array_of(base(element_of(sql_type)))
     return sql_type.base
-
-
-def element_of(sql_type: SqlType) -> SqlType:
-    assert sql_type.element is not None
-    return sql_type.element
 
 
 def key_of(name: str, args: Sequence[SqlType], *, variadic: bool = False) -> str:
@@ -111,7 +82,7 @@ def wider_numeric(types: Sequence[SqlType]) -> SqlType:
     return replace(first, scale=scale, precision=precision, constrained=all(each.constrained for each in numerics))
 
 
-TEXT_ARRAY = array_of(TEXT)
+TEXT_ARRAY = array_of(t.TEXT)
 
 
 def merged(types: Sequence[SqlType]) -> SqlType:

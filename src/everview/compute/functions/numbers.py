@@ -77,7 +77,6 @@ def quotient(dividend: Decimal, divisor: Decimal, sql_type: SqlType) -> Decimal:
 
 
 def truncated(value: Decimal) -> int:
-    """Cut off the fraction."""
     return int(value.to_integral_value(ROUND_DOWN, EXACT))
 
 

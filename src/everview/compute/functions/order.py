@@ -12,7 +12,7 @@ from typing import Any
 
 from everview.compute.functions.json_value import json_order, parse
 from everview.compute.functions.spark_sql import NotOnSpark
-from everview.compute.ir.types import Interval, Kind, SqlType
+from everview.compute.ir.types import Interval, Kind, SqlType, element_of
 
 _DAY_MICROS = 86_400_000_000
 
@@ -25,8 +25,7 @@ def interval_micros(value: Interval) -> int:
 def sort_key(sql_type: SqlType) -> Callable[[Any], Any]:
     """From a value that is not NULL to what Python compares as PostgreSQL compares the value."""
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        inner = sort_key(sql_type.element)
+        inner = sort_key(element_of(sql_type))
         return lambda value: tuple((True, ()) if each is None else (False, inner(each)) for each in value)
     if sql_type.kind in (Kind.FLOAT4, Kind.FLOAT8):
         return lambda value: (True, 0.0) if math.isnan(value) else (False, value)
@@ -40,11 +39,10 @@ def sort_key(sql_type: SqlType) -> Callable[[Any], Any]:
 def spark_sort_key(sql_type: SqlType, value: str, depth: int = 0) -> str:
     """What Spark compares as PostgreSQL compares the value; NULL stays NULL. jsonb raises NotOnSpark."""
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        if sql_type.element.kind is Kind.JSONB:
+        if element_of(sql_type).kind is Kind.JSONB:
             raise NotOnSpark("the order of jsonb[]")
         name = f"o{depth}"
-        inner = spark_sort_key(sql_type.element, name, depth + 1)
+        inner = spark_sort_key(element_of(sql_type), name, depth + 1)
         return f"transform({value}, {name} -> struct({name} IS NULL, {inner}))"
     if sql_type.kind is Kind.INTERVAL:
         return spark_interval_micros(value)

@@ -11,14 +11,13 @@ from typing import Any
 
 from everview.compute.functions.numbers import float4_text
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import NUMERIC_SCALE, Interval, Kind, SqlType, numeric
+from everview.compute.ir.types import NUMERIC_SCALE, Interval, Kind, SqlType, element_of, numeric
 
 
 def to_text(value: Any, sql_type: SqlType) -> str:
     """The text of a value that is not NULL."""
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        element = sql_type.element
+        element = element_of(sql_type)
         return "{" + ",".join("NULL" if each is None else _element(each, element) for each in value) + "}"
     if sql_type.kind is Kind.NUMERIC:
         return numeric_text(value, constrained=sql_type.constrained)
@@ -37,12 +36,16 @@ def _element(value: Any, sql_type: SqlType) -> str:
 def untyped_text(value: Any, base_type: SqlType) -> str:
     """The text where the type's modifiers are not known: a decimal of the default scale counts as unconstrained."""
     if base_type.kind is Kind.ARRAY:
-        assert base_type.element is not None
         scales = {each.as_tuple().exponent for each in value if isinstance(each, Decimal)}
-        element = _assumed(scales, base_type.element)
+        element = _assumed(scales, element_of(base_type))
         return to_text(value, SqlType(Kind.ARRAY, element=element))
     scales = {value.as_tuple().exponent} if isinstance(value, Decimal) else set()
     return to_text(value, _assumed(scales, base_type))
+
+
+def cast_text(value: Any, sql_type: SqlType) -> str:
+    """The result of a cast to text, which writes truth values out."""
+    return ("true" if value else "false") if sql_type.kind is Kind.BOOLEAN else untyped_text(value, sql_type)
 
 
 def _assumed(exponents: set[Any], base_type: SqlType) -> SqlType:

@@ -8,7 +8,7 @@ from typing import Any
 
 from everview.compute.functions import exact_floats
 from everview.compute.functions.aggregates import AVERAGE, average_sql
-from everview.compute.functions.contract import Failure
+from everview.compute.functions.contract import Failure, fail
 from everview.compute.functions.numbers import quotient
 from everview.compute.functions.patterns import ALL_CAPTURED, folded
 from everview.compute.functions.regex import compiled
@@ -32,34 +32,12 @@ def _numbers_sql(args: Sequence[str], _types: Sequence[SqlType], _columns: Seque
     return "array(" + ", ".join(f"named_struct('c0', {number}L)" for number in range(first, last + 1)) + ")"
 
 
-def _one_row(count: int) -> bool:
-    if count > 1:
-        raise Failure("21000", "more than one row returned by a subquery used as an expression")
-    return True
-
-
 def _is_pattern(text: str, pattern: str, options: str) -> bool:
     expression = compiled(pattern, options)
     if expression.may_give_up:
         for _ in expression.matches(text):
             pass
     return True
-
-
-def _without_value(_number: int) -> Any:
-    raise Failure("08P01", "a parameter has no value")
-
-
-def _fits(absent: bool, count: int, least: int, sqlstate: str, message: str) -> bool:
-    if absent and count >= least:
-        raise Failure(sqlstate, message)
-    return True
-
-
-def _field_name(name: str | None) -> str:
-    if name is None:
-        raise Failure("22023", "field name must not be null")
-    return name
 
 
 def _finite(value: Any) -> Any:
@@ -75,6 +53,8 @@ def _finite_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType)
 # Each number from a literal to a literal that is not smaller.
 _numbers = lambda _columns, first, last: [(number,) for number in range(first, last + 1)]
 TABLES.define(f"{NUMBERS}(int8, int8) -> int8", _numbers, _numbers_sql, names=())
+_SEVERAL = "more than one row returned by a subquery used as an expression"
+_one_row = lambda count: count <= 1 or fail("21000", _SEVERAL)
 define(f"{ONE_ROW}(int8) -> bool", _one_row, "CASE WHEN {0} <= 1L THEN true END", fails=True)
 # It fails where the average has too many digits.
 _average = lambda to, total, count: quotient(total, Decimal(count), to)
@@ -84,10 +64,12 @@ define(f"{AVERAGE}(numeric, int8) -> numeric", _average, _average_sql, fails=Tru
 # where it is none, or where that takes too long.
 define(f"{A_PATTERN}(text, text, text) -> bool", _is_pattern, fails=True)
 define(f"{ALL_CAPTURED}(text, text [, text]) -> text[]", folded, fails=True)
-define("a parameter(int4) -> text", _without_value)
+define("a parameter(int4) -> text", lambda _: fail("08P01", "a parameter has no value"))
 # Whether a value is absent though so many rows are counted, which is a failure of that kind.
 _FITS = "CASE WHEN NOT ({0} AND {1} >= {2}) AND concat({0}, {1}, {2}, {3}, {4}) IS NOT NULL THEN true END"
+_fits = lambda absent, count, least, sqlstate, message: not (absent and count >= least) or fail(sqlstate, message)
 define(f"{FITS}(bool, int8, int8, text, text) -> bool", _fits, _FITS, fails=True)
+_field_name = lambda name: fail("22023", "field name must not be null") if name is None else name
 define(f"{FIELD_NAME}(text) -> text", _field_name, "{0}", strict=False, fails=True)
 # A date or timestamp itself, unless it is infinite: then it fails.
 define(f"{FINITE}(T) -> T", _finite, _finite_sql, fails=True, T="date timestamp timestamptz")

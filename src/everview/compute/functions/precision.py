@@ -46,7 +46,6 @@ def _step(to: SqlType) -> int:
 
 
 def rounded_sql(value: str, to: SqlType) -> str:
-    """`rounded` in Spark SQL."""
     if not is_rounded(to):
         return value
     if to.kind in _STAMPS:

@@ -58,8 +58,6 @@ class Match:
 
 
 class Expression:
-    """A regular expression that can be searched for."""
-
     def __init__(self, syntax: Syntax) -> None:
         self.groups = syntax.groups
         text = regex_render.re2(syntax)
@@ -187,7 +185,6 @@ def _checked(flags: str) -> None:
 
 
 def compiled(pattern: str, flags: str = "") -> Expression:
-    """Compile a regular expression."""
     return (_remembered if len(pattern) <= _SHORT else _remembered_long)(pattern, flags)
 
 
@@ -208,7 +205,6 @@ def java(pattern: str, flags: str = "") -> str | None:
 
 
 def groups(pattern: str, flags: str = "") -> int:
-    """How many groups capture."""
     return compiled(pattern, flags).groups
 
 

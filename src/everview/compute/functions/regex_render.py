@@ -35,7 +35,6 @@ _RE2_EDGES = {
 
 
 def nodes(node: tree.Node) -> Iterator[tree.Node]:
-    """The node and all below it."""
     yield node
     match node:
         case tree.Sequence(parts) | tree.Choice(parts):
@@ -43,11 +42,6 @@ def nodes(node: tree.Node) -> Iterator[tree.Node]:
                 yield from nodes(part)
         case tree.Repeat(part) | tree.Group(_, part) | tree.Look(part):
             yield from nodes(part)
-
-
-def has_references_back(syntax: tree.Syntax) -> bool:
-    """Whether matching may take exponential time: it may then fail, for want of time."""
-    return any(isinstance(node, tree.Back) for node in nodes(syntax.root))
 
 
 def re2(syntax: tree.Syntax) -> str | None:

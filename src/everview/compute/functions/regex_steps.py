@@ -34,8 +34,6 @@ def is_word(character: str) -> bool:
 
 
 class Program:
-    """An expression that can be searched for."""
-
     def __init__(self, syntax: tree.Syntax) -> None:
         self._ignore_case = syntax.ignore_case
         self._back = any(isinstance(node, tree.Back) for node in nodes(syntax.root))

@@ -17,7 +17,6 @@ PATTERN_MAX = 65_536  # characters
 REPEAT_MAX = 1_000
 DEPTH_MAX = 100
 
-WORD = ("word",)
 _CLASSES: dict[str, tuple[tuple[int, int], ...]] = {
     "alpha": ((65, 90), (97, 122)),
     "digit": ((48, 57),),
@@ -124,7 +123,6 @@ def refused(why: str) -> NoReturn:
 
 
 def parse(pattern: str, flags: str) -> Syntax:
-    """The tree of a regular expression with these options."""
     if len(pattern) > PATTERN_MAX:
         refused(f"it is longer than {PATTERN_MAX} characters")
     return _Parser(pattern, flags).whole()
@@ -142,18 +140,14 @@ class _Parser:
             refused("quantifier operand invalid")
         embedded = None if literal else re.compile(r"\(\?([a-z]+)\)").match(text, self._place)
         if embedded is not None:
-            flags += self._embedded(embedded[1])
+            if set(embedded[1]) - set("cimnstx"):
+                refused("invalid embedded option")
+            flags += embedded[1]
             self._place = embedded.end()
         self._literal = literal
         self._ignore_case = max(flags.rfind("i"), 0) >= max(flags.rfind("c"), 0) and "i" in flags
         self._by_line = "n" in flags or "m" in flags
         self._expanded = "x" in flags and not literal
-
-    @staticmethod
-    def _embedded(letters: str) -> str:
-        if set(letters) - set("cimnstx"):
-            refused("invalid embedded option")
-        return letters
 
     def whole(self) -> Syntax:
         if self._literal:

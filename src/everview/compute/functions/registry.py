@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from everview.compute.functions import (
@@ -19,7 +20,6 @@ from everview.compute.functions import (
     dates,
     intervals,
     jsonb,
-    jsonb_edits,
     list_aggregates,
     mathematics,
     number_formatting,
@@ -35,18 +35,32 @@ from everview.compute.functions import (
     time_sets,
     trigonometry,
     whole_numbers,
-    windows,
 )
-from everview.compute.functions.contract import AggregateFunction, Function
+from everview.compute.functions.contract import AggregateFunction, Function, ResultType
 from everview.compute.functions.exact_floats import TOTAL_OF_BINS
+from everview.compute.functions.signatures import signatures
 from everview.compute.functions.table import TableFunction
-from everview.compute.functions.windows import WindowOnly
+from everview.compute.ir.types import SqlType
 
 _FAMILIES = (
     *(arithmetic, mathematics, trigonometry, whole_numbers, comparison, text, byte_strings, patterns),
-    *(intervals, dates, date_fields, date_formatting, date_parsing, number_formatting, jsonb, jsonb_edits, arrays),
+    *(intervals, dates, date_fields, date_formatting, date_parsing, number_formatting, jsonb, arrays),
     *(casts, plan_functions, temporal, temporal_bounds, time_sets, temporal_inverses),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOnly:
+    """One overload of a function that exists only over a window, which engines evaluate.
+
+    `frame` says whether it looks at the frame (first_value) or at the whole partition (rank).
+    """
+
+    key: str
+    name: str
+    args: tuple[SqlType, ...]
+    result: ResultType
+    frame: bool = False
 
 
 def _keyed(functions: list[Function]) -> dict[str, Function]:
@@ -64,7 +78,13 @@ AGGREGATES: dict[str, AggregateFunction] = {
 TABLES: dict[str, TableFunction] = {
     each.key: each for each in (*table.TABLES, *plan_functions.TABLES, *time_sets.TABLES)
 }
-WINDOWS: dict[str, WindowOnly] = {each.key: each for each in windows.WINDOWS}
+_PARTITION = ("row_number, rank, dense_rank() -> int8", "percent_rank, cume_dist() -> float8", "ntile(int4) -> int4")
+_FRAME = ("first_value, last_value(any) -> $1", "nth_value(any, int4) -> $1")
+WINDOWS: dict[str, WindowOnly] = {
+    each.key: WindowOnly(each.key, each.name, each.args, each.results[0], frame=text in _FRAME)
+    for text in (*_PARTITION, "lag, lead(any [, int4 [, any]]) -> $1", *_FRAME)
+    for each in signatures(text)
+}
 
 _Overload = TypeVar("_Overload", Function, AggregateFunction, TableFunction, WindowOnly)
 

@@ -17,11 +17,11 @@ from everview.compute.functions.casts import CastContext, cast_between
 from everview.compute.functions.contract import AggregateFunction, Function, ResultType
 from everview.compute.functions.date_fields import field_scale
 from everview.compute.functions.mathematics import scaled_type
-from everview.compute.functions.naming import as_numeric, base, display_name, element_of, key_of, merged, wider_numeric
+from everview.compute.functions.naming import as_numeric, base, display_name, key_of, merged, wider_numeric
+from everview.compute.functions.registry import WindowOnly
 from everview.compute.functions.table import TableFunction
-from everview.compute.functions.windows import WindowOnly
 from everview.compute.ir.scalar import Call, Coalesce, Scalar, children
-from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, UNKNOWN, Kind, SqlType, array_of, numeric
+from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, UNKNOWN, Kind, SqlType, array_of, element_of, numeric
 
 
 class ResolutionError(Exception):

@@ -39,7 +39,6 @@ class Signature(NamedTuple):
 
 
 def signatures(text: str, T: Types = (), S: Types = ()) -> Iterator[Signature]:
-    """The overloads that a signature stands for."""
     heads, groups, results, variadic = _parsed(text)
     for first, second in product(_choice(T), _choice(S)):
         letters = {"T": first, "S": second}
@@ -94,8 +93,6 @@ def _first(types: Sequence[SqlType]) -> SqlType:
 
 
 class Family(list[Function]):
-    """Functions that belong together."""
-
     def define(
         self,
         signature: str,
@@ -115,8 +112,6 @@ class Family(list[Function]):
 
 
 class Aggregates(list[AggregateFunction]):
-    """Aggregates that belong together."""
-
     def define(
         self,
         signature: str,

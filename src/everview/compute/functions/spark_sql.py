@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from everview.compute.functions.contract import AggregateFunction, Function
 from everview.compute.ir.infinite import INFINITY, MINUS_INFINITY, Infinite
-from everview.compute.ir.types import Kind, SqlType, stored_precision
+from everview.compute.ir.types import Kind, SqlType, element_of, stored_precision
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 Renderer = Callable[[Sequence[str], Sequence[SqlType], SqlType], str]
@@ -72,8 +72,7 @@ def spark_type(sql_type: SqlType) -> str:
     if sql_type.kind is Kind.NUMERIC:
         return f"decimal({stored_precision(sql_type)},{sql_type.scale})"
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        return f"array<{spark_type(sql_type.element)}>"
+        return f"array<{spark_type(element_of(sql_type))}>"
     return _SPARK[sql_type.kind]
 
 

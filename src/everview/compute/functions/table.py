@@ -15,14 +15,14 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import add_interval_sql
 from everview.compute.functions.json_value import dump, key_order, parse
 from everview.compute.functions.jsonb import as_text
-from everview.compute.functions.naming import ELEMENTS, element_of, key_of, wider_numeric
+from everview.compute.functions.naming import ELEMENTS, key_of, wider_numeric
 from everview.compute.functions.numbers import EXACT, fit
 from everview.compute.functions.order import interval_micros, spark_interval_micros
 from everview.compute.functions.signatures import Types, signatures
 from everview.compute.functions.spark_sql import is_infinite, let, spark_type
 from everview.compute.functions.spark_sql import micros_of as micros_sql
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, Interval, SqlType
+from everview.compute.ir.types import INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, Interval, SqlType, element_of
 
 ROWS_MAX = 10_000_000  # of one call: more is a mistake, and would take the engine down
 
@@ -51,7 +51,6 @@ class TableFunction:
     unfolded: Callable[[str], str] = lambda array: f"transform({array}, e -> named_struct('c0', e))"
 
     def columns_of(self, args: Sequence[SqlType]) -> tuple[SqlType, ...]:
-        """The types of the columns for arguments of these types."""
         return tuple(self.columns(args) if callable(self.columns) else self.columns)
 
 
@@ -90,8 +89,6 @@ Schema = Sequence[SqlType]
 
 
 class Tables(list[TableFunction]):
-    """Table functions that belong together."""
-
     def define(
         self,
         signature: str,

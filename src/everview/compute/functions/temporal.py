@@ -6,13 +6,13 @@ bounds the times at which a row is there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from everview.compute.functions.calendar import add_interval, micros_of, timestamp
 from everview.compute.functions.cast_spark import cast_sql
-from everview.compute.functions.contract import Failure
+from everview.compute.functions.contract import fail
 from everview.compute.functions.intervals import justify_hours, justify_hours_sql
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.numbers import whole
@@ -40,16 +40,6 @@ class Now(Call):
 def now(position: int | None) -> Now:
     """The call that is written there; None if that is in no statement of the reader's."""
     return Now(MZ_NOW, (), MZ_TIMESTAMP, position)
-
-
-def _unknown() -> Any:
-    raise Failure("55000", "mz_now() has a value only where a statement has a time")
-
-
-def _time(value: int) -> int:
-    if not TIME_MIN <= value <= TIME_MAX:
-        raise Failure("22003", "mz_timestamp out of range")
-    return value
 
 
 def _moved(sign: int) -> Any:
@@ -116,6 +106,9 @@ def _between_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType
     return let(f"CASE {' '.join(cases)} ELSE {finite} END", *args, name="t")
 
 
+_unknown = lambda: fail("55000", "mz_now() has a value only where a statement has a time")
+_OUT_OF_RANGE = "mz_timestamp out of range"
+_time: Callable[[int], int] = lambda at: at if TIME_MIN <= at <= TIME_MAX else fail("22003", _OUT_OF_RANGE)
 define("mz_now() -> mz_timestamp", _unknown, volatile=True)
 define("+ add(mz_timestamp, int8) -> mz_timestamp", lambda a, b: _time(a + b), "try_add({0}, {1})", fails=True)
 define("+ add(int8, mz_timestamp) -> mz_timestamp", lambda a, b: _time(a + b), "try_add({0}, {1})", fails=True)

@@ -101,22 +101,15 @@ _MICROS: Renderer = lambda args, types, result: micros_sql(args[0], types[0])
 _micros, _micros_sql = _in_times(lambda micros: micros), _in_times_sql("{0}")
 _NEXT = "coalesce(try_add({0}, 1L), {0})"
 _millis, _millis_sql = _in_times(lambda micros: micros // 1000), _in_times_sql(_FLOOR)
-define(
-    "the time after(T) -> T", lambda time: limited(time + 1), "coalesce(try_add({0}, 1L), {0})", T="mz_timestamp int8"
-)
+define("the time after(T) -> T", lambda time: limited(time + 1), _NEXT, T="mz_timestamp int8")
 define("the time moved on(T, int8) -> T", lambda time, by: limited(time + by), _MOVED_ON, T="mz_timestamp int8")
 define("the time moved back(T, int8) -> T", lambda time, by: limited(time - by), _MOVED_BACK, T="mz_timestamp int8")
 define("the number(mz_timestamp) -> int8", lambda time: time, "{0}")
 define("the moment(T) -> int8", _micros, _micros_sql, T="date timestamp timestamptz")
 define("the time at(T) -> int8", _millis, _millis_sql, T="date timestamp timestamptz")
 define("the finite moment(date) -> int8", _known("cannot subtract infinite dates"), _MICROS, fails=True)
-define(
-    "the finite moment(T) -> int8",
-    _known("cannot subtract infinite timestamps"),
-    _MICROS,
-    fails=True,
-    T="timestamp timestamptz",
-)
+_finite = _known("cannot subtract infinite timestamps")
+define("the finite moment(T) -> int8", _finite, _MICROS, fails=True, T="timestamp timestamptz")
 define("the origin(T) -> int8", _known("origin out of range"), _MICROS, fails=True, T="timestamp timestamptz")
 # Of what is subtracted from mz_now(), which may be infinite. It is said to fail, though it does not, for once it did:
 # what a view keeps for its bounds depends on which of them can fail.

@@ -12,11 +12,11 @@ from typing import Any
 from everview import quoting
 from everview.compute.allowance import look_at_value
 from everview.compute.functions.cast_spark import cast_sql
-from everview.compute.functions.contract import Arguments, Failure
+from everview.compute.functions.contract import Failure
 from everview.compute.functions.keywords import KEYWORDS
 from everview.compute.functions.naming import ELEMENTS
 from everview.compute.functions.numbers import integer_of, whole
-from everview.compute.functions.output import untyped_text
+from everview.compute.functions.output import cast_text
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, let, let_arguments
 from everview.compute.ir.types import BYTEA, INT4, INT8, TEXT, Kind, SqlType
@@ -27,13 +27,9 @@ define = FUNCTIONS.define
 LENGTH_MAX = 16 * 2**20  # of text that is padded or repeated: more would take the engine down
 
 
-def _too_long() -> Failure:
-    return Failure("54000", "requested length too large")
-
-
 def _repeat(text: str, times: int) -> str:
     if len(text.encode()) * times > LENGTH_MAX:
-        raise _too_long()
+        raise Failure("54000", "requested length too large")
     return text * max(times, 0)
 
 
@@ -72,10 +68,6 @@ def _overlay_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType
     return let(found, *args[:3], args[3] if len(args) > 3 else f"{size}({args[1]})", name="o")
 
 
-def _has_length(given: Arguments) -> bool:
-    return isinstance(given.values[2], int) and given.values[2] >= 0
-
-
 _LEFT = "CASE WHEN s.b < 0 THEN substring(s.a, 1, greatest(length(s.a) + s.b, 0)) ELSE substring(s.a, 1, s.b) END"
 _RIGHT = (
     "CASE WHEN s.b < 0 THEN substring(s.a, cast(least(1 - cast(s.b as bigint), 2147483647L) as int))"
@@ -98,7 +90,7 @@ def _trim(text: str, characters: str = " ", *, front: bool, back: bool) -> str:
 
 def _pad(text: str, length: int, fill: str = " ", *, before: bool) -> str:
     if length > LENGTH_MAX:
-        raise _too_long()
+        raise Failure("54000", "requested length too large")
     missing = max(length, 0) - len(text)
     if missing <= 0 or not fill:
         return text[: max(length, 0)]
@@ -174,7 +166,7 @@ _QUOTE_IDENT = (
 
 
 def _quoted(value: Any, of: SqlType) -> str:
-    return "NULL" if value is None else escape_literal(_shown(value, of))
+    return "NULL" if value is None else escape_literal(cast_text(value, of))
 
 
 def _quoted_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType) -> str:
@@ -184,10 +176,6 @@ def _quoted_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType)
         " replace(replace(q.a, '\\'', '\\'\\''), '\\\\', '\\\\\\\\'), '\\'')"
     )
     return let(body, text, name="q")
-
-
-def _quoted_or_null_sql(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
-    return f"coalesce({_quoted_sql(args, types, result)}, 'NULL')"
 
 
 def quote_identifier(name: str) -> str:
@@ -222,17 +210,11 @@ def _format(pattern: str | None, *args: str | None) -> str | None:
     return re.sub(r"%(?:%|(\d+\$)?([sIL]?))", piece, pattern)
 
 
-def _shown(value: Any, of: SqlType) -> str:
-    """The result of a cast to text."""
-    if of.kind is Kind.BOOLEAN:
-        return "true" if value else "false"
-    return str(value) if of is TEXT else untyped_text(value, of)
-
-
 def _concat_ws(glue: str | None, *args: str | None) -> str | None:
     return None if glue is None else glue.join(each for each in args if each is not None)
 
 
+_has_length = lambda given: isinstance(given.values[2], int) and given.values[2] >= 0
 for _of in (TEXT, BYTEA):
     define("substring, substr(T, int4) -> T", _substring, _SUBSTRING, T=_of)
     define("substring, substr(T, int4, int4) -> T", _substring, _SUBSTRING_OF, fails=True, safe=_has_length, T=_of)
@@ -292,14 +274,15 @@ define("quote_ident(text) -> text", quote_identifier, _QUOTE_IDENT)
 
 define("|| concat_text(text, text) -> text", _concatenated, "concat({0}, {1})")
 define("|| concat_bytea(bytea, bytea) -> bytea", _concatenated, "concat({0}, {1})")
+_nullable_sql: Renderer = lambda args, types, result: f"coalesce({_quoted_sql(args, types, result)}, 'NULL')"
 for _of in ELEMENTS:
     define("quote_literal(T) -> text", partial(_quoted, of=_of), _quoted_sql, T=_of)
-    define("quote_nullable(T) -> text", partial(_quoted, of=_of), _quoted_or_null_sql, strict=False, T=_of)
+    define("quote_nullable(T) -> text", partial(_quoted, of=_of), _nullable_sql, strict=False, T=_of)
     if _of is not TEXT:
         _behind: Renderer = lambda a, t, r: f"concat({a[0]}, {cast_sql(a[1], t[1], TEXT)})"
         _before: Renderer = lambda a, t, r: f"concat({cast_sql(a[0], t[0], TEXT)}, {a[1]})"
-        define("|| concat_text(text, T) -> text", lambda a, b, of=_of: a + _shown(b, of), _behind, T=_of)
-        define("|| concat_text(T, text) -> text", lambda a, b, of=_of: _shown(a, of) + b, _before, T=_of)
+        define("|| concat_text(text, T) -> text", lambda a, b, of=_of: a + cast_text(b, of), _behind, T=_of)
+        define("|| concat_text(T, text) -> text", lambda a, b, of=_of: cast_text(a, of) + b, _before, T=_of)
 
 # The arguments of these go through text_of first.
 _CONCAT: Renderer = lambda a, t, r: f"concat_ws('', {', '.join(a)})" if a else "''"

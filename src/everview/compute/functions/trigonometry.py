@@ -36,13 +36,8 @@ def _of_finite(function: Callable[[float], float]) -> Callable[[float], float]:
 
 
 def _ratio(above: float, below: float) -> float:
-    """A quotient of positive numbers as C has it: infinite at a pole."""
+    """A quotient as C has it: infinite at a pole."""
     return above / below if below else math.inf
-
-
-def _cotangent(value: float) -> float:
-    tangent = math.tan(value)
-    return 1 / tangent if tangent else math.inf
 
 
 def _unbounded(function: Callable[[float], float], *, odd: bool) -> Callable[[float], float]:
@@ -93,24 +88,13 @@ def _quadrant(degrees: float) -> tuple[float, int, int]:
     return angle, sine, cosine
 
 
-def _sind(degrees: float) -> float:
-    angle, sign, _ = _quadrant(degrees)
-    return sign * _sine(angle)
-
-
-def _cosd(degrees: float) -> float:
-    angle, _, sign = _quadrant(degrees)
-    return sign * _cosine(angle)
-
-
-def _tand(degrees: float) -> float:
-    angle, sine, cosine = _quadrant(degrees)
-    return sine * cosine * (_ratio(_sine(angle), _cosine(angle)) / _TAN_45)
-
-
-def _cotd(degrees: float) -> float:
-    angle, sine, cosine = _quadrant(degrees)
-    return sine * cosine * (_ratio(_cosine(angle), _sine(angle)) / _COT_45)
+# Of the angle between 0 and 90, and of the signs that the sine and the cosine have in its quadrant.
+_OF_DEGREES: dict[str, Callable[[float, int, int], float]] = {
+    "sind": lambda angle, sine, cosine: sine * _sine(angle),
+    "cosd": lambda angle, sine, cosine: cosine * _cosine(angle),
+    "tand": lambda angle, sine, cosine: sine * cosine * (_ratio(_sine(angle), _cosine(angle)) / _TAN_45),
+    "cotd": lambda angle, sine, cosine: sine * cosine * (_ratio(_cosine(angle), _sine(angle)) / _COT_45),
+}
 
 
 def _asind(value: float) -> float:
@@ -134,11 +118,10 @@ _add("asin(float8)", _within(-1, 1, math.asin), fails=True)
 _add("acos(float8)", _within(-1, 1, math.acos), fails=True)
 _add("asind(float8)", _within(-1, 1, _asind), fails=True)
 _add("acosd(float8)", _within(-1, 1, _acosd), fails=True)
-_add("sind(float8)", _of_finite(_sind), fails=True)
-_add("cosd(float8)", _of_finite(_cosd), fails=True)
-_add("tand(float8)", _of_finite(_tand), fails=True)
-_add("cotd(float8)", _of_finite(_cotd), fails=True)
-_add("cot(float8)", _of_finite(_cotangent), fails=True)
+for _name, _of_degrees in _OF_DEGREES.items():
+    _function = lambda degrees, of=_of_degrees: of(*_quadrant(degrees))
+    _add(f"{_name}(float8)", _of_finite(_function), fails=True)
+_add("cot(float8)", _of_finite(lambda value: _ratio(1, math.tan(value))), fails=True)
 _add("atan2(float8, float8)", math.atan2)
 _add("atand(float8)", lambda value: math.atan(value) / _ATAN_ONE * 45)
 _add("atan2d(float8, float8)", lambda above, beside: math.atan2(above, beside) / _ATAN_ONE * 45)

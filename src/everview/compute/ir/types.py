@@ -122,8 +122,12 @@ def numeric(precision: int | None = None, scale: int | None = None) -> SqlType:
 
 
 def array_of(element: SqlType) -> SqlType:
-    """`element[]`."""
     return SqlType(Kind.ARRAY, element=element)
+
+
+def element_of(array: SqlType) -> SqlType:
+    assert array.element is not None
+    return array.element
 
 
 # In PostgreSQL's catalogs these are types of their own, whose text is the numbers with blanks between.
@@ -174,8 +178,7 @@ def arrow_type(sql_type: SqlType) -> pa.DataType:
     if sql_type.kind is Kind.NUMERIC:
         return pa.decimal128(stored_precision(sql_type), sql_type.scale)
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        return pa.list_(arrow_type(sql_type.element))
+        return pa.list_(arrow_type(element_of(sql_type)))
     return _ARROW[sql_type.kind]
 
 
@@ -187,8 +190,7 @@ def outside_type(sql_type: SqlType) -> pa.DataType:
     if sql_type.kind is Kind.NUMERIC:
         return pa.decimal128(NUMERIC_PRECISION, sql_type.scale)
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        return pa.list_(outside_type(sql_type.element))
+        return pa.list_(outside_type(element_of(sql_type)))
     return arrow_type(sql_type)
 
 
@@ -197,6 +199,5 @@ def declared_type(sql_type: SqlType) -> pa.DataType:
     if sql_type.kind is Kind.NUMERIC:
         return pa.decimal128(sql_type.precision if sql_type.constrained else NUMERIC_PRECISION, sql_type.scale)
     if sql_type.kind is Kind.ARRAY:
-        assert sql_type.element is not None
-        return pa.list_(declared_type(sql_type.element))
+        return pa.list_(declared_type(element_of(sql_type)))
     return arrow_type(sql_type)

@@ -35,7 +35,6 @@ def rows_to_arrow(rows: Rows, types: Sequence[SqlType]) -> pa.Table:
 
 
 def values_to_arrow(values: Sequence[Any], sql_type: SqlType) -> pa.Array:
-    """Canonical values of a type as a column."""
     thaw = plain(sql_type)
     if thaw is not None:
         values = [thaw(value) for value in values]

@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 from everview.compute.functions.contract import Failure
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import Kind, SqlType, element_of
 from everview.errors import EverviewError
 
 Row: TypeAlias = tuple[Any, ...]
@@ -63,7 +63,6 @@ def add_failure(errors: Errors, failure: Failure, multiplicity: int) -> None:
 
 
 def add_all(target: dict[Any, int], other: Mapping[Any, int]) -> None:
-    """Add one multiset to another."""
     for key, multiplicity in other.items():
         add(target, key, multiplicity)
 
@@ -76,8 +75,7 @@ def canonical(sql_type: SqlType) -> Callable[[Any], Any] | None:
         case Kind.NUMERIC:
             return _canonical_decimal(sql_type.scale)
         case Kind.ARRAY:
-            assert sql_type.element is not None
-            return _canonical_array(canonical(sql_type.element))
+            return _canonical_array(canonical(element_of(sql_type)))
         case _:
             return None
 
@@ -114,8 +112,7 @@ def plain(sql_type: SqlType) -> Callable[[Any], Any] | None:
     """The function that turns a canonical value into the value that functions take; None where they are the same."""
     if sql_type.kind is not Kind.ARRAY:
         return None
-    assert sql_type.element is not None
-    interval = sql_type.element.kind is Kind.INTERVAL
+    interval = element_of(sql_type).kind is Kind.INTERVAL
 
     def thaw(value: Any) -> Any:
         if value is None:

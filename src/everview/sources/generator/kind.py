@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.datetime_input import read_timestamp
-from everview.compute.functions.durations import duration_ms
+from everview.compute.functions.datetime_input import duration_ms, read_timestamp
 from everview.compute.ir.types import Kind
 from everview.compute.rows.arrow import rows_to_arrow
 from everview.compute.rows.collection import rows_of
