@@ -165,7 +165,7 @@ def test_the_checker_catches_it_in_a_package_itself() -> None:
         ("everview.cli", "from everview.server import http\nfrom everview.timely import lattice"),
         ("everview.errors", "import os"),
         ("everview.compute.tick", "from everview.compute.view import View\nfrom everview.compute.engine import local"),
-        ("everview.compute.delta.join", "from everview.compute.optimize.predicates import facts\nfrom . import totals"),
+        ("everview.compute.delta.join", "from everview.compute.optimize.join_keys import facts\nfrom . import totals"),
     ],
 )
 def test_the_checker_lets_pass(module: str, source: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from everview.compute.interpreter.ordering import total_order_key
+from everview.compute.interpreter.ordering import order_key
 from everview.compute.ir.types import (
     BOOLEAN,
     BYTEA,
@@ -81,9 +81,9 @@ def test_there_and_back(sql_type: SqlType, small: Any, large: Any) -> None:
 
 @pytest.mark.parametrize(("sql_type", "small", "large"), PAIRS, ids=lambda each: str(each)[:20])
 def test_the_order_is_total(sql_type: SqlType, small: Any, large: Any) -> None:
-    low, high, null = (total_order_key(value, sql_type) for value in (small, large, None))
+    low, high, null = (order_key(sql_type)(value) for value in (small, large, None))
     assert low < high < null
-    assert total_order_key(small, sql_type) == low
+    assert order_key(sql_type)(small) == low
 
 
 def test_without_diffs_rows_count_once() -> None:

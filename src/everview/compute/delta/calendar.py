@@ -24,7 +24,6 @@ _CLOCKS = (1_577_836_800_000, 4_102_444_800_000)  # the beginnings of the years 
 
 
 def in_calendar(plan: Relation) -> Relation:
-    """The plan in which what leaves the calendar fails."""
     return ir.transform(plan, lambda part: with_scalars(part, _checked) if isinstance(part, ir.Filter) else part)
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from everview.compute.delta.per_key import extreme_order, is_extreme, rows_at_moments, what_matters
 from everview.compute.delta.program import First
-from everview.compute.delta.totals import keep
-from everview.compute.functions.resolve import resolve_aggregate
+from everview.compute.delta.totals import keep, over_columns
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Aggregate, Relation, all_columns, types
 from everview.compute.ir.scalar import Column, Literal, Scalar, shift
@@ -49,10 +48,7 @@ def delta(reduce: ir.Reduce, change: Relation, build: Build) -> Relation:
     width = start + len(totals)
     with_totals = ir.Map(kept.step, tuple(_nothing(each.type) for each in arguments))
     together = ir.Union((with_totals, _padded(rows, key, totals, arguments)))
-    sums = []
-    for place, each in enumerate(totals, start):
-        entry, _, result = resolve_aggregate("max", [each])
-        sums.append(Aggregate(entry.key, (Column(place, each),), result))
+    sums = over_columns("max", totals, start)
     moved = [_over(each, width + arguments.index(each.args[0])) for each in extremes]
     reduced = ir.Reduce(together, all_columns(moments), (*sums, *moved))
     finals = iter(kept.finals)

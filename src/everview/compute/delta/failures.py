@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from everview.compute.functions import lookup
 from everview.compute.functions.lookup import can_fail
-from everview.compute.functions.resolve import resolve
-from everview.compute.ir.relation import Filter, FlatMap, Let, Map, Relation, inputs_of, types, with_inputs
-from everview.compute.ir.scalar import Call, Case, Failed, FailedTable, Literal, Or, Scalar, substitute
-from everview.compute.ir.scalar import Column as ColumnOf
+from everview.compute.functions.resolve import call
+from everview.compute.ir.parts import mapped_columns
+from everview.compute.ir.relation import Filter, FlatMap, Let, Map, Relation, arity, inputs_of, with_inputs
+from everview.compute.ir.scalar import Case, Failed, FailedTable, Literal, Or, Scalar
 from everview.compute.ir.types import BOOLEAN
 
 
@@ -47,17 +47,14 @@ def _separate(plan: Relation, bound: tuple[tuple[str, Relation], ...], failing: 
     for id, value in reversed(bound):
         missing = Let(id, value, missing)
     failing.append(FailingRows(missing, tuple(scalars)))
-    return with_inputs(plan, (Filter(input, (_not(fails),)),))
+    return with_inputs(plan, (Filter(input, (call("not", fails),)),))
 
 
 def _failing_scalars(plan: Relation) -> list[Scalar]:
     """The scalars of the operator that can fail, over the columns of its input."""
     match plan:
         case Map(input, scalars):
-            values: list[Scalar] = [ColumnOf(index, each) for index, each in enumerate(types(input))]
-            for scalar in scalars:  # a scalar may read those before it
-                values.append(substitute(scalar, values))
-            return [each for each in values[len(types(input)) :] if can_fail(each)]
+            return [each for each in mapped_columns(input, scalars)[arity(input) :] if can_fail(each)]
         case Filter(_, predicates) if any(can_fail(each) for each in predicates):
             passes: Scalar = Literal(True, BOOLEAN)
             for predicate in reversed(predicates):  # one that is not true ends the evaluation
@@ -71,8 +68,3 @@ def _failing_scalars(plan: Relation) -> list[Scalar]:
 
 def _failed(scalar: Scalar) -> Scalar:
     return scalar if isinstance(scalar, FailedTable) else Failed(scalar)
-
-
-def _not(scalar: Scalar) -> Scalar:
-    found = resolve("not", [BOOLEAN])
-    return Call(found.function.key, (scalar,), BOOLEAN)

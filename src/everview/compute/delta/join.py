@@ -44,7 +44,8 @@ def tidy(join: ir.Join) -> tuple[list[Relation], list[Class]]:
     starts = [sum(arity(each) for each in join.inputs[:side]) for side in range(len(join.inputs))]
     predicates: list[list[Scalar]] = [[] for _ in join.inputs]
     classes = []
-    for members, nullsafe in _classes(join):
+    for place, members in enumerate(join.equivalences + join.nullsafe):
+        nullsafe = place >= len(join.equivalences)
         equal = "is not distinct from" if nullsafe else "="
         constants = [member for member in members if not columns_of(member)]
         firsts: dict[int, Column] = {}
@@ -64,10 +65,6 @@ def tidy(join: ir.Join) -> tuple[list[Relation], list[Class]]:
             predicates[next(iter(firsts))].append(call("is not null", next(iter(firsts.values()))))
     inputs = [ir.Filter(each, tuple(own)) if own else each for each, own in zip(join.inputs, predicates, strict=True)]
     return inputs, classes
-
-
-def _classes(join: ir.Join) -> list[tuple[tuple[Scalar, ...], bool]]:
-    return [(members, False) for members in join.equivalences] + [(members, True) for members in join.nullsafe]
 
 
 def delta(changes: Sequence[Relation], classes: Sequence[Class], build: Build) -> Relation:

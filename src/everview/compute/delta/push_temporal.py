@@ -19,7 +19,7 @@ from everview.compute.delta.temporal import apart, bounded
 from everview.compute.delta.thresholds import speaks_of_now
 from everview.compute.delta.times import bounds_of, conjuncts
 from everview.compute.ir import relation as ir
-from everview.compute.ir.parts import owner_of, sides_of
+from everview.compute.ir.parts import mapped_columns, owner_of, sides_of
 from everview.compute.ir.relation import Relation, arity
 from everview.compute.ir.scalar import And, Column, Literal, Or, Scalar, columns_of, remap, shift, substitute
 from everview.compute.ir.types import BOOLEAN
@@ -58,12 +58,11 @@ class _Descent:
             case ir.Filter(input, predicates):
                 return self._filter(input, predicates, wanted)
             case ir.Project(input, columns):
-                inside, done = self.down(input, [_over(each, columns) for each in wanted])
+                moved = [replace(each, predicate=remap(each.predicate, columns.__getitem__)) for each in wanted]
+                inside, done = self.down(input, moved)
                 return ir.Project(inside, columns), done
             case ir.Map(input, scalars):
-                values: list[Scalar] = list(ir.all_columns(input))
-                for scalar in scalars:
-                    values.append(substitute(scalar, values))
+                values = mapped_columns(input, scalars)
                 moved = [replace(each, predicate=substitute(each.predicate, values)) for each in wanted]
                 inside, done = self.down(input, moved)
                 return ir.Map(inside, scalars), done
@@ -180,10 +179,6 @@ class _Descent:
 
         settled = ir.transform(inside, settle)
         return ir.Let(id, self.down(value, [Wanted(each, must=True) for each in needed])[0], settled), done
-
-
-def _over(wanted: Wanted, columns: Sequence[int]) -> Wanted:
-    return replace(wanted, predicate=remap(wanted.predicate, columns.__getitem__))
 
 
 def _is_use(relation: Relation, id: str) -> bool:

@@ -78,7 +78,6 @@ def apart(predicates: Iterable[Scalar]) -> tuple[tuple[Scalar, ...], tuple[Scala
 
 
 def bounded(input: Relation, bounds: Bounds) -> Relation:
-    """The rows at the times that the bounds leave them."""
     return ir.Temporal(input, bounds.lowers, bounds.uppers, bounds.times)
 
 

@@ -58,7 +58,6 @@ def is_now(scalar: Scalar) -> bool:
 
 
 def speaks_of_now(scalar: Scalar) -> bool:
-    """Whether `mz_now()` is in it."""
     return any(map(is_now, walk(scalar)))
 
 

@@ -55,7 +55,6 @@ class Bounds:
 
     @property
     def failing(self) -> tuple[Scalar, ...]:
-        """The bounds whose evaluation can fail."""
         return tuple(each for each in self.all if can_fail(each))
 
     @property

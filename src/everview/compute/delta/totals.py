@@ -93,10 +93,7 @@ def _contents(reduce: ir.Reduce, key: tuple[int, ...], amounts: Amounts) -> Rela
     schema = types(reduce.input)
     mapped = ir.Map(reduce.input, tuple(amounts.scalars))
     keys = tuple(Column(index, schema[index]) for index in key)
-    sums = []
-    for place, amount in enumerate(amounts.scalars, len(schema)):
-        entry, _, result = resolve_aggregate("sum", [amount.type])
-        sums.append(Aggregate(entry.key, (Column(place, amount.type),), result))
+    sums = over_columns("sum", [amount.type for amount in amounts.scalars], len(schema))
     summed = ir.Reduce(mapped, keys, tuple(sums))
     start = len(keys)
     back = tuple(
@@ -105,6 +102,15 @@ def _contents(reduce: ir.Reduce, key: tuple[int, ...], amounts: Amounts) -> Rela
     )
     width = start + len(sums)
     return ir.Project(ir.Map(summed, back), (*range(start), *range(width, width + len(back))))
+
+
+def over_columns(name: str, columns: Sequence[SqlType], first: int) -> list[Aggregate]:
+    """The aggregate of this name over each of some columns side by side."""
+    found = []
+    for place, column in enumerate(columns, first):
+        entry, _, result = resolve_aggregate(name, [column])
+        found.append(Aggregate(entry.key, (Column(place, column),), result))
+    return found
 
 
 @dataclass
@@ -132,7 +138,8 @@ def _final(aggregate: Aggregate, amounts: Amounts) -> Scalar:
     if lookup.aggregate(aggregate.function).algebra == COUNT:
         return count
     argument = aggregate.args[0]
-    kept_as = INT8 if aggregate.type == INT8 else numeric(NUMERIC_PRECISION, _scale(argument.type))
+    scale = argument.type.scale if argument.type.kind is Kind.NUMERIC else 0
+    kept_as = INT8 if aggregate.type == INT8 else numeric(NUMERIC_PRECISION, scale)
     value = cast(argument, kept_as)
     amount = Coalesce((_where(aggregate.filter, value), _zero(kept_as)), kept_as)
     total = amounts.add(amount)
@@ -144,10 +151,6 @@ def _where(condition: Scalar | None, value: Scalar) -> Scalar:
         return value
     otherwise = Literal(0, INT8) if value == Literal(1, INT8) else Literal(None, value.type)
     return Case(((condition, value),), otherwise, value.type)
-
-
-def _scale(sql_type: SqlType) -> int:
-    return sql_type.scale if sql_type.kind is Kind.NUMERIC else 0
 
 
 def _zero(sql_type: SqlType) -> Literal:

@@ -11,6 +11,7 @@ from itertools import chain
 
 from everview.compute.delta.program import Source
 from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import mapped_columns
 from everview.compute.ir.relation import Relation, arity
 from everview.compute.ir.scalar import Column, Scalar, columns_of, remap, substitute
 
@@ -42,12 +43,10 @@ class _Trace:
             case ir.Project(input, columns):
                 return self.sources(input, tuple(remap(each, columns.__getitem__) for each in key))
             case ir.Map(input, scalars):
-                values: list[Scalar] = list(ir.all_columns(input))
-                for scalar in scalars:
-                    values.append(substitute(scalar, values))
+                values = mapped_columns(input, scalars)
                 return self.sources(input, tuple(substitute(each, values) for each in key))
-            case ir.Filter(input) | ir.Negate(input) | ir.Threshold(input) | ir.Occurring(input) | ir.TopK(input):
-                return self.sources(input, key)
+            case ir.Filter() | ir.Negate() | ir.Threshold() | ir.Occurring() | ir.TopK() | ir.Temporal():
+                return self.sources(relation.input, key)
             case ir.FlatMap(input) | ir.Window(input):
                 return self.sources(input, key) if _within(key, arity(input)) else None
             case ir.Reduce(input, keys):
@@ -59,9 +58,9 @@ class _Trace:
                     return None
                 return self.sources(input, tuple(remap(each, lambda index: max(0, index - 1)) for each in key))
             case ir.Union(inputs):
-                return _all([self.sources(each, key) for each in inputs])
-            case ir.Temporal(input):
-                return self.sources(input, key)
+                found = [self.sources(each, key) for each in inputs]
+                known = [each for each in found if each is not None]
+                return list(dict.fromkeys(chain.from_iterable(known))) if len(known) == len(found) else None
             case ir.Join():
                 return self._join(relation, key)
             case ir.Let() | ir.Recursive():
@@ -99,8 +98,3 @@ class _Trace:
 
 def _within(key: Sequence[Scalar], width: int) -> bool:
     return all(index < width for each in key for index in columns_of(each))
-
-
-def _all(found: Sequence[list[Source] | None]) -> list[Source] | None:
-    known = [each for each in found if each is not None]
-    return list(dict.fromkeys(chain.from_iterable(known))) if len(known) == len(found) else None

@@ -11,7 +11,6 @@ from everview.compute.rows.collection import Result, Row, Rows, canonical_row
 
 
 def evaluate_accumulate(accumulate: Accumulate, below: Result) -> Result:
-    """One row for each time and key."""
     with localcontext(EXACT):
         return Result(_totals(accumulate, below.rows), below.errors)
 

@@ -76,7 +76,9 @@ def _operator(plan: ir.Relation, scope: Mapping[str, Result], made: limits.Made)
         case ir.Constant(rows, schema):
             return Result(rows_of(rows, schema))
         case ir.Get(id):
-            return _get(id, scope)
+            if id not in scope:
+                raise UnknownCollection(id)
+            return scope[id]
         case ir.Let(id, value, body):
             return below(body, {id: below(value)})
         case ir.Recursive():
@@ -100,9 +102,11 @@ def _operator(plan: ir.Relation, scope: Mapping[str, Result], made: limits.Made)
         case ir.Window(input):
             return evaluate_window(plan, below(input))
         case ir.Threshold(input):
-            return _threshold(below(input))
+            found = below(input)
+            return Result({row: count for row, count in found.rows.items() if count > 0}, found.errors)
         case ir.Negate(input):
-            return _negate(below(input))
+            found = below(input)
+            return Result({row: -count for row, count in found.rows.items()}, found.errors)
         case ir.Temporal():
             raise AssertionError("only a tick program knows times: see delta.temporal")
         case ir.Occurring(input):
@@ -110,12 +114,6 @@ def _operator(plan: ir.Relation, scope: Mapping[str, Result], made: limits.Made)
             return Result(dict.fromkeys(found.rows, 1), found.errors)
         case ir.Accumulate(input):
             return evaluate_accumulate(plan, below(input))
-
-
-def _get(name: str, scope: Mapping[str, Result]) -> Result:
-    if name not in scope:
-        raise UnknownCollection(name)
-    return scope[name]
 
 
 def _union(inputs: list[Result]) -> Result:
@@ -191,11 +189,3 @@ def _each_row(below: Result, step: Callable[[Row, int, Rows], None], parts: int 
             except Failure as failure:
                 add_failure(errors, failure, multiplicity)
     return Result(rows, errors)
-
-
-def _threshold(below: Result) -> Result:
-    return Result({row: multiplicity for row, multiplicity in below.rows.items() if multiplicity > 0}, below.errors)
-
-
-def _negate(below: Result) -> Result:
-    return Result({row: -multiplicity for row, multiplicity in below.rows.items()}, below.errors)

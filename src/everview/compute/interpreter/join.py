@@ -7,7 +7,7 @@ the result, with its multiplicity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -51,24 +51,19 @@ def evaluate_join(join: Join, inputs: Sequence[Result]) -> Result:
 
 
 def _sides(join: Join) -> list[_Side]:
-    starts, sides, total = [], [], 0
+    ends, sides, total = [], [], 0
     for each in join.inputs:
         sides.append(_Side(total))
         total += arity(each)
-        starts.append(total)
+        ends.append(total)
     for index, equivalence in enumerate(join.equivalences + join.nullsafe):
         for member in equivalence:
-            side = sides[_owner(columns_of(member), starts)]
+            first = min(columns_of(member), default=0)  # a member without columns may belong to any input
+            side = sides[next((place for place, end in enumerate(ends) if first < end), 0)]
             if index >= len(join.equivalences):
                 side.nullsafe.add(index)
             side.members.setdefault(index, []).append(shift(member, -side.start))
     return sides
-
-
-def _owner(columns: Iterable[int], ends: list[int]) -> int:
-    """The input that a member is over; a member without columns may belong to any."""
-    first = min(columns, default=0)
-    return next((index for index, end in enumerate(ends) if first < end), 0)
 
 
 def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[_Keyed]:

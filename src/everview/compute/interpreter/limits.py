@@ -107,7 +107,6 @@ class Made:
         self._results = kept
 
     def end(self) -> None:
-        """Empty all results."""
         for rows in self._results:
             empty(rows)
 

@@ -23,13 +23,8 @@ _Item = TypeVar("_Item")
 _COMPARED_BY_KEY = (Kind.FLOAT4, Kind.FLOAT8, Kind.INTERVAL, Kind.JSONB, Kind.ARRAY)
 
 
-def total_order_key(value: Any, sql_type: SqlType) -> Any:
-    """The key to compare values of this type by; NULL comes after everything else."""
-    return order_key(sql_type)(value)
-
-
 def order_key(sql_type: SqlType, *, nulls_first: bool = False) -> Key:
-    """`total_order_key` for one type, to be applied to many values."""
+    """The key to compare values of this type by; NULL comes after everything else, or before it."""
     null, other = ((0,), 1) if nulls_first else ((1,), 0)
     if sql_type.kind not in _COMPARED_BY_KEY:
         return lambda value: null if value is None else (other, value)
@@ -41,13 +36,11 @@ def order_key(sql_type: SqlType, *, nulls_first: bool = False) -> Key:
 
 
 def row_order_key(types: Sequence[SqlType]) -> Key:
-    """The key to compare whole rows of these types by."""
     keys = [order_key(each) for each in types]
     return lambda row: tuple([key(value) for key, value in zip(keys, row, strict=True)])
 
 
 def compile_order(order: Sequence[Order]) -> Callable[[Row], Row]:
-    """The values to sort a row by."""
     return compile_row([each.scalar for each in order])
 
 

@@ -38,7 +38,6 @@ class Partition:
         return self.group_range(self.group[position])
 
     def group_range(self, group: int) -> range:
-        """The positions of a group of peers."""
         end = self.starts[group + 1] if group + 1 < len(self.starts) else len(self.rows)
         return range(self.starts[group], end)
 
@@ -105,7 +104,8 @@ def _range_bounds(frame: Frame, partition: Partition) -> Callable[[int], range]:
     if _is_current(frame.start) and _is_current(frame.end):
         return _groups_bounds(Frame("groups", frame.start, frame.end), partition)
     (order,) = partition.order
-    levels = _levels(partition, order)
+    level = _level(order)
+    levels = [level(_as_moment(key[0])) for key in partition.keys]
     count = len(levels)
 
     def bounds(position: int) -> range:
@@ -119,8 +119,6 @@ def _range_bounds(frame: Frame, partition: Partition) -> Callable[[int], range]:
         else:
             end = bisect_right(levels, levels_of(position, frame.end))
         return range(start, max(start, end))
-
-    level = _level(order)
 
     def levels_of(position: int, offset: Any) -> Any:
         return level(_moved(partition.keys[position][0], offset, order))
@@ -143,11 +141,6 @@ class _Reversed:
 
     def __lt__(self, other: _Reversed) -> bool:
         return bool(other.key < self.key)
-
-
-def _levels(partition: Partition, order: Order) -> list[Any]:
-    level = _level(order)
-    return [level(_as_moment(key[0])) for key in partition.keys]
 
 
 def _level(order: Order) -> Callable[[Any], Any]:

@@ -26,7 +26,8 @@ def evaluate_recursive(recursive: Recursive, evaluate: Evaluate) -> Result:
         rounds += 1
         count += sum(map(abs, latest.values()))
         if rounds > ROUNDS_MAX or count > ROWS_MAX:
-            add_failure(errors, _endless(), 1)
+            limits = f"more than {ROWS_MAX} rows, or took more than {ROUNDS_MAX} rounds"
+            add_failure(errors, Failure("54000", f"WITH RECURSIVE gave {limits}"), 1)
             break
         found = evaluate(recursive.step, {recursive.id: Result(latest)})
         add_all(errors, found.errors)
@@ -36,7 +37,3 @@ def evaluate_recursive(recursive: Recursive, evaluate: Evaluate) -> Result:
 
 def _new(found: Rows, known: Rows, *, distinct: bool) -> Rows:
     return {row: 1 for row in found if row not in known} if distinct else dict(found)
-
-
-def _endless() -> Failure:
-    return Failure("54000", f"WITH RECURSIVE gave more than {ROWS_MAX} rows, or took more than {ROUNDS_MAX} rounds")

@@ -12,7 +12,7 @@ from typing import Any
 from everview.compute.allowance import take
 from everview.compute.functions import list_aggregates, lookup
 from everview.compute.functions.aggregates import COUNT
-from everview.compute.functions.contract import Failure, OneRow
+from everview.compute.functions.contract import Failure, OneRow, fail
 from everview.compute.interpreter import limits
 from everview.compute.interpreter.ordering import compile_order, row_order_key, sort_by
 from everview.compute.interpreter.scalars import compile_row, compile_scalar
@@ -35,7 +35,6 @@ Taken = tuple[Row, Row] | None
 
 
 def evaluate_reduce(reduce: Reduce, below: Result) -> Result:
-    """One row for each group."""
     key_of = compile_row(reduce.keys)
     takers = [compile_taker(each.args, each.filter, each.order) for each in reduce.aggregates]
     errors = dict(below.errors)
@@ -113,9 +112,12 @@ def compile_finisher(
     def finish(taken: Sequence[tuple[Taken, int]]) -> Any:
         items = [each for each in taken if each[0] is not None and (entry.takes_nulls or None not in each[0][1])]
         if distinct:
-            items = _distinct(items)
+            found = {_arguments(item): (item[0], 1) for item in items}  # the last of those with the same arguments
+            with limits.emptied(found):
+                items = list(found.values())
         if entry.algebra == COUNT:  # rows may occur more often than could be told one by one
-            return _counted(items)
+            total = sum(multiplicity for _, multiplicity in items)
+            return total if total < 2**63 else fail("22003", "bigint out of range")
         if ordered:
             limits.sort(items, lambda item: argument_key(_arguments(item)))
             sort_by(items, order, _sort_values)
@@ -129,20 +131,6 @@ def compile_finisher(
         return settle(value) if settle else value
 
     return finish
-
-
-def _distinct(items: list[tuple[Taken, int]]) -> list[tuple[Taken, int]]:
-    """The last of the items that have the same arguments."""
-    found = {_arguments(item): (item[0], 1) for item in items}
-    with limits.emptied(found):
-        return list(found.values())
-
-
-def _counted(items: Sequence[tuple[Taken, int]]) -> int:
-    total = sum(multiplicity for _, multiplicity in items)
-    if total >= 2**63:
-        raise Failure("22003", "bigint out of range")
-    return total
 
 
 def _arguments(item: tuple[Taken, int]) -> Row:

@@ -46,7 +46,6 @@ def compile_row(scalars: Sequence[Scalar]) -> Callable[[Row], Row]:
 
 
 def compile_columns(columns: Sequence[int]) -> Callable[[Row], Row]:
-    """The values at these positions."""
     if len(columns) == 1:
         only = columns[0]
         return lambda row: (row[only],)

@@ -11,7 +11,6 @@ from everview.compute.rows.collection import NegativeMultiplicity, Result, Row, 
 
 
 def evaluate_topk(topk: TopK, below: Result) -> Result:
-    """The rows that are left of each group."""
     group_of, keys_of = compile_columns(topk.group), compile_order(topk.order)
     errors = dict(below.errors)
     groups: dict[Row, list[tuple[Row, Row, int]]] = {}

@@ -23,7 +23,6 @@ _Item = tuple[Row, Row, list[Taken]]
 
 
 def evaluate_window(window: Window, below: Result) -> Result:
-    """The rows with the values of the window functions behind."""
     partition_of, keys_of = compile_row(window.partition), compile_order(window.order)
     takers = [compile_taker(each.args, each.filter) for each in window.functions]
     errors = dict(below.errors)

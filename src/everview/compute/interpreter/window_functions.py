@@ -16,27 +16,6 @@ FrameOf = Callable[[int], Sequence[int]]
 WindowEvaluator = Callable[[Partition, Sequence[Row], FrameOf, int], Any]
 
 
-def _row_number(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> int:
-    return position + 1
-
-
-def _rank(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> int:
-    return partition.peers(position).start + 1
-
-
-def _dense_rank(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> int:
-    return partition.group[position] + 1
-
-
-def _percent_rank(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> float:
-    count = len(partition.rows)
-    return partition.peers(position).start / (count - 1) if count > 1 else 0.0
-
-
-def _cume_dist(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> float:
-    return partition.peers(position).stop / len(partition.rows)
-
-
 def _ntile(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> int | None:
     """The first buckets are larger by one where the rows do not divide; how many there are, the first row says."""
     buckets: int | None = args[0][0]
@@ -64,16 +43,6 @@ def _shifted(direction: int) -> WindowEvaluator:
     return evaluate
 
 
-def _first_value(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> Any:
-    inside = frame(position)
-    return args[inside[0]][0] if inside else None
-
-
-def _last_value(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> Any:
-    inside = frame(position)
-    return args[inside[-1]][0] if inside else None
-
-
 def _nth_value(partition: Partition, args: Sequence[Row], frame: FrameOf, position: int) -> Any:
     wanted = args[position][1]
     if wanted is None:
@@ -85,16 +54,18 @@ def _nth_value(partition: Partition, args: Sequence[Row], frame: FrameOf, positi
 
 
 WINDOW_FUNCTIONS: Mapping[str, WindowEvaluator] = {
-    "row_number": _row_number,
-    "rank": _rank,
-    "dense_rank": _dense_rank,
-    "percent_rank": _percent_rank,
-    "cume_dist": _cume_dist,
+    "row_number": lambda partition, args, frame, position: position + 1,
+    "rank": lambda partition, args, frame, position: partition.peers(position).start + 1,
+    "dense_rank": lambda partition, args, frame, position: partition.group[position] + 1,
+    "percent_rank": lambda partition, args, frame, position: (
+        partition.peers(position).start / max(1, len(partition.rows) - 1)
+    ),
+    "cume_dist": lambda partition, args, frame, position: partition.peers(position).stop / len(partition.rows),
     "ntile": _ntile,
     "lag": _shifted(-1),
     "lead": _shifted(1),
-    "first_value": _first_value,
-    "last_value": _last_value,
+    "first_value": lambda partition, args, frame, position: args[at[0]][0] if (at := frame(position)) else None,
+    "last_value": lambda partition, args, frame, position: args[at[-1]][0] if (at := frame(position)) else None,
     "nth_value": _nth_value,
 }
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from everview.compute.ir import relation as ir
-from everview.compute.ir.scalar import Scalar, columns_of, remap
+from everview.compute.ir.scalar import Scalar, columns_of, remap, substitute
 
 Rewrite = Callable[[Scalar], Scalar]
 Equivalence = tuple[Scalar, ...]  # expressions of a join that are equal
@@ -37,6 +37,20 @@ def scalars_of(relation: ir.Relation) -> Iterator[Scalar]:
                 yield from window_scalars(function)
 
 
+def mapped_columns(input: ir.Relation, scalars: Iterable[Scalar]) -> list[Scalar]:
+    """All columns of a Map as expressions over its input."""
+    values: list[Scalar] = list(ir.all_columns(input))
+    for scalar in scalars:
+        values.append(substitute(scalar, values))
+    return values
+
+
+def only(input: ir.Relation, scalars: Sequence[Scalar]) -> ir.Relation:
+    """Of each row the values of these scalars, and none of its own columns."""
+    width = ir.arity(input)
+    return ir.Project(ir.Map(input, tuple(scalars)), tuple(range(width, width + len(scalars))))
+
+
 def aggregate_scalars(aggregate: ir.Aggregate) -> Iterator[Scalar]:
     """The scalars that an aggregate reads of a row."""
     yield from aggregate.args
@@ -53,7 +67,7 @@ def window_scalars(function: ir.WindowFunction) -> Iterator[Scalar]:
 
 
 def with_scalars(relation: ir.Relation, change: Rewrite) -> ir.Relation:
-    """The operator with every scalar rewritten."""
+    """The operator with every scalar rewritten, in the order of `scalars_of`."""
     match relation:
         case ir.Map(_, scalars):
             return replace(relation, scalars=tuple(map(change, scalars)))
@@ -66,8 +80,9 @@ def with_scalars(relation: ir.Relation, change: Rewrite) -> ir.Relation:
             changed_nullsafe = tuple(tuple(map(change, members)) for members in nullsafe)
             return replace(relation, equivalences=changed_classes, nullsafe=changed_nullsafe)
         case ir.Reduce(_, keys, aggregates):
+            changed_keys = tuple(map(change, keys))
             changed = tuple(change_aggregate(each, change) for each in aggregates)
-            return replace(relation, keys=tuple(map(change, keys)), aggregates=changed)
+            return replace(relation, keys=changed_keys, aggregates=changed)
         case ir.Temporal(_, lowers, uppers, times):
             return replace(
                 relation,
@@ -110,7 +125,6 @@ def change_window_function(function: ir.WindowFunction, change: Rewrite) -> ir.W
 
 
 def map_scalars(plan: ir.Relation, change: Rewrite) -> ir.Relation:
-    """The plan with every scalar in it changed."""
     return ir.transform(plan, lambda relation: with_scalars(relation, change))
 
 

@@ -107,8 +107,6 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One sort key."""
-
     scalar: Scalar
     descending: bool = False
     nulls_first: bool = False
@@ -150,8 +148,6 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class WindowFunction:
-    """One window function of a `Window`."""
-
     function: str
     args: tuple[Scalar, ...]
     type: SqlType
@@ -274,8 +270,11 @@ Steps: TypeAlias = Sequence[tuple[str, Relation]]  # named; each may read the in
 
 
 def types(relation: Relation) -> tuple[SqlType, ...]:
-    """The types of the relation's columns."""
     return known_types(relation, _types_of)
+
+
+def _types_of(relation: Relation) -> tuple[SqlType, ...]:
+    return types_of(relation, types)
 
 
 Operator = TypeVar("Operator", bound=Typed)
@@ -291,7 +290,8 @@ def known_types(relation: Operator, ask: Callable[[Operator], tuple[SqlType, ...
         return found
 
 
-def _types_of(relation: Relation) -> tuple[SqlType, ...]:
+def types_of(relation: Relation, types: Callable[[Relation], tuple[SqlType, ...]]) -> tuple[SqlType, ...]:
+    """The types of the columns, from those of the inputs, which `types` gives."""
     match relation:
         case Constant(schema=schema) | Get(schema=schema):
             return schema
@@ -326,7 +326,6 @@ def arity(relation: Relation) -> int:
 
 
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
-    """The relations directly below."""
     match relation:
         case Constant() | Get():
             return ()
@@ -341,7 +340,6 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
 
 
 def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
-    """The operator over other inputs."""
     match relation:
         case Constant() | Get():
             return relation

@@ -98,7 +98,6 @@ Scalar: TypeAlias = Column | Literal | Call | And | Or | Case | Coalesce | Faile
 
 
 def children(scalar: Scalar) -> tuple[Scalar, ...]:
-    """The direct operands."""
     match scalar:
         case Column() | Literal():
             return ()
@@ -111,7 +110,6 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
 
 
 def rebuild(scalar: Scalar, operands: tuple[Scalar, ...]) -> Scalar:
-    """The expression over other operands."""
     match scalar:
         case Column() | Literal():
             return scalar

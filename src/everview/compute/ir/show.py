@@ -32,15 +32,10 @@ def _lines(plan: ir.Relation, depth: int) -> Iterator[str]:
         yield from _lines(plan.value, depth + 1)
         yield from _lines(plan.body, depth)
         return
-    yield indent + " ".join(filter(None, (_title(plan), _details(plan))))
+    title = "Distinct" if isinstance(plan, ir.Reduce) and not plan.aggregates else type(plan).__name__
+    yield indent + " ".join(filter(None, (title, _details(plan))))
     for each in ir.inputs_of(plan):
         yield from _lines(each, depth + 1)
-
-
-def _title(plan: ir.Relation) -> str:
-    if isinstance(plan, ir.Reduce) and not plan.aggregates:
-        return "Distinct"
-    return type(plan).__name__
 
 
 def _details(plan: ir.Relation) -> str:

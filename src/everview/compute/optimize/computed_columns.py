@@ -50,7 +50,6 @@ class _Columns:
 
     @property
     def relation(self) -> ir.Relation:
-        """The input with the columns."""
         return ir.Map(self._input, tuple(self._scalars)) if self._scalars else self._input
 
     def without(self, relation: ir.Relation, added: int = 0) -> ir.Relation:

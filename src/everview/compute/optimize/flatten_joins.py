@@ -15,7 +15,6 @@ _NONE: tuple[Scalar, ...] = ()
 
 
 def flatten_joins(plan: Relation) -> Relation:
-    """The plan without joins directly below joins."""
     return transform(plan, _flatten)
 
 

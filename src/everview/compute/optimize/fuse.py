@@ -30,7 +30,8 @@ def _fuse(relation: Relation) -> Relation:
         case Project(input, columns) if columns == tuple(range(arity(input))):
             return input
         case Union(inputs):
-            return _union(inputs)
+            flat = tuple(inner for each in inputs for inner in (each.inputs if isinstance(each, Union) else (each,)))
+            return flat[0] if len(flat) == 1 else Union(flat)
         case Negate(Negate(input)):
             return input
         case Threshold(Threshold(input)):
@@ -48,8 +49,3 @@ def _map_over_project(mapping: Map) -> Relation:
     places = (*columns, *range(width, width + len(mapping.scalars)))
     scalars = tuple(remap(scalar, places.__getitem__) for scalar in mapping.scalars)
     return Project(_fuse(Map(project.input, scalars)), places)
-
-
-def _union(inputs: tuple[Relation, ...]) -> Relation:
-    flat = tuple(inner for each in inputs for inner in (each.inputs if isinstance(each, Union) else (each,)))
-    return flat[0] if len(flat) == 1 else Union(flat)

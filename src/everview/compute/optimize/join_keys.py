@@ -11,17 +11,18 @@ holds both before they are keys; where there is none, what they have in front of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from everview.compute.functions import lookup
 from everview.compute.functions.casts import WIDENED, cast_between
 from everview.compute.functions.lookup import can_fail
 from everview.compute.functions.naming import merged
+from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import Equivalence, owner_of, sides_of
 from everview.compute.ir.relation import Filter, Join, Relation, transform
-from everview.compute.ir.scalar import Call, Column, Scalar, columns_of, remap
+from everview.compute.ir.scalar import Call, Column, Scalar, columns_of, remap, shift
 from everview.compute.ir.types import NUMERIC_PRECISION, Kind, arrow_type, numeric
-from everview.compute.optimize.predicates import known_predicates
 
 # Of these, values are equal exactly if their representations are: not so for intervals, and arrays of them.
 _EQUAL_AS_STORED = frozenset(Kind) - {Kind.INTERVAL, Kind.ARRAY, Kind.CHAR, Kind.UNKNOWN}
@@ -30,7 +31,6 @@ _EQUALITIES = ("=", "is not distinct from")
 
 
 def join_keys(plan: Relation) -> Relation:
-    """The plan with equalities as join keys."""
     return transform(plan, _keys)
 
 
@@ -165,3 +165,32 @@ def _inferred(join: Join) -> Join:
 def _over(fact: Scalar, column: int) -> Scalar:
     """The predicate over another column than its only one."""
     return remap(fact, lambda _: column)
+
+
+def known_predicates(relation: ir.Relation) -> list[Scalar]:
+    """Predicates that cannot fail and are true for every row."""
+    match relation:
+        case ir.Constant() | ir.Get() | ir.Recursive():
+            return []
+        case ir.Filter(input, predicates):
+            return known_predicates(input) + [each for each in predicates if not can_fail(each)]
+        case ir.Project(input, columns):
+            return _moved(known_predicates(input), {column: columns.index(column) for column in columns})
+        case ir.Reduce(input, keys):
+            places = {key.index: index for index, key in enumerate(keys) if isinstance(key, Column)}
+            return _moved(known_predicates(input), places)
+        case ir.Join(inputs):
+            pairs = zip(inputs, sides_of(relation), strict=True)
+            return [shift(each, side.start) for input, side in pairs for each in known_predicates(input)]
+        case ir.Union(inputs):
+            first, *others = (known_predicates(each) for each in inputs)
+            return [each for each in first if all(each in other for other in others)]
+        case ir.Let(_, _, body):
+            return known_predicates(body)
+        case _:
+            return known_predicates(ir.inputs_of(relation)[0])
+
+
+def _moved(predicates: list[Scalar], places: Mapping[int, int]) -> list[Scalar]:
+    """Those over columns that are still there, over where they are now."""
+    return [remap(each, places.__getitem__) for each in predicates if columns_of(each) <= places.keys()]

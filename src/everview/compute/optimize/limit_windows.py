@@ -18,7 +18,6 @@ _TURNED = {">": "<", ">=": "<=", "=": "="}
 
 
 def limit_windows(plan: Relation) -> Relation:
-    """The plan with an order and limit below each window of which only the first rows are wanted."""
     return transform(plan, _limited)
 
 

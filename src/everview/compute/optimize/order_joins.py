@@ -18,7 +18,6 @@ MATCHES = 1.0 / STORED_ROWS  # of two rows, the chance that they are equal in an
 
 
 def order_joins(plan: ir.Relation) -> ir.Relation:
-    """The plan with the inputs of its joins in a good order."""
     return ir.transform(plan, _order)
 
 

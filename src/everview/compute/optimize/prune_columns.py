@@ -20,7 +20,6 @@ Narrowed = tuple[ir.Relation, dict[int, int]]
 
 
 def prune_columns(plan: ir.Relation) -> ir.Relation:
-    """The plan without the columns that nobody reads."""
     columns = range(ir.arity(plan))
     survey = _Pruning()
     survey.exact(plan, columns)  # only to learn what is read of each collection that a Let binds
@@ -62,8 +61,10 @@ class _Pruning:
                 return self._get(relation, needed)
             case ir.Let():
                 return self._let(relation, needed)
-            case ir.Project():
-                return self._project(relation, needed)
+            case ir.Project(input, old):
+                columns = sorted(needed)
+                below, places = self.narrow(input, {old[column] for column in columns})
+                return ir.Project(below, tuple(places[old[column]] for column in columns)), _compact(columns)
             case ir.Map():
                 return self._map(relation, needed)
             case ir.Filter(input, predicates):
@@ -83,8 +84,9 @@ class _Pruning:
                 return self._join(relation, needed)
             case ir.Reduce():
                 return self._reduce(relation, needed)
-            case ir.TopK():
-                return self._topk(relation, needed)
+            case ir.TopK(input, group, order):
+                last = max(needed | set(group) | _read(each.scalar for each in order), default=-1)
+                return replace(relation, input=self.exact(input, range(last + 1))), _compact(range(last + 1))
             case ir.Window():
                 return self._window(relation, needed)
             case ir.Recursive(_, base, step):
@@ -116,11 +118,6 @@ class _Pruning:
     def _read_of(self, let: ir.Let) -> list[int]:
         width = ir.arity(let.value)  # another collection of the same name may be wider
         return sorted(column for column in self.read.get(let.id, ()) if column < width)
-
-    def _project(self, project: ir.Project, needed: set[int]) -> Narrowed:
-        columns = sorted(needed)
-        below, places = self.narrow(project.input, {project.columns[column] for column in columns})
-        return ir.Project(below, tuple(places[project.columns[column]] for column in columns)), _compact(columns)
 
     def _map(self, mapping: ir.Map, needed: set[int]) -> Narrowed:
         width = ir.arity(mapping.input)
@@ -168,10 +165,6 @@ class _Pruning:
             tuple(change_aggregate(each, lambda scalar: remap(scalar, place)) for each in aggregates),
         )
         return narrowed, _compact([*range(width), *(width + index for index in kept)])
-
-    def _topk(self, topk: ir.TopK, needed: set[int]) -> Narrowed:
-        last = max(needed | set(topk.group) | _read(each.scalar for each in topk.order), default=-1)
-        return replace(topk, input=self.exact(topk.input, range(last + 1))), _compact(range(last + 1))
 
     def _window(self, window: ir.Window, needed: set[int]) -> Narrowed:
         width = ir.arity(window.input)

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from everview.compute.functions.lookup import any_can_fail, can_fail
 from everview.compute.ir import relation as ir
-from everview.compute.ir.parts import owner_of, sides_of
+from everview.compute.ir.parts import mapped_columns, owner_of, sides_of
 from everview.compute.ir.scalar import And, Column, Or, Scalar, columns_of, remap, shift, substitute
 
 Predicates = tuple[Scalar, ...]
@@ -109,9 +109,7 @@ def _may_sink(predicate: Scalar, columns: set[int]) -> bool:
 def _push_through_map(mapping: ir.Map, predicates: Predicates) -> ir.Relation:
     """Push predicates over added columns as predicates over the expressions, if these cannot fail."""
     width = ir.arity(mapping.input)
-    values: list[Scalar] = list(ir.all_columns(mapping.input))
-    for scalar in mapping.scalars:
-        values.append(substitute(scalar, values))
+    values = mapped_columns(mapping.input, mapping.scalars)
     sound = not any_can_fail(mapping.scalars)
     down: list[Scalar] = []
     kept: list[Scalar] = []

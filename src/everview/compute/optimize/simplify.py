@@ -40,7 +40,6 @@ def simplify(scalar: Scalar) -> Scalar:
 
 
 def is_literal(scalar: Scalar, value: bool | None) -> bool:
-    """Whether the expression is this constant."""
     return isinstance(scalar, Literal) and scalar.value is value
 
 

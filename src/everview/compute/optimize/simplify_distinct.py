@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from everview.compute.functions.lookup import any_can_fail
-from everview.compute.ir.relation import Let, Map, Project, Reduce, Relation, Threshold, arity, inputs_of, with_inputs
+from everview.compute.ir.parts import only
+from everview.compute.ir.relation import Let, Reduce, Relation, Threshold, inputs_of, with_inputs
 from everview.compute.ir.scalar import Column, substitute
 from everview.compute.optimize.unique_keys import is_non_negative, unique_keys
 
 
 def simplify_distinct(plan: Relation) -> Relation:
-    """The plan without what removes duplicates and negative rows where there are none."""
     return _simplify(plan, {})
 
 
@@ -40,5 +40,4 @@ def _distinct(reduce: Reduce) -> Relation:
     columns = {key.index for key in keys if isinstance(key, Column)}
     if not any(unique <= columns for unique in unique_keys(below)):
         return reduce
-    width = arity(below)
-    return Project(Map(below, keys), tuple(range(width, width + len(keys))))
+    return only(below, keys)

@@ -49,14 +49,5 @@ def is_non_negative(relation: ir.Relation, bound: Mapping[str, bool]) -> bool:
             return False
         case ir.Let(id, value, body):
             return is_non_negative(body, {**bound, id: is_non_negative(value, bound)})
-        case (
-            ir.Project()
-            | ir.Map()
-            | ir.Filter()
-            | ir.FlatMap()
-            | ir.Join()
-            | ir.Union()
-            | ir.Temporal()
-            | ir.Recursive()
-        ):
+        case _:
             return all(is_non_negative(each, bound) for each in ir.inputs_of(relation))

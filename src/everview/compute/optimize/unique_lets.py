@@ -12,7 +12,6 @@ from everview.compute.ir.relation import Get, Let, Relation, inputs_of, walk, wi
 
 
 def unique_lets(plan: Relation) -> Relation:
-    """The plan with new names."""
     return _rename(plan, {}, itertools.count())
 
 

@@ -15,8 +15,8 @@ from everview.compute.ir.scalar import And, Call, Case, Column, Literal, Or
 from everview.compute.ir.types import BOOLEAN, INT8, Kind, array_of
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import call, coerce, resolving, settled
-from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.errors import SYNTAX_ERROR
+from everview.compute.sql.parse import Tree, error_at, position_of
 
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
@@ -36,7 +36,7 @@ def comparison(binder: Expressions, tree: Tree) -> hir.HScalar:
             return rows_compared(operator, row_pairs(binder, tree.this, right), position_of(tree.this))
         if isinstance(right, exp.Subquery):
             return binder.row_compared(tree.this, operator, right)
-    return call(operator, [binder.bind(tree.this), binder.bind(right)], position_of(tree))
+    return binder.call(operator, tree, tree.this, right)
 
 
 # Rows
@@ -51,7 +51,7 @@ def row_pairs(binder: Expressions, left: Tree, right: Tree) -> list[tuple[hir.HS
     """What stands in the same places of two rows."""
     lefts, rights = left.expressions, right.expressions
     if len(lefts) != len(rights):
-        raise SqlError(SYNTAX_ERROR, "unequal number of entries in row expressions", position=position_of(left))
+        raise error_at(left, SYNTAX_ERROR, "unequal number of entries in row expressions")
     return [(binder.bind(a), binder.bind(b)) for a, b in zip(lefts, rights, strict=True)]
 
 

@@ -19,7 +19,7 @@ from everview.compute.ir.scalar import Call, Column, Literal
 from everview.compute.ir.types import TEXT, Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.clauses import changes_nothing, watch
-from everview.compute.sql.coerce import coerce, settled
+from everview.compute.sql.coerce import coerce
 from everview.compute.sql.errors import (
     DATATYPE_MISMATCH,
     DUPLICATE_COLUMN,
@@ -31,12 +31,12 @@ from everview.compute.sql.errors import (
     unsupported,
 )
 from everview.compute.sql.expression import Expressions
-from everview.compute.sql.forms import identifier
+from everview.compute.sql.forms import identifier, settled_unless_literal
 from everview.compute.sql.from_clause import UNIT, From
 from everview.compute.sql.hosting import Parameter
 from everview.compute.sql.lower import lower
-from everview.compute.sql.parse import Tree, check_all_read, parse_expression, position_of, query_tree
-from everview.compute.sql.query import Plan, Queries, mapped, open_column
+from everview.compute.sql.parse import Tree, check_all_read, error_at, parse_expression, position_of, query_tree
+from everview.compute.sql.query import Plan, Queries, cells, open_column
 from everview.compute.sql.scope import Catalog, Collection, Scope
 
 RETURNED = "returned"
@@ -66,7 +66,6 @@ FindTarget = Callable[[Sequence[str], int | None], Target]
 
 
 def bind_change(text: str, catalog: Catalog, find: FindTarget) -> Change:
-    """The meaning of an INSERT, UPDATE or DELETE."""
     binder = _Binder(catalog, find)
     with query_tree(text) as tree:
         match tree:
@@ -77,7 +76,7 @@ def bind_change(text: str, catalog: Catalog, find: FindTarget) -> Change:
             case exp.Delete():
                 return binder.delete(tree)
             case _:
-                raise SqlError(SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected", position=position_of(tree))
+                raise error_at(tree, SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected")
 
 
 def default_row(target: Target, catalog: Catalog) -> Change:
@@ -87,7 +86,6 @@ def default_row(target: Target, catalog: Catalog) -> Change:
 
 
 def delete_all(target: Target) -> Change:
-    """DELETE of all rows."""
     return Change("delete", target, ir.Get(target.id, target.types), None)
 
 
@@ -160,9 +158,7 @@ class _Binder:
         for place, value in self._assignments(target, tree):
             name, to = target.names[place], target.types[place]
             if values[place] is not None:
-                raise SqlError(
-                    SYNTAX_ERROR, f'multiple assignments to same column "{name}"', position=position_of(value)
-                )
+                raise error_at(value, SYNTAX_ERROR, f'multiple assignments to same column "{name}"')
             if _is_default(value):
                 values[place] = self._default(target, place)
             else:
@@ -217,8 +213,7 @@ class _Binder:
         for each in named:
             place = self._place(target, identifier(each), position_of(each))
             if place in places:
-                message = f'column "{identifier(each)}" specified more than once'
-                raise SqlError(DUPLICATE_COLUMN, message, position=position_of(each))
+                raise error_at(each, DUPLICATE_COLUMN, f'column "{identifier(each)}" specified more than once')
             places.append(place)
         return places
 
@@ -232,18 +227,17 @@ class _Binder:
         result = []
         for each in tree.expressions:
             if not isinstance(each, exp.EQ):
-                raise SqlError(SYNTAX_ERROR, "SET column = value was expected", position=position_of(each))
+                raise error_at(each, SYNTAX_ERROR, "SET column = value was expected")
             columns = each.this.expressions if isinstance(each.this, exp.Tuple) else [each.this]
             values = each.expression.expressions if isinstance(each.expression, exp.Tuple) else [each.expression]
             if len(columns) != len(values):
-                message = "number of columns does not match number of values"
-                raise SqlError(SYNTAX_ERROR, message, position=position_of(each))
+                raise error_at(each, SYNTAX_ERROR, "number of columns does not match number of values")
             for column, value in zip(columns, values, strict=True):
                 if isinstance(column, exp.Bracket | exp.Dot):
                     raise unsupported("an assignment to a part of a value", position_of(column))
                 if not isinstance(column, exp.Column) or column.args.get("table") is not None:
                     message, hint = "SET takes the name of a column of the table", "leave the name of the table out"
-                    raise SqlError(SYNTAX_ERROR, message, hint=hint, position=position_of(column))
+                    raise error_at(column, SYNTAX_ERROR, message, hint=hint)
                 place = self._place(target, identifier(column.this), position_of(column))
                 result.append((place, value))
         return result
@@ -258,14 +252,13 @@ class _Binder:
         expressions = Expressions(Scope(), self._queries.bind, clause="VALUES")
         rows = []
         for row in tree.expressions:
-            cells = list(row.expressions) if isinstance(row, exp.Tuple) else [row]
-            into = self._into(target, places, len(cells), position_of(row))
+            given = cells(row)
+            into = self._into(target, places, len(given), position_of(row))
             line: list[hir.HScalar | None] = [None] * len(target.names)
-            for place, cell in zip(into, cells, strict=True):
+            for place, cell in zip(into, given, strict=True):
                 if not _is_default(cell):
-                    line[place] = assigned(
-                        expressions.bind(cell), target.types[place], target.names[place], position_of(cell)
-                    )
+                    value = expressions.bind(cell)
+                    line[place] = assigned(value, target.types[place], target.names[place], position_of(cell))
             rows.append(line)
         return self._rows(target, rows)
 
@@ -291,14 +284,13 @@ class _Binder:
 
     def _selected(self, target: Target, places: list[int] | None, tree: Tree) -> hir.Query:
         query, _ = self._queries.bind_open(tree, Scope())
-        columns = hir.types(query)
+        columns = hir.columns(query)
         into = self._into(target, places, len(columns), position_of(tree))
         row: list[hir.HScalar] = [self._default(target, place) for place in range(len(target.names))]
         for index, place in enumerate(into):
-            value = open_column(query, Column(index, columns[index]))
-            value = value if isinstance(value, Literal) else settled(value)
+            value = settled_unless_literal(open_column(query, columns[index]))
             row[place] = assigned(value, target.types[place], target.names[place], position_of(tree))
-        return mapped(query, row)
+        return hir.mapped(query, row)
 
     def _returning(self, tree: Tree, target: Target, alias: Tree | None) -> Plan | None:
         clause = tree.args.get("returning")

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from everview.compute.cancel import check_wanted
 from everview.compute.functions.resolve import resolve_aggregate
-from everview.compute.ir.parts import change_aggregate
+from everview.compute.ir.parts import aggregate_scalars, change_aggregate
 from everview.compute.ir.relation import Aggregate, Filter, Map, Order, Project
 from everview.compute.ir.scalar import Case, Column, Literal, walk
 from everview.compute.ir.types import BOOLEAN, INT4, INT8, TEXT, Kind, SqlType
@@ -30,7 +30,7 @@ from everview.compute.sql.errors import (
 )
 from everview.compute.sql.forms import BINARY, HANDLERS, chained, queried
 from everview.compute.sql.hir import Calls, Placeholder
-from everview.compute.sql.parse import Tree, position_of, tailed
+from everview.compute.sql.parse import Tree, error_at, position_of, tailed
 from everview.compute.sql.scope import BindQuery, Scope
 
 _ARGUMENT, _WINDOWED = "an aggregate's argument", "window definitions"
@@ -52,7 +52,6 @@ class Expressions:
         self.clause = clause
 
     def bind(self, tree: Tree) -> hir.HScalar:
-        """The scalar that the tree means."""
         check_wanted()
         handler = HANDLERS.get(type(tree))
         if handler is not None:
@@ -83,6 +82,10 @@ class Expressions:
                 bound = call(name, [left, self.bind(right)], position_of(each))
         return bound
 
+    def call(self, name: str, tree: Tree, *args: Tree | None) -> hir.HScalar:
+        """A call of a function that a node stands for, with those of its parts that are there."""
+        return call(name, [self.bind(each) for each in args if each is not None], position_of(tree))
+
     def bind_as(self, tree: Tree, to: SqlType) -> hir.HScalar:
         """The scalar, coerced as if by an implicit cast."""
         return coerce(self.bind(tree), to, "implicit", position_of(tree))
@@ -92,7 +95,7 @@ class Expressions:
         scalar = self.bind(tree)
         if scalar.type.kind not in (Kind.BOOLEAN, Kind.UNKNOWN):
             message = f"argument of {self.clause} must be type boolean, not type {scalar.type}"
-            raise SqlError(DATATYPE_MISMATCH, message, position=position_of(tree))
+            raise error_at(tree, DATATYPE_MISMATCH, message)
         return coerce(scalar, BOOLEAN, "implicit", position_of(tree))
 
     def conjuncts(self, tree: Tree) -> list[hir.HScalar]:
@@ -117,24 +120,21 @@ class Expressions:
 
     def _semijoin(self, tree: exp.In, *, negated: bool) -> hir.HScalar:
         """`x [NOT] IN (query)` where only truth matters: whether some row is, or may be, equal."""
-        query, equal = self._compared(tree, "=")
+        query, equal = self.compared(tree.this, "=", queried(tree))
         if not negated:
-            return hir.Subquery("exists", _filtered(query, equal))
+            return hir.Subquery("exists", Filter(query, (equal,)))
         maybe = call("is not false", [equal])
-        return call("not", [hir.Subquery("exists", _filtered(query, maybe))])
-
-    def _compared(self, tree: exp.In, operator: str) -> tuple[hir.Query, hir.HScalar]:
-        return self.compared(tree.this, operator, queried(tree))
+        return call("not", [hir.Subquery("exists", Filter(query, (maybe,)))])
 
     def compared(self, left: Tree, operator: str, right: Tree) -> tuple[hir.Query, hir.HScalar]:
         """The query on the right, and the comparison of the value on the left with its columns."""
         query, _ = self.subquery(right)
         lefts = left.expressions if is_row(left) else [left]
-        columns = [_column(index, each) for index, each in enumerate(hir.types(query))]
+        columns = hir.columns(query)
         if len(lefts) != len(columns):
             few = "few" if len(columns) < len(lefts) else "many"
-            raise SqlError(SYNTAX_ERROR, f"subquery has too {few} columns", position=position_of(right))
-        outers = [_deepened(self.bind(each)) for each in lefts]
+            raise error_at(right, SYNTAX_ERROR, f"subquery has too {few} columns")
+        outers = [hir.deepened(self.bind(each)) for each in lefts]
         return query, rows_compared(operator, list(zip(outers, columns, strict=True)))
 
     def row_compared(self, left: Tree, operator: str, right: Tree) -> hir.HScalar:
@@ -156,7 +156,7 @@ class Expressions:
         unknown = Aggregate("count()", (), INT8, filter=call("is null", [compared]))
         zero = Literal(0, INT8)
         counted: hir.Query = hir.GlobalReduce(query, (count, decided, unknown), (zero, zero, zero))
-        some = [call(">", [_column(index, INT8), zero]) for index in (1, 2)]
+        some = [call(">", [Column(index, INT8), zero]) for index in (1, 2)]
         branches = ((some[0], Literal(not every, BOOLEAN)), (some[1], Literal(None, BOOLEAN)))
         answer = Case(branches, Literal(every, BOOLEAN), BOOLEAN)
         return hir.Subquery("scalar", Project(Map(counted, (answer,)), (3,)), BOOLEAN)
@@ -178,7 +178,9 @@ class Expressions:
         moved = change_aggregate(
             aggregate, lambda each: hir.map_references(each, lambda at, index, _: (at - level, index))
         )
-        return replace(_listed(moved, scope.calls.aggregates), level=level)
+        if moved not in scope.calls.aggregates:
+            scope.calls.aggregates.append(moved)
+        return Placeholder("aggregate", scope.calls.aggregates.index(moved), moved.type, level)
 
     def in_window(self) -> Expressions:
         """The binder of what a window function is given: aggregates may stand there, other window functions not."""
@@ -238,29 +240,10 @@ class Expressions:
         return Order(settled(self.bind(tree.this)), descending, bool(tree.args.get("nulls_first")))
 
 
-def _listed(aggregate: Aggregate, listed: list[Aggregate]) -> Placeholder:
-    if aggregate not in listed:
-        listed.append(aggregate)
-    return Placeholder("aggregate", listed.index(aggregate), aggregate.type)
-
-
 def _level_of(aggregate: Aggregate) -> int:
     """How far around the query is that an aggregate is of: the nearest one that its arguments speak of, or this one."""
     levels = set()
-    for scalar in hir.aggregate_scalars(aggregate):
+    for scalar in aggregate_scalars(aggregate):
         levels |= {0 for part in walk(scalar) if isinstance(part, Column)}
         levels |= {level - 1 for level, _ in hir.free_in(scalar, -1)}
     return min(levels, default=0)
-
-
-def _filtered(query: hir.Query, predicate: hir.HScalar) -> hir.Query:
-    return Filter(query, (predicate,))
-
-
-def _column(index: int, column: SqlType) -> hir.HScalar:
-    return Column(index, column)
-
-
-def _deepened(scalar: hir.HScalar) -> hir.HScalar:
-    """A scalar of this query as seen from a query inside it."""
-    return hir.deepened(scalar)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -35,15 +36,10 @@ from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
 from everview.compute.sql.comparisons import OPERATORS, comparison, is_query, is_row, row_pairs, rows_compared
 from everview.compute.sql.datatypes import bind_type
-from everview.compute.sql.errors import (
-    SYNTAX_ERROR,
-    UNDEFINED_FUNCTION,
-    SqlError,
-    unsupported,
-)
+from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_FUNCTION, SqlError, unsupported
 from everview.compute.sql.hir import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
 from everview.compute.sql.hosting import host
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of
 from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
 from everview.compute.sql.windows import bind_window
 from everview.compute.sql.word_forms import WORD_FORMS
@@ -94,17 +90,9 @@ def _hex(binder: Expressions, tree: exp.HexString) -> hir.HScalar:
     raise unsupported("a bit-string literal", position_of(tree), hint="write '\\x…'::bytea")
 
 
-def _boolean(binder: Expressions, tree: exp.Boolean) -> hir.HScalar:
-    return Literal(bool(tree.this), BOOLEAN)
-
-
-def _null(binder: Expressions, tree: exp.Null) -> hir.HScalar:
-    return Literal(None, UNKNOWN)
-
-
 def _column_ref(binder: Expressions, tree: exp.Column) -> hir.HScalar:
     if isinstance(tree.this, exp.Star):
-        raise SqlError(SYNTAX_ERROR, "* is not allowed here", position=position_of(tree))
+        raise error_at(tree, SYNTAX_ERROR, "* is not allowed here")
     changes_nothing(tree, "db", "catalog")  # the table is found by its own name, whatever schema stands before it
     table = identifier(tree.args["table"]) if tree.args.get("table") is not None else None
     if table is None and not tree.this.args.get("quoted") and tree.name.lower() in COLUMN_WORDS:
@@ -115,10 +103,6 @@ def _column_ref(binder: Expressions, tree: exp.Column) -> hir.HScalar:
 def identifier(tree: Tree) -> str:
     """The name that an identifier means: folded to lower case unless it is quoted."""
     return str(tree.name if tree.args.get("quoted") else tree.name.lower())
-
-
-def _paren(binder: Expressions, tree: exp.Paren) -> hir.HScalar:
-    return binder.bind(tree.this)
 
 
 def _cast(binder: Expressions, tree: exp.Cast) -> hir.HScalar:
@@ -143,14 +127,6 @@ def chained(tree: Tree) -> list[Tree]:
         operands.append(tree.expression)
         tree = tree.this
     return [tree, *reversed(operands)]
-
-
-def _and(binder: Expressions, tree: exp.And) -> hir.HScalar:
-    return And(tuple([binder.bind_as(each, BOOLEAN) for each in chained(tree)]))
-
-
-def _or(binder: Expressions, tree: exp.Or) -> hir.HScalar:
-    return Or(tuple([binder.bind_as(each, BOOLEAN) for each in chained(tree)]))
 
 
 def _not(binder: Expressions, tree: exp.Not) -> hir.HScalar:
@@ -178,11 +154,8 @@ def _is(binder: Expressions, tree: exp.Is, negated: bool = False) -> hir.HScalar
 
 def _negative(binder: Expressions, tree: exp.Neg) -> hir.HScalar:
     value = binder.bind(tree.this)
-    if (
-        isinstance(value, Literal)
-        and value.value is not None
-        and value.type.kind in (Kind.INT4, Kind.INT8, Kind.NUMERIC)
-    ):
+    is_number = isinstance(value, Literal) and value.type.kind in (Kind.INT4, Kind.INT8, Kind.NUMERIC)
+    if is_number and value.value is not None:
         return _negated(value, written=isinstance(tree.this, exp.Literal))
     return call("-", [value], position_of(tree))
 
@@ -195,10 +168,6 @@ def _negated(value: Literal, *, written: bool) -> Literal:
     if written and number == -(2**63):
         return Literal(int(number), INT8)
     return Literal(number, value.type)
-
-
-def _complement(binder: Expressions, tree: exp.BitwiseNot) -> hir.HScalar:
-    return call("~", [binder.bind(tree.this)], position_of(tree))
 
 
 def _in(binder: Expressions, tree: exp.In) -> hir.HScalar:
@@ -253,15 +222,11 @@ def _case(binder: Expressions, tree: exp.Case) -> hir.HScalar:
     return Case(tuple(zip(conditions, results, strict=True)), otherwise, otherwise.type)
 
 
-def _exists(binder: Expressions, tree: exp.Exists) -> hir.HScalar:
-    return hir.Subquery("exists", binder.subquery(tree.this)[0])
-
-
 def _scalar_subquery(binder: Expressions, tree: Tree) -> hir.HScalar:
     query, _ = binder.subquery(tree)
     columns = hir.types(query)
     if len(columns) != 1:
-        raise SqlError(SYNTAX_ERROR, "subquery must return only one column", position=position_of(tree))
+        raise error_at(tree, SYNTAX_ERROR, "subquery must return only one column")
     return hir.Subquery("scalar", query, columns[0])
 
 
@@ -269,7 +234,7 @@ def _array(binder: Expressions, tree: exp.Array) -> hir.HScalar:
     items = [binder.bind(each) for each in tree.expressions]
     if not items:
         hint = "write an explicit cast: ARRAY[]::integer[]"
-        raise SqlError("42P18", "cannot determine type of empty array", hint=hint, position=position_of(tree))
+        raise error_at(tree, "42P18", "cannot determine type of empty array", hint=hint)
     items = [settled(item) for item in items] if all_open(items) else unified(items, "ARRAY", position_of(tree))
     if items[0].type.kind is Kind.MZ_TIMESTAMP:  # of which there are no arrays: these are of milliseconds
         items = [coerce(item, INT8, "explicit") for item in items]
@@ -300,9 +265,8 @@ def _interval(binder: Expressions, tree: exp.Interval) -> hir.HScalar:
     if unit is not None and (isinstance(unit, exp.IntervalSpan) or not _is_amount(text, unit.name)):
         hint = "say the units in the text: interval '1 day 2 hours'"
         raise unsupported("an interval with fields", position_of(tree), hint=hint)
-    return coerce(
-        Literal(f"{text} {unit.name}" if unit is not None else text, UNKNOWN), INTERVAL, "explicit", position_of(tree)
-    )
+    written = Literal(f"{text} {unit.name}" if unit is not None else text, UNKNOWN)
+    return coerce(written, INTERVAL, "explicit", position_of(tree))
 
 
 def _is_amount(text: str, unit: str) -> bool:
@@ -341,13 +305,10 @@ def _within_group(binder: Expressions, tree: exp.WithinGroup, condition: Tree | 
     name, order = tree.this.name.lower(), tree.expression.expressions
     if name not in ORDERED_SETS or len(order) != 1:
         hint = f"WITHIN GROUP (ORDER BY one value) follows {', '.join(ORDERED_SETS)}"
-        message = f"there is no ordered-set aggregate {name}"
-        raise SqlError(UNDEFINED_FUNCTION, message, position=position_of(tree.this), hint=hint)
+        raise error_at(tree.this, UNDEFINED_FUNCTION, f"there is no ordered-set aggregate {name}", hint=hint)
     direct = tree.this.expressions
     if len(direct) != (0 if name == "mode" else 1):
-        raise SqlError(
-            UNDEFINED_FUNCTION, f"function {name} takes another number of arguments", position=position_of(tree)
-        )
+        raise error_at(tree, UNDEFINED_FUNCTION, f"function {name} takes another number of arguments")
     for each in direct:
         _check_fraction(binder.bind(each), position_of(each))
     called = registered_name(name, descending=bool(order[0].args.get("desc")))
@@ -368,11 +329,9 @@ def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
     if name in AGGREGATE_NAMES:
         return binder.aggregate(tree)
     if name in ORDERED_SETS:
-        message = f"WITHIN GROUP is required for ordered-set aggregate {name}"
-        raise SqlError("42809", message, position=position_of(tree))
+        raise error_at(tree, "42809", f"WITHIN GROUP is required for ordered-set aggregate {name}")
     if name in WINDOW_NAMES:
-        message = f"window function {name} requires an OVER clause"
-        raise SqlError("42809", message, position=position_of(tree))
+        raise error_at(tree, "42809", f"window function {name} requires an OVER clause")
     if name in ("array", "exists") and len(tree.expressions) == 1 and is_query(tree.expressions[0]):
         order: list[Order] = []
         query, _ = binder.subquery(tree.expressions[0], order)
@@ -404,8 +363,7 @@ def _in_order(name: str, tree: exp.Anonymous) -> list[Tree]:
     for each in named:
         if each.name.lower() not in _INTERVAL_PARTS:
             hint = f"its arguments are {', '.join(_INTERVAL_PARTS)}"
-            message = f"make_interval has no argument {each.name.lower()}"
-            raise SqlError(UNDEFINED_FUNCTION, message, hint=hint, position=position_of(tree))
+            raise error_at(tree, UNDEFINED_FUNCTION, f"make_interval has no argument {each.name.lower()}", hint=hint)
         places[_INTERVAL_PARTS.index(each.name.lower())] = each.expression
     return places
 
@@ -432,15 +390,7 @@ def _nullif(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
     return Case(((equal, Literal(None, first.type)),), first, first.type)
 
 
-def _greatest(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
-    return _extreme("greatest", args, position)
-
-
-def _least(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
-    return _extreme("least", args, position)
-
-
-def _extreme(name: str, args: list[hir.HScalar], position: int | None) -> hir.HScalar:
+def _extreme(args: list[hir.HScalar], position: int | None, name: str) -> hir.HScalar:
     args = [settled(arg) for arg in args] if all_open(args) else unified(args, name.upper(), position)
     value = call(name, args, position)
     return coerce(value, args[0].type) if args[0].type.kind is Kind.VARCHAR else value
@@ -452,8 +402,11 @@ _COMPARED_AS_THEY_ARE = (
     {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ},
 )
 _INTERVAL_PARTS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
-_SPECIAL = {
-    **{"coalesce": _coalesce, "nullif": _nullif, "greatest": _greatest, "least": _least},
+_SPECIAL: dict[str, Callable[[list[hir.HScalar], int | None], hir.HScalar]] = {
+    "coalesce": _coalesce,
+    "nullif": _nullif,
+    "greatest": partial(_extreme, name="greatest"),
+    "least": partial(_extreme, name="least"),
     "pg_typeof": _type_of,
 }
 BINARY: dict[type, str] = {
@@ -484,23 +437,23 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Literal: _literal,
     exp.Concat: _adjacent_strings,
     exp.HexString: _hex,
-    exp.Boolean: _boolean,
-    exp.Null: _null,
+    exp.Boolean: lambda binder, tree: Literal(bool(tree.this), BOOLEAN),
+    exp.Null: lambda binder, tree: Literal(None, UNKNOWN),
     exp.Column: _column_ref,
-    exp.Paren: _paren,
+    exp.Paren: lambda binder, tree: binder.bind(tree.this),
     exp.Cast: _cast,
-    exp.And: _and,
-    exp.Or: _or,
+    exp.And: lambda binder, tree: And(tuple([binder.bind_as(each, BOOLEAN) for each in chained(tree)])),
+    exp.Or: lambda binder, tree: Or(tuple([binder.bind_as(each, BOOLEAN) for each in chained(tree)])),
     exp.Not: _not,
     exp.Is: _is,
     exp.Neg: _negative,
-    exp.BitwiseNot: _complement,
+    exp.BitwiseNot: lambda binder, tree: binder.call("~", tree, tree.this),
     exp.In: _in,
     exp.Between: _between,
     exp.NullSafeEQ: _distinct_from,
     exp.NullSafeNEQ: _distinct_from,
     exp.Case: _case,
-    exp.Exists: _exists,
+    exp.Exists: lambda binder, tree: hir.Subquery("exists", binder.subquery(tree.this)[0]),
     exp.Subquery: _scalar_subquery,
     exp.Select: _scalar_subquery,
     exp.Array: _array,

@@ -29,7 +29,7 @@ from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.hir import FUNCTION_SCHEMAS
 from everview.compute.sql.hosting import Parameter, host
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of
 from everview.compute.sql.scope import BindQuery, Catalog, Collection, Named, Scope
 
 UNIT = ir.Constant((((), 1),), ())
@@ -150,8 +150,7 @@ class From:
             found = self._catalog.find(path)
             if found is None:
                 hint = did_you_mean(path[-1], [*self._catalog.names(), *self._scope.ctes])
-                message = f'relation "{".".join(path)}" does not exist'
-                raise SqlError(UNDEFINED_TABLE, message, hint=hint, position=position_of(tree))
+                raise error_at(tree, UNDEFINED_TABLE, f'relation "{".".join(path)}" does not exist', hint=hint)
             columns = tuple(Named(path[-1], n, t) for n, t in zip(found.names, found.types, strict=True))
             query = _read(found)
             if found.oid is not None and self._speaks_of_oids():
@@ -223,7 +222,7 @@ class From:
         # Nothing on the right of a RIGHT or FULL JOIN can speak of what is left of it.
         lateral = _may_be_lateral(item) and side in ("", "LEFT")
         if lateral:
-            right, right_named = self._lateral_item(item, left_named)
+            right, right_named = self._besides(left_named)._plain(item)
         else:
             right, right_named = self.item(item, left_named, left)
             for nested in item.args.get("joins") or []:
@@ -239,10 +238,6 @@ class From:
         on, merged = self._conditions(left_named, right_named, tree, using)
         query = _joined(left, right, on, side, lateral=lateral)
         return self._merged(query, named, merged, side) if merged else (query, named)
-
-    def _lateral_item(self, item: Tree, left: tuple[Named, ...]) -> tuple[hir.Query, tuple[Named, ...]]:
-        """An item for which the row on its left is the nearest row around."""
-        return self._besides(left)._plain(item)
 
     def _plain(self, item: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
         """An item without the word LATERAL."""
@@ -272,7 +267,7 @@ class From:
                 if len(found) != 1:
                     how = "does not exist in" if not found else "appears more than once in"
                     message = f'column "{name}" specified in USING clause {how} {side} table'
-                    raise SqlError(UNDEFINED_COLUMN, message, position=position_of(tree))
+                    raise error_at(tree, UNDEFINED_COLUMN, message)
                 places.append(found[0])
             merged.append((places[0], len(left) + places[1]))
         both = left + right
@@ -301,15 +296,14 @@ class From:
         again = {column.table for column in left if column.table} & {column.table for column in right if column.table}
         if again:
             message = f'table name "{min(again)}" specified more than once'
-            raise SqlError(DUPLICATE_ALIAS, message, hint="give one of them an alias", position=position_of(tree))
+            raise error_at(tree, DUPLICATE_ALIAS, message, hint="give one of them an alias")
 
 
 def _check_schema(tree: exp.Table) -> None:
     """Table functions are in the schemas of the system."""
     schema = tree.args.get("db")
     if schema is not None and schema.name.lower() not in FUNCTION_SCHEMAS:
-        message = f"function {schema.name}.{tree.this.name} does not exist"
-        raise SqlError(UNDEFINED_FUNCTION, message, position=position_of(tree))
+        raise error_at(tree, UNDEFINED_FUNCTION, f"function {schema.name}.{tree.this.name} does not exist")
 
 
 def _with_ordinality(tree: Tree, item: Tree) -> tuple[Tree, bool]:
@@ -365,11 +359,8 @@ def _may_be_lateral(item: Tree) -> bool:
     if isinstance(item, exp.Subquery) and _is_joined(item.this):
         inside = [item.this, *(join.this for join in item.this.args.get("joins") or [])]
         return any(_may_be_lateral(each) for each in inside)
-    return isinstance(item, exp.Lateral) or _is_function(item)
-
-
-def _is_function(item: Tree) -> bool:
-    return isinstance(item, exp.Unnest) or (isinstance(item, exp.Table) and isinstance(item.this, exp.Func))
+    is_function = isinstance(item, exp.Table) and isinstance(item.this, exp.Func)
+    return is_function or isinstance(item, exp.Lateral | exp.Unnest)
 
 
 def _joined(left: hir.Query, right: hir.Query, on: tuple[hir.HScalar, ...], side: str, *, lateral: bool) -> hir.Query:
@@ -380,13 +371,12 @@ def _joined(left: hir.Query, right: hir.Query, on: tuple[hir.HScalar, ...], side
         return ir.Filter(product, on) if on else product
     if side == "RIGHT":
         ours, theirs = len(hir.types(left)), len(hir.types(right))
-        swapped = tuple(
-            hir.map_references(
-                c, lambda level, i, _: (level, (i + theirs if i < ours else i - ours) if level == 0 else i)
-            )
-            for c in on
-        )
-        joined: hir.Query = hir.OuterJoin(right, left, swapped, "left")
+
+        def swapped(level: int, index: int, _: object) -> tuple[int, int]:
+            moved = index + theirs if index < ours else index - ours
+            return level, moved if level == 0 else index
+
+        joined: hir.Query = hir.OuterJoin(right, left, tuple(hir.map_references(each, swapped) for each in on), "left")
         return ir.Project(joined, (*range(theirs, theirs + ours), *range(theirs)))
     return hir.OuterJoin(left, right, on, side.lower())
 

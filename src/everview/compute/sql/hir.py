@@ -7,13 +7,13 @@ says and the IR does not. Everything is made of the IR's own classes otherwise; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everview.compute.functions.registry import AGGREGATES, WINDOWS
 from everview.compute.ir import relation as ir
-from everview.compute.ir.parts import change_aggregate, with_scalars
+from everview.compute.ir.parts import aggregate_scalars, change_aggregate, scalars_of, with_scalars
 from everview.compute.ir.scalar import Column, Literal, Scalar, transform, walk
 from everview.compute.ir.types import BOOLEAN, SqlType
 
@@ -99,8 +99,20 @@ class Calls:
 
 
 def types(query: Query) -> tuple[SqlType, ...]:
-    """The types of the query's columns."""
     return ir.known_types(query, _types_of)
+
+
+def columns(query: Query) -> tuple[Column, ...]:
+    """All columns of a query, as scalars over its rows."""
+    return tuple(Column(index, each) for index, each in enumerate(types(query)))
+
+
+def mapped(query: Query, values: Sequence[HScalar]) -> Query:
+    """Of each row these values instead of its columns."""
+    known = columns(query)
+    if tuple(values) == known:
+        return query
+    return ir.Project(ir.Map(query, tuple(values)), tuple(range(len(known), len(known) + len(values))))
 
 
 def _types_of(query: Query) -> tuple[SqlType, ...]:
@@ -109,33 +121,11 @@ def _types_of(query: Query) -> tuple[SqlType, ...]:
             return types(left) + types(right)
         case GlobalReduce(aggregates=aggregates):
             return tuple(each.type for each in aggregates)
-        case ir.Constant() | ir.Get():
-            return query.schema
-        case ir.Join(inputs) | ir.Union(inputs):
-            if isinstance(query, ir.Union):
-                return types(inputs[0])
-            return tuple(column for each in inputs for column in types(each))
-        case ir.Let(body=body):
-            return types(body)
-        case ir.Recursive(base=base):
-            return types(base)
-        case ir.Project(input, columns):
-            below = types(input)
-            return tuple(below[index] for index in columns)
-        case ir.Map(input, scalars):
-            return types(input) + tuple(scalar.type for scalar in scalars)
-        case ir.FlatMap(input=input, added=added):
-            return types(input) + added
-        case ir.Reduce(_, keys, aggregates):
-            return tuple(key.type for key in keys) + tuple(each.type for each in aggregates)
-        case ir.Window(input=input, functions=functions):
-            return types(input) + tuple(each.type for each in functions)
         case _:
-            return types(query.input)
+            return ir.types_of(query, types)
 
 
 def inputs(query: Query) -> tuple[Query, ...]:
-    """The queries directly below."""
     match query:
         case OuterJoin(left, right) | Lateral(left, right):
             return (left, right)
@@ -153,31 +143,13 @@ def walk_queries(query: Query) -> Iterator[Query]:
 
 
 def scalars(query: Query) -> tuple[HScalar, ...]:
-    """The scalars directly in the query's operator."""
     match query:
-        case ir.Map(scalars=found) | ir.Filter(predicates=found) | ir.FlatMap(args=found):
-            return found
         case OuterJoin(on=found) | Lateral(on=found):
             return found
-        case ir.Join(equivalences=classes):
-            return tuple(member for members in classes for member in members)
-        case ir.Reduce(_, keys, aggregates):
-            return keys + tuple(part for each in aggregates for part in aggregate_scalars(each))
         case GlobalReduce(aggregates=aggregates):
             return tuple(part for each in aggregates for part in aggregate_scalars(each))
-        case ir.TopK(order=order):
-            return tuple(each.scalar for each in order)
-        case ir.Window(_, partition, order, functions):
-            parts = [part for each in functions for part in (*each.args, *((each.filter,) if each.filter else ()))]
-            return partition + tuple(each.scalar for each in order) + tuple(parts)
         case _:
-            return ()
-
-
-def aggregate_scalars(aggregate: ir.Aggregate) -> tuple[HScalar, ...]:
-    """Arguments, filter and sort keys of an aggregate."""
-    filters = (aggregate.filter,) if aggregate.filter is not None else ()
-    return aggregate.args + filters + tuple(each.scalar for each in aggregate.order)
+            return tuple(scalars_of(query))
 
 
 def has_subquery(scalar: HScalar) -> bool:
@@ -208,7 +180,6 @@ def free_in(scalar: HScalar, depth: int = 0) -> set[tuple[int, int]]:
 
 
 # Rewriting references
-
 
 Change = Callable[[int, int, SqlType], "tuple[int, int] | HScalar"]
 
@@ -251,20 +222,16 @@ def map_scalars(query: Query, change: Callable[[HScalar, int], HScalar], depth: 
     match query:
         case OuterJoin(left, right, on, kind):
             first, second = (map_scalars(each, change, depth) for each in (left, right))
-            return OuterJoin(first, second, _all(on, changed), kind)
+            return OuterJoin(first, second, tuple(map(changed, on)), kind)
         case Lateral(left, right, on, kind):
             inner = map_scalars(right, change, depth + 1)
-            return Lateral(map_scalars(left, change, depth), inner, _all(on, changed), kind)
+            return Lateral(map_scalars(left, change, depth), inner, tuple(map(changed, on)), kind)
         case GlobalReduce(input, aggregates, empty):
             reduced = tuple(change_aggregate(each, changed) for each in aggregates)
             return GlobalReduce(map_scalars(input, change, depth), reduced, empty)
         case _:
             below = tuple(map_scalars(each, change, depth) for each in ir.inputs_of(query))
             return ir.with_inputs(with_scalars(query, changed), below)
-
-
-def _all(scalars: tuple[HScalar, ...], change: Callable[[HScalar], HScalar]) -> tuple[HScalar, ...]:
-    return tuple(change(scalar) for scalar in scalars)
 
 
 def deepened(scalar: HScalar, by: int = 1) -> HScalar:

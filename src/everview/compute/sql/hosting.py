@@ -46,19 +46,15 @@ class NoHost:
     """A statement that stands by itself."""
 
     def parameter(self, number: int, position: int | None) -> Any:
-        """There are none."""
         raise SqlError("42P02", f"there is no parameter ${number}", position=position)
 
     def function(self, name: str, args: Sequence[Any], position: int | None) -> Any | None:
-        """None are known."""
         return None
 
     def table_functions(self, name: str) -> Sequence[TableFunction]:
-        """None are known."""
         return ()
 
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:
-        """There is no catalog to look into."""
         raise SqlError("0A000", f'type "{kind}" is not supported', position=position)
 
 
@@ -66,7 +62,6 @@ _host: ContextVar[Host | None] = ContextVar("everview_host", default=None)
 
 
 def host() -> Host:
-    """The host in force."""
     return _host.get() or NoHost()
 
 

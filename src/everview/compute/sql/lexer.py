@@ -92,11 +92,9 @@ class Token(ParserToken):
         self.comments = _NO_COMMENTS
 
     def is_word(self, *words: str) -> bool:
-        """Whether it is one of these bare words."""
         return self.kind == "word" and self.value in words
 
     def is_symbol(self, symbol: str) -> bool:
-        """Whether it is this symbol."""
         return self.kind == "symbol" and self.value == symbol
 
 

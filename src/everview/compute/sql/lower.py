@@ -13,11 +13,13 @@ equal to NULL. At the top `outer` is one row without columns, and nothing of thi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from everview.compute.functions.resolve import resolve_aggregate
 from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import scalars_of, with_scalars
 from everview.compute.ir.relation import Relation, all_columns, arity
 from everview.compute.ir.scalar import Column, Literal, Scalar, shift, transform, walk
 from everview.compute.ir.types import BOOLEAN
@@ -27,7 +29,6 @@ UNIT = ir.Constant((((), 1),), ())
 
 
 def lower(query: hir.Query) -> Relation:
-    """The plan of a query that stands by itself."""
     return Lowering().lower(query, Context(UNIT, {}))
 
 
@@ -78,9 +79,9 @@ class Lowering:
                 kept = (*range(width), *(width + index for index in columns))
                 return ir.Project(self.lower(input, context), kept)
             case ir.Map(input, scalars):
-                return self._map(self.lower(input, context), scalars, context)
+                return self._in_groups(self.lower(input, context), scalars, context, ir.Map)
             case ir.Filter(input, predicates):
-                return self._filter(self.lower(input, context), predicates, context)
+                return self._in_groups(self.lower(input, context), predicates, context, ir.Filter)
             case ir.FlatMap(input, function, args, added):
                 return self._with_scalars(
                     self.lower(input, context),
@@ -103,7 +104,7 @@ class Lowering:
                 return self._global_reduce(self.lower(input, context), aggregates, empty, context)
             case ir.TopK(input, group, order, limit, offset):
                 groups = (*range(width), *(width + index for index in group))
-                below, keys, own = self._computed(self.lower(input, context), [o.scalar for o in order], context)
+                below, keys, own = self._computed(self.lower(input, context), scalars_of(query), context)
                 ordered = tuple(replace(o, scalar=key) for o, key in zip(order, keys, strict=True))
                 return ir.Project(ir.TopK(below, groups, ordered, limit, offset), tuple(range(own)))
             case ir.Window():
@@ -118,14 +119,18 @@ class Lowering:
 
     # Operators with scalars
 
-    def _map(self, below: Relation, scalars: tuple[hir.HScalar, ...], context: Context) -> Relation:
-        for group in _in_groups(scalars):
-            below = self._with_scalars(below, group, context, ir.Map, len(group))
-        return below
-
-    def _filter(self, below: Relation, predicates: tuple[hir.HScalar, ...], context: Context) -> Relation:
-        for group in _in_groups(predicates):
-            below = self._with_scalars(below, group, context, ir.Filter, 0)
+    def _in_groups(
+        self,
+        below: Relation,
+        scalars: tuple[hir.HScalar, ...],
+        context: Context,
+        operator: type[ir.Map] | type[ir.Filter],
+    ) -> Relation:
+        """Apply an operator with the scalars without a subquery together, and each with one by itself, in order."""
+        for asking, group in itertools.groupby(scalars, hir.has_subquery):
+            together = tuple(group)
+            for each in [(scalar,) for scalar in together] if asking else [together]:
+                below = self._with_scalars(below, each, context, operator, len(each) if operator is ir.Map else 0)
         return below
 
     def _with_scalars(
@@ -145,14 +150,15 @@ class Lowering:
         return ir.Project(built, (*range(own), *(own + extra + index for index in range(added))))
 
     def _computed(
-        self, below: Relation, scalars: tuple[hir.HScalar, ...] | list[hir.HScalar], context: Context
+        self, below: Relation, scalars: Iterable[hir.HScalar], context: Context
     ) -> tuple[Relation, tuple[Scalar, ...], int]:
         """`below` with a column for every subquery; the scalars over that; and how many columns are of `below`."""
         own = arity(below)
         values = []
         for scalar in scalars:
             resolved = _resolve(scalar, context)
-            while (subquery := _first_subquery(resolved)) is not None:
+            while hir.has_subquery(resolved):
+                subquery: Any = next(part for part in walk(resolved) if isinstance(part, hir.Subquery))
                 below, column = self._subquery(below, subquery, own, context)
                 resolved = transform(resolved, lambda part, s=subquery, c=column: c if part == s else None)  # type: ignore[misc]
             values.append(resolved)
@@ -246,7 +252,7 @@ class Lowering:
         left_name, left_bound = self._bind(left)
         right_name, right_bound = self._bind(right)
         product = self._join([left_bound, right_bound], context)
-        pairs = self._filter(product, query.on, context)
+        pairs = self._in_groups(product, query.on, context, ir.Filter)
         pairs_name, pairs_bound = self._bind(pairs)
         left_types, right_types = ir.types(left), ir.types(right)[context.width :]
         alone = self._without(left_bound, ir.Project(pairs_bound, tuple(range(len(left_types)))))
@@ -278,7 +284,7 @@ class Lowering:
         width = arity(left)
         joined = self._join_back(bound, right, asked)
         kept = (*range(width), *range(width + len(asked), arity(joined)))
-        pairs = self._filter(ir.Project(joined, kept), query.on, context)
+        pairs = self._in_groups(ir.Project(joined, kept), query.on, context, ir.Filter)
         if query.kind == "inner":
             return ir.Let(name, left, pairs)
         pairs_name, pairs_bound = self._bind(pairs)
@@ -296,19 +302,12 @@ class Lowering:
         aggregates: tuple[ir.Aggregate, ...],
         context: Context,
     ) -> Relation:
-        parts: list[hir.HScalar] = [*keys]
-        for each in aggregates:
-            parts += [*each.args, *([each.filter] if each.filter is not None else []), *(o.scalar for o in each.order)]
-        wide, values, _ = self._computed(below, parts, context)
+        reduce = ir.Reduce(below, keys, aggregates)
+        wide, values, _ = self._computed(below, scalars_of(reduce), context)
         rest = iter(values)
-        lowered_keys = tuple(next(rest) for _ in keys)
-        lowered = []
-        for each in aggregates:
-            args = tuple(next(rest) for _ in each.args)
-            condition = next(rest) if each.filter is not None else None
-            order = tuple(replace(o, scalar=next(rest)) for o in each.order)
-            lowered.append(replace(each, args=args, filter=condition, order=order))
-        return ir.Reduce(wide, front + lowered_keys, tuple(lowered))
+        lowered: Any = with_scalars(replace(reduce, input=wide), lambda _: next(rest))
+        reduced: Relation = replace(lowered, keys=front + lowered.keys)
+        return reduced
 
     def _global_reduce(
         self, below: Relation, aggregates: tuple[ir.Aggregate, ...], empty: tuple[Literal, ...], context: Context
@@ -321,20 +320,12 @@ class Lowering:
         return ir.Let(name, values, ir.Union((bound, missing)))
 
     def _window(self, query: ir.Window, context: Context) -> Relation:
-        parts: list[hir.HScalar] = [*query.partition, *(o.scalar for o in query.order)]
-        for each in query.functions:
-            parts += [*each.args, *([each.filter] if each.filter is not None else [])]
-        wide, values, own = self._computed(self.lower(query.input, context), parts, context)
+        wide, values, own = self._computed(self.lower(query.input, context), scalars_of(query), context)
         rest = iter(values)
-        partition = all_columns(context.outer) + tuple(next(rest) for _ in query.partition)
-        order = tuple(replace(o, scalar=next(rest)) for o in query.order)
-        functions = []
-        for each in query.functions:
-            args = tuple(next(rest) for _ in each.args)
-            functions.append(replace(each, args=args, filter=next(rest) if each.filter is not None else None))
-        built = ir.Window(wide, partition, order, tuple(functions))
+        lowered: Any = with_scalars(replace(query, input=wide), lambda _: next(rest))
+        built = replace(lowered, partition=all_columns(context.outer) + lowered.partition)
         extra = arity(wide) - own
-        kept = (*range(own), *(own + extra + index for index in range(len(functions))))
+        kept = (*range(own), *(own + extra + index for index in range(len(query.functions))))
         return ir.Project(built, kept) if extra else built
 
     def _bind(self, relation: Relation) -> tuple[str, Relation]:
@@ -354,18 +345,6 @@ def _resolve(scalar: hir.HScalar, context: Context) -> hir.HScalar:
         return None
 
     return transform(scalar, place)
-
-
-def _first_subquery(scalar: hir.HScalar) -> hir.Subquery | None:
-    found: hir.HScalar = next((part for part in walk(scalar) if isinstance(part, hir.Subquery)), None)
-    return found  # type: ignore[no-any-return]
-
-
-def _in_groups(scalars: tuple[hir.HScalar, ...]) -> Iterator[tuple[hir.HScalar, ...]]:
-    """Scalars in their order: those without a subquery together, each with one by itself."""
-    for asking, group in itertools.groupby(scalars, hir.has_subquery):
-        together = tuple(group)
-        yield from ((scalar,) for scalar in together) if asking else (together,)
 
 
 def _one_if_any(rows: Relation) -> Relation:

@@ -26,7 +26,6 @@ _SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def output_name(tree: Tree) -> str:
-    """The name of an output."""
     return _named(tree)[0]
 
 

@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from everview.compute.functions.numbers import integer_of
 from everview.compute.sql import hir
-from everview.compute.sql.errors import AMBIGUOUS_COLUMN, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError
+from everview.compute.sql.errors import AMBIGUOUS_COLUMN, INVALID_COLUMN_REFERENCE, SYNTAX_ERROR
 from everview.compute.sql.forms import identifier
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, error_at
 
 
 def output_index(tree: Tree, names: Sequence[str], clause: str, values: Sequence[hir.HScalar] = ()) -> int | None:
@@ -22,7 +22,7 @@ def output_index(tree: Tree, names: Sequence[str], clause: str, values: Sequence
     if isinstance(tree, exp.Column) and tree.args.get("table") is None and not isinstance(tree.this, exp.Star):
         places = [index for index, name in enumerate(names) if name == identifier(tree.this)]
         if len({values[place] if values else place for place in places}) > 1:
-            raise SqlError(AMBIGUOUS_COLUMN, f'{clause} "{tree.name}" is ambiguous', position=position_of(tree))
+            raise error_at(tree, AMBIGUOUS_COLUMN, f'{clause} "{tree.name}" is ambiguous')
         return places[0] if places else None
     return None
 
@@ -38,11 +38,10 @@ def position_in(tree: Tree, count: int, clause: str) -> int | None:
     if constant is not tree and not number_like:
         return None  # a sign belongs to a number, and before anything else is an operator
     if not number_like or not constant.this.isdigit():
-        raise SqlError(SYNTAX_ERROR, f"non-integer constant in {clause}", position=position_of(tree))
+        raise error_at(tree, SYNTAX_ERROR, f"non-integer constant in {clause}")
     number = sign * integer_of(constant.this)
     if not 1 <= number <= count:
-        message = f"{clause} position {number} is not in select list"
-        raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))
+        raise error_at(tree, INVALID_COLUMN_REFERENCE, f"{clause} position {number} is not in select list")
     return number - 1
 
 

@@ -68,8 +68,6 @@ class EverviewSql(Postgres):
         KEYWORDS = KEYWORDS
 
     class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]
-        """The parser of the dialect."""
-
         FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
             name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in _KEYWORD_SYNTAX
@@ -205,7 +203,6 @@ def parse_query(text: str) -> Tree:
 
 
 def parse_expression(text: str) -> Tree:
-    """The syntax tree of an expression."""
     return _parsed(text, EverviewSql.Parser._parse_assignment)
 
 
@@ -284,6 +281,11 @@ def tailed(tree: Tree) -> bool:
 def check_all_read(tree: Tree) -> None:
     """Raise if a part of the tree was not read while it was bound."""
     check_read(tree, position_of)
+
+
+def error_at(tree: Tree, sqlstate: str, message: str, hint: str | None = None) -> SqlError:
+    """What is wrong with a part of a statement."""
+    return SqlError(sqlstate, message, hint=hint, position=position_of(tree))
 
 
 def position_of(tree: Tree) -> int | None:

@@ -32,7 +32,7 @@ from everview.compute.sql.forms import identifier, settled_unless_literal
 from everview.compute.sql.from_clause import UNIT
 from everview.compute.sql.lower import lower
 from everview.compute.sql.outputs import output_index
-from everview.compute.sql.parse import Tree, check_all_read, parse_expression, position_of, query_tree, tailed
+from everview.compute.sql.parse import Tree, check_all_read, error_at, parse_expression, position_of, query_tree, tailed
 from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
 from everview.compute.sql.references import Rename, edited, references
 from everview.compute.sql.scope import Catalog, Cte, Scope
@@ -94,8 +94,6 @@ class Ordered:
 
 
 class Queries:
-    """Binds queries against one catalog."""
-
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self._names = itertools.count()
@@ -116,14 +114,8 @@ class Queries:
 
     def _settled(self, bound: Ordered) -> Ordered:
         """Columns whose type nothing decided are text."""
-        columns = hir.types(bound.query)
-        values = [settled(Column(index, each)) for index, each in enumerate(columns)]
-        if all(value.type == each for value, each in zip(values, columns, strict=True)):
-            return bound
-        count = len(columns)
-        return Ordered(
-            ir.Project(ir.Map(bound.query, tuple(values)), tuple(range(count, 2 * count))), bound.names, bound.order
-        )
+        values = [settled(each) for each in hir.columns(bound.query)]
+        return Ordered(hir.mapped(bound.query, values), bound.names, bound.order)
 
     def _bind(self, tree: Tree, scope: Scope) -> Ordered:
         wrappers: list[tuple[str, hir.Query]] = []
@@ -173,7 +165,7 @@ class Queries:
         given = [identifier(name) for name in tree.args["alias"].args.get("columns") or []]
         if len(given) > len(names):
             message = f'WITH query "{tree.alias}" has {len(names)} columns available but {len(given)} specified'
-            raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position_of(tree))
+            raise error_at(tree, INVALID_COLUMN_REFERENCE, message)
         return given
 
     def _recursive(self, tree: exp.CTE, name: str, scope: Scope) -> tuple[hir.Query, list[str]]:
@@ -183,14 +175,13 @@ class Queries:
         given, id, schema = self._given(tree, names), f"w{next(self._names)}", hir.types(base)
         own = Cte(ir.Get(id, schema), (*given, *names[len(given) :]), scope.depth)
         step, _ = self.bind_open(tree.this.expression, Scope((), scope.around, {**scope.ctes, name: own}))
-        values = [open_column(step, Column(index, each)) for index, each in enumerate(hir.types(step))]
+        values = [open_column(step, each) for each in hir.columns(step)]
         step = of_types(step, schema, values, name)
         distinct = bool(tree.this.args.get("distinct"))
         if check_step(step, id, name):
             return ir.Recursive(id, base, step, distinct), names
         both = ir.Union((base, step))  # what it reads under its name is another's
-        columns = tuple(Column(index, each) for index, each in enumerate(schema))
-        return ir.Reduce(both, columns) if distinct else both, names
+        return ir.Reduce(both, hir.columns(base)) if distinct else both, names
 
     # The kinds of queries
 
@@ -202,17 +193,16 @@ class Queries:
 
     def _values(self, tree: exp.Values, scope: Scope) -> Ordered:
         binder = Expressions(scope, self.bind, clause="VALUES")
-        rows = [[binder.bind(each) for each in _cells(row)] for row in tree.expressions]
+        rows = [[binder.bind(each) for each in cells(row)] for row in tree.expressions]
         if len({len(row) for row in rows}) > 1:
-            raise SqlError(SYNTAX_ERROR, "VALUES lists must all be the same length", position=position_of(tree))
+            raise error_at(tree, SYNTAX_ERROR, "VALUES lists must all be the same length")
         columns = [_matched(list(column), "VALUES") for column in zip(*rows, strict=True)]
         names = [f"column{number + 1}" for number in range(len(columns))]
         lines = list(zip(*columns, strict=True))
         if all(isinstance(cell, Literal) for line in lines for cell in line):
             constant = tuple((tuple(cell.value for cell in line), 1) for line in lines)
             return Ordered(ir.Constant(constant, tuple(cell.type for cell in lines[0])), names)
-        unit = ir.Constant((((), 1),), ())
-        return Ordered(ir.Union(tuple(ir.Map(unit, line) for line in lines)), names)
+        return Ordered(ir.Union(tuple(ir.Map(UNIT, line) for line in lines)), names)
 
     def _set_operation(self, tree: exp.SetOperation, scope: Scope) -> Ordered:
         """A chain of set operations, which the parser nests to the left, from its first query on."""
@@ -229,11 +219,10 @@ class Queries:
         right, _ = self.bind_open(tree.expression, scope)
         kind = type(tree).__name__.upper()
         if len(hir.types(left)) != len(hir.types(right)):
-            message = f"each {kind} query must have the same number of columns"
-            raise SqlError(SYNTAX_ERROR, message, position=position_of(tree.expression))
+            raise error_at(tree.expression, SYNTAX_ERROR, f"each {kind} query must have the same number of columns")
         left, right = _same_types(left, right, kind)
         keep = not tree.args.get("distinct")
-        columns = tuple(Column(index, each) for index, each in enumerate(hir.types(left)))
+        columns = hir.columns(left)
         if kind == "UNION":
             both = ir.Union((*left.inputs, right) if isinstance(left, ir.Union) else (left, right))
             return both if keep else ir.Reduce(both, columns)
@@ -260,7 +249,7 @@ class Queries:
             index = output_index(each.this, bound.names, "ORDER BY")
             if index is None:
                 message = "only names and positions of columns can order the result of a set operation"
-                raise SqlError("0A000", message, position=position_of(each))
+                raise error_at(each, "0A000", message)
             order.append(
                 Order(Column(index, columns[index]), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
             )
@@ -271,11 +260,9 @@ class Queries:
         if limit is None and offset is None:
             return bound
         options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
-        if isinstance(limit, exp.Fetch) and str(limit.args.get("direction") or "FIRST").upper() not in (
-            "FIRST",
-            "NEXT",
-        ):
-            raise unsupported(f"FETCH {limit.args['direction']}", position_of(limit))
+        direction = str(limit.args.get("direction") or "FIRST") if isinstance(limit, exp.Fetch) else "FIRST"
+        if direction.upper() not in ("FIRST", "NEXT"):
+            raise unsupported(f"FETCH {direction}", position_of(limit))
         if options is not None:
             changes_nothing(options, "rows")  # the word
         if options is not None and options.args.get("percent"):
@@ -311,7 +298,7 @@ class Queries:
             raise unsupported(f"an expression in {clause}", position_of(tree), hint="write a number")
         if scalar.value is not None and scalar.value < 0:
             state = "2201W" if clause == "LIMIT" else "2201X"
-            raise SqlError(state, f"{clause} must not be negative", position=position_of(tree))
+            raise error_at(tree, state, f"{clause} must not be negative")
         return scalar.value  # type: ignore[no-any-return]
 
 
@@ -334,7 +321,7 @@ def _numbering(name: str) -> WindowFunction:
     return WindowFunction(function.key, (), result, DEFAULT_FRAME)
 
 
-def _cells(row: Tree) -> list[Tree]:
+def cells(row: Tree) -> list[Tree]:
     return list(row.expressions) if isinstance(row, exp.Tuple) else [row]
 
 
@@ -343,10 +330,9 @@ def _matched(scalars: list[hir.HScalar], what: str) -> list[hir.HScalar]:
 
 
 def _same_types(left: hir.Query, right: hir.Query, what: str) -> tuple[hir.Query, hir.Query]:
-    lefts = [Column(index, each) for index, each in enumerate(hir.types(left))]
-    rights = [Column(index, each) for index, each in enumerate(hir.types(right))]
-    pairs = [_matched([open_column(left, a), open_column(right, b)], what) for a, b in zip(lefts, rights, strict=True)]
-    return mapped(left, [pair[0] for pair in pairs]), mapped(right, [pair[1] for pair in pairs])
+    both = zip(hir.columns(left), hir.columns(right), strict=True)
+    pairs = [_matched([open_column(left, a), open_column(right, b)], what) for a, b in both]
+    return hir.mapped(left, [pair[0] for pair in pairs]), hir.mapped(right, [pair[1] for pair in pairs])
 
 
 def open_column(query: hir.Query, column: Column) -> hir.HScalar:
@@ -359,10 +345,3 @@ def open_column(query: hir.Query, column: Column) -> hir.HScalar:
         case _:
             pass
     return column
-
-
-def mapped(query: hir.Query, values: list[hir.HScalar]) -> hir.Query:
-    width = len(hir.types(query))
-    if values == [Column(index, each) for index, each in enumerate(hir.types(query))]:
-        return query
-    return ir.Project(ir.Map(query, tuple(values)), tuple(range(width, width + len(values))))

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from everview.compute.ir import relation as ir
-from everview.compute.ir.scalar import Column, walk
+from everview.compute.ir.scalar import walk
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import coerce
 from everview.compute.sql.errors import DATATYPE_MISMATCH, SYNTAX_ERROR, SqlError, unsupported
 from everview.compute.sql.forms import identifier
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of
 
 INVALID_RECURSION = "42P19"
 
@@ -34,7 +34,7 @@ def check_form(tree: Tree, name: str) -> None:
     """Raise unless the query is a base and a step."""
     if not isinstance(tree, exp.Union):
         message = f'recursive query "{name}" does not have the form non-recursive-term UNION [ALL] recursive-term'
-        raise SqlError(INVALID_RECURSION, message, position=position_of(tree))
+        raise error_at(tree, INVALID_RECURSION, message)
     for clause, shown in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
         if tree.args.get(clause):
             raise unsupported(f"{shown} in a recursive query", position_of(tree.args[clause]))
@@ -42,7 +42,7 @@ def check_form(tree: Tree, name: str) -> None:
         raise unsupported("WITH inside a recursive query", position_of(tree))
     if refers_to_itself(tree.this, name):
         message = f'recursive reference to query "{name}" must not appear within its non-recursive term'
-        raise SqlError(INVALID_RECURSION, message, position=position_of(tree.this))
+        raise error_at(tree.this, INVALID_RECURSION, message)
 
 
 def of_types(step: hir.Query, wanted: Sequence[SqlType], values: Sequence[hir.HScalar], name: str) -> hir.Query:
@@ -56,10 +56,7 @@ def of_types(step: hir.Query, wanted: Sequence[SqlType], values: Sequence[hir.HS
             hint = "cast the output of the non-recursive term to the correct type"
             raise SqlError(DATATYPE_MISMATCH, f"{message} but type {value.type} overall", hint=hint)
         cast.append(coerce(value, to))
-    width = len(hir.types(step))
-    if cast == [Column(index, each) for index, each in enumerate(hir.types(step))]:
-        return step
-    return ir.Project(ir.Map(step, tuple(cast)), tuple(range(width, width + len(cast))))
+    return hir.mapped(step, cast)
 
 
 def check_step(step: hir.Query, id: str, name: str) -> int:

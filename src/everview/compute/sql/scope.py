@@ -121,7 +121,6 @@ class Scope:
         return own[0] if len(own) == 1 else index
 
     def has(self, table: str | None, name: str) -> bool:
-        """Whether the rows at hand have a column of that name."""
         return self._index(table, name, None) is not None
 
     def _index(self, table: str | None, name: str, position: int | None) -> int | None:

@@ -25,12 +25,12 @@ from everview.compute.sql.errors import (
     unsupported,
 )
 from everview.compute.sql.expression import Expressions
-from everview.compute.sql.forms import identifier
+from everview.compute.sql.forms import identifier, settled_unless_literal
 from everview.compute.sql.from_clause import From
 from everview.compute.sql.hir import Calls, Placeholder, fill
 from everview.compute.sql.names import output_name
 from everview.compute.sql.outputs import bare, output_index, position_in
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of
 from everview.compute.sql.scope import BindQuery, Catalog, Scope
 from everview.compute.sql.windows import WindowCall, window_columns, window_keys
 
@@ -68,10 +68,10 @@ class Select:
         rewrite = self._windows(rewrite)
         if qualify:
             self._query = ir.Filter(self._query, tuple(rewrite(each) for each in qualify))
-        values = [settled_open(rewrite(each)) for each in outputs + extra]
+        values = [settled_unless_literal(rewrite(each)) for each in outputs + extra]
         width = len(hir.types(self._query))
         self._query = ir.Project(ir.Map(self._query, tuple(values)), tuple(range(width, width + len(values))))
-        return self._distinct(names, order, [settled_open(rewrite(each)) for each in distinct_on], values)
+        return self._distinct(names, order, [settled_unless_literal(rewrite(each)) for each in distinct_on], values)
 
     def _expressions(self, clause: str, calls: Calls | None = None) -> Expressions:
         return Expressions(self._scope, self._bind_query, calls, clause)
@@ -105,17 +105,14 @@ class Select:
     def _star(self, tree: Tree) -> list[int] | None:
         if isinstance(tree, exp.Star):
             if not self._scope.columns:
-                raise SqlError(
-                    SYNTAX_ERROR, "SELECT * with no tables specified is not valid", position=position_of(tree)
-                )
+                raise error_at(tree, SYNTAX_ERROR, "SELECT * with no tables specified is not valid")
             return [index for index, column in enumerate(self._scope.columns) if not column.hidden]
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
             changes_nothing(tree, "db", "catalog")
             table = identifier(tree.args["table"])
             found = [index for index, column in enumerate(self._scope.columns) if column.table == table]
             if not found:
-                message = f'missing FROM-clause entry for table "{table}"'
-                raise SqlError("42P01", message, position=position_of(tree))
+                raise error_at(tree, "42P01", f'missing FROM-clause entry for table "{table}"')
             return found
         return None
 
@@ -176,15 +173,20 @@ class Select:
         if sets is None and not aggregates and self._tree.args.get("having") is None:
             return lambda scalar: scalar
         if sets is None:
-            empty = tuple(Literal(AGGREGATES[each.function].empty, each.type) for each in aggregates)
-            self._query = hir.GlobalReduce(self._query, tuple(aggregates), empty)
+            self._query = self._reduced((), aggregates)
             return self._over_groups([])
         keys = list(dict.fromkeys(key for each in sets for key in each))
         if len(sets) == 1 and keys:
-            self._query = ir.Reduce(self._query, tuple(keys), tuple(aggregates))
+            self._query = self._reduced(tuple(keys), aggregates)
         else:
             self._query = self._grouping_union(sets, keys, aggregates)
         return self._over_groups(keys)
+
+    def _reduced(self, keys: tuple[hir.HScalar, ...], aggregates: list[Aggregate]) -> hir.Query:
+        if keys:
+            return ir.Reduce(self._query, keys, tuple(aggregates))
+        empty = tuple(Literal(AGGREGATES[each.function].empty, each.type) for each in aggregates)
+        return hir.GlobalReduce(self._query, tuple(aggregates), empty)
 
     def _grouping_sets(self) -> list[tuple[hir.HScalar, ...]] | None:
         clause = self._tree.args.get("group")
@@ -220,9 +222,7 @@ class Select:
         ]
 
     def _key_list(self, binder: Expressions, tree: Tree) -> tuple[hir.HScalar, ...]:
-        items = (
-            tree.expressions if isinstance(tree, exp.Tuple) else [tree.this] if isinstance(tree, exp.Paren) else [tree]
-        )
+        items = tree.expressions if isinstance(tree, exp.Tuple) else [bare(tree)]
         return tuple(self._group_key(binder, each) for each in items)
 
     def _group_key(self, binder: Expressions, tree: Tree) -> hir.HScalar:
@@ -242,7 +242,7 @@ class Select:
         shown = [each for each in self._tree.expressions if self._star(each) is None]
         found = [each for each in shown if _name_of(each) == name]
         if len(found) > 1 and len({binder.bind(unaliased(each)) for each in found}) > 1:
-            raise SqlError(AMBIGUOUS_COLUMN, f'GROUP BY "{name}" is ambiguous', position=position_of(tree))
+            raise error_at(tree, AMBIGUOUS_COLUMN, f'GROUP BY "{name}" is ambiguous')
         return found[0] if found else tree
 
     def _grouping_union(
@@ -251,16 +251,10 @@ class Select:
         """One reduction for each grouping set, keys that it lacks NULL, side by side, and which set it was."""
         branches = []
         for number, chosen in enumerate(sets):
-            reduced: hir.Query
-            if chosen:
-                reduced = ir.Reduce(self._query, chosen, tuple(aggregates))
-            else:
-                empty = tuple(Literal(AGGREGATES[each.function].empty, each.type) for each in aggregates)
-                reduced = hir.GlobalReduce(self._query, tuple(aggregates), empty)
             width = len(chosen) + len(aggregates)
             missing = [key for key in keys if key not in chosen]
             added = [Literal(None, key.type) for key in missing] + [Literal(number, INT4)]
-            mapped = ir.Map(reduced, tuple(added))
+            mapped = ir.Map(self._reduced(chosen, aggregates), tuple(added))
             places = [chosen.index(key) if key in chosen else width + missing.index(key) for key in keys]
             order = (*places, *range(len(chosen), width), width + len(missing))
             branches.append(ir.Project(mapped, order))
@@ -352,21 +346,16 @@ class Select:
         return result
 
     def _distinct(
-        self,
-        names: list[str],
-        order: tuple[Order, ...],
-        keys: list[hir.HScalar],
-        values: list[hir.HScalar],
+        self, names: list[str], order: tuple[Order, ...], keys: list[hir.HScalar], values: list[hir.HScalar]
     ) -> tuple[hir.Query, list[str], tuple[Order, ...]]:
         clause = self._tree.args.get("distinct")
         if clause is None:
             return self._query, names, order
-        columns = tuple(Column(index, each) for index, each in enumerate(hir.types(self._query)))
         if not keys:
             if len(values) > len(names):
                 message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
                 raise SqlError(INVALID_COLUMN_REFERENCE, message)
-            return ir.Reduce(self._query, columns), names, order
+            return ir.Reduce(self._query, hir.columns(self._query)), names, order
         group = [values.index(each) for each in keys]
         first = order[: len(set(group))]
         if first and {each.scalar.index for each in first} - set(group):  # type: ignore[union-attr]
@@ -387,8 +376,3 @@ def _name_of(tree: Tree) -> str:
 def _columns(scalar: hir.HScalar) -> hir.HScalar:
     """Placeholders for columns become these columns."""
     return fill(scalar, lambda part: Column(part.index, part.type) if part.kind == "key" else None)
-
-
-def settled_open(scalar: hir.HScalar) -> hir.HScalar:
-    """Literals of undecided type stay so: the query around may decide. Everything else is decided."""
-    return scalar if isinstance(scalar, Literal) else settled(scalar)

@@ -14,23 +14,15 @@ from everview.compute.sql.datatypes import type_name
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_FUNCTION, SqlError, unsupported
 from everview.compute.sql.hir import FUNCTION_SCHEMAS
 from everview.compute.sql.hosting import host
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of
 from everview.compute.sql.set_returning import field_name
 
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
 
-# Schemas whose functions are the same as those without a schema.
-OBJECT_IDS = (
-    "oid",
-    "regclass",
-    "regtype",
-    "regproc",
-    "regprocedure",
-    "regnamespace",
-    "regrole",
-    "regoper",
-    "regoperator",
+# Types of identifiers of objects: a cast to one of them looks into the catalog.
+OBJECT_IDS = frozenset(
+    ["oid", "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper", "regoperator"],
 )
 
 # Words that are functions without parentheses, as sqlglot names them.
@@ -52,12 +44,8 @@ COLUMN_WORDS = frozenset(("user", "current_role", "current_catalog"))
 def _parameter(binder: Expressions, tree: exp.Parameter) -> hir.HScalar:
     number = tree.this.name
     if not number.isdigit() or not 1 <= integer_of(number) <= 65_535:
-        raise SqlError(SYNTAX_ERROR, f'syntax error at or near "${number}"', position=position_of(tree))
+        raise error_at(tree, SYNTAX_ERROR, f'syntax error at or near "${number}"')
     return host().parameter(int(number), position_of(tree))
-
-
-def _word(binder: Expressions, tree: Tree) -> hir.HScalar:
-    return session_function(WORDS[type(tree)], position_of(tree))
 
 
 def session_function(name: str, position: int | None) -> hir.HScalar:
@@ -74,7 +62,7 @@ def _qualified(binder: Expressions, tree: exp.Dot) -> hir.HScalar:
         if tree.this.name.lower() in FUNCTION_SCHEMAS:
             return binder.bind(tree.expression)
         shown = f"{tree.this.name}.{tree.expression.name}"
-        raise SqlError(UNDEFINED_FUNCTION, f"function {shown} does not exist", position=position_of(tree))
+        raise error_at(tree, UNDEFINED_FUNCTION, f"function {shown} does not exist")
     if isinstance(tree.this, exp.Paren) and isinstance(tree.this.this, exp.Column):
         composite = tree.this.this
         table = composite.args.get("table")
@@ -88,7 +76,7 @@ def _operator(binder: Expressions, tree: exp.Operator) -> hir.HScalar:
     """`OPERATOR(pg_catalog.~)`, as psql writes it."""
     schema, _, symbol = str(tree.args["operator"]).rpartition(".")
     if schema not in ("", "pg_catalog"):
-        raise SqlError(UNDEFINED_FUNCTION, f"operator {schema}.{symbol} does not exist", position=position_of(tree))
+        raise error_at(tree, UNDEFINED_FUNCTION, f"operator {schema}.{symbol} does not exist")
     args = [binder.bind(tree.this), binder.bind(tree.expression)]
     if symbol in ("!~", "!~*"):
         return call("not", [call(symbol[1:], args, position_of(tree))])
@@ -107,5 +95,5 @@ SESSION_FORMS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Parameter: _parameter,
     exp.Dot: _qualified,
     exp.Operator: _operator,
-    **dict.fromkeys(WORDS, _word),
+    **dict.fromkeys(WORDS, lambda binder, tree: session_function(WORDS[type(tree)], position_of(tree))),
 }

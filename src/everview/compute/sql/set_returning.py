@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from everview.compute.functions.registry import tables_by_name
 from everview.compute.sql.clauses import changes_nothing, read_whole, watch
-from everview.compute.sql.errors import UNDEFINED_FUNCTION, SqlError, unsupported
+from everview.compute.sql.errors import UNDEFINED_FUNCTION, unsupported
 from everview.compute.sql.hir import AGGREGATE_NAMES, FUNCTION_SCHEMAS
 from everview.compute.sql.hosting import host
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of
 
 _NAME, _COLUMN = "set_returned", "v"
 _STEPWISE = {"unnest": 1, "generate_subscripts": 2}  # with so many arguments
@@ -105,8 +105,7 @@ def _place(call: Tree) -> Tree:
     if not isinstance(parent, exp.Dot) or parent.expression is not call:
         return call
     if parent.this.name.lower() not in FUNCTION_SCHEMAS:
-        message = f"function {parent.this.name}.{call.name} does not exist"
-        raise SqlError(UNDEFINED_FUNCTION, message, position=position_of(parent))
+        raise error_at(parent, UNDEFINED_FUNCTION, f"function {parent.this.name}.{call.name} does not exist")
     return parent
 
 

@@ -19,7 +19,7 @@ from everview.compute.ir.types import INT8, INTERVAL, Interval, Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import coerce, resolving, settled, unified
 from everview.compute.sql.errors import SYNTAX_ERROR, WINDOWING_ERROR, SqlError, unsupported
-from everview.compute.sql.parse import Tree, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of
 
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
@@ -39,7 +39,6 @@ class WindowCall:
 
     @property
     def type(self) -> SqlType:
-        """The type of its value."""
         return self.function.type
 
 
@@ -96,7 +95,7 @@ def _window(tree: Tree, named: Mapping[str, Tree]) -> Tree:
         return tree
     found = named.get(alias.name.lower())
     if found is None:
-        raise SqlError("42704", f'window "{alias.name}" does not exist', position=position_of(tree))
+        raise error_at(tree, "42704", f'window "{alias.name}" does not exist')
     base = _window(found, named)
     if not any(tree.args.get(part) for part in ("partition_by", "order", "spec")):
         return base
@@ -107,12 +106,9 @@ def _extended(name: str, base: Tree, tree: Tree) -> Tree:
     """The window that begins with another one's partitions, and its order if that has one."""
     for part, clause in (("partition_by", "PARTITION BY"), ("order", "ORDER BY")):
         if tree.args.get(part) and (part == "partition_by" or base.args.get(part)):
-            raise SqlError(
-                WINDOWING_ERROR, f'cannot override {clause} clause of window "{name}"', position=position_of(tree)
-            )
+            raise error_at(tree, WINDOWING_ERROR, f'cannot override {clause} clause of window "{name}"')
     if base.args.get("spec"):
-        message = f'cannot copy window "{name}" because it has a frame clause'
-        raise SqlError(WINDOWING_ERROR, message, position=position_of(tree))
+        raise error_at(tree, WINDOWING_ERROR, f'cannot copy window "{name}" because it has a frame clause')
     order = tree.args.get("order") or base.args.get("order")
     return exp.Window(partition_by=base.args.get("partition_by"), order=order, spec=tree.args.get("spec"))
 
@@ -125,7 +121,7 @@ def _frame(binder: Expressions, tree: Tree | None, order: tuple[Order, ...]) -> 
     _check_bounds([_place(*each) for each in bounds], position_of(tree))
     start, end = (_bound(binder, bound, side, unit, order) for bound, side in bounds)
     if unit == "groups" and not order:
-        raise SqlError(WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause", position=position_of(tree))
+        raise error_at(tree, WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause")
     exclude = tree.args.get("exclude")
     name = None if exclude is None else str(exclude.name if isinstance(exclude, exp.Expression) else exclude).lower()
     return Frame(unit, start, end, None if name == "no others" else name)
@@ -137,7 +133,7 @@ def _written(tree: Tree, which: str) -> tuple[Any, str]:
     if bound is None:
         bound = "CURRENT ROW"
     if bound == "CURRENT ROW" and side:
-        raise SqlError(SYNTAX_ERROR, f'syntax error at or near "{side}"', position=position_of(tree))
+        raise error_at(tree, SYNTAX_ERROR, f'syntax error at or near "{side}"')
     return (bound.upper() if isinstance(bound, str) else bound), side
 
 
@@ -170,7 +166,7 @@ def _bound(binder: Expressions, bound: Any, side: str, unit: str, order: tuple[O
         scalar = coerce(scalar, INT8, "implicit", position_of(bound))
     elif len(order) != 1:
         message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
-        raise SqlError(WINDOWING_ERROR, message, position=position_of(bound))
+        raise error_at(bound, WINDOWING_ERROR, message)
     elif scalar.type.kind is Kind.UNKNOWN:  # a quoted literal is what is added to the sort key
         key = order[0].scalar.type
         scalar = coerce(scalar, INTERVAL if key.kind in _MOVED_BY_INTERVALS else key, "implicit", position_of(bound))
@@ -178,7 +174,7 @@ def _bound(binder: Expressions, bound: Any, side: str, unit: str, order: tuple[O
         raise unsupported("an expression as a frame bound", position_of(bound), hint="write a constant")
     value = scalar.value
     if not isinstance(value, Interval) and value < 0:
-        raise SqlError("22013", "frame starting or ending offset must not be negative", position=position_of(bound))
+        raise error_at(bound, "22013", "frame starting or ending offset must not be negative")
     if side != "PRECEDING":
         return value
     if isinstance(value, Interval):

@@ -67,29 +67,10 @@ def _extract(binder: Expressions, tree: exp.Extract) -> hir.HScalar:
     return call("extract", [part, value], position_of(tree))
 
 
-def _substring(binder: Expressions, tree: exp.Substring) -> hir.HScalar:
-    given = [tree.this, tree.args.get("start"), tree.args.get("length")]
-    return call("substring", [binder.bind(each) for each in given if each is not None], position_of(tree))
-
-
 def _trim(binder: Expressions, tree: exp.Trim) -> hir.HScalar:
     side = (tree.args.get("position") or "BOTH").upper()
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "btrim")
-    given = [tree.this] + ([tree.expression] if tree.args.get("expression") is not None else [])
-    return call(name, [binder.bind(each) for each in given], position_of(tree))
-
-
-def _position(binder: Expressions, tree: exp.StrPosition) -> hir.HScalar:
-    return call("position", [binder.bind(tree.this), binder.bind(tree.args["substr"])], position_of(tree))
-
-
-def _at_time_zone(binder: Expressions, tree: exp.AtTimeZone) -> hir.HScalar:
-    return call("timezone", [binder.bind(tree.args["zone"]), binder.bind(tree.this)], position_of(tree))
-
-
-def _overlay(binder: Expressions, tree: exp.Overlay) -> hir.HScalar:
-    given = [tree.this, tree.expression, tree.args.get("from_"), tree.args.get("for_")]
-    return call("overlay", [binder.bind(each) for each in given if each is not None], position_of(tree))
+    return binder.call(name, tree, tree.this, tree.args.get("expression"))
 
 
 def _overlaps(binder: Expressions, tree: exp.Overlaps) -> hir.HScalar:
@@ -108,23 +89,23 @@ def _root(name: str) -> Callable[[Expressions, Tree], hir.HScalar]:
     return lambda binder, tree: call(name, [coerce(binder.bind(tree.this), FLOAT8)], position_of(tree))
 
 
-def _delete_path(binder: Expressions, tree: exp.JSONBDeleteAtPath) -> hir.HScalar:
-    return call("#-", [binder.bind(tree.this), binder.bind(tree.expression)], position_of(tree))
-
-
 WORD_FORMS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Like: _like,
     exp.ILike: _like,
     exp.Escape: _escape,
     exp.SimilarTo: _similar,
     exp.Extract: _extract,
-    exp.Substring: _substring,
+    exp.Substring: lambda binder, tree: binder.call(
+        "substring", tree, tree.this, tree.args.get("start"), tree.args.get("length")
+    ),
     exp.Trim: _trim,
-    exp.StrPosition: _position,
-    exp.Overlay: _overlay,
+    exp.StrPosition: lambda binder, tree: binder.call("position", tree, tree.this, tree.args["substr"]),
+    exp.Overlay: lambda binder, tree: binder.call(
+        "overlay", tree, tree.this, tree.expression, tree.args.get("from_"), tree.args.get("for_")
+    ),
     exp.Overlaps: _overlaps,
-    exp.AtTimeZone: _at_time_zone,
+    exp.AtTimeZone: lambda binder, tree: binder.call("timezone", tree, tree.args["zone"], tree.this),
     exp.Sqrt: _root("sqrt"),
     exp.Cbrt: _root("cbrt"),
-    exp.JSONBDeleteAtPath: _delete_path,
+    exp.JSONBDeleteAtPath: lambda binder, tree: binder.call("#-", tree, tree.this, tree.expression),
 }
