@@ -63,7 +63,7 @@ def test_a_reader_holds_so_many_statements_and_no_more(monkeypatch: pytest.Monke
     reader: Reader[Any] = Reader()
     for _ in range(20):
         reader.push(until(9, lower=5))
-    assert reader.statements_waiting == 1, "the same statement waits once"
+    assert reader.tracker.statements_waiting == 1, "the same statement waits once"
     with pytest.raises(TooMuchOpen, match="nothing is said"):
         for lower in range(5, 50):
             reader.push(until(lower + 1, lower=lower))
@@ -91,7 +91,7 @@ def test_state_is_bounded_by_what_is_open() -> None:
     for time in range(10_000):
         reader.push(Updates([(n, time, 1) for n in range(5)] * 2))
         reader.push(until(time + 1, (time, 5), lower=time))
-        assert (reader.open_updates, reader.open_times, reader.statements_waiting) == (0, 0, 0)
+        assert (reader.open_updates, reader.tracker.open_times, reader.tracker.statements_waiting) == (0, 0, 0)
     assert len(reader.checkpoint().messages) == 0
 
 

@@ -60,7 +60,7 @@ def restarted(reader: Reader[Any], codec: Codec, rng: random.Random) -> Reader[A
     messages = tuple(through(codec, list(saved.messages)))
     restored = type(reader).restore(ReaderCheckpoint(saved.frontier, messages), parallelism=rng.randint(1, 8))
     assert restored.frontier == reader.frontier and restored.covered == reader.covered
-    assert (restored.open_updates, restored.open_times) == (reader.open_updates, reader.open_times)
+    assert (restored.open_updates, restored.tracker.open_times) == (reader.open_updates, reader.tracker.open_times)
     return restored
 
 
@@ -106,7 +106,7 @@ class CountsTwiceInABatch(Reader[Any]):
         super()._stash(stash, time, updates)
         surplus = len(fresh) - len({update[0] for update in fresh})
         if surplus:
-            self._tracker.arrive(time, surplus)
+            self.tracker.arrive(time, surplus)
 
 
 class ForgetsLate(Reader[Any]):
@@ -114,7 +114,7 @@ class ForgetsLate(Reader[Any]):
 
     def _report(self, times: Any) -> Any:
         closed = super()._report(times)
-        self._tracker.is_open = lambda time: True  # type: ignore[method-assign]
+        self.tracker.is_open = lambda time: True  # type: ignore[method-assign]
         return closed
 
 
@@ -128,7 +128,7 @@ class IgnoresGaps(Reader[Any]):
             def hear(self, progress: Any) -> None:
                 self._apply(progress)
 
-        self._tracker = Hasty(start)
+        self.tracker = Hasty(start)
 
 
 class ForgetsInCheckpoints(Reader[Any]):

@@ -571,5 +571,8 @@ def test_a_folder_that_is_not_the_environments_own_stays_open(tmp_path: Path) ->
     folder.chmod(0o755)
     open_blob(str(folder)).put("a/b.jsonl", b"1")
     assert folder.stat().st_mode & 0o777 == 0o755
-    close_to_others(Path("/tmp"))
-    assert Path("/tmp").stat().st_mode & 0o777 == 0o777
+    shared = tmp_path / "shared"  # as /tmp is, where anyone may have files
+    shared.mkdir()
+    shared.chmod(0o1777)
+    close_to_others(shared)
+    assert shared.stat().st_mode & 0o7777 == 0o1777

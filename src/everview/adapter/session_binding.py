@@ -31,13 +31,13 @@ from everview.compute.ir.types import (
 from everview.compute.sql.coerce import call, coerce, settled
 from everview.compute.sql.datatypes import with_digits
 from everview.compute.sql.errors import SqlError, did_you_mean
-from everview.compute.sql.hosting import Parameter, ParameterTypes
+from everview.compute.sql.hosting import Host, Parameter, ParameterTypes
 
 SERVER_VERSION = "16.4"
 VERSION = f"PostgreSQL {SERVER_VERSION} compatible, Everview"
 
 
-class SessionBinding:
+class SessionBinding(Host):
     """Binds one statement for one session. Parameters are types to be found out and places for values, or values."""
 
     def __init__(

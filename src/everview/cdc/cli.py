@@ -290,7 +290,6 @@ def compact(
 
 
 def _covered(stream: Stream) -> int:
-    """The time before which a stream is closed."""
     reader: Reader[Row] = Reader(stream.start)
     last = 0
     for closed in stream.closed(reader):

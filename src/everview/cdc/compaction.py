@@ -136,7 +136,6 @@ class _Said:
 
 
 def _messages(folder: Folder, schema: StreamSchema, name: str) -> list[Message[Row]] | None:
-    """The messages of a file; None if any of it cannot be read."""
     found: list[Message[Row]] = []
     try:
         for item in folder.items(name, schema):
@@ -249,7 +248,6 @@ class _History:
 
 
 def _write_rest(folder: Folder, schema: StreamSchema, name: str, before: int) -> int:
-    """Write the messages of a file about times from `before` on. Gives the number of files."""
     messages = _messages(folder, schema, name) or ()
     rest = [left for message in messages if (left := message_from(message, before)) is not None]
     outlet = FolderOutlet(folder, folder.codec(name, schema), MERGED)

@@ -185,11 +185,7 @@ class FolderOutlet:
         self._file_updates = FIRST_FILE_UPDATES
         # Nobody else's, and not that of an earlier life either: no file is ever written twice.
         self.writer = writer or secrets.token_hex(4)
-        self._number = 0
-
-    @property
-    def files_written(self) -> int:
-        return self._number
+        self.files_written = 0
 
     def write(self, messages: Iterable[Message[Row]]) -> None:
         """Write the messages, in files of a modest size."""
@@ -205,8 +201,8 @@ class FolderOutlet:
             self._put(some, size)
 
     def _put(self, messages: list[Message[Row]], size: int) -> None:
-        self._number += 1
-        number = secrets.token_hex(6) if self.writer == MERGED else f"{self._number:06d}"
+        self.files_written += 1
+        number = secrets.token_hex(6) if self.writer == MERGED else f"{self.files_written:06d}"
         name = file_name(_first(messages), self.writer, number, self._codec.suffix)
         data = self._codec.encode_file(messages)
         self._folder.put(name, data)
@@ -367,7 +363,6 @@ class FolderInlet:
         return size == info.size_bytes and (not version or version == info.version)
 
     def _only_grew(self, piece: Piece, info: FileInfo) -> bool:
-        """Whether the file still begins with what was read of it."""
         if piece.checksum is None or info.size_bytes < piece.size_bytes:
             return False
         return self.folder.checksum(piece.name, piece.size_bytes) == piece.checksum

@@ -213,8 +213,8 @@ def _examined(stream: Stream, *, thoroughly: bool) -> Stats:
     _add(stats, closed)
     stats.distinct += reader.open_updates
     stats.frontier, stats.covered = reader.frontier, reader.covered
-    stats.open_times, stats.open_updates = reader.open_times, reader.open_updates
-    stats.statements_waiting, stats.stalls = reader.statements_waiting, reader.stalls()
+    stats.open_times, stats.open_updates = reader.tracker.open_times, reader.open_updates
+    stats.statements_waiting, stats.stalls = reader.tracker.statements_waiting, reader.stalls()
     if thoroughly and closed is not None:
         _judge(stats, Closed([*base, *closed.updates], closed.frontier))
     return stats

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 Point: TypeAlias = tuple[int, ...]  # the numbers of a time, from left to right
-Change: TypeAlias = tuple[Point, int]
+PointDiff: TypeAlias = tuple[Point, int]
 
 SUMS_MAX = 1 << 24  # in a slice
 ADDITIONS_MAX = 1 << 31
@@ -29,7 +29,7 @@ class GridTooLarge(Exception):
     """The changes meet at more times than can be looked at."""
 
 
-def least_below(changes: Iterable[Change], start: int, bounds: Sequence[Point]) -> list[Change]:
+def least_below(changes: Iterable[PointDiff], start: int, bounds: Sequence[Point]) -> list[PointDiff]:
     """The least points at which `start` and all changes up to there are less than 0, each with that sum.
 
     Points beyond any of the bounds are left out. Raises GridTooLarge.
@@ -45,7 +45,7 @@ def least_below(changes: Iterable[Change], start: int, bounds: Sequence[Point]) 
     left = ADDITIONS_MAX // (size if fits else size * _INEXACT_COSTS) - len(changes) - len(axes[along])
     if size > SUMS_MAX or left < 0:
         raise GridTooLarge(f"{len(changes)} changes meet at more times than can be looked at")
-    found: list[Change] = []
+    found: list[PointDiff] = []
     sums: npt.NDArray[Any] = np.full([len(each) for each in across], start, np.int64 if fits else object)
     done = np.zeros(sums.shape, np.bool_)  # beyond a bound, or a point that was found
 
@@ -75,8 +75,7 @@ def least_below(changes: Iterable[Change], start: int, bounds: Sequence[Point]) 
     return found
 
 
-def _least_in_a_row(changes: list[Change], start: int, bounds: Sequence[Point]) -> list[Change]:
-    """The same for changes that are totally ordered."""
+def _least_in_a_row(changes: list[PointDiff], start: int, bounds: Sequence[Point]) -> list[PointDiff]:
     total = start
     for place, (point, diff) in enumerate(changes):
         total += diff

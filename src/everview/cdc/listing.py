@@ -101,7 +101,6 @@ class LocalListing:
                 self._restless.popitem(last=False)
 
     def _look_into(self, base: str, found: Look) -> None:
-        """Look for new and removed names in a folder and in the folders below it."""
         path = self._root / base
         known = self._folders.get(base)
         try:
@@ -159,8 +158,6 @@ class LocalListing:
 
 @dataclass(slots=True)
 class _Folder:
-    """What is known of one folder."""
-
     changed_ns: int = 0
     looked_ns: int = 0
     files: set[str] = field(default_factory=set)

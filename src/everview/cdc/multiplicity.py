@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from everview.cdc.contract import NEGATIVE, OVERFLOW, UNJUDGED, Frontier, Update
-from everview.cdc.least_times import Change, GridTooLarge, Point, least, least_below
+from everview.cdc.least_times import GridTooLarge, Point, PointDiff, least, least_below
 from everview.cdc.times import flatten, from_wire, shape_of
 from everview.timely.lattice import Time
 
@@ -114,9 +114,9 @@ def offences_among(updates: Iterable[Update[Any]], frontier: Frontier) -> list[O
     return [found[point] for point in least(found)]
 
 
-def _sums(updates: list[Update[Any]]) -> Iterator[tuple[list[Change], int, Callable[..., Offence]]]:
+def _sums(updates: list[Update[Any]]) -> Iterator[tuple[list[PointDiff], int, Callable[..., Offence]]]:
     """The sums that must not be negative: changes, the count before them, and the offence if they are."""
-    rows: dict[Any, list[Change]] = {data: [] for data, _, diff in updates if diff < 0}
+    rows: dict[Any, list[PointDiff]] = {data: [] for data, _, diff in updates if diff < 0}
     for data, time, diff in updates:
         if data in rows:
             rows[data].append((flatten(time), diff))

@@ -41,7 +41,7 @@ class Reader(Generic[D]):
     def __init__(
         self, start: Frontier = START, *, parallelism: int = 1, open_updates_max: int = OPEN_UPDATES_MAX
     ) -> None:
-        self._tracker = Tracker(start)
+        self.tracker = Tracker(start)
         self._shape = shape_of(start.elements[0]) if start.elements else None
         self._stashes: list[dict[Time, dict[D, int]]] = [{} for _ in range(parallelism)]
         self._conflicts: dict[tuple[D, Time], set[int]] = {}  # diffs besides the one in the stash
@@ -59,27 +59,17 @@ class Reader(Generic[D]):
     def checkpoint(self) -> ReaderCheckpoint[D]:
         """All that this reader knows and has not reported yet."""
         known = in_messages(list(self._all_open()))
-        return ReaderCheckpoint(self.frontier, (*known, *self._tracker.statements()))
+        return ReaderCheckpoint(self.frontier, (*known, *self.tracker.statements()))
 
     @property
     def frontier(self) -> Frontier:
         """All updates at times before this were reported, and none of them is remembered."""
-        return self._tracker.frontier
+        return self.tracker.frontier
 
     @property
     def covered(self) -> Frontier:
         """How far progress statements reach without a gap."""
-        return self._tracker.covered
-
-    @property
-    def open_times(self) -> int:
-        """How many open times have updates or counts."""
-        return self._tracker.open_times
-
-    @property
-    def statements_waiting(self) -> int:
-        """How many progress statements wait for a gap to be filled."""
-        return self._tracker.statements_waiting
+        return self.tracker.covered
 
     def push(self, message: Message[D]) -> Closed[D] | None:
         """Take a message and give what it closes. Raises InvalidStatement if no history can make it true."""
@@ -92,38 +82,38 @@ class Reader(Generic[D]):
             self._take(message)
         else:
             check_progress(message, self._shape)
-            self._tracker.hear(message)
+            self.tracker.hear(message)
 
     def settle(self) -> Closed[D] | None:
         """Close what can be closed."""
-        closed = self._tracker.settle()
+        closed = self.tracker.settle()
         return None if closed is None else self._report(closed)
 
     def hold(self, time: Time, reason: str, detail: str) -> None:
         """Keep a time open although it is complete, because what it says cannot be true."""
-        if self._tracker.is_open(time):
-            self._tracker.hold(time, reason, detail)
+        if self.tracker.is_open(time):
+            self.tracker.hold(time, reason, detail)
 
     def read(self, messages: Iterable[Message[D]]) -> Iterator[Closed[D]]:
         """What each message closes. Raises a contradiction as soon as there is one."""
         for message in messages:
-            before = self._tracker.contradictions
+            before = self.tracker.contradictions
             closed = self.push(message)
             if closed is not None:
                 yield closed
-            if self._tracker.contradictions != before and (error := self.contradiction()):
+            if self.tracker.contradictions != before and (error := self.contradiction()):
                 raise error
 
     def contradiction(self) -> Contradiction | None:
         """What contradicts itself at an open time, if anything does."""
-        error = self._tracker.contradiction()
+        error = self.tracker.contradiction()
         if isinstance(error, ConflictingDiffs):
             return ConflictingDiffs(error.message, error.time, detail=self._conflict_at(error.time))
         return error
 
     def stalls(self) -> list[Stall]:
         """What keeps covered times open, and the first gaps that are waited for."""
-        stalls = self._tracker.stalls()
+        stalls = self.tracker.stalls()
         return [replace(s, detail=self._conflict_at(s.time)) if s.reason == DIFFS else s for s in stalls]
 
     def _take(self, message: Updates[D]) -> None:
@@ -138,7 +128,7 @@ class Reader(Generic[D]):
                 place += 1
             run = updates if place - start == end else updates[start:place]
             check_time(time, self._shape)
-            if not self._tracker.is_open(time):
+            if not self.tracker.is_open(time):
                 if any(diff == 0 for _, _, diff in run):
                     raise _zero_diff(time)
                 continue
@@ -172,7 +162,7 @@ class Reader(Generic[D]):
         finally:
             if fresh := len(stash) - before:
                 self.open_updates += fresh
-                self._tracker.arrive(time, fresh)
+                self.tracker.arrive(time, fresh)
 
     def _what_waits(self) -> str | None:
         stalls = self.stalls()
@@ -185,7 +175,7 @@ class Reader(Generic[D]):
         others = self._conflicts.setdefault((data, time), set())
         if diff not in others:
             others.add(diff)
-            self._tracker.conflict(time)
+            self.tracker.conflict(time)
 
     def _conflict_at(self, time: Time) -> str:
         for (data, at), others in self._conflicts.items():

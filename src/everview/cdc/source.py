@@ -211,9 +211,9 @@ class Source:
             id=self.id,
             frontier=self._reported,
             covered=reader.covered,
-            open_times=reader.open_times,
+            open_times=reader.tracker.open_times,
             open_updates=reader.open_updates,
-            statements_waiting=reader.statements_waiting,
+            statements_waiting=reader.tracker.statements_waiting,
             updates_total=self._updates_total,
             bad_records=self._bad_numbers.total(),
             partial=tuple(sorted(self._partial)),
@@ -277,7 +277,6 @@ class Source:
         self._load()
 
     def _poll_rebuild(self, at: int | None) -> bool:
-        """Read on from the beginning. When all is read, commit the difference."""
         if at is None:
             raise InvalidUse(f"source {self.name} has the times of its stream, and cannot be reset")
         assert self._rebuild is not None
@@ -369,7 +368,6 @@ class Source:
         return pa.concat_tables(tables) if tables else None, rows, full
 
     def _read(self, piece: Piece) -> Iterator[list[Update[Row]]]:
-        """The updates that a piece closes."""
         self._partial.discard(piece.name)
         self._bad.pop(piece.name, None)
         self._bad_numbers.pop(piece.name, None)
@@ -504,7 +502,6 @@ class Source:
     def _commit(
         self, updates: pa.Table | Staged | None, frontier: Frontier, rows: int, at: int | None, more: Sums = (0, 0)
     ) -> None:
-        """Commit the updates that closed, how far the stream is read, and what is spent."""
         reported, total = bound_of(frontier), self._updates_total + rows
         sums = (self._sums[0] + more[0], self._sums[1] + more[1])
         if isinstance(updates, pa.Table):
@@ -532,7 +529,6 @@ class Source:
 
 
 def _added(sums: Sums, diffs: I64) -> Sums:
-    """The sums after more diffs."""
     if not len(diffs):
         return sums
     if max(int(diffs.max()), -int(diffs.min())) * len(diffs) < COUNT_MAX:
@@ -543,7 +539,6 @@ def _added(sums: Sums, diffs: I64) -> Sums:
 
 
 def _need(piece: Piece, until: int | None) -> None:
-    """Note that the piece is needed until the frontier gets there. None stands for the empty frontier."""
     if until is None or piece.needed_until is None:
         piece.needed_until = None
     else:

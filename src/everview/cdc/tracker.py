@@ -194,7 +194,6 @@ class Tracker:
             self.contradictions += slot.expected is not None and slot.arrived > slot.expected
 
     def _apply(self, progress: Progress) -> None:
-        """Apply a statement that has no gap before it."""
         counts = dict(progress.counts)
         for time in counts:
             if self.frontier.less_equal(time):

@@ -90,23 +90,19 @@ class Applier:
 
     def _read_shared(self) -> None:
         """Read what all shards share: the clocks and the next id."""
-        self._next_id = 1
+        self.next_id = 1
         self._next_id_version: int | None = None
         clocks: dict[str, int] = {}
         self._clock_versions: dict[str, int] = {}
         for key, entry in self._consensus.scan(clock_key(""), NEXT_ID):
             with decoding("the environment"):
                 if key == NEXT_ID:
-                    self._next_id, self._next_id_version = int(json.loads(entry.value)), entry.version
+                    self.next_id, self._next_id_version = int(json.loads(entry.value)), entry.version
                 else:
                     name = key.removeprefix(clock_key(""))
                     clocks[name], self._clock_versions[name] = int(json.loads(entry.value)), entry.version
         self.clocks: Mapping[str, int] = clocks
         self._known = True
-
-    @property
-    def next_id(self) -> int:
-        return self._next_id
 
     def shard(self, id: GlobalId) -> Shard | None:
         """The shard as last committed; None if the id was never used."""
@@ -186,7 +182,7 @@ class Applier:
             raise self.lease.fenced
         if not self._known:
             self._read_shared()
-        draft = Draft(self.shard, self.clocks, self._next_id, self._now_ms(), self._new_token)
+        draft = Draft(self.shard, self.clocks, self.next_id, self._now_ms(), self._new_token)
         drafted = []
         for request in group:
             branch = draft.branch()
@@ -303,6 +299,6 @@ class Applier:
             self.clocks = {**self.clocks, **draft.clocks}
             self._clock_versions.update(dict.fromkeys(draft.clocks, self._versions))
         if draft.next_id is not None:
-            self._next_id, self._next_id_version = draft.next_id, self._versions
+            self.next_id, self._next_id_version = draft.next_id, self._versions
         self._published([(before[id], shard) for id, shard in draft.shards.items()])
         self.changed.tell()

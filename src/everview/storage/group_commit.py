@@ -109,7 +109,6 @@ class Queue(Generic[W, M]):
         self._waiting.append(entry)
 
     def _wait(self, entry: M, interrupt: Interrupt | None) -> None:
-        """Sleep until the entry is done or leads."""
         while not (entry.done or entry.leads):
             if not entry.asleep.acquire(timeout=-1 if interrupt is None else POLL_S):
                 assert interrupt is not None

@@ -175,7 +175,6 @@ def order_name(sorts: Sequence[Sort], *, together: bool) -> str:
 
 
 def _order(copy: HotCopy, sorts: Sequence[Sort], *, together: bool) -> pa.Table:
-    """The positions of the rows of a part, sorted."""
     table = pa.table({each.column: copy.columns[each.column] for each in sorts})
     places, _ = in_order(table, sorts, None if together else copy.hashes)
     return pa.table({"order": pa.array(places.astype(np.int32 if len(places) < 2**31 else np.int64))})
@@ -189,5 +188,4 @@ def _ranges(starts: I64, sizes: I64) -> I64:
 
 
 def _name(key: str) -> str:
-    """A part's key as the name of a folder."""
     return key.removesuffix(".parquet").replace("/", "_")

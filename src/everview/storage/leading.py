@@ -96,5 +96,4 @@ class _Leading:
         return pa.concat_tables(tables).combine_chunks(), np.concatenate(breaks)
 
     def _of_row(self, updates: pa.Table) -> I64:
-        """The group of each update."""
         return np.zeros(updates.num_rows, dtype=np.int64) if self._together else int_column(updates, HASH)

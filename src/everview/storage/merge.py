@@ -16,7 +16,7 @@ from everview.storage.shard import Spec
 from everview.timely.consolidate import HASH, TIME, advance, consolidate, int_column
 from everview.timely.hashing import hash_rows
 
-Point = tuple[int, int, int]  # hash, row hash, time
+Position = tuple[int, int, int]  # hash, row hash, time
 LOWEST = -(2**63)
 
 
@@ -51,14 +51,14 @@ class _Run:
         return self._table is None or self._table.num_rows == 0
 
     @property
-    def last(self) -> Point:
+    def last(self) -> Position:
         """Everything before this point has been read; more may follow exactly at it."""
         if self.empty:
             return (LOWEST, LOWEST, LOWEST)
         hashes, row_hashes, times = self._order
         return (int(hashes[-1]), int(row_hashes[-1]), int(times[-1]))
 
-    def take_below(self, bound: Point | None) -> pa.Table | None:
+    def take_below(self, bound: Position | None) -> pa.Table | None:
         """Remove and give the rows before `bound`, or all rows."""
         if self._table is None or self.empty:
             return None
@@ -70,7 +70,7 @@ class _Run:
         self._order = (hashes[count:], row_hashes[count:], times[count:])
         return taken
 
-    def _count_below(self, bound: Point) -> int:
+    def _count_below(self, bound: Position) -> int:
         low, high = 0, len(self._order[0])
         for column, value in zip(self._order, bound, strict=True):
             inside = column[low:high]

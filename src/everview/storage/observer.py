@@ -18,12 +18,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from everview.closing import Closing
-from everview.storage.blob.contract import Blob, BlobInfo
+from everview.storage.blob.contract import Blob, ReadableBlob
 from everview.storage.codec import clock_key, decode_shard, decode_state, decoding, shard_prefixes, state_key
 from everview.storage.consensus.contract import Consensus, Entry
 from everview.storage.contract import Frontiers, GlobalId
 from everview.storage.disk import read_failure
-from everview.storage.errors import BlobMissing, Corruption, Determinate, NotReadable, StorageReadOnly, UnknownId
+from everview.storage.errors import BlobMissing, Corruption, Determinate, NotReadable, UnknownId
 from everview.storage.opening import open_stores
 from everview.storage.parts import PartReader
 from everview.storage.sealed import SealedConsensus
@@ -160,12 +160,7 @@ class Reading(Closing):
         self._tries = 0
         self._open(upper)
         # What is looked at again may have got more columns; at the times that are read nothing is in them.
-        self._columns = list(self._snapshot.shard.spec.schema.names)
-
-    @property
-    def snapshot(self) -> ShardSnapshot:
-        """What was seen when it was looked at last."""
-        return self._snapshot
+        self._columns = list(self.snapshot.shard.spec.schema.names)
 
     @property
     def time_range(self) -> tuple[int, int]:
@@ -194,7 +189,6 @@ class Reading(Closing):
             self._open(self.time_range[1])
 
     def _after(self, count: int) -> Iterator[pa.Table]:
-        """What follows the first `count` rows."""
         for chunk in self._selection.chunks(0 if self._lower is not None else self.time_range[1] - 1):
             if chunk.num_rows > count:
                 yield chunk.slice(count)
@@ -206,11 +200,11 @@ class Reading(Closing):
     def _open(self, upper: int | None) -> None:
         """Take a snapshot, and open its parts before they can be removed."""
         while True:
-            self._snapshot = self._look()
+            self.snapshot = self._look()  # what was seen when it was looked at last
             if self._lower is None:
-                times = 0, self._snapshot.contents_until(None if upper is None else upper - 1)
+                times = 0, self.snapshot.contents_until(None if upper is None else upper - 1)
             else:
-                times = self._lower, self._snapshot.changes_until(self._lower, upper)
+                times = self._lower, self.snapshot.changes_until(self._lower, upper)
             try:
                 self._selection = self._select(times)
                 return
@@ -218,10 +212,10 @@ class Reading(Closing):
                 self._check_that_it_moved_on(error)
 
     def _select(self, times: tuple[int, int]) -> Selection:
-        def select(blob: Blob, release: Callable[[], None]) -> Selection:
+        def select(blob: ReadableBlob, release: Callable[[], None]) -> Selection:
             reader, inline = PartReader(blob), InlineUpdates()
             return Selection(
-                self._snapshot.shard, times, None, reader=reader, hot=None, inline_cache=inline, release=release
+                self.snapshot.shard, times, None, reader=reader, hot=None, inline_cache=inline, release=release
             )
 
         parts = select(self._blob, lambda: None).parts
@@ -234,8 +228,8 @@ class Reading(Closing):
         if not isinstance(missing, BlobMissing):
             raise error
         self._tries += 1
-        id = self._snapshot.shard.id
-        if not self._snapshot.part_keys - self._look().part_keys:
+        id = self.snapshot.shard.id
+        if not self.snapshot.part_keys - self._look().part_keys:
             message = f"collection {id} lacks a part: {missing.message}"
             raise Corruption(message, detail=missing.detail, hint="restore the blob store") from missing
         if self._tries >= TRIES_MAX:
@@ -244,7 +238,7 @@ class Reading(Closing):
 
 
 class PreopenedBlob:
-    """A read-only `inner` with the first of `keys` opened now; whoever opens a key first gets that file.
+    """An `inner` to read from, with the first of `keys` opened now; whoever opens a key first gets that file.
 
     An open file of a local folder can be read to its end even after it was removed. An object store promises no such
     thing: whoever reads from one must be prepared for a blob that disappears half-way.
@@ -260,23 +254,8 @@ class PreopenedBlob:
             self.close()
             raise
 
-    def put(self, key: str, data: bytes | memoryview | pa.Buffer) -> None:
-        raise _refusal(f"storing blob {key}")
-
-    def put_file(self, key: str, path: Path) -> None:
-        raise _refusal(f"storing blob {key}")
-
-    def seal(self, key: str) -> None:
-        raise _refusal(f"sealing blob {key}")
-
     def open(self, key: str) -> pa.NativeFile:
         return self._files.pop(key) if key in self._files else self._inner.open(key)
-
-    def delete(self, key: str) -> bool:
-        raise _refusal(f"deleting blob {key}")
-
-    def list(self, prefix: str = "") -> Iterator[BlobInfo]:
-        return self._inner.list(prefix)
 
     def uri(self, key: str) -> str:
         return self._inner.uri(key)
@@ -287,12 +266,7 @@ class PreopenedBlob:
             self._files.popitem()[1].close()
 
 
-def _refusal(doing: str) -> StorageReadOnly:
-    return StorageReadOnly(f"{doing} was refused", detail="the environment was opened for reading only")
-
-
 def _clocks_apart(scanned: list[tuple[str, Entry]]) -> tuple[Clocks, list[tuple[str, Entry]]]:
-    """Split scanned entries into the clocks and the rest."""
     with decoding("the clocks"):
         clocks = {key.removeprefix(_CLOCKS): json.loads(e.value) for key, e in scanned if key.startswith(_CLOCKS)}
     return clocks, [(key, entry) for key, entry in scanned if not key.startswith(_CLOCKS)]

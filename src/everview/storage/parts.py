@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from everview.storage.batch import SUM_MAX, Part, as_declared, part_schema, sums_of
-from everview.storage.blob.contract import Blob
+from everview.storage.blob.contract import Blob, ReadableBlob
 from everview.storage.disk import make_private, make_private_file, write_failure
 from everview.storage.errors import BlobMissing, Corruption, StorageError
 from everview.storage.faults import failpoint
@@ -121,13 +121,14 @@ class _OpenPart:
         self._key = key
         self._path = path
         # Dictionaries never pay for hashes, and the tries to build them cost as much as the rest of the writing.
-        dictionaries = [f.name for f in schema if f.name in (TIME, DIFF) or not _mostly_distinct(f.type)]
+        distinct = (pa.types.is_int64, pa.types.is_floating, pa.types.is_timestamp)  # mostly
+        coded = [f for f in schema if f.name in (TIME, DIFF) or not any(test(f.type) for test in distinct)]
         self._writer = pq.ParquetWriter(
             self._path,
             schema,
             compression="zstd",
             compression_level=1,
-            use_dictionary=dictionaries or False,
+            use_dictionary=[f.name for f in coded] or False,
             write_page_checksum=True,
             store_schema=True,
             store_decimal_as_integer=True,  # those that fit a word: as Spark writes them
@@ -163,10 +164,6 @@ class _OpenPart:
         self._path.unlink(missing_ok=True)
 
 
-def _mostly_distinct(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_int64(dtype) or pa.types.is_floating(dtype) or pa.types.is_timestamp(dtype))
-
-
 def checksum_of(file: pa.NativeFile) -> str:
     digest = xxhash.xxh3_128()
     file.seek(0)
@@ -192,7 +189,7 @@ class PartReader:
     Row groups carry checksums of their own, which are verified on every read, so damage that happens later is seen too.
     """
 
-    def __init__(self, blob: Blob) -> None:
+    def __init__(self, blob: ReadableBlob) -> None:
         self._blob = blob
         self._checked: set[str] = set()
         self._lock = threading.Lock()

@@ -48,7 +48,6 @@ def has_ended(process: Mapping[str, Any]) -> bool:
 
 
 def _namespace() -> str:
-    """The namespace in which this process's number counts."""
     with suppress(OSError):
         return os.readlink("/proc/self/ns/pid")
     return ""

@@ -228,7 +228,6 @@ class Selection(Closing):
         return self._hot.get(part, self._where, schema, sorts, together=self.hashes is None)
 
     def _wanted(self, part: Part) -> I64:
-        """The selected hashes in the range of the part."""
         assert self.hashes is not None
         first = np.searchsorted(self.hashes, part.hash_min, side="left")
         last = np.searchsorted(self.hashes, part.hash_max, side="right")
@@ -238,7 +237,6 @@ class Selection(Closing):
         return self.time_range[0] <= part.time_min and part.time_max < self.time_range[1]
 
     def _restricted(self, table: pa.Table) -> pa.Table:
-        """The updates in the time range and of the wanted hashes."""
         if self.hashes is not None:
             given = int_column(table, HASH)
             places = np.minimum(np.searchsorted(self.hashes, given), max(0, len(self.hashes) - 1))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,14 +58,10 @@ class Stager:
         self.threads = min(4, os.cpu_count() or 1)
 
     def writer(self, id: GlobalId, spec: Spec) -> PartWriter:
-        return PartWriter(self._blob, spec.schema, self.key_maker(id), self._scratch)
-
-    def key_maker(self, id: GlobalId) -> Callable[[], str]:
-        """Names for new parts: the epoch in them lets a later process tell leftovers from work in progress."""
-        return lambda: f"{self.new_folder(id)}.parquet"
+        return PartWriter(self._blob, spec.schema, lambda: f"{self.new_folder(id)}.parquet", self._scratch)
 
     def new_folder(self, id: GlobalId) -> str:
-        """The name of a folder of parts that someone else writes."""
+        """A new name for parts: by the epoch in it a later process tells leftovers from work in progress."""
         return f"parts/{id}/{self._epoch:08d}-{next(self._numbers):08d}"
 
     def stage(self, id: GlobalId, spec: Spec, updates: pa.Table | pa.RecordBatch | None) -> Staged:

@@ -124,7 +124,6 @@ def consolidate(updates: pa.Table, key: Sequence[str] | None = None, rows: Posit
 
 
 def _taken(updates: pa.Table, rows: Positions, hashes: I64) -> pa.Table:
-    """The updates at these positions, with their known hashes."""
     positions = pa.array(rows)
     columns = [
         pa.chunked_array([pa.array(hashes)]) if name == HASH else updates.column(name).take(positions)
@@ -157,7 +156,6 @@ def _sum_equal(updates: pa.Table, order: Positions | None, same: Bools, diffs: I
 
 
 def _sums(diffs: I64, starts: Positions) -> I64:
-    """The sum of each run of diffs, given where the runs start."""
     if max(int(diffs.max()), -int(diffs.min())) * len(diffs) >= 2**63:  # some run might not fit: the halves do
         high = np.add.reduceat(diffs >> 32, starts)
         high += np.add.reduceat(diffs & 0xFFFFFFFF, starts) >> 32

@@ -89,7 +89,6 @@ def _of_floats(column: pa.ChunkedArray) -> I64:
 
 
 def _words(array: pa.Array) -> I64:
-    """The lower words of decimals."""
     if not len(array):
         return np.zeros(0, dtype=np.int64)
     words = np.frombuffer(array.buffers()[1], dtype=np.int64)

@@ -12,7 +12,7 @@ import pytest
 from everview.compute.functions.casts import CastContext as Context
 from everview.compute.functions.casts import cast_between
 from everview.compute.functions.naming import base, display_name
-from everview.compute.functions.registry import names
+from everview.compute.functions.registry import NAMES
 from everview.compute.functions.resolve import ResolutionError, common_type, resolve, resolve_aggregate
 from everview.compute.ir.types import (
     BOOLEAN,
@@ -224,4 +224,4 @@ def test_errors_help() -> None:
     with pytest.raises(ResolutionError) as untyped:
         resolve("+", (UNKNOWN, UNKNOWN))
     assert untyped.value.sqlstate == "42725"
-    assert "generate_series" in names() and "sum" in names() and "cast" not in names()
+    assert "generate_series" in NAMES and "sum" in NAMES and "cast" not in NAMES

@@ -263,7 +263,6 @@ def _with_room(described: Any) -> Any:
 
 
 def _without_moments(described: Any) -> Any:
-    """The schema with dates and timestamps as plain numbers."""
     if isinstance(described, list):
         return [_without_moments(each) for each in described]
     if not isinstance(described, dict):

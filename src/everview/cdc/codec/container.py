@@ -112,7 +112,6 @@ def _block(file: pa.NativeFile, header: Header, position: int) -> tuple[Block, i
 
 
 def _next_marker(file: pa.NativeFile, marker: bytes, position: int) -> int | None:
-    """Where the next marker after `position` ends."""
     file.seek(position)
     kept, at = b"", position
     while piece := file.read(1 << 20):
@@ -154,7 +153,6 @@ def _sized(data: bytes) -> bytes:
 
 
 def _long(file: Any) -> int:
-    """A number in Avro's variable length."""
     result = shift = 0
     while shift < 70:
         byte: bytes = file.read(1)

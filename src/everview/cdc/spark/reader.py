@@ -113,7 +113,6 @@ class Pile:
                 self._open_marks |= marks
 
     def _other(self, text: str, marks: int) -> None:
-        """Take a progress statement, or bytes that cannot be decoded."""
         if text.startswith(STATEMENT):
             message = self._codec.decode(text[1:].encode())
             assert isinstance(message, Progress)

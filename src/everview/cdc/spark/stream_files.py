@@ -66,8 +66,6 @@ class StreamFiles(DataSource):
 
 
 class _Reader(DataSourceReader):
-    """Decodes some files in each task."""
-
     def __init__(self, url: str, names: list[str], stream: Any) -> None:
         self._url, self._names, self._stream = url, names, stream
 

@@ -257,7 +257,6 @@ class Build:
 
 
 def _timed_key(change: Relation, key: tuple[int, ...]) -> tuple[Scalar, ...]:
-    """The columns of a key in a timed relation."""
     schema = untimed(change)
     return tuple(Column(index + 1, schema[index]) for index in key)
 

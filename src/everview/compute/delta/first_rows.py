@@ -97,7 +97,6 @@ def _unlike(keys: Sequence[pa.ChunkedArray], places: I64, groups: I64) -> Bools:
 
 
 def _at(table: pa.Table, time: int, schema: pa.Schema) -> pa.Table:
-    """The rows at a time, in the columns of changes."""
     times = pa.array(np.full(table.num_rows, time, dtype=np.int64))
     data = [table.column(f"c{place}") for place in range(len(schema) - 2)]
     return pa.table([times, *data, table.column(DIFF)], names=schema.names).cast(schema)

@@ -83,7 +83,6 @@ def delta(changes: Sequence[Relation], classes: Sequence[Class], build: Build) -
 def _path(
     start: int, changes: Sequence[Relation], classes: Sequence[Class], readings: Sequence[ir.Get], build: Build
 ) -> None:
-    """Look-ups from the change of one input on."""
     found: dict[int, str] = {}  # the look-up that gives the rows of an input
     bound = [start]
     while len(bound) < len(changes):

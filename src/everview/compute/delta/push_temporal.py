@@ -84,7 +84,6 @@ class _Descent:
                 return self._placed(ir.with_inputs(relation, inputs), wanted)
 
     def _keeps(self, relation: Relation) -> bool:
-        """Whether rows of it, or of what it reads, are kept."""
         return any(
             isinstance(each, _KEEPING)
             or (isinstance(each, ir.Join) and len(each.inputs) > 1)
@@ -93,7 +92,6 @@ class _Descent:
         )
 
     def _placed(self, relation: Relation, wanted: Sequence[Wanted]) -> tuple[Relation, list[bool]]:
-        """Filter here by the predicates that must hold."""
         return _relaxed(relation, [each.predicate for each in wanted if each.must]), [each.must for each in wanted]
 
     def _filter(
@@ -188,7 +186,6 @@ def _is_use(relation: Relation, id: str) -> bool:
 
 
 def _uses(relation: Relation, id: str) -> list[tuple[Scalar, ...]]:
-    """The predicates that each use of a Let wants."""
     if _is_use(relation, id):
         assert isinstance(relation, ir.Filter)
         return [relation.predicates[1:]]

@@ -130,7 +130,6 @@ class Amounts:
 
 
 def _final(aggregate: Aggregate, amounts: Amounts) -> Scalar:
-    """An aggregate over the totals."""
     takes = [] if aggregate.filter is None else [aggregate.filter]
     takes += [call("is not null", arg) for arg in aggregate.args]
     condition: Scalar | None = takes[0] if len(takes) == 1 else And(tuple(takes)) if takes else None

@@ -47,7 +47,6 @@ def _numeric(scale: int, precision: int, types: Sequence[SqlType]) -> SqlType:
 
 
 def _sum_fits(types: Sequence[SqlType]) -> bool:
-    """Whether a sum or difference of such numbers always has room."""
     left, right = map(as_numeric, types)
     return max(left.precision - left.scale, right.precision - right.scale) + max(left.scale, right.scale) < 38
 

@@ -168,7 +168,6 @@ def _numeric(found: int | Decimal | float | None, to: SqlType) -> Decimal | None
 
 
 def _with_infinities(branches: dict[str, str], of: SqlType, result: SqlType) -> dict[str, str]:
-    """The branches, with cases for infinities in front."""
     if of.kind in (Kind.INTERVAL, Kind.TIME):
         return branches
     cases = " ".join(f"WHEN x.a = {infinity(of, each)} THEN double('{each.number}')" for each in Infinite)

@@ -134,7 +134,6 @@ def _read(text: str, pattern: str, kind: Kind) -> Any:
 
 
 def _day_read(found: Mapping[str, str]) -> tuple[int, int, int]:
-    """Year, month and day; names of days are read past."""
     for word in ("DAY", "DY"):
         _named(found, word)
     year = int(found.get("YYYY", 1))

@@ -94,7 +94,6 @@ def justify_interval(span: Interval) -> Interval:
 
 
 def _signs(high: str, low: str, size: str) -> tuple[str, str]:
-    """`_one_sign` in Spark SQL."""
     step = f"(CASE WHEN {high} > 0 AND {low} < 0 THEN 1 WHEN {high} < 0 AND {low} > 0 THEN -1 ELSE 0 END)"
     return f"{high} - {step}", f"{low} + {step} * {size}"
 

@@ -80,7 +80,6 @@ def _refuse(text: str) -> Any:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All texts inside a value, names included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

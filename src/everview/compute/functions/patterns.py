@@ -240,7 +240,7 @@ def _matches_from(text: str, pattern: str, start: int, flags: str, name: str) ->
     return compiled.matches(text, start - 1) if start <= len(text) + 1 else iter(())
 
 
-class Wanted(NamedTuple):
+class WantedMatch(NamedTuple):
     """Which match from which place on, by which options, and which group of it, 0 being the whole."""
 
     start: int = 1
@@ -249,7 +249,7 @@ class Wanted(NamedTuple):
     group: int = 0
 
 
-def _nth(text: str, pattern: str, wanted: Wanted, name: str) -> regex.Match | None:
+def _nth(text: str, pattern: str, wanted: WantedMatch, name: str) -> regex.Match | None:
     """The match that is wanted, if it has such a group and the group takes part."""
     matches = _matches_from(text, pattern, wanted.start, wanted.flags, name)
     found = next(islice(matches, wanted.number - 1, None), None)
@@ -258,7 +258,7 @@ def _nth(text: str, pattern: str, wanted: Wanted, name: str) -> regex.Match | No
 
 
 def _regexp_substr(text: str, pattern: str, *more: Any) -> str | None:
-    wanted = Wanted(*more)
+    wanted = WantedMatch(*more)
     check_places("regexp_substr", wanted.start, wanted.number, wanted.group)
     found = _nth(text, pattern, wanted, "regexp_substr")
     return None if found is None else found[wanted.group]
@@ -266,7 +266,7 @@ def _regexp_substr(text: str, pattern: str, *more: Any) -> str | None:
 
 def _regexp_instr(text: str, pattern: str, *more: Any) -> int:
     """The place where the match begins, or ends if a third number is 1; 0 without a match."""
-    wanted, end = Wanted(*more[:2], *more[3:]), more[2] if len(more) > 2 else 0
+    wanted, end = WantedMatch(*more[:2], *more[3:]), more[2] if len(more) > 2 else 0
     check_places("regexp_instr", wanted.start, wanted.number, wanted.group, end)
     found = _nth(text, pattern, wanted, "regexp_instr")
     return 0 if found is None else found.spans[wanted.group][end] + 1
@@ -279,7 +279,7 @@ def _regexp_count(text: str, pattern: str, start: int = 1, flags: str = "") -> i
 
 def _replace_nth(text: str, pattern: str, new: str, *more: Any) -> str:
     """The match of that number is replaced, or with 0 every one."""
-    wanted = Wanted(*more)
+    wanted = WantedMatch(*more)
     check_places("regexp_replace", wanted.start, wanted.number)
     if wanted.start > len(text) + 1:
         return text

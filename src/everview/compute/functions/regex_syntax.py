@@ -301,7 +301,6 @@ class _Parser:
         return Back(number)
 
     def _code(self, character: str) -> int:
-        """The code point that an escape stands for."""
         if character in _CONTROL:
             return _CONTROL[character]
         if character == "c" and self._peek():

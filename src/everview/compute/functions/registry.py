@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -89,15 +89,19 @@ WINDOWS: dict[str, WindowOnly] = {
 _Overload = TypeVar("_Overload", Function, AggregateFunction, TableFunction, WindowOnly)
 
 
-def _named(entries: Iterable[_Overload]) -> dict[str, list[_Overload]]:
+def _by_name(entries: Iterable[_Overload]) -> Callable[[str], list[_Overload]]:
+    """A function that gives the overloads of a name."""
     found: dict[str, list[_Overload]] = defaultdict(list)
     for each in entries:
         found[each.name].append(each)
-    return found
+    return lambda name: found.get(name, [])
 
 
-_BY_NAME, _AGGREGATES_BY_NAME = _named(FUNCTIONS.values()), _named(AGGREGATES.values())
-_TABLES_BY_NAME, _WINDOWS_BY_NAME = _named(TABLES.values()), _named(WINDOWS.values())
+by_name, aggregates_by_name = _by_name(FUNCTIONS.values()), _by_name(AGGREGATES.values())
+tables_by_name, windows_by_name = _by_name(TABLES.values()), _by_name(WINDOWS.values())
+# Every name that a call may have, operators left out: what "did you mean" chooses from.
+_OVERLOADS = (*FUNCTIONS.values(), *AGGREGATES.values(), *TABLES.values(), *WINDOWS.values())
+NAMES = sorted({each.name for each in _OVERLOADS if each.name.isidentifier()} - {"cast", "assign"})
 # What plans use for aggregates that may fail, and SQL has no names for.
 _FAILING = (*(_each for _each in AGGREGATES.values() if _each.unfit is not None), TOTAL_OF_BINS)
 TRIED_AGGREGATES: dict[str, AggregateFunction] = {_each.tried.key: _each.tried for _each in _FAILING}
@@ -109,26 +113,3 @@ def register(function: Function) -> None:
     """Add a function of a layer above, when its module is imported. SQL does not find it by its name."""
     assert function.key not in FUNCTIONS, function.key
     FUNCTIONS[function.key] = function
-
-
-def by_name(name: str) -> list[Function]:
-    return _BY_NAME.get(name, [])
-
-
-def aggregates_by_name(name: str) -> list[AggregateFunction]:
-    return _AGGREGATES_BY_NAME.get(name, [])
-
-
-def tables_by_name(name: str) -> list[TableFunction]:
-    return _TABLES_BY_NAME.get(name, [])
-
-
-def windows_by_name(name: str) -> list[WindowOnly]:
-    """The overloads of a function that exists only over a window."""
-    return _WINDOWS_BY_NAME.get(name, [])
-
-
-def names() -> list[str]:
-    """Every name that a call may have, operators left out: what "did you mean" chooses from."""
-    everything = {*_BY_NAME, *_AGGREGATES_BY_NAME, *_TABLES_BY_NAME, *_WINDOWS_BY_NAME}
-    return sorted(name for name in everything if name.isidentifier() and name not in ("cast", "assign"))

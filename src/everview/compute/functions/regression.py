@@ -43,8 +43,6 @@ def deviation(ones: Sequence[float], others: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The sums over the pairs."""
-
     count: int
     sum_x: float
     sum_y: float

@@ -251,7 +251,7 @@ def _signature(name: str, arg_types: Sequence[SqlType]) -> str:
 
 def _missing(name: str, arg_types: Sequence[SqlType]) -> ResolutionError:
     hint = None
-    known = registry.names()
+    known = registry.NAMES
     binary = name.replace("json_", "jsonb_", 1)
     if name.startswith("json_") and binary in known:
         hint = f"json is kept as jsonb here: use {binary}"

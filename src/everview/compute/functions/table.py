@@ -241,10 +241,6 @@ _PAIRS = f"arrays_zip({jsonb_spark.keys('x.a')}, {jsonb_spark.values('x.a')})"
 _keys_sql = _unfolding(jsonb_spark.is_object, jsonb_spark.keys("x.a"), f"'c0', {jsonb_spark.unquote('e')}")
 
 
-def _matches(_columns: Schema, *args: str) -> list[tuple[list[str | None]]]:
-    return [(each,) for each in patterns.all_captured(*args)]
-
-
 def _unfolded(array: str) -> str:
     """Rows of an array of all groups of all matches, in front of which is the number of groups."""
     width = "cast(m.a[0] as int)"
@@ -303,6 +299,7 @@ _object_keys = lambda _, json: [(key,) for key, _value in _object(json, "jsonb_o
 define("jsonb_object_keys(jsonb) -> text", _object_keys, _keys_sql, fails=True)
 
 _split_rows = lambda _, *args: [(each,) for each in patterns.split(*args)]
+_matches = lambda _columns, *args: [(each,) for each in patterns.all_captured(*args)]
 for _args, _types in (("text, text", (TEXT, TEXT)), ("text, text, text", (TEXT, TEXT, TEXT))):
     _as_array = key_of(patterns.ALL_CAPTURED, _types)
     _more: dict[str, Any] = {"fails": True, "as_array": _as_array, "unfolded": _unfolded}

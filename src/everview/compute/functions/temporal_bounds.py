@@ -121,7 +121,6 @@ def _span_sql(args: Sequence[str], _types: Sequence[SqlType], _result: SqlType) 
 
 
 def _whole(value: Decimal, rounding: str, factor: int = 1) -> int:
-    """A multiple of a number, rounded."""
     return int(EXACT.multiply(value, Decimal(factor)).to_integral_value(rounding, EXACT))
 
 

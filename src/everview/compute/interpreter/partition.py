@@ -153,7 +153,6 @@ def _level(order: Order) -> Callable[[Any], Any]:
 
 
 def _moved(value: Any, offset: Any, order: Order) -> Any:
-    """The value that lies `offset` behind, along the order."""
     if value is None or isinstance(value, Infinite):
         return value
     if isinstance(offset, Interval):

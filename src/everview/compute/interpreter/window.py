@@ -55,7 +55,6 @@ def evaluate_window(window: Window, below: Result) -> Result:
 
 
 def _compile(each: WindowFunction, partition: Partition, taken: Sequence[Taken]) -> Callable[[int], Any]:
-    """The value of one window function at each position of a partition."""
     proper = window_function(each.function)
     if proper is not None:
         return _compile_proper(each, proper, partition, taken)

@@ -70,7 +70,6 @@ def _extract(join: Join, predicates: tuple[Scalar, ...]) -> tuple[Join, tuple[Sc
 
 
 def _equality(predicate: Scalar, sides: list[range]) -> Equivalence | None:
-    """The two sides of an equality of two inputs."""
     if not isinstance(predicate, Call) or lookup.function(predicate.function).name not in _EQUALITIES:
         return None
     left, right = predicate.args
@@ -102,7 +101,6 @@ def _takes_nulls(equality: Scalar) -> bool:
 
 
 def _connected(pair: Equivalence, classes: list[Equivalence], sides: list[range]) -> bool:
-    """Whether keys already lead from one input to the other."""
     start, goal = (owner_of(member, sides) for member in pair)
     reached, grown = {start}, True
     while grown:

@@ -88,7 +88,6 @@ def estimated_rows(relation: ir.Relation) -> float:
 
 
 def _pins(predicate: Scalar) -> bool:
-    """Whether the predicate is an equality with a constant."""
     return (
         isinstance(predicate, Call)
         and predicate.function.startswith("eq(")

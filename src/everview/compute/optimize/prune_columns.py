@@ -185,5 +185,4 @@ def _same(relation: ir.Relation) -> Narrowed:
 
 
 def _compact(columns: Iterable[int]) -> dict[int, int]:
-    """These columns, one behind the other."""
     return {column: index for index, column in enumerate(columns)}

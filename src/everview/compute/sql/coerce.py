@@ -13,7 +13,7 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.dates import zone
 from everview.compute.functions.naming import base, key_of
 from everview.compute.functions.numbers import EXACT
-from everview.compute.functions.patterns import Wanted, check_places
+from everview.compute.functions.patterns import WantedMatch, check_places
 from everview.compute.functions.plan_functions import A_PATTERN, FINITE
 from everview.compute.functions.regex import compiled
 from everview.compute.functions.registry import FUNCTIONS
@@ -100,16 +100,14 @@ def _guarded(found: Call) -> hir.HScalar:
         if value.type.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
             value = Call(key_of(FINITE, (base(value.type),)), (value,), value.type)
         return Call(found.function, (field, value), found.type)
-    if not found.function.startswith(_NULL_WITHOUT_MATCH) or _is_sure(found.args[1]):
+    if not found.function.startswith(_NULL_WITHOUT_MATCH):
         return found
+    pattern = found.args[1]
+    if isinstance(pattern, Literal) and not (pattern.value and compiled(pattern.value).may_give_up):
+        return found  # no search for this one fails
     options = next((arg for arg in found.args[2:] if arg.type.kind is Kind.TEXT), Literal("", TEXT))
     regular = Call(key_of(A_PATTERN, (TEXT, TEXT, TEXT)), (*found.args[:2], options), BOOLEAN)
     return Case(((regular, found),), Literal(None, found.type), found.type)
-
-
-def _is_sure(pattern: hir.HScalar) -> bool:
-    """Whether it is a regular expression for which no search fails."""
-    return isinstance(pattern, Literal) and not (pattern.value and compiled(pattern.value).may_give_up)
 
 
 def _check_substr(given: Sequence[hir.HScalar], position: int | None) -> None:
@@ -120,7 +118,7 @@ def _check_substr(given: Sequence[hir.HScalar], position: int | None) -> None:
     values = [each.value for each in given]
     if None in values:
         return
-    wanted = Wanted(*values)
+    wanted = WantedMatch(*values)
     check_places("regexp_substr", wanted.start, wanted.number, wanted.group)
     if "g" in wanted.flags:
         raise Failure("22023", 'regexp_substr() does not support the "global" option')
@@ -185,13 +183,10 @@ def unified(scalars: Sequence[hir.HScalar], what: str, position: int | None = No
         common = common_type([scalar.type for scalar in scalars], what)
         scalars = [_as_number(scalar, common) for scalar in scalars]
         common = common_type([scalar.type for scalar in scalars], what)
-    if common.kind is not Kind.NUMERIC and any(_is_quoted(scalar) for scalar in scalars):
+    quoted = [each for each in scalars if isinstance(each, Literal) and each.type.kind is Kind.UNKNOWN]
+    if common.kind is not Kind.NUMERIC and any(each.value is not None for each in quoted):
         common = replace(common, length=None)  # a quoted literal is as long as it is
     return [coerce(scalar, common, "implicit", position) for scalar in scalars]
-
-
-def _is_quoted(scalar: hir.HScalar) -> bool:
-    return isinstance(scalar, Literal) and scalar.type.kind is Kind.UNKNOWN and scalar.value is not None
 
 
 def all_open(scalars: Sequence[hir.HScalar]) -> bool:

@@ -273,7 +273,6 @@ class _Binder:
         return list(range(count)) if places is None else places
 
     def _rows(self, target: Target, rows: list[list[hir.HScalar | None]]) -> hir.Query:
-        """The rows with defaults where nothing is given."""
         filled = [
             tuple(self._default(target, place) if cell is None else cell for place, cell in enumerate(row))
             for row in rows

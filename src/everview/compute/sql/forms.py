@@ -262,16 +262,13 @@ def _interval(binder: Expressions, tree: exp.Interval) -> hir.HScalar:
         hint = f"write '…'::interval({tree.this.this.name})"
         raise unsupported("interval(n) in front of a literal", position_of(tree), hint=hint)
     text = tree.this.name if tree.this is not None else ""
-    if unit is not None and (isinstance(unit, exp.IntervalSpan) or not _is_amount(text, unit.name)):
+    # With a unit the text is a number of it, and of no smaller one.
+    amount = r"\s*[+-]?\d+(\.\d*)?\s*" if unit is not None and unit.name.lower() == "second" else r"\s*[+-]?\d+\s*"
+    if unit is not None and (isinstance(unit, exp.IntervalSpan) or re.fullmatch(amount, text) is None):
         hint = "say the units in the text: interval '1 day 2 hours'"
         raise unsupported("an interval with fields", position_of(tree), hint=hint)
     written = Literal(f"{text} {unit.name}" if unit is not None else text, UNKNOWN)
     return coerce(written, INTERVAL, "explicit", position_of(tree))
-
-
-def _is_amount(text: str, unit: str) -> bool:
-    """Whether a text is a number of that unit, and of no smaller one."""
-    return re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*" if unit.lower() == "second" else r"\s*[+-]?\d+\s*", text) is not None
 
 
 def _collate(binder: Expressions, tree: exp.Collate) -> hir.HScalar:
@@ -284,7 +281,6 @@ def _collate(binder: Expressions, tree: exp.Collate) -> hir.HScalar:
 
 
 def _window(binder: Expressions, tree: exp.Window) -> hir.HScalar:
-    """A window function: listed, and a placeholder in its place."""
     windows = binder.calls.windows
     if windows is None:
         raise SqlError(*binder.no_windows(), position=position_of(tree))

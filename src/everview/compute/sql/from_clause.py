@@ -300,7 +300,6 @@ class From:
 
 
 def _check_schema(tree: exp.Table) -> None:
-    """Table functions are in the schemas of the system."""
     schema = tree.args.get("db")
     if schema is not None and schema.name.lower() not in FUNCTION_SCHEMAS:
         raise error_at(tree, UNDEFINED_FUNCTION, f"function {schema.name}.{tree.this.name} does not exist")
@@ -382,7 +381,6 @@ def _joined(left: hir.Query, right: hir.Query, on: tuple[hir.HScalar, ...], side
 
 
 def _read(collection: Collection) -> hir.Query:
-    """The columns of a collection, from the places where they are stored."""
     if not collection.places:
         return ir.Get(collection.id, collection.types)
     stored, chosen = collection.stored, list(collection.places)

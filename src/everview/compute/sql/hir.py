@@ -181,10 +181,10 @@ def free_in(scalar: HScalar, depth: int = 0) -> set[tuple[int, int]]:
 
 # Rewriting references
 
-Change = Callable[[int, int, SqlType], "tuple[int, int] | HScalar"]
+NewReference = Callable[[int, int, SqlType], "tuple[int, int] | HScalar"]
 
 
-def map_references(scalar: HScalar, change: Change, depth: int = 0) -> HScalar:
+def map_references(scalar: HScalar, change: NewReference, depth: int = 0) -> HScalar:
     """Replace references to the row at hand (level 0) and to rows around (1, 2, ...), also from queries inside.
 
     `change` gives the new level and index, or a whole new scalar over the row at hand.
@@ -208,13 +208,13 @@ def map_references(scalar: HScalar, change: Change, depth: int = 0) -> HScalar:
     return transform(scalar, look)
 
 
-def map_query(query: Query, change: Change, depth: int) -> Query:
+def map_query(query: Query, change: NewReference, depth: int) -> Query:
     """The same in all scalars of a query `depth` levels inside."""
     return map_scalars(query, lambda scalar, level: map_references(scalar, change, level), depth)
 
 
 def map_scalars(query: Query, change: Callable[[HScalar, int], HScalar], depth: int) -> Query:
-    """Change all scalars of a query that is `depth` levels inside; `change` is told how deep each of them is."""
+    """NewReference all scalars of a query that is `depth` levels inside; `change` is told how deep each of them is."""
 
     def changed(scalar: HScalar) -> HScalar:
         return change(scalar, depth)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from everview.compute.functions.naming import base
 from everview.compute.functions.plan_functions import PARAMETER
@@ -22,47 +22,32 @@ from everview.compute.sql.errors import SqlError
 PARAMETERS_MAX = 65_535  # as many as the wire protocol counts
 
 
-class Host(Protocol):
-    """Where a statement is bound."""
+class Host:
+    """Where a statement is bound. This one knows nothing: the statement stands by itself."""
 
     def parameter(self, number: int, position: int | None) -> Any:
         """The scalar that `$number` stands for."""
-        ...
-
-    def function(self, name: str, args: Sequence[Any], position: int | None) -> Any | None:
-        """Bind a call of one of the host's own functions. None if the host has no function of this name."""
-        ...
-
-    def table_functions(self, name: str) -> Sequence[TableFunction]:
-        """The overloads of one of the host's own table functions. Empty if the host has none of this name."""
-        ...
-
-    def object_id(self, value: Any, kind: str, position: int | None) -> Any:
-        """A cast to `regclass`, `regtype`, `oid` and their like."""
-        ...
-
-
-class NoHost:
-    """A statement that stands by itself."""
-
-    def parameter(self, number: int, position: int | None) -> Any:
         raise SqlError("42P02", f"there is no parameter ${number}", position=position)
 
     def function(self, name: str, args: Sequence[Any], position: int | None) -> Any | None:
+        """Bind a call of one of the host's own functions. None if the host has no function of this name."""
         return None
 
     def table_functions(self, name: str) -> Sequence[TableFunction]:
+        """The overloads of one of the host's own table functions. Empty if the host has none of this name."""
         return ()
 
     def object_id(self, value: Any, kind: str, position: int | None) -> Any:
+        """A cast to `regclass`, `regtype`, `oid` and their like."""
         raise SqlError("0A000", f'type "{kind}" is not supported', position=position)
 
 
-_host: ContextVar[Host | None] = ContextVar("everview_host", default=None)
+_ALONE = Host()
+_host: ContextVar[Host] = ContextVar("everview_host", default=_ALONE)
 
 
 def host() -> Host:
-    return _host.get() or NoHost()
+    return _host.get()
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from everview.compute.cancel import check_wanted
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError, too_complex
 from everview.compute.sql.strings import unescaped
 
-Kind = Literal["word", "quoted", "string", "number", "parameter", "symbol", "end"]
+TokenKind = Literal["word", "quoted", "string", "number", "parameter", "symbol", "end"]
 
 TEXT_CHARACTERS_MAX = 16 << 20  # of one text with statements
 KEPT_CHARACTERS_MAX = 10_000  # of several statements whose words are kept until they are parsed
@@ -83,7 +83,7 @@ class Token(ParserToken):
     __slots__ = ("kind", "value")
 
     def __init__(  # noqa: PLR0917 (one is made for each word, and keywords take time)
-        self, kind: Kind, value: str, token_type: TokenType, text: str, start: int, end: int
+        self, kind: TokenKind, value: str, token_type: TokenType, text: str, start: int, end: int
     ) -> None:
         self.kind, self.value = kind, value
         self.token_type, self.text = token_type, text
@@ -171,7 +171,6 @@ def scan(text: str, offset: int = 0) -> Iterator[Token]:
 
 
 def _unusual(kind: str, found: str, at: int, end: int) -> Token:
-    """A word of a kind that is met less often."""
     match kind:
         case "quoted" if len(found) > 2:
             value = found[1:-1].replace('""', '"')
@@ -297,7 +296,6 @@ def _past_comment(text: str, start: int, offset: int) -> int:
 
 
 def _past_dollar_quote(text: str, start: int, mark: str, offset: int) -> int:
-    """The place behind a dollar-quoted string."""
     end = text.find(mark, start + len(mark))
     if end < 0:
         raise SqlError(SYNTAX_ERROR, "unterminated dollar-quoted string", position=start + offset + 1)

@@ -62,7 +62,6 @@ def _named(tree: Tree) -> tuple[str, bool]:
 
 
 def _first_of(tree: Tree) -> tuple[str, bool]:
-    """The name that a scalar subquery takes from its column."""
     while isinstance(tree, (exp.Subquery, exp.SetOperation)):
         tree = tree.this
     if isinstance(tree, exp.Values):

@@ -161,7 +161,6 @@ class Queries:
         return scope
 
     def _given(self, tree: exp.CTE, names: Sequence[str]) -> list[str]:
-        """The names that a WITH query gives to its first columns."""
         given = [identifier(name) for name in tree.args["alias"].args.get("columns") or []]
         if len(given) > len(names):
             message = f'WITH query "{tree.alias}" has {len(names)} columns available but {len(given)} specified'
@@ -215,7 +214,6 @@ class Queries:
         return Ordered(left, names)
 
     def _combined(self, tree: exp.SetOperation, left: hir.Query, scope: Scope) -> hir.Query:
-        """Combine two queries by UNION, EXCEPT or INTERSECT."""
         right, _ = self.bind_open(tree.expression, scope)
         kind = type(tree).__name__.upper()
         if len(hir.types(left)) != len(hir.types(right)):

@@ -118,7 +118,6 @@ def _table_commands(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _tables(tree: Tree) -> list[Tree]:
-    """Find the nodes that name relations, without names that WITH gives to queries."""
     found: list[Tree] = []
 
     def visit(node: Tree, ctes: frozenset[str]) -> None:

@@ -287,7 +287,7 @@ class Select:
 
         return rewrite
 
-    def _only_keys(self, keys: list[hir.HScalar]) -> hir.Change:
+    def _only_keys(self, keys: list[hir.HScalar]) -> hir.NewReference:
         def change(level: int, index: int, _: object) -> tuple[int, int] | hir.HScalar:
             if level > 0:
                 return level, index

@@ -100,7 +100,6 @@ def _column(name: str) -> Tree:
 
 
 def _place(call: Tree) -> Tree:
-    """The call with its schema, if it has one."""
     parent = call.parent
     if not isinstance(parent, exp.Dot) or parent.expression is not call:
         return call
@@ -166,6 +165,5 @@ def _is_table_function(name: str) -> bool:
 
 
 def _fields(call: Tree) -> tuple[str, ...]:
-    """The names of the columns that a function gives."""
     name = call.name.lower()
     return max((each.names for each in (*tables_by_name(name), *host().table_functions(name))), key=len)

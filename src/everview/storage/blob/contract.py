@@ -31,7 +31,20 @@ class BlobInfo:
     size_bytes: int
 
 
-class Blob(Protocol):
+class ReadableBlob(Protocol):
+    """What readers of parts need of a Blob."""
+
+    def open(self, key: str) -> pa.NativeFile:
+        """A file for random reads, or `BlobMissing`."""
+
+    def uri(self, key: str) -> str:
+        """Where an engine's executors can read the blob: a file, s3 or other URI; memory has none."""
+
+    def close(self) -> None:
+        """Release what is held. Further calls fail."""
+
+
+class Blob(ReadableBlob, Protocol):
     """The module's docstring says what holds of every implementation."""
 
     def put(self, key: str, data: bytes | memoryview | pa.Buffer) -> None:
@@ -43,20 +56,11 @@ class Blob(Protocol):
     def seal(self, key: str) -> None:
         """Make durable what someone else wrote where `uri` says; `BlobMissing` if nobody did."""
 
-    def open(self, key: str) -> pa.NativeFile:
-        """A file for random reads, or `BlobMissing`."""
-
     def delete(self, key: str) -> bool:
         """Remove the blob durably; true if there was one. Deleting what is gone is not an error."""
 
     def list(self, prefix: str = "") -> Iterator[BlobInfo]:
         """Every blob whose key starts with the text `prefix`, in ascending order of key."""
-
-    def uri(self, key: str) -> str:
-        """Where an engine's executors can read the blob: a file, s3 or other URI; memory has none."""
-
-    def close(self) -> None:
-        """Release what is held. Further calls fail."""
 
 
 def checked_key(key: str) -> str:

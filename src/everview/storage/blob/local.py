@@ -47,34 +47,30 @@ class LocalBlob:
     """
 
     def __init__(self, root: Path, read_only: bool = False, *, confined: bool = False, private: bool = False) -> None:
-        self._root = Path(os.path.abspath(root))
+        self.root = Path(os.path.abspath(root))
         self._confined, self._private = confined, private
-        self._temp = self._root / TEMP_FOLDER
+        self._temp = self.root / TEMP_FOLDER
         self._closed = False
-        self._check_inside(self._root)
+        self._check_inside(self.root)
         if read_only:
             return
         try:
             self._make_root()
         except (FileExistsError, NotADirectoryError) as failure:
-            raise InvalidUsage(f"not a folder: {self._root}", hint="name a folder for the blobs") from failure
+            raise InvalidUsage(f"not a folder: {self.root}", hint="name a folder for the blobs") from failure
         except OSError as failure:
-            raise write_failure(failure, "making the folder for blobs", self._root) from failure
+            raise write_failure(failure, "making the folder for blobs", self.root) from failure
         self._check_inside(self._temp)
         remove_leftovers(self._temp)
 
     def _make_root(self) -> None:
         if not self._private:
-            make_folder(self._root)
+            make_folder(self.root)
             return
-        make_private(self._root)
-        self._private = self._root.stat().st_uid == os.geteuid()
+        make_private(self.root)
+        self._private = self.root.stat().st_uid == os.geteuid()
         if self._private:
-            close_contents(self._root)
-
-    @property
-    def root(self) -> Path:
-        return self._root
+            close_contents(self.root)
 
     def put(self, key: str, data: bytes | memoryview | pa.Buffer) -> None:
         final = self._path(key)
@@ -155,7 +151,7 @@ class LocalBlob:
             os.close(folder)
         # Only an empty folder can be removed, whoever races with us. It may reappear empty after a power cut: harmless.
         with suppress(OSError):
-            while existed and (path := path.parent) != self._root:
+            while existed and (path := path.parent) != self.root:
                 path.rmdir()
         return existed
 
@@ -164,7 +160,7 @@ class LocalBlob:
         base = prefix.rpartition("/")[0]
         if base and not _is_key(base):
             return iter(())  # nor can any key start with it
-        return self._walk(self._root / base, f"{base}/" if base else "", prefix)
+        return self._walk(self.root / base, f"{base}/" if base else "", prefix)
 
     def uri(self, key: str) -> str:
         """`file://` and the absolute path, not escaped: Hadoop, hence Spark, takes a percent sign for itself."""
@@ -175,7 +171,7 @@ class LocalBlob:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise InvalidUsage(f"the blob store is closed: {self._root}")
+            raise InvalidUsage(f"the blob store is closed: {self.root}")
 
     def _check_inside(self, path: Path) -> None:
         if self._confined:
@@ -201,7 +197,7 @@ class LocalBlob:
 
     def _path(self, key: str) -> Path:
         self._check_open()
-        return self._root / checked_key(key)
+        return self.root / checked_key(key)
 
     def _put_through_temp(self, key: str, final: Path, fill: Callable[[BinaryIO], object]) -> None:
         temp = self._temp / temporary_name()
@@ -253,7 +249,7 @@ class LocalBlob:
                 with suppress(FileNotFoundError):  # the blob was deleted already, and its folder pruned
                     self._close_to_others(folder)  # an engine's executors may have made it
                     sync_folder(folder)
-                if folder == self._root:
+                if folder == self.root:
                     break
                 folder = folder.parent
         except OSError as failure:
