@@ -174,19 +174,15 @@ def verify(dir: Dir, *, schema: SchemaFile = None) -> None:
     printer = Printer()
     _show_findings(printer, stats)
     if not stats.sound:
-        what = _findings(stats)
-        raise CdcError(f"the stream in {dir} is not sound", detail=", ".join(what))
+        numbers = {
+            "undecodable records": len(stats.flaws),
+            "files cut off": len(stats.partial),
+            "stalls": len(stats.stalls),
+            "open updates": stats.open_updates,
+        }
+        found = ", ".join(f"{what}: {number:,}" for what, number in numbers.items() if number)
+        raise CdcError(f"the stream in {dir} is not sound", detail=found)
     printer.note(f"sound: {stats.distinct:,} updates at {stats.times:,} times, up to {_frontier_text(stats.frontier)}")
-
-
-def _findings(stats: Stats) -> list[str]:
-    numbers = {
-        "undecodable records": len(stats.flaws),
-        "files cut off": len(stats.partial),
-        "stalls": len(stats.stalls),
-        "open updates": stats.open_updates,
-    }
-    return [f"{what}: {number:,}" for what, number in numbers.items() if number]
 
 
 def _show_findings(printer: Printer, stats: Stats) -> None:

@@ -305,7 +305,7 @@ class Source:
         return False
 
     def _commit_contents(self, scratch: Scratch, time: int, frontier: Frontier, rows: int, at: int | None) -> None:
-        """From a time on, let the collection hold what the scratch collection holds."""
+        """Let the collection hold the contents of the scratch collection from a time on."""
         scratch.subtract(self.id)
         changes, added, removed = scratch.staged(self.id, time)
         self._commit(changes, frontier, rows, at, (added, removed))
@@ -373,8 +373,12 @@ class Source:
         self._bad_numbers.pop(piece.name, None)
         for item in piece.items:
             match item:
-                case Bad():
-                    self._note_bad(piece, item)
+                case Bad(position, raw, reason):
+                    piece.flawed = True
+                    self._bad_numbers[piece.name] += 1
+                    kept = self._bad.setdefault(piece.name, [])
+                    if len(kept) < BAD_KEPT:
+                        kept.append(BadRecord(piece.name, position, raw[:BAD_BYTES_KEPT], reason))
                     continue
                 case Partial():
                     piece.flawed = True
@@ -395,13 +399,6 @@ class Source:
         result = self._reader.settle()
         if result is not None and result.updates:
             yield result.updates
-
-    def _note_bad(self, piece: Piece, bad: Bad) -> None:
-        piece.flawed = True
-        self._bad_numbers[piece.name] += 1
-        kept = self._bad.setdefault(piece.name, [])
-        if len(kept) < BAD_KEPT:
-            kept.append(BadRecord(piece.name, bad.position, bad.raw[:BAD_BYTES_KEPT], bad.reason))
 
     def _table(self, updates: list[Update[Row]]) -> pa.Table:
         table = table_of(updates, self._schema.data)

@@ -61,7 +61,7 @@ def batch_key(id: GlobalId, batch: Batch) -> str:
 
 
 def shard_prefixes(id: GlobalId) -> tuple[str, ...]:
-    """What to scan for everything about one shard."""
+    """The prefixes of all keys of one shard."""
     return spec_key(id), state_key(id), f"inline/{id}/", f"run/{id}/"
 
 

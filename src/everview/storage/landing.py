@@ -92,6 +92,11 @@ class Landing(BlobFolder):
         self.id, self.spec = shard.id, shard.spec
         self._staged: Staged | None = None
 
+    def _other_files(self, detail: str) -> Determinate:
+        message = f"the files that arrived for {self.id} are not those that were written"
+        hint = "the executors must write to the same blob store that this process reads"
+        return Determinate(message, detail=detail, hint=hint)
+
     def written(self, runs: Sequence[Part]) -> Staged:
         """Make files durable that our own code wrote on executors; `runs` has their names in this folder as keys.
 
@@ -102,11 +107,8 @@ class Landing(BlobFolder):
         sizes = {info.key: info.size_bytes for info in self._blob.list(f"{self._prefix}/")}
         for part in parts:
             if sizes.get(part.key) != part.size_bytes:
-                raise Determinate(
-                    f"the files that arrived for {self.id} are not those that were written",
-                    detail=f"{part.key} should have {part.size_bytes} bytes, and has {sizes.get(part.key, 'no')}",
-                    hint="the executors must write to the same blob store that this process reads",
-                )
+                has = sizes.get(part.key, "no")
+                raise self._other_files(f"{part.key} should have {part.size_bytes} bytes, and has {has}")
         return self._stage(parts)
 
     def staged(self, rows: int | None = None) -> Staged:
@@ -117,11 +119,8 @@ class Landing(BlobFolder):
             parts = tuple(part for part in pool.map(self._examined, keys) if part is not None)
             found = sum(part.rows for part in parts)
             if rows is not None and found != rows:
-                raise Determinate(
-                    f"the files that arrived for {self.id} are not those that were written",
-                    detail=f"{rows} updates were written, {found} are in the {len(parts)} files at {self._prefix}",
-                    hint="the executors must write to the same blob store that this process reads",
-                )
+                place = f"the {len(parts)} files at {self._prefix}"
+                raise self._other_files(f"{rows} updates were written, {found} are in {place}")
         return self._stage(parts)
 
     def _check_unused(self) -> None:

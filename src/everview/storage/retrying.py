@@ -103,7 +103,7 @@ class RetryingBlob:
         return self._patience.persist(lambda: self._inner.open(key))
 
     def delete(self, key: str) -> bool:
-        """As in the contract; after a try in doubt also True if that try may have removed the blob."""
+        """Delete a blob. After a try in doubt, True also if that try may have removed it."""
         doubt = False
 
         def work() -> bool:

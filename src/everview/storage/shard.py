@@ -72,7 +72,7 @@ class Spec:
         return self.key != tuple(self.schema.names)
 
     def extended(self, schema: pa.Schema) -> Spec:
-        """With more columns. NULLs do not change a hash, so rows keep theirs even if all columns are the key."""
+        """The spec with more columns. NULLs do not change hashes: rows keep theirs even if all columns are the key."""
         return Spec(schema, self.key if self.keyed else tuple(schema.names), self.initial, self.created)
 
 

@@ -168,7 +168,7 @@ class Subscription:
                 self._snapshot_due, self._next = False, at + 1
 
     def _shaped(self, chunk: pa.Table, selection: Selection) -> pa.Table:
-        """What the reader asked for of a chunk: snapshot rows stamped with the starting time, filtered, projected."""
+        """A chunk as the reader asked for it: snapshot rows at the starting time, filtered and projected."""
         times = chunk.column(TIME).to_numpy()
         if len(times) and times.min() < self._start:
             chunk = with_column(chunk, TIME, np.maximum(times, self._start))

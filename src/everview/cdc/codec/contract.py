@@ -77,7 +77,7 @@ def progress_json(progress: Progress) -> dict[str, Any]:
 
 
 def suffix_of(name: str) -> str:
-    """What the name of a file ends in, which says its codec."""
+    """The end of a file's name, which names its codec."""
     return "." + name.rpartition(".")[2]
 
 

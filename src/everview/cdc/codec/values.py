@@ -81,7 +81,7 @@ class JsonColumn:
 
 
 def wrong_text(values: Sequence[str | None]) -> str | None:
-    """What no text may have, if any of these has it.
+    """Name what no text may hold, if one of these texts holds it.
 
     JSON can name half of a surrogate pair, and Python takes it for text. PostgreSQL's text has no U+0000, and neither
     its protocol nor its clients can show one.

@@ -129,7 +129,7 @@ def _said_of_each(comparison: Call, choice: Scalar) -> Scalar:
 
 
 def _extreme(choice: Call, said_of: Callable[[Scalar], Scalar]) -> Scalar:
-    """Of GREATEST and LEAST: the first value that is there, and not behind another one that is."""
+    """Take GREATEST or LEAST apart: it is the value that is present and not behind another present value."""
     operator = _EXTREMES[name_of(choice)]
     branches = []
     for each in choice.args:

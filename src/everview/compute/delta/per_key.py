@@ -110,7 +110,7 @@ def over_moments(operator: Operator, rows: Relation) -> Relation:
 
 
 def _moments(change: Relation, key: tuple[int, ...]) -> Relation:
-    """For every changed key: before the tick and each time at which it changes, with the next one, then the key."""
+    """The moments of each changed key: before the tick and each time it changes, with the next; then the key."""
     # Updates that cancel out within a key are changes of the key all the same.
     keyed = ir.Project(ir.Occurring(change), (0, *(index + 1 for index in key)))
     twice, place = numbered(keyed, 0, 1)

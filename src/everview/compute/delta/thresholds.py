@@ -117,7 +117,7 @@ def _length(span: Scalar) -> Scalar:
 
 
 def _parts(left: Scalar) -> tuple[Scalar, Scalar, bool]:
-    """Of a sum or difference, what speaks of now, what does not, and whether the latter comes first."""
+    """Split a sum or difference: the operand with `mz_now()`, the other, and whether the other comes first."""
     assert isinstance(left, Call)
     first, second = left.args
     if speaks_of_now(first) and speaks_of_now(second):
@@ -189,7 +189,7 @@ def _numeral(value: int) -> Scalar:
 
 
 def _days(inside: Scalar, other: Scalar, right: Scalar, *, swapped: bool, strict: bool) -> Reached:
-    """Of the days from one date to another."""
+    """The bound of the number of days from one date to another."""
     start, span = bound("the finite moment", other), bound("the span of days", right)
     if swapped:
         return _moment(inside, bound("the moment moved back", start, span), strict=not strict).turned
@@ -215,7 +215,7 @@ def _scaled(inside: Scalar, name: str, factor: int, right: Scalar, *, strict: bo
 
 
 def _moment(left: Scalar, right: Scalar, *, strict: bool) -> Reached:
-    """Of dates and timestamps, where `right` is in microseconds: a moment, or a set of them."""
+    """The bound of a date or timestamp. `right` is in microseconds: one moment, or a set of moments."""
     if is_now(left):
         if right.type == TIMES:
             return Reached(times("of moments", right))
@@ -273,7 +273,7 @@ def _cut(left: Call, right: Scalar, *, strict: bool) -> Reached:
 
 
 def _binned(left: Call, right: Scalar, *, strict: bool) -> Reached:
-    """Of date_bin: cut to units that are counted from an origin."""
+    """The bound of date_bin, which cuts to units that are counted from an origin."""
     stride, inside, origin = left.args
     span = stride.value if isinstance(stride, Literal) else None
     size = 0 if not isinstance(span, Interval) or span.months else span.days * DAY + span.micros
@@ -298,7 +298,7 @@ def _by_clocks(left: Call, right: Scalar, *, strict: bool) -> Reached:
 
 
 def _moved_moment(left: Call, right: Scalar, *, strict: bool) -> Reached:
-    """Of a sum or difference with an interval, or with a number of milliseconds or days."""
+    """The bound of a sum or difference with an interval, or with a number of milliseconds or days."""
     inside, by, _ = _parts(left)
     on, back = ("moved back", "moved on") if name_of(left) == "add" else ("moved on", "moved back")
     span = by.value if isinstance(by, Literal) else None
@@ -370,7 +370,7 @@ def _cast_to_number(left: Call, right: Scalar, *, strict: bool) -> Reached:
 
 
 def _field(left: Call, right: Scalar, *, strict: bool) -> Reached:
-    """Of extract and date_part, where the field never becomes less."""
+    """The bound of extract and date_part, for fields that never decrease."""
     field = unit_of(left.args[0].value) if isinstance(left.args[0], Literal) and left.args[0].value else ""
     value = left.args[1]
     if field == "epoch" and right.type.kind is Kind.NUMERIC:
@@ -387,7 +387,7 @@ def _field(left: Call, right: Scalar, *, strict: bool) -> Reached:
 
 
 def _span(left: Scalar, right: Scalar, *, strict: bool) -> Reached:
-    """Of the difference of two moments, where `right` is in microseconds."""
+    """The bound of the difference of two moments. `right` is in microseconds."""
     name = name_of(left)
     if not isinstance(left, Call):
         raise refused(_TURN, left)

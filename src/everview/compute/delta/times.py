@@ -247,7 +247,7 @@ class _Times:
         return _or_never(_set_of(self._bounds(predicate)))
 
     def _distinct(self, predicate: Call, name: str, truth: bool | None) -> Scalar:
-        """Of IS [NOT] DISTINCT FROM, to which NULL is a value."""
+        """The times of IS [NOT] DISTINCT FROM, to which NULL is a value."""
         if truth is None:
             return NEVER
         equal: Scalar = Call(f"eq{predicate.function[len(name) :]}", predicate.args, predicate.type)
@@ -257,7 +257,7 @@ class _Times:
         return same if _DISTINCT[name] is not truth else times("outside", same)
 
     def _quantified(self, predicate: Call, name: str, truth: bool | None) -> Scalar:
-        """Of `mz_now() < ANY (array)` and the like."""
+        """The times of `mz_now() < ANY (array)` and the like."""
         value, array = predicate.args
         if not is_now(value) or speaks_of_now(array):
             raise refused("only mz_now() itself can be compared with the elements of an array", predicate)
@@ -269,7 +269,7 @@ class _Times:
         return _or_never(times(f"{quantifier} {operator}", array))
 
     def _all(self, args: Sequence[Scalar], truth: bool | None) -> Scalar:
-        """Of a conjunction. Where what only the row decides ends it, the rest is not looked at."""
+        """The times of a conjunction. Conditions that only the row decides come first."""
         if truth is None:
             return self._unknown(And(tuple(args)))
         own = [each for each in args if not speaks_of_now(each)]
@@ -297,7 +297,7 @@ class _Times:
         return result
 
     def _first(self, args: Sequence[Scalar], truth: bool | None) -> Scalar:
-        """Of COALESCE: the value of the first that is not unknown."""
+        """The times of COALESCE: the first value that is not unknown."""
         result = self.times(args[-1], truth)
         for each in reversed(args[:-1]):
             later = times("of all", self.times(each, None), result)

@@ -74,7 +74,7 @@ class _Trace:
         return self._known[get.id, key]
 
     def _join(self, join: ir.Join, key: tuple[Scalar, ...]) -> list[Source] | None:
-        """By way of a side that has all of the key, or columns that are equal to it."""
+        """Follow the key into an input that has all of it, or columns that are equal to it."""
         equal: dict[int, set[int]] = {}
         for members in join.equivalences + join.nullsafe:
             columns = {member.index for member in members if isinstance(member, Column)}

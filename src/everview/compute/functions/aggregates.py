@@ -108,7 +108,7 @@ def _average_sql(args: Sequence[str], types: Sequence[SqlType], _result: SqlType
 
 
 def average_sql(total: str, count: str) -> str:
-    """Of a decimal of 38 digits and a bigint, of which Spark gives a decimal(38,18); NULL where that is too long."""
+    """Divide a decimal of 38 digits by a bigint: Spark gives a decimal(38,18), and NULL if that is too long."""
     return f"try_divide({total}, cast({count} as decimal(38,18)))"
 
 
@@ -147,7 +147,7 @@ _EXACT_SCALE_MAX = 9  # the squares of such decimals have the scale that decimal
 
 
 def exact_variance(values: list[Decimal], *, sample: bool, to: SqlType) -> Decimal:
-    """From the number of values, their sum and the sum of their squares, as Spark computes it from these."""
+    """The variance as Spark computes it: from the count, the sum, and the sum of squares."""
     count, scale = len(values), -int(values[0].as_tuple().exponent)
     wide = numeric(38, 2 * scale)
     with localcontext(EXACT):

@@ -21,7 +21,7 @@ define = FUNCTIONS.define
 
 
 def sum_type(types: Sequence[SqlType]) -> SqlType:
-    """Of + and -: the larger scale, and one more digit in front."""
+    """The type of + and -: the larger scale, and one more digit in front."""
     left, right = map(as_numeric, types)
     scale = max(left.scale, right.scale)
     digits = max(left.precision - left.scale, right.precision - right.scale) + scale + 1
@@ -29,13 +29,13 @@ def sum_type(types: Sequence[SqlType]) -> SqlType:
 
 
 def product_type(types: Sequence[SqlType]) -> SqlType:
-    """Of *: the scales together, up to 18."""
+    """The type of *: the sum of the scales, up to 18."""
     left, right = map(as_numeric, types)
     return _numeric(min(left.scale + right.scale, 18), left.precision + right.precision + 1, types)
 
 
 def remainder_type(types: Sequence[SqlType]) -> SqlType:
-    """Of %: the larger scale."""
+    """The type of %: the larger scale."""
     left, right = map(as_numeric, types)
     scale = max(left.scale, right.scale)
     return _numeric(scale, max(left.precision - left.scale, right.precision - right.scale) + scale, types)
@@ -79,7 +79,7 @@ def _integer_division(a: int, b: int) -> int:
 
 
 def remainder(a: Any, b: Any) -> Any:
-    """With the sign of the dividend."""
+    """The remainder, with the sign of the dividend."""
     if b == 0:
         raise _zero()
     if isinstance(a, Decimal):

@@ -289,7 +289,7 @@ def moment_text(value: str, source: SqlType, finite: str) -> str:
 
 
 def float_text(value: str, digits: int, low: int = -4) -> str:
-    """From Java's shortest digits, `d.dddE±x` or plain, to PostgreSQL's."""
+    """Turn Java's shortest digits, `d.dddE±x` or plain, into PostgreSQL's."""
     body = (
         "named_struct('m', CASE WHEN g.a LIKE '%E%' THEN replace(substring_index(g.a, 'E', 1), '.', '')"
         " ELSE regexp_replace(replace(g.a, '.', ''), '^0+(?=.)', '') END,"

@@ -177,7 +177,7 @@ def _with_infinities(branches: dict[str, str], of: SqlType, result: SqlType) -> 
 
 
 def _branches(of: SqlType) -> dict[str, str]:
-    """For each field the Spark SQL of its value, of the argument x.a."""
+    """The Spark SQL of each field of x.a."""
     if of.kind is Kind.INTERVAL:
         names = {"i": "x.a", "m": "x.a.months", "t": "x.a.micros"}
         return {name: spark.format(**names) for name, (_, spark) in _SPAN.items()}

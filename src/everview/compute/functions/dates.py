@@ -231,7 +231,7 @@ def _clock(hour: int, minute: int, second: float) -> int:
 
 
 def make_timestamp(*args: Any) -> datetime:
-    """Of year, month, day, hour, minute and second."""
+    """The timestamp with this year, month, day, hour, minute and second."""
     return timestamp(micros_of(_make_date(*args[:3])) + _clock(*args[3:6]), Kind.TIMESTAMP)
 
 
@@ -280,7 +280,7 @@ def _make_timestamptz(*args: Any) -> Any:
 
 
 def _truncated_in_zone(field: str, value: datetime | Infinite, name: str) -> Any:
-    """By the zone's calendar. Parts of an hour keep its offset, for they may be in an hour that comes twice."""
+    """Truncate in the zone's calendar. Parts of an hour keep their offset: an hour may come twice."""
     if isinstance(value, Infinite):
         zone(name)
         return date_fields.truncated(TIMESTAMPTZ)(field, value)

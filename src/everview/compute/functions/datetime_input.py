@@ -67,16 +67,11 @@ def _days(text: str, year: str, month: str, day: str) -> int:
 
 
 def _clock(text: str, hour: str, minute: str, second: str | None, fraction: str | None) -> int:
-    micros = _fraction(fraction)
+    micros = int((Decimal(f"0.{fraction or 0}") * SECOND).quantize(Decimal(1), ROUND_HALF_EVEN))
     total = int(hour) * HOUR + int(minute) * MINUTE + int(second or 0) * SECOND + micros
     if int(minute) > 59 or int(second or 0) > 60 or total > DAY:
         raise _out_of_range(text)
     return total
-
-
-def _fraction(digits: str | None) -> int:
-    value = Decimal(f"0.{digits}") if digits else Decimal(0)
-    return int((value * SECOND).quantize(Decimal(1), ROUND_HALF_EVEN))
 
 
 def _infinite(text: str, name: str) -> Infinite:

@@ -164,7 +164,7 @@ def _digits_sql(sign: str) -> str:
 
 
 def _float_sql() -> str:
-    """Of digits `t.a`, of which that at `t.b` is the last but zeros: three of them, and whether there are more."""
+    """A float of digits `t.a`, the last at `t.b`: from the first three digits and whether there are more."""
     base = f"{2**_WIDTH}BD"
     place = "coalesce(get(t.a, t.b - {}), 0L)".format
     three = f"cast({place(0)} * {base} * {base} + {place(1)} * {base} + {place(2)} as decimal(38,0))"

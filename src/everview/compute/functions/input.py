@@ -119,7 +119,7 @@ def _uuid(text: str, sql_type: SqlType) -> str:
 
 
 def limited(text: str, sql_type: SqlType, *, explicit: bool = True) -> str:
-    """As a varchar(n) or char(n): an explicit cast cuts, an assignment fails unless only spaces are lost."""
+    """Cut text to its varchar(n) or char(n). An assignment fails instead, unless only spaces are lost."""
     if sql_type.length is not None and len(text) > sql_type.length:
         if not explicit and text[sql_type.length :].strip(" "):
             raise Failure("22001", f"value too long for type {sql_type}")

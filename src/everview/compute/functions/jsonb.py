@@ -171,7 +171,7 @@ def _without_index_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
 
 
 def _pretty(value: Any, depth: int = 0) -> str:
-    """Over several lines, each of which has an element or a field."""
+    """Write one element or field per line."""
     inner, outer = "\n" + " " * 4 * (depth + 1), "\n" + " " * 4 * depth
     if isinstance(value, dict):
         fields = [f"{quote(key)}: {_pretty(value[key], depth + 1)}" for key in sorted(value, key=key_order)]
@@ -272,7 +272,7 @@ def _deleted(value: Any, at: Any) -> Any:
 
 
 def _inserted(json: str, path: list[str | None], new: str, after: bool = False) -> str:
-    """A field that is there is refused; an element makes the others move on."""
+    """Insert a new field, or an element before or after another."""
 
     def edit(value: Any, at: Any) -> Any:
         if isinstance(value, dict):
@@ -297,7 +297,7 @@ def _set(json: str, path: list[str | None], new: str, create: bool = True) -> st
 
 
 def _object(names: list[str | None], values: list[str | None] | None = None) -> str:
-    """Of names and values, or of an array in which they take turns."""
+    """Make an object of names and values, or of one array of alternating names and values."""
     if values is None:
         if len(names) % 2:
             raise Failure("2202E", "array must have even number of elements")

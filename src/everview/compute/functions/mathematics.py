@@ -34,7 +34,7 @@ def _whole_type(types: Sequence[SqlType]) -> SqlType:
 
 
 def scaled_type(types: Sequence[SqlType], digits: int | None) -> SqlType:
-    """Of round and trunc to so many digits; where the number is only known later, the argument's scale."""
+    """The result type of round and trunc to a number of digits; with None, the argument's scale."""
     if digits is None:
         return replace(types[0], precision=min(38, types[0].precision + 1))
     front = types[0].precision - types[0].scale + 1

@@ -86,7 +86,7 @@ TEXT_ARRAY = array_of(t.TEXT)
 
 
 def merged(types: Sequence[SqlType]) -> SqlType:
-    """Of types that differ in modifiers only, the one that holds the values of all."""
+    """The type that holds all values of types that differ only in modifiers."""
     first = types[0]
     if all(each == first for each in types):
         return first

@@ -18,12 +18,12 @@ _DAY_MICROS = 86_400_000_000
 
 
 def interval_micros(value: Interval) -> int:
-    """How long it counts as when compared."""
+    """The length of an interval for comparisons."""
     return (value.months * 30 + value.days) * _DAY_MICROS + value.micros
 
 
 def sort_key(sql_type: SqlType) -> Callable[[Any], Any]:
-    """From a value that is not NULL to what Python compares as PostgreSQL compares the value."""
+    """The sort key of a value that is not NULL: Python orders the keys as PostgreSQL orders the values."""
     if sql_type.kind is Kind.ARRAY:
         inner = sort_key(element_of(sql_type))
         return lambda value: tuple((True, ()) if each is None else (False, inner(each)) for each in value)
@@ -37,7 +37,7 @@ def sort_key(sql_type: SqlType) -> Callable[[Any], Any]:
 
 
 def spark_sort_key(sql_type: SqlType, value: str, depth: int = 0) -> str:
-    """What Spark compares as PostgreSQL compares the value; NULL stays NULL. jsonb raises NotOnSpark."""
+    """The sort key in Spark SQL; NULL stays NULL. jsonb raises NotOnSpark."""
     if sql_type.kind is Kind.ARRAY:
         if element_of(sql_type).kind is Kind.JSONB:
             raise NotOnSpark("the order of jsonb[]")
@@ -52,7 +52,7 @@ def spark_sort_key(sql_type: SqlType, value: str, depth: int = 0) -> str:
 
 
 def spark_equality_key(sql_type: SqlType, value: str) -> str:
-    """What Spark finds equal where PostgreSQL finds the values equal."""
+    """The key that is equal in Spark where PostgreSQL finds the values equal."""
     if sql_type.kind is Kind.JSONB:
         return value
     if sql_type.kind is Kind.ARRAY and sql_type.element is not None and sql_type.element.kind is Kind.JSONB:
@@ -61,6 +61,6 @@ def spark_equality_key(sql_type: SqlType, value: str) -> str:
 
 
 def spark_interval_micros(value: str) -> str:
-    """How long an interval counts as, in Spark: more than a bigint can hold."""
+    """`interval_micros` in Spark SQL: a decimal, since a bigint cannot hold every length."""
     days = f"(cast({value}.months as decimal(38,0)) * 30 + {value}.days)"
     return f"cast({days} * 86400000000 + {value}.micros as decimal(38,0))"

@@ -49,7 +49,7 @@ _SOUND = "size(v.a) > 0 AND v.b BETWEEN 0 AND 1"
 
 
 def _continuous(*, descending: bool) -> None:
-    """Between the two values next to the place that the fraction means."""
+    """Interpolate between the two values next to the fraction's place."""
 
     def evaluate(_: SqlType, rows: GroupRows) -> Any:
         fraction = _fraction(rows)
@@ -71,7 +71,7 @@ def _continuous(*, descending: bool) -> None:
 
 
 def _discrete(of: SqlType, *, descending: bool) -> None:
-    """The first value of which the fraction of the rows is there."""
+    """The first value at or after the fraction's place."""
     key = sort_key(of)
 
     def evaluate(_: SqlType, rows: GroupRows) -> Any:
@@ -91,7 +91,7 @@ def _discrete(of: SqlType, *, descending: bool) -> None:
 
 
 def _most_frequent(of: SqlType, *, descending: bool) -> None:
-    """The value that occurs most often, the first in order of several."""
+    """The most frequent value; of several, the first in order."""
     key = sort_key(of)
 
     def evaluate(_: SqlType, rows: GroupRows) -> Any:

@@ -178,18 +178,13 @@ class _Searched:
         return result[0]
 
 
-def _checked(flags: str) -> None:
-    unknown = set(flags) - FLAGS
-    if unknown:
-        raise Failure("22023", f'invalid regular expression option: "{min(unknown)}"')
-
-
 def compiled(pattern: str, flags: str = "") -> Expression:
     return (_remembered if len(pattern) <= _SHORT else _remembered_long)(pattern, flags)
 
 
 def _compiled(pattern: str, flags: str) -> Expression:
-    _checked(flags)
+    if unknown := set(flags) - FLAGS:
+        raise Failure("22023", f'invalid regular expression option: "{min(unknown)}"')
     return Expression(parse(pattern, flags))
 
 

@@ -216,7 +216,7 @@ class _Parser:
         return Repeat(atom, least, most, lazy)
 
     def _counts(self) -> tuple[int, int | None] | None:
-        """How often the atom in front may occur, if this is said here."""
+        """Read a quantifier: how often the atom in front may occur. None if there is no quantifier."""
         sign = self._peek()
         if sign in ("*", "+", "?") and sign:
             self._take()

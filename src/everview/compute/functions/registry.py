@@ -86,6 +86,7 @@ WINDOWS: dict[str, WindowOnly] = {
     for each in signatures(text)
 }
 
+_Entry = Function | AggregateFunction | TableFunction | WindowOnly
 _Overload = TypeVar("_Overload", Function, AggregateFunction, TableFunction, WindowOnly)
 
 
@@ -100,8 +101,8 @@ def _by_name(entries: Iterable[_Overload]) -> Callable[[str], list[_Overload]]:
 by_name, aggregates_by_name = _by_name(FUNCTIONS.values()), _by_name(AGGREGATES.values())
 tables_by_name, windows_by_name = _by_name(TABLES.values()), _by_name(WINDOWS.values())
 # Every name that a call may have, operators left out: what "did you mean" chooses from.
-_OVERLOADS = (*FUNCTIONS.values(), *AGGREGATES.values(), *TABLES.values(), *WINDOWS.values())
-NAMES = sorted({each.name for each in _OVERLOADS if each.name.isidentifier()} - {"cast", "assign"})
+_ENTRIES: list[_Entry] = [*FUNCTIONS.values(), *AGGREGATES.values(), *TABLES.values(), *WINDOWS.values()]
+NAMES = sorted({each.name for each in _ENTRIES if each.name.isidentifier()} - {"cast", "assign"})
 # What plans use for aggregates that may fail, and SQL has no names for.
 _FAILING = (*(_each for _each in AGGREGATES.values() if _each.unfit is not None), TOTAL_OF_BINS)
 TRIED_AGGREGATES: dict[str, AggregateFunction] = {_each.tried.key: _each.tried for _each in _FAILING}

@@ -172,7 +172,7 @@ Candidate = tuple[O, tuple[SqlType, ...]]
 
 
 def _assume_same(given: Sequence[SqlType], fitting: Sequence[Candidate[O]]) -> list[Candidate[O]]:
-    """Of two arguments, a literal has the type of the other, if there is such an overload."""
+    """Give a literal the type of the other one of two arguments, if there is such an overload."""
     if len(given) != 2 or (given[0].kind is Kind.UNKNOWN) == (given[1].kind is Kind.UNKNOWN):
         return []
     known = given[0] if given[1].kind is Kind.UNKNOWN else given[1]
@@ -323,7 +323,7 @@ def _refined(function: Function, args: Sequence[SqlType], values: Sequence[Any] 
 
 
 def _through(function: Function, arg_types: Sequence[SqlType]) -> Iterator[str | None]:
-    """For each argument the key of the function it is passed through, None if it is cast as usual."""
+    """The key of the function that each argument goes through; None if it is cast as usual."""
     word = _THROUGH.get(function.name)
     for place, actual in enumerate(arg_types):
         declared = function.args[min(place, len(function.args) - 1)]

@@ -65,7 +65,7 @@ def _cosine_to_60(degrees: float) -> float:
 
 
 def _sine(degrees: float) -> float:
-    """Of an angle between 0 and 90."""
+    """The sine of an angle between 0 and 90 degrees."""
     return _sine_to_30(degrees) if degrees <= 30 else _cosine_to_60(90 - degrees)
 
 

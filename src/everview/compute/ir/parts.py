@@ -46,7 +46,7 @@ def mapped_columns(input: ir.Relation, scalars: Iterable[Scalar]) -> list[Scalar
 
 
 def only(input: ir.Relation, scalars: Sequence[Scalar]) -> ir.Relation:
-    """Of each row the values of these scalars, and none of its own columns."""
+    """Each row with the values of these scalars instead of its columns."""
     width = ir.arity(input)
     return ir.Project(ir.Map(input, tuple(scalars)), tuple(range(width, width + len(scalars))))
 

@@ -19,7 +19,7 @@ _PARTS_MAX = 200  # of the scalars of a branch: what is written twice is longer 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Of each row of a step or input that passes, these columns; `negated`, with the opposite multiplicity."""
+    """These outputs for each row of a step or input that passes; if `negated`, with the opposite multiplicity."""
 
     base: str
     outputs: tuple[Scalar, ...]

@@ -17,7 +17,7 @@ from everview.compute.ir.scalar import Column, Literal, Scalar, columns_of, rema
 
 @dataclass(frozen=True, slots=True)
 class RowByRow:
-    """Of each row of the input that passes, these outputs."""
+    """These outputs for each row of the input that passes."""
 
     input: Relation
     outputs: tuple[Scalar, ...]
@@ -60,7 +60,7 @@ def _below(rows: RowByRow) -> RowByRow | None:
 
 
 def columns_read(plans: Iterable[Relation]) -> dict[str, set[int]]:
-    """Of each collection, the columns that statements for these plans speak of."""
+    """The columns of each collection that statements for these plans read."""
     read: dict[str, set[int]] = {}
     pending = list(plans)
     while pending:

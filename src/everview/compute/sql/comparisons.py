@@ -48,7 +48,7 @@ def is_row(tree: Tree) -> bool:
 
 
 def row_pairs(binder: Expressions, left: Tree, right: Tree) -> list[tuple[hir.HScalar, hir.HScalar]]:
-    """What stands in the same places of two rows."""
+    """Pair the fields of two rows."""
     lefts, rights = left.expressions, right.expressions
     if len(lefts) != len(rights):
         raise error_at(left, SYNTAX_ERROR, "unequal number of entries in row expressions")

@@ -241,7 +241,7 @@ class Expressions:
 
 
 def _level_of(aggregate: Aggregate) -> int:
-    """How far around the query is that an aggregate is of: the nearest one that its arguments speak of, or this one."""
+    """The level of the query that an aggregate belongs to: the nearest one that its arguments refer to, or this one."""
     levels = set()
     for scalar in aggregate_scalars(aggregate):
         levels |= {0 for part in walk(scalar) if isinstance(part, Column)}

@@ -86,7 +86,7 @@ class From:
         return ir.Join((left, right)), left_named + right_named
 
     def _group(self, group: list[exp.Join]) -> tuple[hir.Query, tuple[Named, ...]]:
-        """What follows a comma, by itself."""
+        """Bind the items after a comma by themselves."""
         first = group[0].this
         query, named = self._plain(first)
         for join in [*(first.args.get("joins") or []), *group[1:]]:
@@ -255,7 +255,7 @@ class From:
     def _conditions(
         self, left: tuple[Named, ...], right: tuple[Named, ...], tree: exp.Join, using: list[str]
     ) -> tuple[tuple[hir.HScalar, ...], list[tuple[int, int]]]:
-        """What must hold of a pair, and the pairs of columns that USING makes one."""
+        """The join conditions, and the pairs of columns that USING merges."""
         if tree.args.get("on") is not None:
             scope = Scope(left + right, self._around(lateral=False), self._scope.ctes)
             return tuple(Expressions(scope, self._bind_query, clause="JOIN/ON").conjuncts(tree.args["on"])), []

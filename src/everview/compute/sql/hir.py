@@ -50,7 +50,7 @@ class Subquery:
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """Where the value of aggregate or window function number `index` will be, of the `level`-th query around."""
+    """Stands for the value of aggregate or window function number `index` of the `level`-th query around."""
 
     kind: str
     index: int
@@ -108,7 +108,7 @@ def columns(query: Query) -> tuple[Column, ...]:
 
 
 def mapped(query: Query, values: Sequence[HScalar]) -> Query:
-    """Of each row these values instead of its columns."""
+    """Each row with these values instead of its columns."""
     known = columns(query)
     if tuple(values) == known:
         return query
@@ -169,7 +169,7 @@ def free(query: Query, depth: int = 0) -> set[tuple[int, int]]:
 
 
 def free_in(scalar: HScalar, depth: int = 0) -> set[tuple[int, int]]:
-    """The same for a scalar."""
+    """`free` for a scalar."""
     found: set[tuple[int, int]] = set()
     for part in walk(scalar):
         if isinstance(part, Outer) and part.level > depth:
@@ -209,7 +209,7 @@ def map_references(scalar: HScalar, change: NewReference, depth: int = 0) -> HSc
 
 
 def map_query(query: Query, change: NewReference, depth: int) -> Query:
-    """The same in all scalars of a query `depth` levels inside."""
+    """`map_references` in all scalars of a query `depth` levels inside."""
     return map_scalars(query, lambda scalar, level: map_references(scalar, change, level), depth)
 
 

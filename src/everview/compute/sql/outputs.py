@@ -46,7 +46,7 @@ def position_in(tree: Tree, count: int, clause: str) -> int | None:
 
 
 def bare(tree: Tree) -> Tree:
-    """What stands in parentheses, which mean nothing here."""
+    """The expression without parentheses around it."""
     while isinstance(tree, exp.Paren):
         tree = tree.this
     return tree

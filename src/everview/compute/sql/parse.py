@@ -238,7 +238,7 @@ def query_tree(text: str) -> Iterator[Tree]:
 
 
 def _parsed(text: str, method: Callable[[Any], Tree | None], before: Sequence[Token] = ()) -> Tree:
-    """What one of the parser's methods makes of all of a text, with words before it."""
+    """Parse all of a text, after the words `before`, with one of the parser's methods."""
     given = text if isinstance(text, SqlText) else SqlText(text)
     words = for_parser([*before, *given.take_tokens()])
     parser = EverviewSql.Parser(dialect=EverviewSql())
@@ -284,7 +284,7 @@ def check_all_read(tree: Tree) -> None:
 
 
 def error_at(tree: Tree, sqlstate: str, message: str, hint: str | None = None) -> SqlError:
-    """What is wrong with a part of a statement."""
+    """An error at the position of a node."""
     return SqlError(sqlstate, message, hint=hint, position=position_of(tree))
 
 

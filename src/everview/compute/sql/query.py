@@ -123,7 +123,9 @@ class Queries:
         scope = self._with(tree, scope, wrappers)
         match tree:
             case exp.Select():
-                bound = self._select(tree, scope)
+                tree = without_set_returning(tree)
+                query, names, order = Select(tree, scope, self.catalog, self.bind).bind()
+                bound = self._limited(tree, Ordered(query, names, order), scope)
             case exp.SetOperation():
                 bound = self._finished(tree, self._set_operation(tree, scope), scope)
             case exp.Values():
@@ -184,12 +186,6 @@ class Queries:
 
     # The kinds of queries
 
-    def _select(self, tree: exp.Select, scope: Scope) -> Ordered:
-        tree = without_set_returning(tree)
-        selected = Select(tree, scope, self.catalog, self.bind)
-        query, names, order = selected.bind()
-        return self._limited(tree, Ordered(query, names, order), scope)
-
     def _values(self, tree: exp.Values, scope: Scope) -> Ordered:
         binder = Expressions(scope, self.bind, clause="VALUES")
         rows = [[binder.bind(each) for each in cells(row)] for row in tree.expressions]
@@ -218,12 +214,14 @@ class Queries:
         kind = type(tree).__name__.upper()
         if len(hir.types(left)) != len(hir.types(right)):
             raise error_at(tree.expression, SYNTAX_ERROR, f"each {kind} query must have the same number of columns")
-        left, right = _same_types(left, right, kind)
+        both = zip(hir.columns(left), hir.columns(right), strict=True)
+        pairs = [_matched([open_column(left, a), open_column(right, b)], kind) for a, b in both]
+        left, right = hir.mapped(left, [pair[0] for pair in pairs]), hir.mapped(right, [pair[1] for pair in pairs])
         keep = not tree.args.get("distinct")
         columns = hir.columns(left)
         if kind == "UNION":
-            both = ir.Union((*left.inputs, right) if isinstance(left, ir.Union) else (left, right))
-            return both if keep else ir.Reduce(both, columns)
+            together = ir.Union((*left.inputs, right) if isinstance(left, ir.Union) else (left, right))
+            return together if keep else ir.Reduce(together, columns)
         if not keep:
             left, right = ir.Reduce(left, columns), ir.Reduce(right, columns)
         # What is left of the left side when the right one is taken away, row by row.
@@ -325,12 +323,6 @@ def cells(row: Tree) -> list[Tree]:
 
 def _matched(scalars: list[hir.HScalar], what: str) -> list[hir.HScalar]:
     return [settled(scalar) for scalar in scalars] if all_open(scalars) else unified(scalars, what)
-
-
-def _same_types(left: hir.Query, right: hir.Query, what: str) -> tuple[hir.Query, hir.Query]:
-    both = zip(hir.columns(left), hir.columns(right), strict=True)
-    pairs = [_matched([open_column(left, a), open_column(right, b)], what) for a, b in both]
-    return hir.mapped(left, [pair[0] for pair in pairs]), hir.mapped(right, [pair[1] for pair in pairs])
 
 
 def open_column(query: hir.Query, column: Column) -> hir.HScalar:

@@ -31,7 +31,7 @@ class Collection:
 
 
 class Catalog(Protocol):
-    """Where collections are found by name."""
+    """A catalog, as the binder needs it."""
 
     def find(self, path: Sequence[str]) -> Collection | None:
         """Find a collection by its name, qualified or not. None if it does not exist."""
@@ -43,7 +43,7 @@ class Catalog(Protocol):
 
 
 class BindQuery(Protocol):
-    """How a query inside another is bound."""
+    """A function that binds a subquery."""
 
     def __call__(self, tree: Any, scope: Scope, order: list[Order] | None = None) -> tuple[hir.Query, list[str]]:
         """The query and the names of its columns; with a list for its order, sort keys are columns behind these."""

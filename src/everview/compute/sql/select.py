@@ -167,7 +167,7 @@ class Select:
     # GROUP BY
 
     def _group(self) -> Callable[[hir.HScalar], hir.HScalar]:
-        """Reduce, if this query groups; gives how to say over the result what was said over the rows before."""
+        """Reduce, if this query groups. Gives a function that rewrites scalars over rows to scalars over groups."""
         sets = self._grouping_sets()
         aggregates = self._calls.aggregates or []
         if sets is None and not aggregates and self._tree.args.get("having") is None:
@@ -261,7 +261,7 @@ class Select:
         return ir.Union(tuple(branches))
 
     def _over_groups(self, keys: list[hir.HScalar]) -> Callable[[hir.HScalar], hir.HScalar]:
-        """How to say over groups what was said over rows: keys and aggregates are columns, and nothing else is left."""
+        """A function that rewrites scalars over rows to ones over groups, whose columns are keys and aggregates."""
         sets = self._grouping_sets() or []
 
         def keyed(scalar: hir.HScalar, depth: int = 0) -> hir.HScalar:

@@ -73,7 +73,7 @@ def _in_step(calls: list[Tree]) -> Tree:
 
 
 def _at_step(call: Tree) -> Tree:
-    """What a call gives at a place: NULL where its array has ended."""
+    """The value of a call at one step; NULL behind the end of its array."""
     first = _call("array_lower", call.expressions[0].copy(), _dimension(call))
     place = exp.Sub(this=exp.Add(this=_column(_COLUMN), expression=first), expression=exp.Literal.number(1))
     if call.name.lower() == "unnest":
@@ -87,7 +87,7 @@ def _length(call: Tree) -> Tree:
 
 
 def _dimension(call: Tree) -> Tree:
-    """Which dimension of its array a call walks through: `generate_subscripts` says it, if it says enough."""
+    """The dimension of the array that a call walks through; `generate_subscripts` may name it."""
     return call.expressions[1].copy() if len(call.expressions) > 1 else exp.Literal.number(1)
 
 
