@@ -14,6 +14,7 @@ from everview.demo.cli import demo
 from everview.errors import EverviewError
 from everview.flow.cli import app as connector
 from everview.serve.cli import serve
+from everview.serve.doctor import doctor
 from everview.shell.cli import sql
 from everview.storage.cli import app as shard
 from everview.storage.environment_cli import app as env
@@ -33,6 +34,7 @@ app.add_typer(connector)
 app.add_typer(cdc)
 app.command()(demo)
 app.command()(serve)
+app.command()(doctor)
 app.command(context_settings={"help_option_names": ["--help"]})(sql)
 
 
@@ -57,6 +59,8 @@ def everview(
     * `everview serve`: serve SQL to psql and other clients of PostgreSQL
 
     * `everview sql`: a shell for SQL
+
+    * `everview doctor`: whether everything is here that Everview needs
 
     * `everview shard ls --data DIR`: look inside an environment
 

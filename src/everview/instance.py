@@ -174,7 +174,7 @@ class Instance(Closing):
         """Once Spark is there, try whether its executors reach the store of data."""
         assert self._started is not None
         try:
-            check_reach(self._started.result().bulk, environment)
+            check_reach(self._started.result().bulk, environment.blob_folder())
         except EverviewError as error:
             self.unreachable = error
         except Exception as error:  # Spark did not start, which is told elsewhere, or this is being closed

@@ -51,6 +51,14 @@ def without_secrets(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
+def conninfo(url: str) -> str:
+    """The URL of a PostgreSQL database without what is Everview's own in it."""
+    parts = urlsplit(url)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    kept = urlencode([(name, value) for name, value in given if name != SCHEMA_PARAMETER])
+    return urlunsplit(parts._replace(query=kept))
+
+
 def _scheme(url: str | None) -> str | None:
     named = _SCHEME.match(url or "")
     return named[1].lower() if named else None
@@ -109,10 +117,8 @@ def open_consensus(url: str, read_only: bool = False) -> Consensus:
     if scheme in _DATABASES:
         from everview.storage.consensus.postgres import PostgresConsensus
 
-        given = parse_qsl(parts.query, keep_blank_values=True)
-        kept = urlencode([(name, value) for name, value in given if name != SCHEMA_PARAMETER])
-        schema = dict(given).get(SCHEMA_PARAMETER, "everview")
-        return PostgresConsensus(urlunsplit(parts._replace(query=kept)), schema, read_only)
+        schema = dict(parse_qsl(parts.query, keep_blank_values=True)).get(SCHEMA_PARAMETER, "everview")
+        return PostgresConsensus(conninfo(url), schema, read_only)
     raise InvalidUsage(
         f"no metadata can be kept at a URL that starts with {scheme}:",
         hint="use a file, sqlite:, postgresql:// or memory:; a file of that name is ./" + url,

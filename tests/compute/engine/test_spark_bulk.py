@@ -332,7 +332,7 @@ class TestReach:
 
     def test_a_folder_here_is_reached_and_left_clean(self, bulk: SparkSession, tmp_path: Path) -> None:
         blob = LocalBlob(tmp_path / "blob")
-        check_reach(bulk, self.opened(blob, tmp_path))
+        check_reach(bulk, self.opened(blob, tmp_path).blob_folder())
         assert list(blob.list()) == []
 
     @pytest.mark.parametrize(
@@ -344,19 +344,19 @@ class TestReach:
         blob = Elsewhere(tmp_path / "blob")
         blob.written_only = written_only
         with pytest.raises(Unreachable, match=said) as caught:
-            check_reach(bulk, self.opened(blob, tmp_path))
+            check_reach(bulk, self.opened(blob, tmp_path).blob_folder())
         assert "mounted at the same path" in str(caught.value.hint)
 
     def test_memory_has_no_address(self, bulk: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(InvalidUsage, match="no address"):
-            check_reach(bulk, self.opened(MemoryBlob(), tmp_path))
+            check_reach(bulk, self.opened(MemoryBlob(), tmp_path).blob_folder())
 
     def test_an_object_store_without_its_connector(
         self, bulk: SparkSession, tmp_path: Path, s3_url: Callable[[str], str]
     ) -> None:
         with Environment.open(tmp_path / "data", blob=s3_url("reach"), background=False) as environment:
             with pytest.raises(Unreachable) as caught:
-                check_reach(bulk, environment)
+                check_reach(bulk, environment.blob_folder())
             assert "hadoop-aws" in str(caught.value.hint)
             assert list(environment._blob.list("parts/")) == []
 

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from everview.compute.engine.contract import EngineError
 from everview.compute.engine.spark.bulk import plain_paths, said
-from everview.storage.environment import Environment
 from everview.storage.errors import StorageError
 from everview.storage.landing import BlobFolder
 
@@ -44,9 +43,8 @@ class Unreachable(EngineError):
     """Spark's executors and this process do not see the same blob store."""
 
 
-def check_reach(spark: SparkSession, environment: Environment) -> None:
-    """Raise `Unreachable` unless executors can read and write the blob store of the environment."""
-    place = environment.blob_folder()
+def check_reach(spark: SparkSession, place: BlobFolder) -> None:
+    """Raise `Unreachable` unless executors can read and write this folder of the blob store, which is removed then."""
     uri = place.uri  # a store without addresses says so itself
     try:
         _check_reading(spark, place, uri)
