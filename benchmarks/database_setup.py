@@ -61,11 +61,11 @@ class Served:
     """`everview serve`, as people start it."""
 
     def __init__(self, place: Path) -> None:
-        self._said = place / "said.log"
+        self._said, self._data = place / "said.log", place / "data"
         self.began = time.perf_counter()
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
-                [*SERVE, str(place / "data")],
+                [*SERVE, str(self._data)],
                 stdout=said,
                 stderr=said,
                 env=_environment(),
@@ -81,6 +81,10 @@ class Served:
     def warm(self) -> None:
         """Wait until Spark has started."""
         self._wait_for(re.compile(WARM))
+
+    def stored_bytes(self) -> int:
+        """What its data folder takes."""
+        return sum(file.stat().st_size for file in self._data.rglob("*") if file.is_file())
 
     def cpu_s(self) -> float:
         """What it and its Java have used of the processors so far."""

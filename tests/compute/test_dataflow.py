@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from everview.compute import tick
-from everview.compute.dataflow import LARGE_ROWS_MIN, Dataflow, maintain_view, resume, schema_of
+from everview.compute.dataflow import LARGE_ROWS_MIN, Dataflow, maintain_view, resume
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark import bulk
@@ -23,6 +23,7 @@ from everview.compute.optimize.pipeline import optimize
 from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.rows.collection import Rows
 from everview.compute.sql.query import plan
+from everview.compute.stored_state import schema_of
 from everview.storage.contract import Create, Downgrade, UpdateAndDowngrade, WriteCapability
 from everview.storage.environment import Environment
 from everview.storage.faults import Crash, armed

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from everview.compute.capabilities import errors_id, is_awake
-from everview.compute.dataflow import Dataflow, maintain_view, resume, schema_of
+from everview.compute.dataflow import Dataflow, maintain_view, resume
 from everview.compute.engine.contract import Engine, ValueRefused
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
@@ -27,6 +27,7 @@ from everview.compute.optimize.pipeline import optimize
 from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
+from everview.compute.stored_state import schema_of
 from everview.storage.contract import Create, ReadCapability, WriteCapability
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from everview.compute.dataflow import maintain_view, schema_of
+from everview.compute.dataflow import maintain_view
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
@@ -24,6 +24,7 @@ from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.rows.collection import Rows, add_all, rows_of
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
+from everview.compute.stored_state import schema_of
 from everview.storage.contract import Create
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain

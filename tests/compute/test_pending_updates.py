@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.compute.dataflow import Dataflow, maintain_view, resume, schema_of
+from everview.compute.dataflow import Dataflow, maintain_view, resume
 from everview.compute.engine.local import LocalEngine
 from everview.compute.ir.types import INT8
 from everview.compute.optimize.pipeline import optimize
@@ -20,6 +20,7 @@ from everview.compute.pending_updates import Buckets
 from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
+from everview.compute.stored_state import schema_of
 from everview.storage.contract import Create, WriteCapability
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain

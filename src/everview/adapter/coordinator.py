@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 SESSIONS_MAX = 1_000
 SUBSCRIPTIONS_MAX = 1_000
-_COLLECTION = re.compile(r"u[0-9]+")
+_COLLECTION = re.compile(r"[ua][0-9]+")  # of items, and shared arrangements
 
 
 class Coordinator(Closing):
@@ -309,6 +309,8 @@ class Coordinator(Closing):
         for id in list(self.environment.damaged):
             if id.partition(".")[0] == item.id:
                 self.environment.abandon(id)
+        for id in self.maintenance.unread(list(self.environment.damaged)):
+            self.environment.abandon(id)
         self.environment.wake()
         return left
 
@@ -496,7 +498,7 @@ class Coordinator(Closing):
                     kind.forget(self.environment, id)
         for item in items.values():
             known |= set(item.tokens)
-        commands: list[Command] = []
+        commands: list[Command] = [*self.maintenance.leftovers()]
         for id in self.environment.ids():
             owner = id.partition(".")[0]
             if not _COLLECTION.fullmatch(owner):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from everview.storage.contract import Command, Drop, GlobalId, ReadCapability
 from everview.storage.environment import Environment
-from everview.storage.errors import CapabilityInvalid, UnknownId, UpperMismatch
+from everview.storage.errors import CapabilityInvalid, Corruption, UnknownId, UpperMismatch
 
 DROPS_MAX = 10  # tries to drop what a dataflow holds whose tick still runs
 
@@ -21,10 +21,11 @@ class Tokens:
     outputs: Mapping[GlobalId, tuple[str | None, str]]  # the output, the arrangements and the errors: read, write
     state: GlobalId | None = None  # whose arrangements they are, if this dataflow took the output over from another
     form: int = 1  # how the state is kept: see `View.of`; older notes do not say it
+    shared: Mapping[str, GlobalId] = field(default_factory=dict)  # by arrangement: the shared one that stands for it
 
     def encoded(self) -> bytes:
         outputs = {id: list(pair) for id, pair in self.outputs.items()}
-        return json.dumps([dict(self.inputs), outputs, self.state, self.form]).encode()
+        return json.dumps([dict(self.inputs), outputs, self.state, self.form, dict(self.shared)]).encode()
 
     @staticmethod
     def decoded(note: bytes) -> Tokens:
@@ -43,6 +44,24 @@ def errors_reader(environment: Environment, id: GlobalId) -> ReadCapability | No
     capability = environment.present(errors_id(id), pair[0])
     assert isinstance(capability, ReadCapability)
     return capability
+
+
+def with_errors(environment: Environment, inputs: Sequence[ReadCapability]) -> list[ReadCapability]:
+    """The capabilities that a view needs to read its inputs: those on their errors too."""
+    return [*inputs, *(found for each in inputs if (found := errors_reader(environment, each.id)))]
+
+
+def starting_time(wanted: Sequence[ReadCapability]) -> int:
+    """The first time at which all of these can be read."""
+    return max((each.frontier.only for each in wanted), default=0)
+
+
+def held_by(environment: Environment, id: GlobalId) -> Tokens:
+    """What a dataflow lives by, as it is noted."""
+    note = environment.get(note_of(id))
+    if note is None:
+        raise Corruption(f"the note of what maintains {id} is missing")
+    return Tokens.decoded(note)
 
 
 def note_of(id: GlobalId) -> str:

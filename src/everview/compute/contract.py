@@ -19,8 +19,9 @@ from everview.compute.difference import Difference
 from everview.compute.engine.progress import Hydration
 from everview.compute.handover import Handovers
 from everview.compute.ir.relation import Relation
+from everview.compute.shared_arrangements import SharedStatus
 from everview.errors import EverviewError
-from everview.storage.contract import GlobalId, ReadCapability
+from everview.storage.contract import Command, GlobalId, ReadCapability
 
 
 class Maintenance(Protocol):
@@ -85,6 +86,18 @@ class Maintenance(Protocol):
 
     def tokens(self) -> set[str]:
         """The tokens of all capabilities that the views live by."""
+        ...
+
+    def leftovers(self) -> Sequence[Command]:
+        """The commands that forget what no view needs, once all views that there are go on."""
+        ...
+
+    def unread(self, ids: Sequence[GlobalId]) -> Sequence[GlobalId]:
+        """Those of these collections that are shared arrangements of which no view is left."""
+        ...
+
+    def shared(self) -> Sequence[SharedStatus]:
+        """The arrangements that views share, and the views that read them."""
         ...
 
     def error(self, id: GlobalId) -> EverviewError | None:

@@ -14,6 +14,9 @@ Reading capabilities on inputs stay at or before the output's `since`, and the o
 The errors of an input are errors of the view. Where nothing can fail, the collection of errors sleeps: it stands where
 it was made, means that there are none, and costs nothing. It wakes with the first tick that could bring an error; so an
 input that cannot fail today may be defined otherwise tomorrow, and those above it learn of its errors.
+
+Arrangements that are shared (`shared_arrangements.py`) are dataflows of their own. A tick looks them up as of just
+before its lower end, so it waits until they are complete that far, and they stay readable from there on.
 """
 
 from __future__ import annotations
@@ -21,37 +24,41 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from everview.compute.arranged import Reading
 from everview.compute.cancel import check_wanted
-from everview.compute.capabilities import Tokens, drop_held, errors_id, errors_reader, is_awake, is_errors_id, note_of
+from everview.compute.capabilities import (
+    Tokens,
+    drop_held,
+    errors_id,
+    held_by,
+    is_awake,
+    is_errors_id,
+    note_of,
+    starting_time,
+)
 from everview.compute.delta.program import Arrangement, delta_of
-from everview.compute.engine.contract import Engine, LargeEngine
+from everview.compute.engine.contract import Engine, LargeEngine, RunFailed
 from everview.compute.hydration import can_hydrate
+from everview.compute.input_changes import InputChanges
 from everview.compute.ir.relation import Relation, types
-from everview.compute.ir.types import INT8, SqlType, arrow_type
 from everview.compute.large_tick import LargeTick
 from everview.compute.pending_updates import Pending, state_id
-from everview.compute.stored_state import StoredState
-from everview.compute.tick import empty_table
+from everview.compute.stored_state import StoredState, is_foreign
 from everview.compute.tick_output import TickReport, Updates, row_count, writing
 from everview.compute.timed_batches import (
     advanced,
     error_updates,
     shard_updates,
     state_updates,
-    timed_batch,
     untimed_rows,
 )
-from everview.compute.view import ERROR_SCHEMA, FORM, TickChanges, View, inputs_of
-from everview.storage.batch import as_declared
+from everview.compute.view import FORM, TickChanges, View, inputs_of
+from everview.compute.view_collections import make_collections
 from everview.storage.contract import (
-    Clone,
     Command,
-    Create,
     Downgrade,
     GlobalId,
     Put,
@@ -61,15 +68,13 @@ from everview.storage.contract import (
 )
 from everview.storage.environment import Environment
 from everview.storage.errors import CapabilityInvalid, Corruption, UnknownId
-from everview.storage.selection import Selection
 from everview.storage.staging import Staged
-from everview.storage.subscribe import following
 from everview.timely.antichain import Antichain
-from everview.timely.consolidate import DIFF, TIME, int_column
 from everview.timely.lattice import TIME_MAX
 
 # A tick over more rows than this runs where the data are, if the engine can: the driver would hold all of them.
 LARGE_ROWS_MIN = 200_000
+SHARED_S_MAX = 60.0  # that shared arrangements are waited for, where a tick cannot come later
 CLONES_MAX = 10  # tries to make a dataflow beside one whose ticks move what it is to read
 
 
@@ -87,72 +92,81 @@ class Step:
 
 
 def maintain_view(
-    environment: Environment, id: GlobalId, plan: Relation, inputs: Sequence[ReadCapability], engine: Engine
+    environment: Environment,
+    id: GlobalId,
+    plan: Relation,
+    inputs: Sequence[ReadCapability],
+    engine: Engine,
+    *,
+    readings: Mapping[str, Reading] | None = None,
 ) -> tuple[Dataflow, ReadCapability]:
     """Install the view `plan` as collection `id` over the inputs; gives the dataflow and a capability to read `id`.
 
-    It starts at the latest of the inputs' frontiers. The capabilities that are offered stay the caller's. Raises
-    NotSupported, and nothing has happened, if the engine has no way to compute it.
+    It starts at the latest of the inputs' frontiers. The capabilities that are offered stay the caller's. `readings`
+    are of its arrangements that are shared. Raises NotSupported, and nothing has happened, if the engine has no way to
+    compute it.
     """
-    view = View.of(plan)
+    readings = readings or {}
+    view = View.of(plan, shared=readings)
     view.check(engine)
     for attempt in range(CLONES_MAX):
         try:
-            wanted, results = _made(environment, id, types(plan), view, inputs)
+            wanted, results = make_collections(environment, id, types(plan), view, inputs)
             break
         except CapabilityInvalid:  # an input's own dataflow moved its errors on between the look and the commit
             if attempt + 1 == CLONES_MAX:
                 raise
-    start = max((each.frontier.only for each in wanted), default=0)
+    start = starting_time(wanted)
     clones, created = results[: len(wanted)], results[len(wanted) :]
     # The capability to read the output is the caller's alone: what nobody reads any more holds nothing back.
     outputs = {read.id: (read.token if read.id != id else None, write.token) for read, write in created}
-    held = Tokens({clone.id: clone.token for clone in clones}, outputs, form=FORM)
+    shared = {name: each.id for name, each in readings.items()}
+    held = Tokens({clone.id: clone.token for clone in clones}, outputs, form=FORM, shared=shared)
     at_start = [Downgrade(clone, Antichain(start)) for clone in clones if clone.frontier.only < start]
     environment.commit(*at_start, Put(note_of(id), held.encoded()))
-    return Dataflow(environment, id, view, held, engine), created[0][0]
+    return Dataflow(environment, id, view, held, engine, readings=readings), created[0][0]
 
 
-def _made(
-    environment: Environment, id: GlobalId, schema: Sequence[SqlType], view: View, inputs: Sequence[ReadCapability]
-) -> tuple[list[ReadCapability], list[Any]]:
-    """Make the collections of a view, and clones of the read capabilities on its inputs and their errors."""
-    wanted = [*inputs, *(found for each in inputs if (found := errors_reader(environment, each.id)))]
-    start = max((each.frontier.only for each in wanted), default=0)
-    creates = [Create(id, schema_of(schema), at=start)]
-    for each in view.program.arrangements:
-        key = [f"c{index}" for index in each.key] or None
-        creates.append(Create(state_id(id, each), schema_of(each.schema), key=key, at=start))
-    creates.append(Create(errors_id(id), schema_of(ERROR_SCHEMA), at=start))
-    return wanted, environment.commit(*map(Clone, wanted), *creates)
-
-
-def resume(environment: Environment, id: GlobalId, plan: Relation, engine: Engine) -> Dataflow:
-    """The dataflow of an installed view, as its last tick left it."""
-    note = environment.get(note_of(id))
-    if note is None:
-        raise Corruption(f"the note of what maintains {id} is missing")
-    held = Tokens.decoded(note)
+def resume(
+    environment: Environment,
+    id: GlobalId,
+    plan: Relation,
+    engine: Engine,
+    readings: Callable[[View, Tokens], Mapping[str, Reading]] | None = None,
+) -> Dataflow:
+    """The dataflow of an installed view, as its last tick left it; `readings` tell how it reads what is shared."""
+    held = held_by(environment, id)
     for each in (*held.inputs, *held.outputs):
         try:
             environment.frontiers(each)
         except UnknownId as error:
             raise Corruption(f"collection {each}, which {id} is maintained with, is missing") from error
-    return Dataflow(environment, id, View.of(plan, held.form), held, engine)
+    view = View.of(plan, held.form, held.shared)
+    found = {} if readings is None else readings(view, held)
+    return Dataflow(environment, id, view, held, engine, readings=found)
 
 
 class Dataflow:
     """One maintained view."""
 
-    def __init__(self, environment: Environment, id: GlobalId, view: View, held: Tokens, engine: Engine) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        id: GlobalId,
+        view: View,
+        held: Tokens,
+        engine: Engine,
+        *,
+        readings: Mapping[str, Reading] | None = None,
+    ) -> None:
         self._environment, self._engine = environment, engine
+        self.readings: Mapping[str, Reading] = readings or {}
         self.id, self.view = id, view
         self._held = held
         self._errors = errors_id(id) if errors_id(id) in held.outputs else None
         self._state = held.state or id
-        # A collection may get more columns than there were when this plan was made: it goes on without them.
-        self._inputs = inputs_of(view.plan)
-        self._pending = Pending(environment, self._state, view.program.arrangements)
+        self._changes = InputChanges(environment, view)
+        self._pending = Pending(environment, self._state, view.program.kept)
         self.limit: int | None = None  # it goes no further than this, while another is to catch up
         self._ticking = False
         self._owes_nothing = False  # as far as is known
@@ -164,15 +178,8 @@ class Dataflow:
     @property
     def foreign(self) -> bool:
         """Whether the stored state is not that of this program, as after a change of how views are kept."""
-        shards = self._environment.ids()
-        for each in self.view.program.arrangements:
-            id, key = state_id(self._state, each), tuple(f"c{index}" for index in each.key)
-            if id not in self._held.outputs or id not in shards:
-                return True
-            spec = self._environment.shard(id).spec
-            if spec.schema != schema_of(each.schema) or (key and spec.key != key):
-                return True
-        return False
+        readable = {each.name for each in self.view.program.arrangements if each.shared} == self.readings.keys()
+        return not readable or is_foreign(self._environment, self._state, self.view.program, self._held)
 
     @property
     def held(self) -> Tokens:
@@ -185,8 +192,7 @@ class Dataflow:
     @property
     def tokens(self) -> set[str]:
         """The tokens of all capabilities that it lives by."""
-        outputs = {token for pair in self._held.outputs.values() for token in pair if token is not None}
-        return outputs | set(self._held.inputs.values())
+        return {token for _, token in self.held_tokens()}
 
     @property
     def inputs(self) -> list[GlobalId]:
@@ -215,6 +221,15 @@ class Dataflow:
         ready = min((upper.only for upper in uppers if not upper.empty), default=TIME_MAX)
         return ready if self.limit is None else min(ready, self.limit)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a shared arrangement is behind the output, so that no tick can look it up."""
+        if not self.readings or not self.hydrated:
+            return False
+        lower = self.upper
+        uppers = [self._environment.frontiers(each.id).upper for each in self.readings.values()]
+        return any(not upper.empty and upper.only < lower for upper in uppers)
+
     def _followed(self) -> list[GlobalId]:
         """The inputs, without collections of errors that sleep."""
         return [each for each in self._held.inputs if not is_errors_id(each) or is_awake(self._environment, each)]
@@ -229,7 +244,7 @@ class Dataflow:
         """The arrangements that have to be written before the next tick, though the output is there."""
         if self._owes_nothing or not self.hydrated:
             return []
-        owed = [each for each in self.view.program.arrangements if self._is_owed(state_id(self._state, each))]
+        owed = [each for each in self.view.program.kept if self._is_owed(state_id(self._state, each))]
         self._owes_nothing = not owed
         return owed
 
@@ -276,13 +291,13 @@ class Dataflow:
         self._pay()
         lower = self.upper
         upper = self.ready if until is None else min(self.ready, until)
-        if upper <= lower:
+        if upper <= lower or self.waits:
             return None
         if isinstance(self._engine, LargeEngine) and self._rows_max(lower, upper) > LARGE_ROWS_MIN:
             return self._large_tick(self._engine, lower, upper)
         began = time.perf_counter()
         first = lower == self._start
-        deltas = {each: self._input(each, lower, upper, first=first) for each in self._followed()}
+        deltas = {each: self._changes.of(each, lower, upper, first=first) for each in self._followed()}
         floor = self._readable_from(lower, upper)
         if floor > lower:
             deltas = {each: advanced(table, floor) for each, table in deltas.items()}
@@ -290,9 +305,8 @@ class Dataflow:
         read = time.perf_counter()
         changes, looking_s = None, 0.0
         if rows_in or first or self._pending.any_due(upper):
-            named = {delta_of(each): table for each, table in deltas.items()}
-            state = StoredState(self._environment, self._state, lower, self._pending, first=first)
-            changes = self.view.tick(self._engine, named, state, (lower, upper), first=first)
+            state = self._stored_state(lower, first=first)
+            changes = self._changes_of(deltas, state, (lower, upper), first=first)
             looking_s = state.looking_s
         computed = time.perf_counter()
         rows_out = self._commit(changes, deltas, lower, upper)
@@ -312,18 +326,20 @@ class Dataflow:
         `given` are updates at that time of inputs, or of their errors, which the commit at hand is still to write.
         """
         self._pay()
+        if not self._environment.wait(lambda: not self.waits, SHARED_S_MAX):
+            raise RunFailed(f"what {self.id} shares is not complete", hint="see why these arrangements are behind")
         lower = self.upper
         within = (lower, lower + 1)
         followed = [each for each in self._held.inputs if not is_errors_id(each) or self._follows(each, given)]
         deltas = {
-            each: self._given(each, given[each]) if each in given else self._input(each, *within, first=False)
+            each: self._changes.given(each, given[each])
+            if each in given
+            else self._changes.of(each, *within, first=False)
             for each in followed
         }
         changes = None
         if any(table.num_rows for table in deltas.values()) or self._pending.any_due(lower + 1):
-            named = {delta_of(each): table for each, table in deltas.items()}
-            state = StoredState(self._environment, self._state, lower, self._pending, first=False)
-            changes = self.view.tick(self._engine, named, state, within, first=False)
+            changes = self._changes_of(deltas, self._stored_state(lower, first=False), within, first=False)
         output, states, errors = self._updates(changes, deltas, lower)
         commands = [*self._state_commands(states, lower + 1), *self._input_commands(followed, lower + 1)]
 
@@ -332,6 +348,16 @@ class Dataflow:
                 self._pending.changed(changes.states, lower + 1)
 
         return Step(output, shard_updates(pa.concat_tables(errors)) if errors else None, tuple(commands), kept)
+
+    def _stored_state(self, lower: int, *, first: bool) -> StoredState:
+        return StoredState(self._environment, self._state, lower, self._pending, self.readings, first=first)
+
+    def _changes_of(
+        self, deltas: Mapping[GlobalId, pa.Table], state: StoredState, within: tuple[int, int], *, first: bool
+    ) -> TickChanges:
+        """The changes of a small tick."""
+        named = {delta_of(each): table for each, table in deltas.items()}
+        return self.view.tick(self._engine, named, state, within, first=first)
 
     def step_commands(self, step: Step) -> list[Command]:
         """The commands that commit a step of this dataflow."""
@@ -345,15 +371,6 @@ class Dataflow:
     def _follows(self, errors: GlobalId, given: Mapping[GlobalId, pa.Table | None]) -> bool:
         """Whether a collection of errors is awake, or wakes with the commit at hand."""
         return is_awake(self._environment, errors) or given.get(errors) is not None
-
-    def _given(self, id: GlobalId, updates: pa.Table | None) -> pa.Table:
-        """Updates of an input, which are not in storage yet, as a timed batch."""
-        spec, schema = self._environment.shard(id).spec, self._inputs.get(id, ())
-        fields = list(spec.schema)[: len(schema)] if schema else list(spec.schema)
-        wanted = pa.schema([spec.at_rest.field(TIME), spec.at_rest.field(DIFF), *fields])
-        table = wanted.empty_table() if updates is None else as_declared(updates, wanted)
-        batch = timed_batch(table.drop_columns([TIME]), int_column(table, TIME))
-        return batch.cast(empty_table((INT8, *schema)).schema) if schema else batch
 
     def idle_step(self) -> tuple[TickReport, list[Command]] | None:
         """The commands that advance the view as far as its inputs allow, if nothing has changed; else None."""
@@ -381,7 +398,7 @@ class Dataflow:
             upper = lower + 1  # the contents at the start, which is simpler than that and what came after
         tick = self._large(lower, upper, first=first)
         committed_s, careful = 0.0, False
-        if hydrates and self.view.program.arrangements and not self.view.failing:
+        if hydrates and self.view.program.kept and not self.view.failing:
             rows: list[int] = []
 
             def result(output: Staged | pa.Table | None) -> None:
@@ -404,8 +421,9 @@ class Dataflow:
         return TickReport(lower, upper, rows_in, rows_out, careful=careful, large=True, phases_s=phases)
 
     def _large(self, lower: int, upper: int, *, first: bool) -> LargeTick:
-        states = {each.name: state_id(self._state, each) for each in self.view.program.arrangements}
-        return LargeTick(self._environment, self.view, self.id, states, inputs_of(self.plan), lower, upper, first)
+        states = {each.name: state_id(self._state, each) for each in self.view.program.kept}
+        inputs = inputs_of(self.plan)
+        return LargeTick(self._environment, self.view, self.id, states, self.readings, inputs, lower, upper, first)
 
     def _commit_large(
         self,
@@ -418,9 +436,9 @@ class Dataflow:
     ) -> None:
         lower, upper = within
         first = lower == self._start
-        theirs = [self._input(id, lower, upper, first=first) for id in self._followed() if is_errors_id(id)]
+        theirs = [self._changes.of(id, lower, upper, first=first) for id in self._followed() if is_errors_id(id)]
         together = [errors, *map(error_updates, theirs)]
-        self._environment.commit(*self._commands(output, states, together, upper, owing=owing))
+        self._make_durable(self._commands(output, states, together, upper, owing=owing), upper)
 
     def _pay(self) -> None:
         """Write the arrangements that are owed, as of the time at which the output was hydrated."""
@@ -431,21 +449,30 @@ class Dataflow:
         if isinstance(self._engine, LargeEngine):
             self._commit_owed(self._large(at, at + 1, first=True).hydrate_state(self._engine), at)
             return
-        inputs = {id: untimed_rows(self._input(id, at, at + 1, first=True)) for id in inputs_of(self.plan)}
+        inputs = {id: untimed_rows(self._changes.of(id, at, at + 1, first=True)) for id in inputs_of(self.plan)}
         found = {id: (each, self._engine.run(_contents(each), inputs)) for id, each in owed.items()}
         self._commit_owed({id: state_updates(table, at, each) for id, (each, table) in found.items()}, at)
 
     def _commit_owed(self, states: Mapping[GlobalId, Updates], at: int) -> None:
-        ids = [state_id(self._state, each) for each in self.view.program.arrangements]
+        ids = [state_id(self._state, each) for each in self.view.program.kept]
         to = Antichain(at + 1)
         with writing(self._environment, states.values()):
             self._environment.commit(*(UpdateAndDowngrade(self._writer(id), states.get(id), to) for id in ids))
 
-    def drop(self) -> None:
-        """Let go of everything that the dataflow holds; its collections go with the last capability on them."""
-        tokens = [*self._held.inputs.items()]
-        tokens += [(id, each) for id, pair in self._held.outputs.items() for each in pair if each is not None]
-        drop_held(self._environment, lambda: tokens, Put(note_of(self.id), None))
+    def drop(self, others: Sequence[Dataflow] = (), *more: Command) -> None:
+        """Let go of everything that the dataflow holds; its collections go with the last capability on them.
+
+        What `others` hold goes in the same commit, which has more commands.
+        """
+        together = (self, *others)
+        tokens = [pair for each in together for pair in each.held_tokens()]
+        notes = [Put(note_of(each.id), None) for each in together]
+        drop_held(self._environment, lambda: tokens, *notes, *more)
+
+    def held_tokens(self) -> list[tuple[GlobalId, str]]:
+        """All capabilities that it lives by: of which collection, and the token."""
+        outputs = [(id, each) for id, pair in self._held.outputs.items() for each in pair if each is not None]
+        return [*self._held.inputs.items(), *outputs]
 
     @property
     def _start(self) -> int:
@@ -459,43 +486,16 @@ class Dataflow:
         since = self._environment.frontiers(self.id).since
         return upper - 1 if since.empty else max(lower, min(since.only, upper - 1))
 
-    def _input(self, id: GlobalId, lower: int, upper: int, *, first: bool) -> pa.Table:
-        """The changes of an input as a timed batch; at the start these are its contents, all at that time."""
-        schema = self._inputs.get(id, ())
-        tables = []
-        for selection, at in following(self._environment, id, lower, upper, snapshot=first):
-            if at is None:
-                tables.append(self._changes(id, selection, schema))
-            else:
-                contents = selection.contents(selection.first_columns(len(schema)))
-                tables.append(timed_batch(contents, np.full(contents.num_rows, at)))
-        table = pa.concat_tables(tables)
-        # A collection that is older than this program may have another representation.
-        return table.cast(empty_table((INT8, *schema)).schema) if schema else table
-
-    def _changes(self, id: GlobalId, selection: Selection, schema: tuple[SqlType, ...]) -> pa.Table:
-        """Updates of an input as a timed batch. Most are of different rows, so they are not consolidated.
-
-        Columns that the view does not speak of are not read: NULL stands for whatever they hold.
-        """
-        if not schema:
-            updates = selection.changes()
-            return timed_batch(updates, updates.column(TIME).to_numpy())
-        names, read = selection.spec.schema.names[: len(schema)], self.view.columns_read.get(id, set())
-        updates = selection.updates([name for place, name in enumerate(names) if place in read])
-        missing = {
-            name: selection.spec.schema.field(name).type for place, name in enumerate(names) if place not in read
-        }
-        for name, dtype in missing.items():
-            updates = updates.append_column(name, pa.nulls(updates.num_rows, dtype))
-        return timed_batch(updates.select([DIFF, *names]), int_column(updates, TIME))
-
     def _commit(self, changes: TickChanges | None, deltas: Mapping[GlobalId, pa.Table], lower: int, upper: int) -> int:
         """The changes of a small tick; gives how many of the output there are."""
         output, states, errors = self._updates(changes, deltas, lower)
         check_wanted()
-        self._environment.commit(*self._commands(output, states, errors, upper))
+        self._make_durable(self._commands(output, states, errors, upper), upper)
         return 0 if output is None else output.num_rows
+
+    def _make_durable(self, commands: Sequence[Command], upper: int) -> None:
+        """Commit a tick that takes the output to `upper`."""
+        self._environment.commit(*commands)
 
     def _updates(
         self, changes: TickChanges | None, deltas: Mapping[GlobalId, pa.Table], lower: int
@@ -505,7 +505,7 @@ class Dataflow:
             return None, {}, []
         states: dict[GlobalId, Updates] = {
             state_id(self._state, each): state_updates(changes.states[each.name], lower, each)
-            for each in self.view.program.arrangements
+            for each in self.view.program.kept
         }
         theirs = [error_updates(table) for id, table in deltas.items() if is_errors_id(id)]
         return shard_updates(changes.output), states, [changes.errors, *theirs]
@@ -538,7 +538,7 @@ class Dataflow:
 
     def _state_commands(self, states: Mapping[GlobalId, Updates], upper: int, *, owing: bool = False) -> list[Command]:
         commands: list[Command] = []
-        for each in self.view.program.arrangements:
+        for each in self.view.program.kept:
             id = state_id(self._state, each)
             if (states.get(id) is not None or not self.hydrated) and not owing:
                 commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), Antichain(upper)))
@@ -578,12 +578,6 @@ class Dataflow:
         capability = self._environment.present(id, token)
         assert isinstance(capability, ReadCapability)
         return capability
-
-
-def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
-    """The columns at rest. A relation without columns gets one, for a collection needs one."""
-    fields = [(f"c{index}", arrow_type(each)) for index, each in enumerate(sql_types)]
-    return pa.schema(fields or [("nothing", pa.bool_())])
 
 
 def _contents(arrangement: Arrangement) -> Relation:

@@ -21,21 +21,28 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.show import show, show_scalar
 from everview.compute.lifetimes import kept_until
 from everview.compute.pending_updates import state_id
+from everview.compute.shared_arrangements import SharedStatus
 from everview.compute.view import View
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 
+SHARED = "; read from "  # in the lines of arrangements that are shared
 _LINE_MAX = 160
 _WORDS = re.compile(r"(?:'(?:[^'\\]|\\.)*'|`[^`]*`|\S)+")  # with what is quoted, whatever it has in it
 _NAMES = {ir.Reduce: "aggregates", ir.TopK: "order and limit", ir.Window: "window functions", ir.Threshold: "set"}
 
 
-def explain_view(view: View, id: GlobalId | None = None, environment: Environment | None = None) -> str:
-    """The view as text, with the sizes of its state if it is installed."""
-    sizes = {} if id is None or environment is None else _sizes(view, id, environment)
+def explain_view(
+    view: View,
+    id: GlobalId | None = None,
+    environment: Environment | None = None,
+    shared: Mapping[str, SharedStatus] | None = None,
+) -> str:
+    """The view as text; if it is installed, with the sizes of its state, and with whom it shares which of it."""
+    sizes = {} if id is None or environment is None else _sizes(view, id, environment, shared or {})
     parts = [
         ("Plan", show(view.plan)),
-        ("Kept", _kept(view.program, sizes)),
+        ("Kept", _kept(view.program, sizes, shared or {})),
         ("Recomputed per key", _recomputed(view)),
         ("Tick", _tick(view.program)),
         ("Spark SQL", _statements(view.program)),
@@ -43,15 +50,18 @@ def explain_view(view: View, id: GlobalId | None = None, environment: Environmen
     return "\n\n".join(f"{title}\n{_indented(text)}" for title, text in parts)
 
 
-def _sizes(view: View, id: GlobalId, environment: Environment) -> dict[str, tuple[int, int]]:
+def _sizes(
+    view: View, id: GlobalId, environment: Environment, shared: Mapping[str, SharedStatus]
+) -> dict[str, tuple[int, int]]:
     sizes = {}
     for each in view.program.arrangements:
-        batches = environment.shard(state_id(id, each)).batches.values()
+        kept = shared[each.name].id if each.name in shared else state_id(id, each)
+        batches = environment.shard(kept).batches.values()
         sizes[each.name] = (sum(batch.rows for batch in batches), sum(batch.size_bytes for batch in batches))
     return sizes
 
 
-def _kept(program: TickProgram, sizes: Mapping[str, tuple[int, int]]) -> str:
+def _kept(program: TickProgram, sizes: Mapping[str, tuple[int, int]], shared: Mapping[str, SharedStatus]) -> str:
     lines = []
     for each in program.arrangements:
         what = "totals" if each.totals else "updates to come" if each.pending else "rows"
@@ -60,8 +70,16 @@ def _kept(program: TickProgram, sizes: Mapping[str, tuple[int, int]]) -> str:
         if each.name in sizes:
             rows, size = sizes[each.name]
             line += f" ({rows:,} updates, {size:,} bytes)"
+        if each.name in shared:
+            line += f"{SHARED}{_shared(shared[each.name])}"
         lines.append(line)
     return "\n".join(lines) or "nothing: every change of the input is one of the output"
+
+
+def _shared(status: SharedStatus) -> str:
+    arranged = status.arranged
+    columns, key = (", ".join(f"#{place}" for place in part) for part in (arranged.columns, arranged.key))
+    return f"{status.id}, which has {columns} of {arranged.collection} by {key} for {', '.join(status.users)}"
 
 
 def _recomputed(view: View) -> str:

@@ -187,9 +187,9 @@ def _moved(environment: Environment, move: Move, at: int, step: Step | None) -> 
     commands += _drops(environment, old.held.inputs.items())
     commands += _drops(environment, _tokens(old.held, [id for id in old.held.outputs if id not in kept]))
     commands += _drops(environment, _tokens(new.held, [id for id in new.held.outputs if id not in state]))
-    held = Tokens(new.held.inputs, {**kept, **state}, new.held.state or new.id, new.held.form)
+    held = Tokens(new.held.inputs, {**kept, **state}, new.held.state or new.id, new.held.form, new.held.shared)
     commands += [Put(note_of(new.id), None), Put(note_of(old.id), held.encoded())]
-    dataflow = Dataflow(environment, old.id, new.view, held, new.engine)
+    dataflow = Dataflow(environment, old.id, new.view, held, new.engine, readings=new.readings)
     handover = Handover(dataflow, new.id, at, added, removed, error)
     return _Written(tuple(commands), output, errors, handover)
 

@@ -19,7 +19,7 @@ _HEAVY = (ir.Join, ir.Reduce, ir.TopK, ir.Window, ir.Threshold)
 
 def can_hydrate(program: TickProgram) -> bool:
     """Whether all that is kept follows from the inputs' contents: updates to come do not."""
-    return all(each.contents is not None for each in program.arrangements)
+    return all(each.contents is not None for each in program.kept)
 
 
 def hydration_steps(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from everview.compute.arranged import Reading
 from everview.compute.delta.program import (
     BEFORE,
     BUCKET_BITS,
@@ -60,6 +61,7 @@ class LargeTick:
     view: View
     output: GlobalId
     states: Mapping[str, GlobalId]
+    readings: Mapping[str, Reading]  # of the arrangements that are shared
     inputs: Mapping[GlobalId, tuple[SqlType, ...]]
     lower: int
     upper: int
@@ -96,7 +98,7 @@ class LargeTick:
         """The first time alone, from the contents of the inputs."""
         plan = self.view.separated if separated else self.view.plan
         failing = [each.plan for each in self.view.failing] if separated else []
-        steps, kept = hydration_steps(program.arrangements, plan if result else None, failing, self.lower)
+        steps, kept = hydration_steps(program.kept, plan if result else None, failing, self.lower)
         left, nothing = prune(steps, ())
         targets = {step: self.states[name] for name, step in kept.items()}
         if result:
@@ -128,7 +130,7 @@ class LargeTick:
             steps = [(TICK_END, ir.Constant((((self.upper,), 1),), (INT8,))), *steps]
             due = {each.arrangement: each.reading for stage in program.stages for each in stage.lookups if each.due}
             targets: dict[str, GlobalId] = {}
-            for arrangement in program.arrangements:
+            for arrangement in program.kept:
                 targets[f"kept:{arrangement.name}"] = self.states[arrangement.name]
                 come = ir.Get(due.get(arrangement.name, ""), arrangement.schema[1:])
                 steps.append((f"kept:{arrangement.name}", self._kept(arrangement, dict(program.steps), come)))
@@ -185,12 +187,15 @@ class LargeTick:
                 pieces[lookup.reading].append(ir.Get(lookup.sources[0].table, (INT8, *arrangement.schema)))
             if self.first:
                 continue
-            name = f"state:{arrangement.name}"
+            name, shared = f"state:{arrangement.name}", self.readings.get(arrangement.name)
+            schema = arrangement.schema if shared is None else shared.schema
             if name not in stored:
-                id = self.states[arrangement.name]
+                id = self.states[arrangement.name] if shared is None else shared.id
                 contents = self.environment.contents(id, time_before(self.environment, id, self.lower))
-                stored[name] = self._open(stack, contents, arrangement.schema)
-            rows: Relation = ir.Get(name, arrangement.schema)
+                stored[name] = self._open(stack, contents, schema)
+            rows: Relation = ir.Get(name, schema)
+            if shared is not None:
+                rows = shared.relation(rows)
             if lookup.due:
                 due = ir.Filter(rows, (call("<", Column(1, INT8), Literal(self.upper, INT8)),))
                 rows = ir.Project(due, tuple(range(1, len(arrangement.schema))))

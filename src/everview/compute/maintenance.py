@@ -8,6 +8,7 @@ complete for ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from everview.compute.capabilities import Tokens, drop_held, errors_id, held_of, is_errors_id, note_of
 from everview.compute.dataflow import Dataflow, maintain_view, resume
@@ -19,8 +20,10 @@ from everview.compute.explain import explain_view
 from everview.compute.handover import Handovers, Move, hand_over
 from everview.compute.ir.relation import Relation
 from everview.compute.scheduler import Scheduler, Status
+from everview.compute.shared_arrangements import ArrangementFlow, SharedArrangements, SharedStatus
+from everview.compute.view import View
 from everview.errors import EverviewError
-from everview.storage.contract import GlobalId, ReadCapability
+from everview.storage.contract import Command, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.errors import CapabilityInvalid, StorageError
 
@@ -38,11 +41,15 @@ class ScheduledDataflows:
         self._stopped: dict[GlobalId, Dataflow] = {}
         self._refused: dict[GlobalId, Dataflow] = {}  # those whose state another version of this program keeps
         self._complete: set[str] = set()  # tokens of what is read of views that are complete
+        scheduler = self._scheduler
+        self._shared = SharedArrangements(environment, engine, self._keep_shared, scheduler.remove, scheduler.pause)
 
     def install(self, id: GlobalId, plan: Relation, inputs: Sequence[ReadCapability]) -> ReadCapability:
         """Make the collection and begin to keep it."""
         engine = self._engine if inputs else LocalEngine()
-        flow, reader = maintain_view(self._environment, id, plan, inputs, engine)
+        with self._shared.serving(id, View.of(plan), inputs) as (readings, made):
+            flow, reader = maintain_view(self._environment, id, plan, inputs, engine, readings=readings)
+            made(flow)
         self._keep(flow)
         return reader
 
@@ -53,7 +60,14 @@ class ScheduledDataflows:
             read = None if note is None else Tokens.decoded(note).outputs.get(errors_id(id), (None, ""))[0]
             self._complete |= {read} if read is not None else set()
             return
-        flow = resume(self._environment, id, plan, self._engine)
+        try:
+            flow = resume(
+                self._environment, id, plan, self._engine, lambda view, held: self._shared.readings(id, view, held)
+            )
+        except BaseException:
+            self._shared.kept_for(id)
+            raise
+        self._shared.used_by(flow)
         if flow.foreign:
             self._refused[id] = flow
         else:
@@ -61,6 +75,9 @@ class ScheduledDataflows:
 
     def _keep(self, flow: Dataflow) -> None:
         self._scheduler.add(flow, lambda: self._finish(flow))
+
+    def _keep_shared(self, flow: ArrangementFlow) -> None:
+        self._scheduler.add(flow, lambda: self._shared.finish(flow))
 
     def statuses(self) -> dict[GlobalId, Status]:
         """The status of each running dataflow."""
@@ -90,7 +107,10 @@ class ScheduledDataflows:
         flow = self._stopped.pop(id, None)
         self._refused.pop(id, None)
         if flow is not None:
-            flow.drop()
+            self._shared.drop(flow)
+        else:
+            self._shared.leave(id)
+            self._environment.commit(Put(note_of(id), None))
         while True:
             try:
                 return self._drop_all(id)
@@ -105,7 +125,19 @@ class ScheduledDataflows:
 
     def tokens(self) -> set[str]:
         """The tokens of all capabilities that the views live by."""
-        return self._complete.union(*(flow.tokens for flow in self._flows()))
+        return self._complete.union(*(flow.tokens for flow in (*self._flows(), *self._shared.flows())))
+
+    def leftovers(self) -> Sequence[Command]:
+        """The commands that forget what no view needs, once all views that there are go on."""
+        return self._shared.leftovers()
+
+    def unread(self, ids: Sequence[GlobalId]) -> Sequence[GlobalId]:
+        """Those of these collections that are shared arrangements of which no view is left."""
+        return self._shared.unread(ids)
+
+    def shared(self) -> Sequence[SharedStatus]:
+        """The shared arrangements, and the views that read them."""
+        return self._shared.statuses()
 
     def limit(self, id: GlobalId, upper: int | None) -> None:
         """Let a view go no further than this for a while."""
@@ -123,7 +155,7 @@ class ScheduledDataflows:
         """Whether state of the view is still being written though its rows are there."""
         flow = self._scheduler.dataflow(id)
         try:
-            return flow is not None and bool(flow.owes)
+            return flow is not None and (bool(flow.owes) or flow.waits)
         except (StorageError, ValueError):
             return False  # dropped a moment ago
 
@@ -143,9 +175,11 @@ class ScheduledDataflows:
         stopped = self._stopped
         moves = [Move(stopped[each.other], stopped[each.one], each) for each in differences]
         handovers = hand_over(self._environment, moves, [stopped[each] for each in between], at)
-        commit(handovers)
+        with self._shared.handing_over([(each.old, each.new) for each in moves]) as commands:
+            commit(replace(handovers, commands=(*handovers.commands, *commands)))
         handovers.kept()
         for handover in handovers.moved:
+            self._shared.used_by(handover.dataflow)
             id = handover.dataflow.id
             del stopped[id], stopped[handover.replacement]
             self._refused.pop(id, None)
@@ -164,8 +198,13 @@ class ScheduledDataflows:
                 "the state of this view was made by another version",
                 hint="make the view anew: replace it by itself, or drop and create it",
             )
-        status = self._scheduler.status(id)
-        return None if status is None or status.failures < FAILURES_TOLD else status.error
+        flow = self._scheduler.dataflow(id)
+        shared = () if flow is None else flow.held.shared.values()
+        for each in (id, *shared):
+            status = self._scheduler.status(each)
+            if status is not None and status.failures >= FAILURES_TOLD:
+                return status.error
+        return None
 
     def dues(self) -> Mapping[GlobalId, int]:
         """For each view in which rows come and go by themselves: when that is next."""
@@ -201,7 +240,8 @@ class ScheduledDataflows:
         flow, hydration = self._scheduler.dataflow(id), self.hydration(id)
         if flow is None:
             return None
-        text = explain_view(flow.view, flow.held.state or id, self._environment)
+        shared = {each.id: each for each in self._shared.statuses()}
+        text = explain_view(flow.view, flow.held.state or id, self._environment, _told(flow, shared))
         told = hydration is not None and (hydration.rows_read is not None or hydration.running_s >= HYDRATION_TOLD_S)
         return f"Hydrating\n  {hydration}\n\n{text}" if told else text
 
@@ -220,4 +260,12 @@ class ScheduledDataflows:
         """Nothing will ever be written to the view and its errors; its inputs and its state are not needed again."""
         self._complete |= {read for read, _ in flow.held.outputs.values() if read is not None}
         held = {**flow.held.inputs, **{id: pair[1] for id, pair in flow.held.outputs.items()}}
-        self._environment.drop(*(self._environment.present(id, token) for id, token in held.items()))
+        drops = [Drop(self._environment.present(id, token)) for id, token in held.items()]
+        note = Put(note_of(flow.id), replace(flow.held, shared={}).encoded())
+        self._environment.commit(*drops, *([note] if flow.held.shared else []))
+        self._shared.leave(flow.id)
+
+
+def _told(flow: Dataflow, shared: Mapping[GlobalId, SharedStatus]) -> dict[str, SharedStatus]:
+    """The shared arrangements of a view, by the names of its own."""
+    return {name: shared[id] for name, id in flow.held.shared.items() if id in shared}

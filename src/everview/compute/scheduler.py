@@ -250,7 +250,8 @@ class Scheduler:
         if status.running_since is not None or time.monotonic() < status.retry_at:
             return False
         try:
-            return dataflow.ready > dataflow.upper or bool(dataflow.owes) or _is_over(entry)
+            behind = dataflow.ready > dataflow.upper and not dataflow.waits
+            return behind or bool(dataflow.owes) or _is_over(entry)
         except (StorageError, ValueError):
             if entry.removed:  # and dropped a moment ago: there is no such collection, or its frontier is empty
                 return False

@@ -6,12 +6,15 @@ A tick takes the pending updates that are due and does not look at the others, h
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.compute.delta.program import Arrangement
+from everview.compute.arranged import Reading
+from everview.compute.capabilities import Tokens
+from everview.compute.delta.program import Arrangement, TickProgram
+from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.pending_updates import Pending, state_id
 from everview.compute.tick import empty_table
 from everview.storage.contract import GlobalId
@@ -26,8 +29,18 @@ from everview.timely.ordering import Sort
 class StoredState:
     """The state of a dataflow as it was before a tick that starts at `lower`."""
 
-    def __init__(self, environment: Environment, id: GlobalId, lower: int, pending: Pending, *, first: bool) -> None:
-        self._environment, self._id, self._lower = environment, id, lower
+    def __init__(
+        self,
+        environment: Environment,
+        id: GlobalId,
+        lower: int,
+        pending: Pending,
+        readings: Mapping[str, Reading],
+        *,
+        first: bool,
+    ) -> None:
+        """`readings` are of the arrangements that are shared, by their names."""
+        self._environment, self._id, self._lower, self._readings = environment, id, lower, readings
         self._pending, self._first = pending, first
         self._found: dict[tuple[str, bytes | None], pa.Table] = {}
         self.looking_s = 0.0
@@ -39,8 +52,12 @@ class StoredState:
         asked = (arrangement.name, None if hashes is None else hashes.tobytes())
         if asked not in self._found:
             began = time.perf_counter()
+            shared = self._readings.get(arrangement.name)
             with self._contents(arrangement, hashes) as selection:
-                self._found[asked] = self._rows(arrangement, selection.contents())
+                if shared is None:
+                    self._found[asked] = self._rows(arrangement, selection.contents())
+                else:
+                    self._found[asked] = shared.rows(selection.contents(shared.names))
             self.looking_s += time.perf_counter() - began
         return self._found[asked]
 
@@ -50,10 +67,13 @@ class StoredState:
         if self._first:
             return empty_table(arrangement.schema)
         began = time.perf_counter()
+        shared = self._readings.get(arrangement.name)
         with self._contents(arrangement, hashes) as selection:
+            if shared is not None:
+                sorts = shared.sorts(sorts)
             found = leading(selection, sorts, counts) if sorts else selection.contents()
         self.looking_s += time.perf_counter() - began
-        return self._rows(arrangement, found)
+        return self._rows(arrangement, found) if shared is None else shared.rows(found)
 
     def rows_max(self, arrangement: Arrangement, hashes: I64) -> int:
         if self._first:
@@ -65,7 +85,8 @@ class StoredState:
         return count
 
     def _contents(self, arrangement: Arrangement, hashes: I64 | None) -> Selection:
-        id = state_id(self._id, arrangement)
+        shared = self._readings.get(arrangement.name)
+        id = state_id(self._id, arrangement) if shared is None else shared.id
         return self._environment.contents(id, time_before(self._environment, id, self._lower), hashes)
 
     def _rows(self, arrangement: Arrangement, found: pa.Table) -> pa.Table:
@@ -82,4 +103,24 @@ class StoredState:
 
 def time_before(environment: Environment, id: GlobalId, lower: int) -> int:
     """The time at which to read an arrangement as it was before `lower`: it may not have changed for long."""
-    return min(lower, environment.frontiers(id).upper.only) - 1
+    upper = environment.frontiers(id).upper
+    return (lower if upper.empty else min(lower, upper.only)) - 1
+
+
+def is_foreign(environment: Environment, state: GlobalId, program: TickProgram, held: Tokens) -> bool:
+    """Whether the state that is stored is not that of this program."""
+    shards = environment.ids()
+    for each in program.kept:
+        id, key = state_id(state, each), tuple(f"c{index}" for index in each.key)
+        if id not in held.outputs or id not in shards:
+            return True
+        spec = environment.shard(id).spec
+        if spec.schema != schema_of(each.schema) or (key and spec.key != key):
+            return True
+    return False
+
+
+def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
+    """The columns at rest. A relation without columns gets one, for a collection needs one."""
+    fields = [(f"c{index}", arrow_type(each)) for index, each in enumerate(sql_types)]
+    return pa.schema(fields or [("nothing", pa.bool_())])

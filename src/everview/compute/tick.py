@@ -251,7 +251,7 @@ class Ticker:
                 each.name: put_off(tables[each.source], come[each.name], upper)
                 if each.pending
                 else _state_change(each, tables[each.source])
-                for each in program.arrangements
+                for each in program.kept
             },
             {each.step: tables[each.step] for each in program.failing},
             statements,

@@ -9,7 +9,7 @@ of them will turn out to have changed, and only the state of these is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -57,29 +57,30 @@ class View:
     plan: Relation
     separated: Relation
     failing: tuple[FailingRows, ...]
+    shared: frozenset[str] = frozenset()  # the names of arrangements that are kept elsewhere
 
     @staticmethod
-    def of(plan: Relation, form: int = FORM) -> View:
+    def of(plan: Relation, form: int = FORM, shared: Iterable[str] = ()) -> View:
         """The view that a plan defines, kept in this form."""
         named = in_calendar(unique_lets(plan)) if form > 2 else unique_lets(plan)
         prepared = computed_columns(temporal_filters(push_temporal(named) if form > 1 else named, saturating=form > 1))
         separated, failing = separate(prepared)
-        return View(prepared, separated, tuple(failing))
+        return View(prepared, separated, tuple(failing), frozenset(shared))
 
     @cached_property
     def program(self) -> TickProgram:
         """The program for ticks in which nothing fails."""
-        return differentiate(self.plan)
+        return differentiate(self.plan, shared=self.shared)
 
     @cached_property
     def careful_program(self) -> TickProgram:
         """The program for ticks in which an evaluation fails."""
-        return self._alike(differentiate(self.separated, self.failing))
+        return self._alike(differentiate(self.separated, self.failing, shared=self.shared))
 
     @cached_property
     def stepwise_program(self) -> TickProgram:
         """The program for ticks in which too much would be looked up."""
-        return self._alike(differentiate(self.plan, stepwise=True))
+        return self._alike(differentiate(self.plan, stepwise=True, shared=self.shared))
 
     @cached_property
     def columns_read(self) -> Mapping[str, set[int]]:

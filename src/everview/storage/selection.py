@@ -141,6 +141,14 @@ class Selection(Closing):
         times = np.zeros(updates.num_rows, dtype=np.int64)
         return self._consolidated(with_column(updates, TIME, times), columns).drop_columns([HASH, TIME])
 
+    def some(self, columns: Sequence[str]) -> pa.Table:
+        """Some of the selected updates, to learn what they are like: of the inline batches, or else of one part."""
+        largest = max(self.parts, key=lambda part: part.rows, default=None)
+        if largest is None:
+            return self.inline_updates().select(list(columns))
+        schema = pa.schema([self.spec.in_parts.field(name) for name in columns])
+        return next(self._reader.row_groups(largest, self._where, schema))
+
     def chunks(self, since: int = 0, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The selected updates, consolidated, in hash order and in pieces: memory stays bounded however many there are.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from everview.compute.dataflow import maintain_view, resume, schema_of
+from everview.compute.dataflow import maintain_view, resume
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
 from everview.compute.interpreter.evaluate import evaluate
@@ -22,6 +22,7 @@ from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
+from everview.compute.stored_state import schema_of
 from everview.compute.view import View
 from everview.storage.contract import Create, UpdateAndDowngrade
 from everview.storage.environment import Environment

@@ -14,7 +14,7 @@ from everview.adapter.execute.context import Context
 from everview.adapter.results import RowList, columns_of, text_columns
 from everview.adapter.statements import nodes
 from everview.adapter.timestamps import TimestampChoice
-from everview.compute.explain import explain_view
+from everview.compute.explain import SHARED, explain_view
 from everview.compute.functions.lookup import is_volatile
 from everview.compute.functions.registry import TABLES
 from everview.compute.ir import relation as ir
@@ -44,6 +44,7 @@ def refuse_system_as_of(bound: BoundQuery) -> None:
         raise SqlError("0A000", "AS OF is not supported for relations of the system", detail=detail, hint=hint)
 
 
+_ID = re.compile(r"\bu[0-9]+\b")
 _COLUMN = re.compile(r"\b(\w+)\.#(\d+)")
 EXPLAINED = text_columns("Plan")
 
@@ -126,8 +127,16 @@ def _named(context: Context, text: str) -> str:
         head, word, id = line.rpartition("Get ")
         item = catalog.items.get(id) if word else None
         shown = f"{head}Get {catalog.shown(item)}" if item is not None else line
+        kept, word, shared = shown.partition(SHARED)
+        shown = kept + word + _ID.sub(lambda id: _shown(context, id[0]), shared)
         lines.append(_COLUMN.sub(lambda found: _column(context, found), shown))
     return "\n".join(lines)
+
+
+def _shown(context: Context, id: str) -> str:
+    """The name of an item."""
+    item = context.around.catalog.items.get(id)
+    return id if item is None else context.around.catalog.shown(item)
 
 
 def _column(context: Context, found: re.Match[str]) -> str:

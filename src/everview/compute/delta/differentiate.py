@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from everview.compute.delta import extremes, join, per_key, temporal, totals
@@ -29,20 +29,29 @@ from everview.compute.ir.scalar import Column, Scalar, shift
 from everview.compute.ir.types import INT8, SqlType
 
 
-def differentiate(plan: Relation, failing: Sequence[FailingRows] = (), *, stepwise: bool = False) -> TickProgram:
+def differentiate(
+    plan: Relation,
+    failing: Sequence[FailingRows] = (),
+    *,
+    stepwise: bool = False,
+    shared: Collection[str] = (),
+) -> TickProgram:
     """The program that maintains a plan with its computed columns, and the rows that fail in it if they are separate.
 
     With and without those the program has the same arrangements. So it has if it goes `stepwise`: keys are not taken
-    from where all rows are read, but from what is computed of these.
+    from where all rows are read, but from what is computed of these. Arrangements of the names `shared` are kept
+    elsewhere.
     """
     build = Build(stepwise=stepwise)
     change = build.delta(plan)
     output = build.step(change.relation)
     missing = tuple(Failing(build.step(build.updates(each.plan)).id, each.scalars) for each in failing)
-    wanted = {output.id, *(each.source for each in build.arrangements), *(each.step for each in missing)}
+    arrangements = [replace(each, shared=True) if each.name in shared else each for each in build.arrangements]
+    kept = (each.source for each in arrangements if not each.shared)
+    wanted = {output.id, *kept, *(each.step for each in missing)}
     return TickProgram(
         tuple(build.steps.items()),
-        tuple(build.arrangements),
+        tuple(arrangements),
         tuple(build.readings.items()),
         stages(build.steps, build.lookups, wanted, build.cut),
         tuple(build.constants),

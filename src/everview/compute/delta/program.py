@@ -41,6 +41,8 @@ class Arrangement:
     It follows the step `source`. Of a timed step it holds the contents; of one with running `totals`, which is a
     relation of moments, the last totals of each key, with their number of rows first. One of `pending` updates
     holds those of the step that lie beyond the tick: (bucket, time, row), found by the bucket of the time.
+
+    One that is `shared` is kept elsewhere, for several views: this program only looks it up.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Arrangement:
     contents: ir.Relation | None  # as a plan over the inputs; None if time alone changes them
     totals: bool = False
     pending: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,11 @@ class TickProgram:
     output: str
     moments: bool  # whether the output is a relation of moments
     failing: tuple[Failing, ...] = ()
+
+    @property
+    def kept(self) -> tuple[Arrangement, ...]:
+        """The arrangements that the program itself keeps."""
+        return tuple(each for each in self.arrangements if not each.shared)
 
 
 def reads_all(lookup: Lookup, keyed: Collection[str]) -> bool:
