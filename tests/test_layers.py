@@ -33,6 +33,7 @@ COMPUTE = (
     {"functions"},
     {"rows"},
     {"interpreter"},
+    {"columnar"},
     {"optimize"},
     {"sql"},
     {"delta"},

@@ -75,6 +75,7 @@ def test_what_is_computed_here_ends_when_it_is_to(
     session: CoordinatorSession, text: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("everview.compute.functions.regex_steps.STEPS_MAX", 10**12)
+    monkeypatch.setattr("everview.adapter.peek.INTERPRETED_UPDATES_MAX", 10**9)
     run(session, f"SET everview_local_memory = '{local_memory_max()}'")
     timer = None
     if how == "timeout":

@@ -65,7 +65,7 @@ def test_a_commit_and_a_read_that_fail_give_the_sqlstate_of_their_error(
         failing[:] = [error]
         for statement, (owner, method) in {
             "INSERT INTO t VALUES (1)": (coordinator.timeline, "write"),
-            "SELECT count(*) FROM t": (coordinator.peeks, "collection"),
+            "SELECT count(*) FROM t": (coordinator.peeks, "answer"),
         }.items():
             with monkeypatch.context() as patch:
                 patch.setattr(owner, method, fail)

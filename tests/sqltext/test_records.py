@@ -1,7 +1,7 @@
 """The records over the wire: as PostgreSQL answers them, and the same in every way that Everview computes them.
 
-All records run where small reads are computed. On Spark and as materialized views run some queries of some files, which
-the seed in the header chooses; in the long form all of them do.
+All records run where small reads are computed. By columns run some files, and on Spark and as materialized views some
+queries of some files, which the seed in the header chooses; in the long form all of them do.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from everview.adapter import peek
 from everview.instance import Folder, Instance
 from everview.server.addresses import Address
 from everview.server.run import Options, start
@@ -69,6 +70,14 @@ def test_postgres_answers_the_same(name: str, postgres_url: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_computed_here(name: str, here: str) -> None:
+    with Run(here, load(name)) as run:
+        run.here()
+    assert not run.wrong, report(name, run.wrong)
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_computed_by_columns(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peek, "INTERPRETED_UPDATES_MAX", -1)
     with Run(here, load(name)) as run:
         run.here()
     assert not run.wrong, report(name, run.wrong)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from everview.adapter.contract import Row
-from everview.adapter.peek import plain_rows
+from everview.adapter.peek_rows import plain_rows
 from everview.compute.interpreter.ordering import row_order_key
 from everview.compute.ir.types import SqlType
 from everview.compute.rows.collection import Rows

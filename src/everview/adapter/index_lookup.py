@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from everview.adapter.bound_statement import BoundQuery, parameter_of
 from everview.adapter.catalog.items import Source, Table
 from everview.adapter.catalog.state import Catalog
-from everview.adapter.peek import plain_rows
+from everview.adapter.peek_rows import plain_rows
 from everview.adapter.served_indexes import ServedIndex, key_side
 from everview.adapter.settings import PEEK_ENGINE, SPARK
 from everview.adapter.timeline import Timeline

@@ -116,6 +116,29 @@ class Allowance:
             self._rows -= rows
         self.live_bytes += rows * ROW_BYTES
 
+    def hold(self, rows: int, size: int) -> None:
+        """So many more rows have come up, in columns of so many bytes."""
+        if self._rows is not None:
+            if rows > self._rows:
+                raise TooManyRows
+            self._rows -= rows
+        self.live_bytes += size
+        self.look(0)
+
+    def let_go(self, size: int) -> None:
+        """So many bytes are held no longer."""
+        self.live_bytes -= size
+
+    def look_ahead(self, rows: int, size: int) -> None:
+        """Raise if so many more rows, or columns of so many bytes, are too much."""
+        if self._rows is not None and rows > self._rows:
+            raise TooManyRows
+        self.live_bytes += size
+        try:
+            self.look(0)
+        finally:
+            self.live_bytes -= size
+
     def look_at_value(self, size: int) -> None:
         """Raise if a value of so many bytes is too long, however little else there is."""
         if self._bytes is not None and size > self._allowed_bytes // VALUE_SHARE:

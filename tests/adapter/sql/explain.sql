@@ -11,6 +11,7 @@ Project #2
   Map #2 = #0
     Filter eq(#1, 'x')
       Get everview.public.t
+Engine: rows, in the server
 
 > EXPLAIN MAINTAINED PLAN FOR SELECT * FROM v
 ?

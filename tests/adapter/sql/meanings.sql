@@ -125,6 +125,7 @@ maker
 > EXPLAIN (ANALYZE false, COSTS off, FORMAT text) SELECT 1
 Plan
 Constant (1)
+Engine: rows, in the server
 
 > EXPLAIN (FORMAT json) SELECT 1
 ! 0A000 EXPLAIN of a plan AS JSON is not supported
@@ -135,6 +136,7 @@ Constant (1)
 > EXPLAIN PLAN AS TEXT FOR SELECT 1
 Plan
 Constant (1)
+Engine: rows, in the server
 
 > EXPLAIN TIMESTAMP AS XML FOR SELECT 1
 ! 42601 syntax error at or near "XML"
@@ -217,6 +219,7 @@ Project #2, #3
       Get everview.public.served
 Used indexes:
   everview.public.served_k
+Engine: rows, in the server
 
 > EXPLAIN SELECT k, v FROM served WHERE v = 'a' -- order by nothing
 Plan
@@ -224,6 +227,7 @@ Project #2, #3
   Map #2 = #0, #3 = #1
     Filter eq(#1, 'a')
       Get everview.public.served
+Engine: rows, in the server
 
 > UPDATE served SET k[1] = 2
 ! 0A000 an assignment to a part of a value is not supported

@@ -106,6 +106,7 @@ strict serializable
 > EXPLAIN SELECT 1 + 1
 Plan
 Constant (2)
+Engine: rows, in the server
 
 > FROBNICATE
 ! 42601 syntax error at or near "FROBNICATE"

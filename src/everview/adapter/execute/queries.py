@@ -62,9 +62,11 @@ def run_explain(context: Context, statement: nodes.Explain) -> Result:
     text = _installed(context, statement) or _plan(context, bound, statement.stage)
     if isinstance(statement.statement, nodes.Query) and statement.stage == "optimized":
         catalog = context.around.catalog
-        used = context.coordinator.indexes.using(optimize(bound.plan.relation))
+        plan = optimize(bound.plan.relation)
+        used = context.coordinator.indexes.using(plan)
         lines = [f"  {catalog.shown(catalog.items[id])}" for id in dict.fromkeys(used) if id in catalog.items]
         text += "\n".join(["", "", "Used indexes:", *lines]) if lines else ""
+        text += f"\n\nEngine: {context.coordinator.peeks.engine_name(plan, context.around)}"
     return RowList(EXPLAINED, [(text,)], "EXPLAIN")
 
 

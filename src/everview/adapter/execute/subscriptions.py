@@ -16,7 +16,7 @@ from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import install
 from everview.adapter.execute.ownership import check_owner
 from everview.adapter.execute.queries import maintained_plan, refuse_unmaintainable
-from everview.adapter.peek import ordered
+from everview.adapter.peek_rows import ordered
 from everview.adapter.read_holds import ReadHold
 from everview.adapter.results import columns_of
 from everview.adapter.statements import nodes

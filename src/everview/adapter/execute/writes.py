@@ -19,7 +19,8 @@ from everview.adapter.catalog.items import Table
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.execute.context import Context
-from everview.adapter.peek import NOTHING, OwnWrites, ordered
+from everview.adapter.peek import NOTHING, OwnWrites
+from everview.adapter.peek_rows import ordered
 from everview.adapter.results import RowList, columns_of
 from everview.adapter.settings import STRICT
 from everview.adapter.statements import nodes

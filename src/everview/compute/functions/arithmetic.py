@@ -9,6 +9,8 @@ from dataclasses import replace
 from decimal import Decimal, localcontext
 from typing import Any
 
+from everview.compute.functions import kernels
+from everview.compute.functions.columns import named
 from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.naming import as_numeric, short_name
 from everview.compute.functions.numbers import EXACT, RANGES, fit, quotient, real, whole
@@ -93,6 +95,11 @@ def _wrapped(value: int, kind: Kind) -> int:
     return (value - low) % (high - low + 1) + low
 
 
+def _checked(name: str) -> dict[str, Any]:
+    """A function that fails beyond its range, as one of Arrow does."""
+    return {"fails": True, "arrow": named(name)}
+
+
 def _integers(of: SqlType) -> None:
     kind, name = of.kind, spark_type(of)
     shift_mask, wide = (63, "bigint") if kind is Kind.INT8 else (31, "int")
@@ -102,13 +109,26 @@ def _integers(of: SqlType) -> None:
     right = f"cast(shiftright(cast({{0}} as {wide}), {{1}}) as {name})"
     modulo, negated = f"cast(try_mod({{0}}, {{1}}) as {name})", f"try_subtract(cast(0 as {name}), {{0}})"
 
-    define("+ add(T, T) -> T", lambda a, b: whole(a + b, kind), "try_add({0}, {1})", fails=True, T=of)
-    define("- sub(T, T) -> T", lambda a, b: whole(a - b, kind), "try_subtract({0}, {1})", fails=True, T=of)
-    define("* mul(T, T) -> T", lambda a, b: whole(a * b, kind), "try_multiply({0}, {1})", fails=True, T=of)
+    define("+ add(T, T) -> T", lambda a, b: whole(a + b, kind), "try_add({0}, {1})", **_checked("add_checked"), T=of)
+    define(
+        "- sub(T, T) -> T",
+        lambda a, b: whole(a - b, kind),
+        "try_subtract({0}, {1})",
+        **_checked("subtract_checked"),
+        T=of,
+    )
+    define(
+        "* mul(T, T) -> T",
+        lambda a, b: whole(a * b, kind),
+        "try_multiply({0}, {1})",
+        **_checked("multiply_checked"),
+        T=of,
+    )
     divided = lambda a, b: whole(_integer_division(a, b), kind)
-    define("/ div(T, T) -> T", divided, _integer_division_sql, fails=True, safe=_divides, T=of)
-    define("% mod(T, T) -> T", remainder, modulo, fails=True, safe=_divides, T=of)
-    define("- neg(T) -> T", lambda a: whole(-a, kind), negated, fails=True, T=of)
+    quotient_of: Any = {**_checked("divide_checked"), "safe": _divides}
+    define("/ div(T, T) -> T", divided, _integer_division_sql, **quotient_of, T=of)
+    define("% mod(T, T) -> T", remainder, modulo, fails=True, safe=_divides, arrow=kernels.remainder, T=of)
+    define("- neg(T) -> T", lambda a: whole(-a, kind), negated, **_checked("negate_checked"), T=of)
     define("+ pos(T) -> T", lambda a: a, "{0}", T=of)
     define("& bit_and(T, T) -> T", lambda a, b: a & b, "({0} & {1})", T=of)
     define("| bit_or(T, T) -> T", lambda a, b: a | b, "({0} | {1})", T=of)
@@ -122,6 +142,10 @@ def _integer_division_sql(args: Sequence[str], _types: Sequence[SqlType], result
     name = spark_type(result)
     overflow = f"try_subtract(cast(0 as {name}), v.a)"
     return let(f"CASE v.b WHEN 0 THEN NULL WHEN -1 THEN {overflow} ELSE cast(v.a div v.b as {name}) END", *args)
+
+
+_FLOAT_SUM, _FLOAT_DIFFERENCE = kernels.of_floats(operator.add), kernels.of_floats(operator.sub)
+_FLOAT_PRODUCT = kernels.of_floats(operator.mul, keeps_zero=True)
 
 
 def _floats(left: SqlType, right: SqlType, of: SqlType) -> None:
@@ -153,12 +177,16 @@ def _floats(left: SqlType, right: SqlType, of: SqlType) -> None:
     quotient_sql = guarded(by_zero, "w.a = 0 AND v.a <> 0 AND NOT (" + infinite("v.b") + ")")
     product_sql = guarded("v.a * v.b", "w.a = 0 AND v.a <> 0 AND v.b <> 0")
     sum_sql, difference_sql = guarded("v.a + v.b"), guarded("v.a - v.b")
-    define("+ add" + args, lambda a, b: real(a + b, kind, infinite=infinity(a, b)), sum_sql, fails=True)
-    define("- sub" + args, lambda a, b: real(a - b, kind, infinite=infinity(a, b)), difference_sql, fails=True)
-    define("* mul" + args, multiplied, product_sql, fails=True)
-    define("/ div" + args, divided, quotient_sql, fails=True)
+    define(
+        "+ add" + args, lambda a, b: real(a + b, kind, infinite=infinity(a, b)), sum_sql, fails=True, arrow=_FLOAT_SUM
+    )
+    subtracted = lambda a, b: real(a - b, kind, infinite=infinity(a, b))
+    define("- sub" + args, subtracted, difference_sql, fails=True, arrow=_FLOAT_DIFFERENCE)
+    define("* mul" + args, multiplied, product_sql, fails=True, arrow=_FLOAT_PRODUCT)
+    define("/ div" + args, divided, quotient_sql, fails=True, arrow=kernels.float_quotient)
     if left is right:
-        define("- neg(T) -> T", lambda a: -a + 0.0, f"(cast(0 as {spark_type(of)}) - {{0}})", T=of)
+        negated = f"(cast(0 as {spark_type(of)}) - {{0}})"
+        define("- neg(T) -> T", lambda a: -a + 0.0, negated, arrow=kernels.negated_float, T=of)
         define("+ pos(T) -> T", lambda a: a, "{0}", T=of)
 
 
@@ -235,11 +263,12 @@ _sum, _difference, _product = (_exactly(each) for each in (operator.add, operato
 _sum_sql, _difference_sql, _modulo_sql = map(_decimal_sql, ("try_add", "try_subtract", "try_mod"))
 _of_sums: dict[str, Any] = {"typed": True, "fails": True, "result": sum_type, "safe": lambda a: _sum_fits(a.types)}
 _of_products: dict[str, Any] = {**_of_sums, "result": product_type, "safe": lambda a: _product_fits(a.types)}
-define("+ add(numeric, numeric)", _sum, _sum_sql, **_of_sums)
-define("- sub(numeric, numeric)", _difference, _difference_sql, **_of_sums)
-define("* mul(numeric, numeric)", _product, _product_sql, **_of_products)
+define("+ add(numeric, numeric)", _sum, _sum_sql, **_of_sums, arrow=kernels.numeric_sum(operator.add))
+define("- sub(numeric, numeric)", _difference, _difference_sql, **_of_sums, arrow=kernels.numeric_sum(operator.sub))
+define("* mul(numeric, numeric)", _product, _product_sql, **_of_products, arrow=kernels.numeric_product)
 _divided = lambda result, a, b: quotient(a, b, result)
-define("/ div(numeric, numeric) -> numeric", _divided, _quotient_sql, typed=True, fails=True, safe=_quotient_fits)
+_of_quotients: dict[str, Any] = {"typed": True, "fails": True, "safe": _quotient_fits}
+define("/ div(numeric, numeric) -> numeric", _divided, _quotient_sql, **_of_quotients, arrow=kernels.numeric_quotient)
 define("% mod(numeric, numeric)", _exactly(remainder), _modulo_sql, result=remainder_type, typed=True, fails=True)
-define("- neg(numeric) -> $1", EXACT.minus, "(- {0})")
+define("- neg(numeric) -> $1", EXACT.minus, "(- {0})", arrow=kernels.numeric_negation)
 define("+ pos(numeric) -> $1", lambda a: a, "{0}")

@@ -15,7 +15,7 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from typing import Any
 
-from everview.compute.functions import cast_spark
+from everview.compute.functions import cast_spark, kernels
 from everview.compute.functions.calendar import DAY, day, micros_of, timestamp
 from everview.compute.functions.contract import Arguments, Failure, Function
 from everview.compute.functions.input import from_text, limited
@@ -309,11 +309,21 @@ def _pairs() -> Sequence[tuple[SqlType, SqlType]]:
 # Of numerics to such as hold all of them, so that it cannot fail: nothing changes but how values are represented.
 WIDENED = "cast(numeric as wider numeric)"
 FUNCTIONS.append(
-    Function(WIDENED, "cast", (NUMERIC,), NUMERIC, lambda to, value: fit(value, to), cast_spark.widened, typed=True)
+    Function(
+        WIDENED,
+        "cast",
+        (NUMERIC,),
+        NUMERIC,
+        lambda to, value: fit(value, to),
+        cast_spark.widened,
+        typed=True,
+        arrow=kernels.widened,
+    )
 )
 for _source, _target in _pairs():
     _key, _evaluate = f"cast({short_name(_source)} as {short_name(_target)})", _conversion(_source, _target)
     _flags: Any = {"fails": _fails(_source, _target), "typed": True, "safe": _is_safe}
+    _flags["arrow"] = kernels.cast if _source.kind in kernels.NUMBERS and _target.kind in kernels.NUMBERS else None
     FUNCTIONS.append(Function(_key, "cast", (_source,), _target, _evaluate, cast_spark.cast, **_flags))
 # Into a column, where text that is too long fails.
 for _source in (TEXT, VARCHAR, CHAR):

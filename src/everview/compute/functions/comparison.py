@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from everview.compute.functions import kernels
+from everview.compute.functions.columns import named
 from everview.compute.functions.naming import ARRAYS, ORDERED, TEXT_ARRAY, merged, short_name
 from everview.compute.functions.numbers import fit
 from everview.compute.functions.order import sort_key, spark_equality_key, spark_sort_key
@@ -46,11 +48,12 @@ def _aligned(args: Sequence[str], types: Sequence[SqlType]) -> tuple[Sequence[st
 def _comparisons(left: SqlType, right: SqlType) -> None:
     key, args = sort_key(left), f"({short_name(left)}, {short_name(right)}) -> bool"
     plain = left.kind not in (Kind.ARRAY, Kind.FLOAT4, Kind.FLOAT8, Kind.INTERVAL, Kind.JSONB)
+    over_columns = left.kind not in (Kind.ARRAY, Kind.INTERVAL, Kind.JSONB)
     for each in _OPERATORS:
         symbol, _, name = each.partition(" ")
         compare = getattr(operator, name)
         evaluate = compare if plain else (lambda a, b, compare=compare: compare(key(a), key(b)))
-        define(each + args, evaluate, _compared(symbol))
+        define(each + args, evaluate, _compared(symbol), arrow=kernels.compared(name) if over_columns else None)
     if left is not right:
         return
 
@@ -58,9 +61,11 @@ def _comparisons(left: SqlType, right: SqlType) -> None:
         return a is b if a is None or b is None else bool(key(a) == key(b))
 
     same_sql = _compared("<=>")
-    negated: Renderer = lambda args, types, result: f"(NOT {same_sql(args, types, result)})"
-    define(f"is distinct from as is_distinct_from{args}", lambda a, b: not same(a, b), negated, strict=False)
-    define(f"is not distinct from as is_not_distinct_from{args}", same, same_sql, strict=False)
+    differ_sql: Renderer = lambda args, types, result: f"(NOT {same_sql(args, types, result)})"
+    differs, alike = (kernels.distinct(negated=negated) if over_columns else None for negated in (False, True))
+    differ = lambda a, b: not same(a, b)
+    define(f"is distinct from as is_distinct_from{args}", differ, differ_sql, strict=False, arrow=differs)
+    define(f"is not distinct from as is_not_distinct_from{args}", same, same_sql, strict=False, arrow=alike)
 
 
 def _extremes(of: SqlType) -> None:
@@ -102,12 +107,19 @@ for _type in (*ORDERED, *ARRAYS):
     _extremes(_type)
 _comparisons(FLOAT4, FLOAT8)
 _comparisons(FLOAT8, FLOAT4)
-define("is null as is_null(any) -> bool", lambda a: a is None, "({0} IS NULL)", strict=False)
-define("is not null as is_not_null(any) -> bool", lambda a: a is not None, "({0} IS NOT NULL)", strict=False)
+_PRESENT, _NOT = named("is_valid"), named("invert")
+define("is null as is_null(any) -> bool", lambda a: a is None, "({0} IS NULL)", strict=False, arrow=named("is_null"))
+define(
+    "is not null as is_not_null(any) -> bool",
+    lambda a: a is not None,
+    "({0} IS NOT NULL)",
+    strict=False,
+    arrow=_PRESENT,
+)
 define("is true as is_true(bool) -> bool", lambda a: a is True, "({0} IS TRUE)", strict=False)
 define("is not true as is_not_true(bool) -> bool", lambda a: a is not True, "({0} IS NOT TRUE)", strict=False)
 define("is false as is_false(bool) -> bool", lambda a: a is False, "({0} IS FALSE)", strict=False)
 define("is not false as is_not_false(bool) -> bool", lambda a: a is not False, "({0} IS NOT FALSE)", strict=False)
 define("is unknown as is_unknown(bool) -> bool", lambda a: a is None, "({0} IS NULL)", strict=False)
 define("is not unknown as is_not_unknown(bool) -> bool", lambda a: a is not None, "({0} IS NOT NULL)", strict=False)
-define("not(bool) -> bool", operator.not_, "(NOT {0})")
+define("not(bool) -> bool", operator.not_, "(NOT {0})", arrow=_NOT)

@@ -1,9 +1,10 @@
 """The entries of the registry: functions and aggregates.
 
 There is one entry for each overload. `evaluate` is its meaning in Python, over the representations of `ir.types`;
-`spark` is the same meaning in Spark SQL. A function that can fail for arguments that are not NULL (`fails`) raises
-`Failure` in Python; in Spark it must give NULL instead, and a NULL from arguments of which none is NULL then *is* the
-failure. So errors are data on both engines: no evaluation ever ends a job.
+`spark` is the same meaning in Spark SQL, and `arrow` the same over whole columns, where there is one. A function that
+can fail for arguments that are not NULL (`fails`) raises `Failure` in Python; in Spark it must give NULL instead, and a
+NULL from arguments of which none is NULL then *is* the failure. So errors are data on both engines: no evaluation ever
+ends a job.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
+
+if TYPE_CHECKING:
+    from everview.compute.functions.columns import Kernel
 
 TRIED = "tried "
 
@@ -75,6 +79,7 @@ class Function:
     volatile: bool = False  # not a function of its arguments alone, as now() is: refused in maintained views
     # Whether it does not fail for such arguments, though it `fails` for others.
     safe: Callable[[Arguments], bool] | None = None
+    arrow: Kernel | None = None  # its meaning over whole columns, if that is quicker than to call it for each row
 
     def fails_for(self, arguments: Arguments) -> bool:
         """Whether it can fail for such arguments, if they are not NULL."""

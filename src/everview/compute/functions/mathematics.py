@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal, localcontext
 from functools import partial
 
-from everview.compute.functions import arithmetic
+from everview.compute.functions import arithmetic, kernels
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.naming import key_of
 from everview.compute.functions.numbers import EXACT, fit, real, significant, truncated, whole
@@ -180,7 +180,7 @@ _CEIL, _FLOOR = (let_arguments(f"CASE {_LARGE} ELSE cast({each}(v.a) as double) 
 _TRUNC = let_arguments(f"CASE {_LARGE} ELSE cast(cast(v.a as bigint) as double) END", 1)
 _SIGN = "CASE WHEN isnan({0}) THEN 0D ELSE sign({0}) + 0D END"
 _DEGREES = f"CASE WHEN ({infinite('v.a')}) OR NOT ({infinite('degrees(v.a)')}) THEN degrees(v.a) END"
-define("abs(T) -> T", abs, "abs({0})", T="float8 float4")
+define("abs(T) -> T", abs, "abs({0})", arrow=kernels.absolute_float, T="float8 float4")
 define("ceil, ceiling(float8) -> float8", _finite(math.ceil), _CEIL)
 define("floor(float8) -> float8", _finite(math.floor), _FLOOR)
 define("trunc(float8) -> float8", _finite(math.trunc), _TRUNC)
@@ -201,7 +201,7 @@ for _name, _function in (("sin", math.sin), ("cos", math.cos), ("tan", math.tan)
     _sql = let_arguments(f"CASE WHEN NOT ({infinite('v.a')}) THEN {_name}(v.a) END", 1)
     define(f"{_name}(float8) -> float8", _bounded(_function), _sql, fails=True)
 
-define("abs(numeric) -> $1", Decimal.copy_abs, "abs({0})")
+define("abs(numeric) -> $1", Decimal.copy_abs, "abs({0})", arrow=kernels.numeric_absolute)
 define("ceil, ceiling(numeric)", _rounding(ROUND_CEILING), _whole_sql("ceil"), result=_whole_type, typed=True)
 define("floor(numeric)", _rounding(ROUND_FLOOR), _whole_sql("floor"), result=_whole_type, typed=True)
 for _name, _direction in (("round", ROUND_HALF_UP), ("trunc", ROUND_DOWN)):

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from everview.compute.functions import regex
+from everview.compute.functions import kernels, regex
 from everview.compute.functions.contract import Arguments, Failure
 from everview.compute.functions.like import Pattern, java, like
 from everview.compute.functions.signatures import Family
@@ -294,7 +294,9 @@ for _symbol, _negated, _ignore_case in (
 ):
     _evaluate = partial(_like, negated=_negated, ignore_case=_ignore_case)
     _sql = _like_sql(negated=_negated, ignore_case=_ignore_case)
-    define(f"{_symbol}(text, text [, text]) -> bool", _evaluate, _sql, fails=True, safe=_is_pattern)
+    _over_arrow = None if _ignore_case else kernels.like(negated=_negated)
+    _flags_of: Any = {"fails": True, "safe": _is_pattern, "arrow": _over_arrow}
+    define(f"{_symbol}(text, text [, text]) -> bool", _evaluate, _sql, **_flags_of)
 for _symbol, _flags, _negated in (
     ("~ matches", "", False),
     ("!~ not_matches", "", True),

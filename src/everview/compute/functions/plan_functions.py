@@ -9,6 +9,7 @@ from typing import Any
 from everview.compute.functions import exact_floats
 from everview.compute.functions.aggregates import AVERAGE, average_sql
 from everview.compute.functions.contract import Failure, fail
+from everview.compute.functions.kernels import numeric_quotient
 from everview.compute.functions.numbers import quotient
 from everview.compute.functions.patterns import ALL_CAPTURED, folded
 from everview.compute.functions.regex import compiled
@@ -59,7 +60,7 @@ define(f"{ONE_ROW}(int8) -> bool", _one_row, "CASE WHEN {0} <= 1L THEN true END"
 # It fails where the average has too many digits.
 _average = lambda to, total, count: quotient(total, Decimal(count), to)
 _average_sql = lambda args, types, _result: average_sql(f"cast({args[0]} as decimal(38,{types[0].scale}))", args[1])
-define(f"{AVERAGE}(numeric, int8) -> numeric", _average, _average_sql, fails=True, typed=True)
+define(f"{AVERAGE}(numeric, int8) -> numeric", _average, _average_sql, fails=True, typed=True, arrow=numeric_quotient)
 # Whether the second text is a regular expression with such options that can be searched for in the first; it fails
 # where it is none, or where that takes too long.
 define(f"{A_PATTERN}(text, text, text) -> bool", _is_pattern, fails=True)

@@ -12,7 +12,9 @@ from typing import Any
 from everview import quoting
 from everview.compute.allowance import look_at_value
 from everview.compute.functions.cast_spark import cast_sql
+from everview.compute.functions.columns import named
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.kernels import concatenated, of_ascii
 from everview.compute.functions.keywords import KEYWORDS
 from everview.compute.functions.naming import ELEMENTS
 from everview.compute.functions.numbers import integer_of, whole
@@ -243,8 +245,8 @@ for _name in ("lpad", "rpad"):
     define(f"{_name}(text, int4) -> text", _padded, _blanks, fails=True)
     define(f"{_name}(text, int4, text) -> text", _padded, _filled, fails=True)
 
-define("lower(text) -> text", str.lower, "lower({0})")
-define("upper(text) -> text", str.upper, "upper({0})")
+define("lower(text) -> text", str.lower, "lower({0})", arrow=of_ascii("ascii_lower"))
+define("upper(text) -> text", str.upper, "upper({0})", arrow=of_ascii("ascii_upper"))
 _initcap = lambda text: re.sub(r"[^\W_]+", lambda word: word[0][0].upper() + word[0][1:].lower(), text)
 define("initcap(text) -> text", _initcap, _INITCAP)
 define("replace(text, text, text) -> text", _replace, "replace({0}, {1}, {2})")
@@ -255,7 +257,7 @@ define("starts_with, ^@ starts(text, text) -> bool", str.startswith, "startswith
 define("normalize(text) -> text", _normalized)
 define("normalize(text, text) -> text", _normalized, fails=True)
 
-define("length, char_length, character_length(text) -> int4", len, "length({0})")
+define("length, char_length, character_length(text) -> int4", len, "length({0})", arrow=named("utf8_length"))
 define("length, octet_length(bytea) -> int4", len, "octet_length({0})")
 define("octet_length(text) -> int4", lambda a: len(a.encode()), "octet_length({0})")
 define("bit_length(text) -> int4", lambda a: 8 * len(a.encode()), "bit_length({0})")
@@ -272,7 +274,7 @@ for _of, _bits, _value in ((INT4, 32, "{0} & 4294967295L"), (INT8, 64, "{0}")):
     define("to_oct(T) -> text", _digits("o", _bits), f"lower(conv(hex({_value}), 16, 8))", T=_of)
 define("quote_ident(text) -> text", quote_identifier, _QUOTE_IDENT)
 
-define("|| concat_text(text, text) -> text", _concatenated, "concat({0}, {1})")
+define("|| concat_text(text, text) -> text", _concatenated, "concat({0}, {1})", arrow=concatenated)
 define("|| concat_bytea(bytea, bytea) -> bytea", _concatenated, "concat({0}, {1})")
 _nullable_sql: Renderer = lambda args, types, result: f"coalesce({_quoted_sql(args, types, result)}, 'NULL')"
 for _of in ELEMENTS:

@@ -22,7 +22,7 @@ _Keyed: TypeAlias = tuple[Row, Row, int]  # a row, the values of its equivalence
 
 
 @dataclass(slots=True)
-class _Side:
+class JoinSide:
     """One input: for each equivalence the members that are over it, over its own columns."""
 
     start: int
@@ -31,7 +31,7 @@ class _Side:
 
 
 def evaluate_join(join: Join, inputs: Sequence[Result]) -> Result:
-    sides = _sides(join)
+    sides = join_sides(join)
     errors: Errors = {}
     for each in inputs:
         add_all(errors, each.errors)
@@ -50,10 +50,10 @@ def evaluate_join(join: Join, inputs: Sequence[Result]) -> Result:
     return Result(rows, errors)
 
 
-def _sides(join: Join) -> list[_Side]:
+def join_sides(join: Join) -> list[JoinSide]:
     ends, sides, total = [], [], 0
     for each in join.inputs:
-        sides.append(_Side(total))
+        sides.append(JoinSide(total))
         total += arity(each)
         ends.append(total)
     for index, equivalence in enumerate(join.equivalences + join.nullsafe):
@@ -66,7 +66,7 @@ def _sides(join: Join) -> list[_Side]:
     return sides
 
 
-def _keyed(side: _Side, rows: Rows, errors: Errors) -> list[_Keyed]:
+def _keyed(side: JoinSide, rows: Rows, errors: Errors) -> list[_Keyed]:
     """The rows with the values of their equivalences; rows whose members differ or are NULL are left out."""
     groups = [compile_row(members) for members in side.members.values()]
     safe = [index in side.nullsafe for index in side.members]

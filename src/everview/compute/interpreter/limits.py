@@ -16,7 +16,8 @@ from everview.compute.allowance import Allowance, TooManyRows, allowance, allowi
 from everview.compute.cancel import check_wanted
 from everview.errors import EverviewError
 
-__all__ = ["LOOK_ROWS", "TooManyRows", "at_most", "count", "emptied", "emptied_if_ended", "look", "paced", "sort"]
+__all__ = ["LOOK_ROWS", "TooManyRows", "at_most", "count", "emptied", "emptied_if_ended", "hold", "look", "look_ahead"]
+__all__ += ["paced", "sort"]
 LOOK_ROWS = 4_096  # after so many rows of one operator it is looked whether to go on
 LOOK_PARTS = 20_000  # likewise, after so many expressions or parts of them, where rows have many
 LET_GO_ROWS = 512
@@ -43,6 +44,22 @@ def count(rows: int) -> None:
     allowed = allowance()
     if allowed is not None:
         allowed.count(rows)
+
+
+def hold(rows: int, size: int) -> None:
+    """So many rows have come up, in columns of so many bytes; raise if that is too much."""
+    check_wanted()
+    allowed = allowance()
+    if allowed is not None:
+        allowed.hold(rows, size)
+
+
+def look_ahead(rows: int, size: int) -> None:
+    """Raise if so many rows, in columns of so many bytes, would be too much."""
+    check_wanted()
+    allowed = allowance()
+    if allowed is not None:
+        allowed.look_ahead(rows, size)
 
 
 def between_looks(parts: int) -> int:

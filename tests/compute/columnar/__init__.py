@@ -1,0 +1,1 @@
+"""Plans by columns, held against the interpreter."""
