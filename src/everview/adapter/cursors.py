@@ -54,12 +54,8 @@ class Cursor:
             self._done = True
             return False
         self._left = list(batch)
-        return bool(batch) or self._patience is None or self._still_time(found, deadline)
-
-    def _still_time(self, found: list[Row], deadline: float | None) -> bool:
-        if deadline is None:
-            return not found
-        return time.monotonic() < deadline
+        in_time = not found if deadline is None else time.monotonic() < deadline
+        return bool(batch) or self._patience is None or in_time
 
     def commit(self) -> None:
         """The transaction block that it is in commits."""

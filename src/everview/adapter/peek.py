@@ -21,7 +21,7 @@ from everview.adapter.settings import AUTO, LOCAL, PEEK_ENGINE, SPARK
 from everview.adapter.statement_context import StatementContext
 from everview.adapter.system.functions import looking_into
 from everview.adapter.system.registry import BY_ID
-from everview.adapter.system.relation import SystemRelation, View
+from everview.adapter.system.relation import View
 from everview.compute.allowance import OutOfMemory
 from everview.compute.cancel import Cancellation, cancelable
 from everview.compute.capabilities import errors_id, is_awake
@@ -124,7 +124,9 @@ class Peeks:
                 gets = _read_by(plan) - found.keys()
             stored = gets - BY_ID.keys() - own.drafted
             selections = {id: stack.enter_context(self._environment.contents(id, time)) for id in stored}
-            system = {id: self._system_rows(BY_ID[id], around) for id in gets & BY_ID.keys()}
+            view = View(around, self._coordinator)
+            relations = {id: BY_ID[id] for id in gets & BY_ID.keys()}
+            system = {id: rows_of(((row, 1) for row in each.rows(view)), each.types) for id, each in relations.items()}
             made = {id: own.rows.get(id, {}) for id in gets & own.drafted}
             small = {**found, **system, **made}
             added = {id: rows for id, rows in own.rows.items() if id in selections}
@@ -208,10 +210,6 @@ class Peeks:
             return  # it never fails
         if found:
             raise SqlError(*min(found))
-
-    def _system_rows(self, relation: SystemRelation, around: StatementContext) -> Rows:
-        rows = relation.rows(View(around, self._coordinator))
-        return rows_of(((row, 1) for row in rows), relation.types)
 
 
 def _read_by(plan: Relation) -> set[str]:

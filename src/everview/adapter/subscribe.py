@@ -89,7 +89,7 @@ class Feed:
     alive: Callable[[], bool]  # whether all relations that it names still exist
     error: Callable[[], Exception | None]  # why no more can come, if it is so
     finish: Callable[[], None]
-    acknowledge: Callable[[int], None] | None = None  # of a durable subscription: everything before a time is done with
+    acknowledge: Callable[[int], object] | None = None  # of a durable subscription: all before a time is done with
 
 
 class SubscriptionRows:
@@ -121,7 +121,7 @@ class SubscriptionRows:
         self._types = next(part.schema for part in ir.walk(feed.relation) if isinstance(part, ir.Get))
 
     @property
-    def acknowledge(self) -> Callable[[int], None] | None:
+    def acknowledge(self) -> Callable[[int], object] | None:
         """What tells a durable subscription that everything before a time is done with."""
         return self._feed.acknowledge
 
@@ -163,7 +163,11 @@ class SubscriptionRows:
                 continue
             yield []
             self._interrupts.wait(self._something, self._patience)
-            self._check()
+            if not self._feed.alive():
+                raise SqlError(UNDEFINED_OBJECT, "subscription has been terminated because a relation was dropped")
+            error = self._feed.error()
+            if error is not None and self._upper() <= self._next:
+                raise error
 
     @property
     def _end(self) -> int:
@@ -178,13 +182,6 @@ class SubscriptionRows:
 
     def _something(self) -> bool:
         return self._upper() > self._next or not self._feed.alive() or self._feed.error() is not None or self._closed
-
-    def _check(self) -> None:
-        if not self._feed.alive():
-            raise SqlError(UNDEFINED_OBJECT, "subscription has been terminated because a relation was dropped")
-        error = self._feed.error()
-        if error is not None and self._upper() <= self._next:
-            raise error
 
     def _deliver(self, upper: int) -> Iterator[list[Row]]:
         start = self._feed.start

@@ -168,9 +168,7 @@ class Timestamps:
             raise sql_error(failed.error) from failed.error
 
     def _follows_timeline(self, id: GlobalId, catalog: Catalog) -> bool:
-        if id not in catalog.items:
-            return True
-        return any(isinstance(catalog.items[root], Table) for root in catalog.roots(id))
+        return id not in catalog.items or any(isinstance(catalog.items[root], Table) for root in catalog.roots(id))
 
     def _fresh(self, wanted: TimestampRequest, catalog: Catalog) -> int:
         now = self._timeline.now_ms

@@ -30,7 +30,13 @@ def check_spec(driver: Driver, spec: Spec) -> Spec:
     bindings = []
     for given in spec.bindings:
         try:
-            bindings.append(_checked(driver, given))
+            resource = given.resource
+            if driver.resource_options:
+                resource = checked_options(driver.name, driver.resource_options, given.resource)
+            delta = given.delta_updates or driver.delta_only
+            binding = replace(given, resource=resource, delta_updates=delta)
+            _check_fields(binding, driver)
+            bindings.append(binding)
         except InvalidMaterialization as error:
             if len(spec.bindings) > 1:  # which of them it is
                 error.detail = "; ".join(filter(None, (error.detail, f"of collection {given.collection}")))
@@ -39,16 +45,6 @@ def check_spec(driver: Driver, spec: Spec) -> Spec:
         places = [tuple(sorted((name, str(value)) for name, value in each.resource.items())) for each in bindings]
         _check_apart(bindings, places)
     return replace(spec, bindings=tuple(bindings))
-
-
-def _checked(driver: Driver, given: Binding) -> Binding:
-    resource = given.resource
-    if driver.resource_options:
-        resource = checked_options(driver.name, driver.resource_options, given.resource)
-    delta = given.delta_updates or driver.delta_only
-    binding = replace(given, resource=resource, delta_updates=delta)
-    _check_fields(binding, driver)
-    return binding
 
 
 def _check_apart(bindings: Sequence[Binding], places: Sequence[tuple[object, ...]]) -> None:

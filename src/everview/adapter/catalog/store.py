@@ -49,7 +49,14 @@ class CatalogStore:
         if numbers and max(numbers) >= environment.next_id:
             raise Corruption("the next id of the environment is missing", hint="restore the metadata from a copy")
         if not self.state.databases:
-            self._found()
+            # A new environment has a database, a schema and a role.
+            role, database, schema = (self.allocate(prefix) for prefix in ("r", "d", "n"))
+            with self.lock:
+                change = self.change(None)
+                change.put(Role(role, DEFAULT_NAME, superuser=True), "create")
+                change.put(Database(database, DEFAULT_NAME, DEFAULT_NAME), "create")
+                change.put(Schema(schema, "public", database, DEFAULT_NAME), "create")
+                self.commit(change)
 
     def allocate(self, prefix: str = "u") -> GlobalId:
         """An id that was never given to anything."""
@@ -95,10 +102,6 @@ class CatalogStore:
             self.damage.append(f"entry {key} of the catalog: {wrong.pop(key)}")  # the key itself is damaged
         return found, {key.removeprefix(prefix): error for key, error in wrong.items()}
 
-    def _say_damaged(self, id: str, known: Trace | None, error: Exception) -> None:
-        self.damage.append(f"entry {id} of the catalog ({known}): {error}")
-        _log.error("an entry of the catalog is damaged", id=id, known=str(known), error=str(error))
-
     def _load(self) -> Catalog:
         """The catalog, with what is damaged or missing in it as far as the audit log knows it."""
         events, lost = self._read(_AUDIT, codec.decoder(Event))
@@ -121,7 +124,9 @@ class CatalogStore:
                 if id is not None and id not in found:
                     damaged.setdefault(id, Corruption("its entry in the catalog is missing"))
             for id, error in damaged.items():
-                self._say_damaged(id, known.get(id), error)
+                trace = known.get(id)
+                self.damage.append(f"entry {id} of the catalog ({trace}): {error}")
+                _log.error("an entry of the catalog is damaged", id=id, known=str(trace), error=str(error))
             return [(id, known.get(id)) for id in damaged]
 
         owner = DEFAULT_NAME
@@ -149,16 +154,6 @@ class CatalogStore:
         for id, error in lost_items.items():
             catalog = catalog.with_damage(id, error)
         return catalog
-
-    def _found(self) -> None:
-        """A new environment has a database, a schema and a role."""
-        role, database, schema = (self.allocate(prefix) for prefix in ("r", "d", "n"))
-        with self.lock:
-            change = self.change(None)
-            change.put(Role(role, DEFAULT_NAME, superuser=True), "create")
-            change.put(Database(database, DEFAULT_NAME, DEFAULT_NAME), "create")
-            change.put(Schema(schema, "public", database, DEFAULT_NAME), "create")
-            self.commit(change)
 
 
 class Change:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from everview.adapter.bound_statement import BoundQuery
 from everview.adapter.catalog.items import Item, Subscription
 from everview.adapter.contract import Column, Row
-from everview.adapter.durable import DurableSubscriptions, Reader, resumed
+from everview.adapter.durable import Reader, resumed
 from everview.adapter.envelopes import ByKey, Differences, Envelope, Sort
 from everview.adapter.errors import OBJECT_NOT_READY
 from everview.adapter.execute.context import Context
@@ -178,12 +178,8 @@ def _durable_feed(coordinator: Coordinator, reader: Reader, feed: Feed) -> Feed:
         check=check,
         error=lambda: durable.failure(reader) or feed.error(),
         finish=finish,
-        acknowledge=lambda before: _acknowledge(durable, reader, before),
+        acknowledge=lambda before: durable.acknowledge(reader.item, before, reader),
     )
-
-
-def _acknowledge(durable: DurableSubscriptions, reader: Reader, before: int) -> None:
-    durable.acknowledge(reader.item, before, reader)
 
 
 def _check_types(items: Mapping[GlobalId, Item], read: Mapping[GlobalId, set[int]]) -> None:

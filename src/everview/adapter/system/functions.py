@@ -251,10 +251,6 @@ def _database_size(which: int | str) -> int:
     return sum(_bytes(item.id) for item in catalog.items.values() if item.schema in schemas)
 
 
-def _all_bytes() -> int:
-    return sum(_bytes(id) for id in _here().catalog.items)
-
-
 def _pretty(size: int) -> str:
     """A number of bytes in the unit that leaves at most five digits, as PostgreSQL shows it."""
     value, unit = abs(size), "bytes"
@@ -309,7 +305,7 @@ _add("pg_indexes_size", (INT8,), INT8, _indexes_size)
 _add("pg_total_relation_size", (INT8,), INT8, lambda oid: _relation_size(oid) + _indexes_size(oid))
 for _given in (INT8, TEXT):
     _add("pg_database_size", (_given,), INT8, _database_size)
-    _add("pg_tablespace_size", (_given,), INT8, lambda _: _all_bytes())
+    _add("pg_tablespace_size", (_given,), INT8, lambda _: sum(_bytes(id) for id in _here().catalog.items))
 _add("pg_relation_is_publishable", (INT8,), BOOLEAN, lambda _: False)
 for _name in (
     *("partkeydef", "partition_constraintdef", "ruledef", "triggerdef", "statisticsobjdef_columns", "function_result"),

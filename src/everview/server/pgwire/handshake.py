@@ -15,7 +15,7 @@ from everview.compute.sql.errors import SqlError
 from everview.server.errors import ConnectionEnd
 from everview.server.pgwire import backend
 from everview.server.pgwire.authentication import PasswordExchange, Trust
-from everview.server.pgwire.framing import AUTH_LIMITS, Frame, Framer
+from everview.server.pgwire.framing import AUTH_LIMITS, Framer
 from everview.server.pgwire.peers import Peer
 from everview.server.pgwire.startup import CancelRequest, GssRequest, Packet, PacketReader, SslRequest, Startup
 from everview.server.pgwire.throttle import guesser
@@ -72,7 +72,9 @@ class Handshake:
         """What the client wants; None if that is done."""
         asked: set[type[Packet]] = set()
         while True:
-            packet = await self._packet()
+            assert isinstance(self._reader, PacketReader)
+            while (packet := self._reader.next()) is None:
+                await self._more()
             if isinstance(packet, Startup):
                 return packet
             if isinstance(packet, CancelRequest):
@@ -127,7 +129,9 @@ class Handshake:
         who = guesser(self._peer.host, trust.account)
         self.transport.write(exchange.start())
         while not exchange.done:
-            frame = await self._frame()
+            assert isinstance(self._reader, Framer)
+            while (frame := self._reader.next()) is None:
+                await self._more()
             # Without a wait nothing comes between this and the answer: guesses at the same time are counted one by one.
             if exchange.challenged and (wait_s := server.throttle.wait_s(who, user)) > 0:
                 server.metrics.throttled.inc()
@@ -192,18 +196,6 @@ class Handshake:
             raise
         except SqlError as error:
             raise ConnectionEnd(error.sqlstate, error.message, detail=error.detail, hint=error.hint) from error
-
-    async def _packet(self) -> Packet:
-        assert isinstance(self._reader, PacketReader)
-        while (packet := self._reader.next()) is None:
-            await self._more()
-        return packet
-
-    async def _frame(self) -> Frame:
-        assert isinstance(self._reader, Framer)
-        while (frame := self._reader.next()) is None:
-            await self._more()
-        return frame
 
     async def _more(self) -> None:
         if self._lost:
