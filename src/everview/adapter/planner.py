@@ -9,16 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from everview.adapter.bound_statement import BoundQuery, BoundStatement, weight_of
-from everview.adapter.catalog.items import (
-    NO_RELATIONS,
-    Index,
-    Item,
-    MaterializedView,
-    Source,
-    Table,
-    View,
-    oid_of,
-)
+from everview.adapter.catalog.items import NO_RELATIONS, Index, Item, MaterializedView, Source, Table, View, oid_of
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.errors import WRONG_OBJECT_TYPE
 from everview.adapter.session_binding import SessionBinding

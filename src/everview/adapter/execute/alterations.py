@@ -43,16 +43,24 @@ def drop(context: Context, statement: nodes.Drop, change: Change) -> Result:
         for path in statement.paths:
             _drop_namespace(context, statement, path, change)
     else:
-        items = [existing(context, kind, path, if_exists=if_exists, sound=False) for path in statement.paths]
+        items = [
+            _allowed(context, kind, path, context.around.find_any(path), if_exists=if_exists)
+            for path in statement.paths
+        ]
         _drop_items(context, change, [item.id for item in items if item is not None], cascade=statement.cascade)
     return Done(f"DROP {kind.noun.upper()}")
 
 
-def existing(
-    context: Context, kind: ObjectKind, path: tuple[str, ...], *, if_exists: bool, sound: bool = True
+def existing(context: Context, kind: type[T], path: tuple[str, ...], *, if_exists: bool) -> T | None:
+    """The sound item that a name means, of a kind, and the user's. None, with a notice, where IF EXISTS allows that."""
+    item = _allowed(context, kind, path, context.around.find(path), if_exists=if_exists)
+    return None if item is None else checked_kind(item, kind)
+
+
+def _allowed(
+    context: Context, kind: ObjectKind, path: tuple[str, ...], item: Item | None, *, if_exists: bool
 ) -> Item | None:
-    """The item that a name means, of a kind, and the user's. None, with a notice, where IF EXISTS allows that."""
-    item = context.around.find(path) if sound else context.around.find_any(path)
+    """The item that was found by a name, once it is of the kind, and the user's."""
     if item is None:
         if not if_exists:
             raise context.around.catalog.missing(kind.noun, path, context.around.names())
@@ -160,7 +168,7 @@ def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
     done = Done(f"ALTER {kind.noun.upper()}")
     if not issubclass(kind, Item):
         raise unsupported(f"renaming a {kind.noun}")
-    item = existing(context, kind, statement.path, if_exists=statement.if_exists)
+    item = _allowed(context, kind, statement.path, context.around.find(statement.path), if_exists=statement.if_exists)
     if item is None:
         return done
     if statement.column is not None:

@@ -15,10 +15,10 @@ from everview.adapter.catalog.store import Change
 from everview.adapter.connections import check_options, check_secret_text, options_to
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import INSUFFICIENT_PRIVILEGE, INVALID_PARAMETER_VALUE, as_sql_errors
-from everview.adapter.execute.alterations import checked_kind
+from everview.adapter.execute.alterations import existing
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import exists
-from everview.adapter.execute.ownership import check_owner, check_superuser, is_superuser
+from everview.adapter.execute.ownership import check_superuser, is_superuser
 from everview.adapter.sealing import KEY_VARIABLE
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
@@ -70,10 +70,9 @@ def alter_secret(context: Context, statement: nodes.AlterSecret) -> Result:
     coordinator = context.coordinator
     with coordinator.catalog.lock:
         context = replace(context, around=context.session.statement_context())
-        item = _existing(context, statement.path, if_exists=statement.if_exists, kind=Secret)
-        if item is None:
+        secret = existing(context, Secret, statement.path, if_exists=statement.if_exists)
+        if secret is None:
             return Done("ALTER SECRET")
-        secret = checked_kind(item, Secret)
         value, confined = _kept(context, secret.id, statement.origin, statement.value)
         secret = replace(secret, origin=statement.origin, value=value, confined=confined)
         _changed(context, secret)
@@ -113,12 +112,9 @@ def _secrets(context: Context, named: Mapping[str, Path]) -> dict[str, GlobalId]
     """The secrets that options name; the user has to own them."""
     found = {}
     for option, path in named.items():
-        item = context.around.find(path)
-        if item is None:
-            raise context.around.catalog.missing("secret", path, context.around.names())
-        checked_kind(item, Secret)
-        check_owner(context, item)
-        found[option] = item.id
+        secret = existing(context, Secret, path, if_exists=False)
+        assert secret is not None
+        found[option] = secret.id
     return found
 
 
@@ -142,10 +138,9 @@ def _validate(context: Context, connection: Connection) -> None:
 def alter_connection(context: Context, statement: nodes.AlterConnection) -> Result:
     """ALTER CONNECTION … SET and RESET: whoever uses it connects anew."""
     coordinator, done = context.coordinator, Done("ALTER CONNECTION")
-    item = _existing(context, statement.path, if_exists=statement.if_exists, kind=Connection)
-    if item is None:
+    before = existing(context, Connection, statement.path, if_exists=statement.if_exists)
+    if before is None:
         return done
-    before = checked_kind(item, Connection)
     check_superuser(context, "change a connection")
     after = _altered(context, statement, before)
     if statement.validate:
@@ -187,22 +182,9 @@ def _changed(context: Context, item: Item) -> None:
             coordinator.sinks.reopen(each, coordinator.catalog.state)
 
 
-def _existing(context: Context, path: Path, *, if_exists: bool, kind: type[Item]) -> Item | None:
-    """The item, if its user may alter it; None if there is none, and IF EXISTS was given."""
-    item = context.around.find(path)
-    if item is None:
-        if not if_exists:
-            raise context.around.catalog.missing(kind.noun, path, context.around.names())
-        context.session.notice(f'{kind.noun} "{".".join(path)}" does not exist, skipping')
-        return None
-    checked_kind(item, kind)
-    check_owner(context, item)
-    return item
-
-
 def validate_connection(context: Context, statement: nodes.ValidateConnection) -> Result:
     """VALIDATE CONNECTION."""
-    item = _existing(context, statement.path, if_exists=False, kind=Connection)
-    assert item is not None
-    _validate(context, checked_kind(item, Connection))
+    connection = existing(context, Connection, statement.path, if_exists=False)
+    assert connection is not None
+    _validate(context, connection)
     return Done("VALIDATE CONNECTION")

@@ -24,7 +24,7 @@ from everview.adapter.errors import (
     WRONG_OBJECT_TYPE,
     sql_error,
 )
-from everview.adapter.execute.alterations import checked_kind
+from everview.adapter.execute.alterations import existing
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import deliverable, exists
 from everview.adapter.execute.ownership import check_may_reach, check_owner
@@ -347,9 +347,8 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
         _check_settings(context.anew(), statement)
     with context.coordinator.catalog.lock:
         context = context.anew()
-        item = _altered(context, statement)
+        item = existing(context, Sink, statement.path, if_exists=statement.if_exists)
         if item is None:
-            context.session.notice(f'sink "{".".join(statement.path)}" does not exist, skipping')
             return _ALTERED
         with _failures(seen_collections(coordinator.catalog.state, item), item.spec.kind):
             if statement.action == "set":
@@ -366,18 +365,6 @@ def _is_confined(item: Sink) -> bool:
     if isinstance(item.spec, StreamSink):
         return is_confined(item.spec.arguments)
     return boolean(str(item.spec.config.get(CONFINED, False)), CONFINED)
-
-
-def _altered(context: Context, statement: nodes.AlterSink) -> Sink | None:
-    """The sink, if its user may alter it; None if there is none, and IF EXISTS was given."""
-    item = context.around.find(statement.path)
-    if item is None:
-        if not statement.if_exists:
-            raise context.around.catalog.missing("sink", statement.path, context.around.names())
-        return None
-    item = checked_kind(item, Sink)
-    check_owner(context, item)
-    return item
 
 
 def _pause_or_resume(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
@@ -410,7 +397,7 @@ def _check_settings(context: Context, statement: nodes.AlterSink) -> None:
 
     Superusers may, and owners of sinks that are confined. It takes its time, so it is done outside of the lock.
     """
-    item = _altered(context, statement)
+    item = existing(context, Sink, statement.path, if_exists=statement.if_exists)
     if item is None:
         return
     if not _is_confined(item):

@@ -133,7 +133,6 @@ def reset_source(context: Context, statement: nodes.ResetSource) -> Result:
         item = existing(context, Source, statement.path, if_exists=statement.if_exists)
         if item is None:
             return done
-        assert isinstance(item, Source)
         message = f'source "{item.name}" cannot be reset'
         if isinstance(item.spec, Part) or not kind_of(item.spec).resettable:
             detail = "it is a part of a source" if isinstance(item.spec, Part) else f"it is a {item.spec.kind}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from everview.adapter.catalog.items import (
     Connection,
     Database,
@@ -54,10 +56,9 @@ def parse_create(words: Words) -> Statement:
         return _view(words, or_replace=or_replace)
     if or_replace:
         raise words.error("only views can be replaced")
-    if words.accept("table"):
-        return _table(words)
-    if words.accept("replacement", "materialized", "view"):
-        return parse_replacement(words)
+    for kind_words, parse in _CREATED.items():
+        if words.accept(*kind_words.split()):
+            return parse(words)
     if words.accept("materialized", "view"):
         return _view(words, materialized=True)
     if words.accept("default", "index"):
@@ -66,27 +67,12 @@ def parse_create(words: Words) -> Statement:
         return nodes.CreateIndex(None, words.path(), ())
     if words.accept("unique"):
         raise unsupported("a unique index", words.next.start + 1, hint="indexes make look-ups fast and enforce nothing")
-    if words.accept("index"):
-        return _index(words)
-    if words.accept("source"):
-        return _source(words)
-    if words.accept("sink"):
-        return parse_create_sink(words)
-    if words.accept("subscription"):
-        return parse_create_subscription(words)
-    if words.accept("secret"):
-        return parse_secret(words)
-    if words.accept("connection"):
-        return parse_connection(words)
     if words.next.is_word("schema", "database"):
         namespace: NamespaceKind = Schema if words.take().value == "schema" else Database
         unless = if_not_exists(words)
         path = words.path()
         owner = words.name() if words.accept("authorization") else None
         return nodes.CreateNamespace(namespace, path, unless, owner)
-    if words.next.is_word("role", "user"):
-        words.take()
-        return _role(words)
     for kind_word in ("cluster", "function", "type", "sequence", "trigger", "extension"):
         if words.sees(kind_word):
             raise unsupported(f"CREATE {kind_word.upper()}", words.next.start + 1)
@@ -255,6 +241,29 @@ def parse_drop(words: Words) -> Statement:
     return nodes.Drop(kind, paths, unless, cascade)
 
 
+# What reads the rest of a CREATE, by the words of the kind, where that is all there is to it.
+_CREATED: dict[str, Callable[[Words], Statement]] = {
+    "table": _table,
+    "replacement materialized view": parse_replacement,
+    "index": _index,
+    "source": _source,
+    "sink": parse_create_sink,
+    "subscription": parse_create_subscription,
+    "secret": parse_secret,
+    "connection": parse_connection,
+    "role": _role,
+    "user": _role,
+}
+
+# What reads those of an object's ALTERs that no other kind of object has.
+_ALTERED = {
+    Sink: parse_alter_sink,
+    Subscription: parse_alter_subscription,
+    Secret: parse_alter_secret,
+    Connection: parse_alter_connection,
+}
+
+
 def parse_alter(words: Words) -> Statement:
     kind = object_kind(words)
     unless = if_exists(words)
@@ -263,14 +272,8 @@ def parse_alter(words: Words) -> Statement:
         words.accept("with")
         words.expect("password")
         return nodes.AlterRole(path[-1], None if words.accept("null") else words.string())
-    if kind is Sink and (altered := parse_alter_sink(words, path, if_exists=unless)) is not None:
+    if kind in _ALTERED and (altered := _ALTERED[kind](words, path, if_exists=unless)) is not None:
         return altered
-    if kind is Subscription and (changed := parse_alter_subscription(words, path, if_exists=unless)) is not None:
-        return changed
-    if kind is Secret and (sealed := parse_alter_secret(words, path, if_exists=unless)) is not None:
-        return sealed
-    if kind is Connection and (led := parse_alter_connection(words, path, if_exists=unless)) is not None:
-        return led
     if kind is Source and words.sees("reset") and not words.ahead(1).is_symbol("("):
         words.take()
         return nodes.ResetSource(path, unless)
@@ -292,19 +295,17 @@ def parse_alter(words: Words) -> Statement:
     if of_ttl and words.accept("reset"):
         words.listed(lambda: words.expect("ttl"))
         return nodes.AlterTtl(path, None)
-    if words.accept("set"):
+    if words.next.is_word("set", "reset"):
+        retain = None
+        sets = words.take().value == "set"
         words.expect_symbol("(")
         words.expect("retain", "history")
-        words.accept_symbol("=")
-        words.accept("for")
-        retain = words.string()
+        if sets:
+            words.accept_symbol("=")
+            words.accept("for")
+            retain = words.string()
         words.expect_symbol(")")
         return nodes.AlterRetain(kind, path, retain)
-    if words.accept("reset"):
-        words.expect_symbol("(")
-        words.expect("retain", "history")
-        words.expect_symbol(")")
-        return nodes.AlterRetain(kind, path, None)
     if kind is MaterializedView and (about := parse_alter_replacement(words, path)) is not None:
         return about
     if words.next.is_word("add", "drop", "alter"):

@@ -13,13 +13,7 @@ import hmac
 import re
 import secrets
 
-from everview.adapter.passwords import (
-    ITERATIONS,
-    KEY_BYTES,
-    MECHANISM,
-    SALT_BYTES,
-    Verifier,
-)
+from everview.adapter.passwords import ITERATIONS, KEY_BYTES, MECHANISM, SALT_BYTES, Verifier
 from everview.server.pgwire.binding import TYPE
 
 PLUS = f"{MECHANISM}-PLUS"
