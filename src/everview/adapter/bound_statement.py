@@ -58,10 +58,11 @@ class BoundQuery:
 class BoundStatement:
     """A bound statement: what it reads, and, if it writes, what it changes.
 
-    It means the same as long as `meaning` is the same. `parameters` are types, `session_values` give what functions of
-    the session are when the statement runs. An `open` one can only be bound with all these values, as `LIMIT $1` can:
-    then the plan has NULLs for them, and tells columns and types. `weight` is about how many bytes the values in the
-    plan take: a short text can mean very long ones. `lookup` is what it was found to be when it was run first.
+    It can be run as long as `meaning` has not changed. `parameters` are the types of parameters, `session_values` give
+    the values of functions of the session when the statement runs. An `open` statement, such as `LIMIT $1`, can only be
+    bound with all these values: its plan has NULLs instead, and only tells columns and types. `weight` is about how
+    many bytes the values in the plan take: a short text can mean very long ones. `lookup` is the look-up in an index
+    that the first run found the statement to be.
     """
 
     meaning: Meaning

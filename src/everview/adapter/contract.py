@@ -111,14 +111,14 @@ class CopyFormat:
 
 
 class Carried(Protocol):
-    """Rows of which the carrier has sent some. To a client it is a cursor, whose name FETCH and MOVE may say."""
+    """The rows of a portal that are not sent yet. To a client it is a cursor, which FETCH and MOVE may name."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """What the rows have."""
 
     def take(self, rows_max: int) -> list[Row]:
-        """The next rows; those are not sent any more."""
+        """The next rows, which the portal then has no more."""
 
 
 class CopyIn(Protocol):
@@ -197,10 +197,10 @@ class Session(Protocol):
         """
 
     def known(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared | None:
-        """What `prepare` would give, if that was prepared before and is still so; it waits for nothing either."""
+        """What `prepare` would give, if the text was prepared before and means the same still. It never waits."""
 
     def recognize(self, text: str) -> tuple[Prepared, Sequence[Value]] | None:
-        """A text as a prepared statement and its values, if `lookup` may know it; nor does this wait."""
+        """A text as a prepared statement and its values, if `lookup` may know it. It never waits."""
 
     def sync(self) -> None:
         """End the implicit transaction."""

@@ -247,7 +247,7 @@ class Coordinator(Closing):
             self.serve(item, on, keys)
 
     def stored_context(self) -> StatementContext:
-        """What stored queries are surrounded by, in which all names are in full."""
+        """The context of stored queries, in which all names are in full."""
         return StatementContext(self.catalog.state, "everview", "everview", ("public",))
 
     def feed(self, item: Source) -> None:
@@ -276,7 +276,7 @@ class Coordinator(Closing):
         return max(self.timeline.now_ms, self.timeline.upper - 1)
 
     def stop_feeding(self, item: Item) -> None:
-        """Feed a source, or from a sink, no longer."""
+        """Stop feeding a source, or delivering by a sink."""
         self.sinks.halt(item)
         feeder = self._feeders.pop(item.id, None)
         if feeder is not None:

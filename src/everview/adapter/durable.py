@@ -19,7 +19,6 @@ from everview.adapter.errors import (
     INVALID_PARAMETER_VALUE,
     OBJECT_IN_USE,
     OBJECT_NOT_READY,
-    UNDEFINED_OBJECT,
     WRONG_OBJECT_TYPE,
 )
 from everview.adapter.retention import FOR_EVER_MS, shown_retention
@@ -27,7 +26,7 @@ from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
 from everview.adapter.stream_timeline import Timelines
-from everview.compute.sql.errors import SqlError, did_you_mean
+from everview.compute.sql.errors import SqlError
 from everview.storage.contract import Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.errors import Corruption, StorageError
@@ -249,8 +248,7 @@ def _note(id: GlobalId, place: Place) -> Put:
 def named_subscription(around: StatementContext, path: Path) -> Subscription:
     item = around.find(path)
     if item is None:
-        message = f'subscription "{".".join(path)}" does not exist'
-        raise SqlError(UNDEFINED_OBJECT, message, hint=did_you_mean(path[-1], around.names()))
+        raise around.catalog.missing("subscription", path, around.names())
     if not isinstance(item, Subscription):
         raise SqlError(WRONG_OBJECT_TYPE, f'"{item.name}" is not a subscription', detail=f"it is a {item.kind}")
     return item

@@ -20,10 +20,11 @@ from everview.flow.keyrange import KeyRange
 class OwnedRange:
     """One range: who may commit it, how far it is, and, where the recovery log keeps it, the driver's state.
 
-    `intent` is where the transaction ends that is being stored, for endpoints where it leaves traces if it fails. The
-    endpoint has `acknowledged` for certain, so one that says less is wrong. Where `settled`, it has exactly the
-    checkpoint, and nobody has written under this row since. `moved` until the endpoint has a checkpoint of this very
-    range: before, a foreign driver may answer with that of another. `lineages` are those who may have written last.
+    `intent` is the end of the transaction that is being stored, for endpoints where a failed one leaves traces. The
+    endpoint has certainly stored everything up to `acknowledged`, so an answer that says less is wrong. `settled`: the
+    endpoint is exactly at the checkpoint, and nobody has written under this row since. `moved`: the endpoint has no
+    checkpoint of this very range yet, so a foreign driver may answer with that of another. `lineages` are those who
+    may have written last.
     """
 
     range: KeyRange

@@ -29,8 +29,9 @@ def oid_of(id: GlobalId) -> int:
 class ColumnInfo:
     """A column of a relation; `default` is the text of an expression.
 
-    `place` is which column of the collection it is, if not the one that its position says. One whose type became wider
-    was elsewhere before, the `earlier` places, the latest first: at each time only one of all these holds something.
+    `place` is its position in the stored collection, if that differs from its position in the relation. A column gets
+    a new place when its type is widened; `earlier` are those before, the latest first. At each time only one of all
+    these places holds values.
     """
 
     noun: ClassVar[str] = "column"

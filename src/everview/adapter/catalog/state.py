@@ -138,19 +138,19 @@ class Catalog:
         return next((each for each in self.dependents(id) if each.replaces == id), None)
 
     def pins(self, ids: Iterable[GlobalId]) -> dict[GlobalId, GlobalId]:
-        """The versions of these items that there are now, as who names them remembers them."""
+        """The present versions of these items, which a definition that names them remembers."""
         items = [self.items[id] for id in sorted(ids)]
         return {item.id: item.global_id for item in items if item.global_id != item.id}
 
     def pinned(self, id: GlobalId) -> set[GlobalId]:
-        """The versions of an item that someone knows it by, now or by a definition that could come back."""
+        """The versions of an item that definitions name: those in force, and earlier ones that can be restored."""
         found = {item.pins.get(id, id) for item in self.dependents(id)}
         for item in self.of(MaterializedView):
             found |= {each.pins.get(id, id) for each in item.history if id in each.depends}
         return found
 
     def seen_by(self, item: Item, id: GlobalId) -> Item:
-        """An item as another that depends on it knows it: with the columns of then."""
+        """An item with the columns that it had when `item`, which depends on it, was defined."""
         return self.items[id].at_version(item.pins.get(id, id))
 
     def roots(self, id: GlobalId) -> set[GlobalId]:
@@ -262,7 +262,7 @@ class Catalog:
         return found
 
     def missing(self, kind: str, path: Sequence[str], known: Iterable[str]) -> SqlError:
-        """No such object."""
+        """The error for an object that does not exist."""
         states = {"schema": "3F000", "database": "3D000", "role": "42704", "index": "42704", "subscription": "42704"}
         state = states.get(kind, "42P01")
         noun = "relation" if state == "42P01" else kind

@@ -68,13 +68,13 @@ class CatalogStore:
         return Change(self.state, user, self._events, self.now_ms())
 
     def commit(self, change: Change, *commands: Command) -> list[Any]:
-        """Make a change durable with these commands of storage, which give what they give."""
+        """Make a change durable together with these commands of storage; gives their results."""
         results = self._environment.commit(*commands, *change.commands)
         self.committed(change)
         return results[: len(commands)]
 
     def committed(self, change: Change) -> None:
-        """A change is durable, by a commit of another's that took its commands along."""
+        """Take over a change whose commands have been committed."""
         self._events += change.count
         self.state = replace(change.state, version=self.state.version + 1)
 
@@ -88,7 +88,7 @@ class CatalogStore:
             _log.error("an object is damaged", object=self.state.shown(self.state.items[id]), error=str(error))
 
     def _read(self, prefix: str, decode: Callable[[bytes], T]) -> tuple[dict[str, T], dict[str, Exception]]:
-        """The entries whose keys start so, by the rest of their keys; and those that cannot be read."""
+        """The entries whose keys begin with `prefix`, by the rest of the key; and why others cannot be read."""
         found: dict[str, T] = {}
         values, wrong = self._environment.scan_sound(prefix)
         for key, value in sorted(values.items()):
@@ -157,10 +157,10 @@ class CatalogStore:
 
 
 class Change:
-    """What definitions come to, decided and not done: the catalog as it will be, and what has to be done for it.
+    """The effect of definitions before it is committed: the catalog as it will be, and what has to be done for it.
 
-    `made` are the tables whose collections are to be made, `expiring` those whose TTL is another, `dropped` what goes.
-    `after` is called when all of it is durable.
+    `made` are the tables whose collections have to be made, `expiring` those whose TTL changes, `dropped` the items
+    that go. `after` is called once the change is durable.
     """
 
     def __init__(self, state: Catalog, user: str | None, first_event: int, at_ms: int) -> None:
@@ -174,7 +174,7 @@ class Change:
         self._user, self._first, self._at_ms = user, first_event, at_ms
 
     def copy(self) -> Change:
-        """Another one that goes on from here; what is planned for its catalog is never taken for another's."""
+        """A copy to be changed by itself; its catalog has a version of its own, so that no other's plans are used."""
         other = copy(self)
         other.puts, other.state = dict(self.puts), replace(self.state, version=next(_DRAFTS))
         other.made, other.expiring = list(self.made), list(self.expiring)
@@ -183,7 +183,7 @@ class Change:
 
     @property
     def commands(self) -> list[Command]:
-        """What makes it durable."""
+        """The commands that make the change durable."""
         return [Put(key, value) for key, value in self.puts.items()]
 
     def put_item(self, item: Item, event: str, **details: str) -> None:
@@ -195,7 +195,7 @@ class Change:
         self._note(event, item.kind, {"id": item.id, "name": name, **details})
 
     def fill(self, id: GlobalId, reader: str, writer: str) -> None:
-        """The collection of a table was made."""
+        """Enter the capabilities on the collection that was made for a table."""
         table = self.state.items[id]
         assert isinstance(table, Table)
         table = replace(table, reader=reader, writer=writer)
@@ -230,7 +230,7 @@ class Change:
         self._note(event, noun, {"id": entry.id, "name": entry.name})
 
     def comment(self, kind: str, id: GlobalId, column: int, text: str | None) -> None:
-        """Say something about an object or a column; None takes it back."""
+        """Set the comment on an object or a column; None removes it."""
         comments = {key: value for key, value in self.state.comments.items() if key != (id, column)}
         if text is not None:
             comments[id, column] = text

@@ -76,13 +76,13 @@ def _plan_of(context: Context, statement: nodes.Statement) -> Plan | None:
 
 
 def _define(context: Context, statement: nodes.Statement) -> Result:
-    """Carry a definition out, which is a transaction of its own."""
+    """Carry a definition out, as a transaction of its own."""
     plan = _plan_of(context, statement)
     return STEPS[type(statement)](context, statement) if plan is None else carry_out(context, statement, plan)
 
 
 def _end(context: Context, statement: nodes.End) -> Result:
-    """COMMIT and ROLLBACK: what the block has defined is made before, and if that fails there is no more of it."""
+    """COMMIT and ROLLBACK. COMMIT first makes what the block has defined; if that fails, the block is rolled back."""
     if statement.commit and not context.transaction.failed:
         try:
             conclude(context, _plan_of, _define)

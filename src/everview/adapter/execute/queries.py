@@ -99,7 +99,7 @@ def _explained(
 
 
 def _installed(context: Context, statement: nodes.Explain) -> str | None:
-    """How a view that is there is kept."""
+    """The plan by which an existing view is maintained, for EXPLAIN."""
     if statement.stage != "maintained" or not isinstance(statement.statement, nodes.ShowCreate):
         return None
     text = context.coordinator.maintenance.explain(context.around.relation(statement.statement.path).id)
@@ -122,7 +122,7 @@ def maintained_plan(bound: BoundQuery, width: int) -> ir.Relation:
 
 
 def _named(context: Context, text: str) -> str:
-    """Plans speak of ids; people do not."""
+    """The text of a plan with names in place of ids."""
     catalog = context.around.catalog
     lines = []
     for line in text.splitlines():
@@ -142,7 +142,7 @@ def _shown(context: Context, id: str) -> str:
 
 
 def _column(context: Context, found: re.Match[str]) -> str:
-    """A column that is written by its collection's id and its place, by name."""
+    """The name of a column that a plan gives by its collection's id and its place."""
     item = context.around.catalog.items.get(found[1])
     place = int(found[2])
     return f"{item.name}.{item.columns[place].name}" if item and place < len(item.columns) else found[0]

@@ -33,15 +33,12 @@ def parse_connection(words: Words) -> Statement:
     path = words.path()
     words.expect("to")
     to = words.name()
-    options, secrets = connection_options(words)
-    given = with_options(words)
-    validate = boolean(given.pop("validate") or "true", "validate") if "validate" in given else True
-    refuse_options(given, "a connection")
+    options, secrets, validate = _settings(words)
     return nodes.CreateConnection(path, to, options, secrets, unless, validate)
 
 
-def connection_options(words: Words) -> tuple[dict[str, str], dict[str, Path]]:
-    """Options in parentheses: their values, and the names of secrets that are values."""
+def _settings(words: Words) -> tuple[dict[str, str], dict[str, Path], bool]:
+    """Options in parentheses: their values, the names of secrets that are values, and WITH (VALIDATE)."""
     options: dict[str, str] = {}
     secrets: dict[str, Path] = {}
 
@@ -59,13 +56,17 @@ def connection_options(words: Words) -> tuple[dict[str, str], dict[str, Path]]:
                 raise SqlError(SYNTAX_ERROR, f"option {name.upper()} needs a value", position=position)
 
     words.listed(option)
-    return options, secrets
+    given = with_options(words)
+    validate = boolean(given.pop("validate") or "true", "validate") if "validate" in given else True
+    refuse_options(given, "a connection")
+    return options, secrets, validate
 
 
-def _option_name(words: Words) -> str:
+def _option_name(words: Words, *, alone: bool = False) -> str:
+    """The words of a name, which stands alone or before a value."""
     parts: list[str] = []
-    while words.next.kind == "word" and not words.sees("secret"):
-        if parts and (words.ahead(1).is_symbol(",") or words.ahead(1).is_symbol(")")):
+    while words.next.kind == "word" and (alone or not words.sees("secret")):
+        if parts and not alone and (words.ahead(1).is_symbol(",") or words.ahead(1).is_symbol(")")):
             break  # the last bare word is the value
         parts.append(words.take().value)
     if not parts:
@@ -83,25 +84,13 @@ def parse_alter_secret(words: Words, path: Path, *, if_exists: bool) -> Statemen
 def parse_alter_connection(words: Words, path: Path, *, if_exists: bool) -> Statement | None:
     """ALTER CONNECTION name SET (…) and RESET (…). None for what other objects have as well."""
     if words.accept("set"):
-        options, secrets = connection_options(words)
-        given = with_options(words)
-        validate = boolean(given.pop("validate") or "true", "validate") if "validate" in given else True
-        refuse_options(given, "a connection")
+        options, secrets, validate = _settings(words)
         return nodes.AlterConnection(path, options, secrets, (), if_exists, validate)
     if words.accept("reset"):
         names: list[str] = []
-        words.listed(lambda: names.append(_reset_name(words)))
+        words.listed(lambda: names.append(_option_name(words, alone=True)))
         return nodes.AlterConnection(path, {}, {}, tuple(names), if_exists)
     return None
-
-
-def _reset_name(words: Words) -> str:
-    parts = []
-    while words.next.kind == "word":
-        parts.append(words.take().value)
-    if not parts:
-        raise words.error("expected the name of an option")
-    return " ".join(parts)
 
 
 def parse_validate(words: Words) -> Statement:

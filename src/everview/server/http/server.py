@@ -1,4 +1,4 @@
-"""Serves the routes with uvicorn, on a given event loop and given sockets.
+"""Serves `/healthz`, `/readyz` and `/metrics` with uvicorn, on a given event loop and given sockets.
 
 Slow and silent clients must not keep a probe from its answer. A client has some seconds to send a request, and to take
 the answer. Beyond a number of connections the oldest one without a request is closed; a new one is never refused.
@@ -14,15 +14,38 @@ from functools import partial
 from typing import Any, cast
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from everview.server.http.app import make_app
 from everview.server.metrics import Metrics
 
 CONNECTIONS_MAX = 100
 REQUEST_S_MAX = 10.0
 _SHUTDOWN_S_MAX = 2
 _POLL_S = 0.005
+
+
+def _app(ready: Callable[[], bool], metrics: Metrics, warnings: Callable[[], Sequence[str]]) -> Starlette:
+    """The routes: whether the process answers, whether views can be maintained, and figures for Prometheus.
+
+    Those that may block are plain functions, which starlette runs on threads.
+    """
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    def readyz(_: Request) -> Response:
+        is_ready = ready()
+        lines = ["ready" if is_ready else "not ready", *(f"warning: {each}" for each in warnings())]
+        return PlainTextResponse("\n".join(lines) + "\n", status_code=200 if is_ready else 503)
+
+    def figures(_: Request) -> Response:
+        return Response(metrics.render(), media_type=metrics.content_type)
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", figures)])
 
 
 class _Uvicorn(uvicorn.Server):
@@ -96,7 +119,7 @@ class HttpServer:
         places: dict[_Connection, None] = {}  # the oldest first
         protocol = partial(_Connection, places=places, request_s_max=request_s_max)
         config = uvicorn.Config(
-            make_app(ready, metrics, warnings),
+            _app(ready, metrics, warnings),
             http=cast(type[asyncio.Protocol], protocol),
             ws="none",
             lifespan="off",
