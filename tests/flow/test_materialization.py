@@ -63,8 +63,8 @@ def test_follows_the_collection(ledger: Ledger, tmp_path: Path) -> None:
     assert sink.wait(upper, 10)
     assert rows(tmp_path) == [(1, "A", 11), (3, "c", 30)]
     status = sink.status()
-    assert status.state is State.RUNNING and status.error is None and status.lag == 0
-    assert status.transactions == 2 and status.frontier == status.upper == upper
+    assert status.state is State.RUNNING and status.error is None and status.frontier >= status.upper
+    assert status.transactions == 2 and status.frontier >= status.upper == upper
     sink.close()
 
 
@@ -196,7 +196,8 @@ def test_a_failure_is_told_and_tried_again(ledger: Ledger, tmp_path: Path) -> No
     eventually(lambda: sink.status().state is State.STALLED)
     error = sink.status().error or ""
     assert "more than one row of collection u1 under one key" in error and "UNIQUE" in error
-    assert sink.status().lag == 1
+    status = sink.status()
+    assert status.upper - status.frontier == 1
     ledger.write((-1, (1, "a", 10)))  # the key is unique again, and so all is well
     assert sink.wait(ledger.upper, 10)
     eventually(lambda: sink.status().state is State.RUNNING)

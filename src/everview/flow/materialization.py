@@ -84,11 +84,6 @@ class Status:
     error: str | None
     splits: tuple[WorkerStatus, ...]
 
-    @property
-    def lag(self) -> int:
-        """How far the endpoint is behind what is complete, in the timeline's unit, which is milliseconds."""
-        return max(0, self.upper - self.frontier)
-
 
 def make_binding(
     environment: Environment,
