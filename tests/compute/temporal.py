@@ -20,7 +20,7 @@ from everview.compute.ir.relation import Filter, FlatMap, Map, Project, Relation
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Literal, Or, Scalar
 from everview.compute.ir.scalar import transform as transform_scalar
 from everview.compute.ir.types import BOOLEAN, DATE, INT4, INT8, INTERVAL, MZ_TIMESTAMP, TIMESTAMPTZ, Interval, SqlType
-from everview.compute.optimize.unique_lets import unique_lets
+from everview.compute.optimize.lets import unique_lets
 from tests.compute.choosing import Choose, flip
 from tests.compute.expressions import NUMERIC, Expressions
 

@@ -28,8 +28,8 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, TEXT, SqlType
 from everview.compute.optimize.computed_columns import computed_columns
+from everview.compute.optimize.lets import unique_lets
 from everview.compute.optimize.row_by_row import columns_read
-from everview.compute.optimize.unique_lets import unique_lets
 from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.rows.collection import Row, Rows, add, rows_of
 from everview.compute.tick import Ticker, TickResult, TickState, TooMuch

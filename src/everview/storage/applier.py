@@ -30,13 +30,14 @@ from everview.storage.codec import (
     state_key,
     writes_between,
 )
-from everview.storage.consensus.contract import Conflict, Consensus, Entry
+from everview.storage.consensus.contract import Conflict, Consensus, Entry, entry_at
 from everview.storage.contract import GlobalId
 from everview.storage.errors import Canceled, Corruption, Determinate, Fenced, Indeterminate, StorageError
 from everview.storage.faults import failpoint
 from everview.storage.group_commit import Queue, Waiting
 from everview.storage.lease import Lease
 from everview.storage.opening import Taken
+from everview.storage.process_identity import process_text
 from everview.storage.shard import FOREVER, Shard, Spec
 from everview.storage.signal import Signal
 from everview.storage.transitions import AnyCommand, Draft, Result
@@ -248,7 +249,7 @@ class Applier:
             raise
 
     def _check_epoch(self) -> None:
-        current = self._consensus.get([EPOCH]).get(EPOCH)
+        current = entry_at(self._consensus, EPOCH)
         if current is None or current.version != self._epoch_version:
             raise self._fenced_by(current)
 
@@ -259,7 +260,7 @@ class Applier:
             return Canceled("the environment is closed")
         fenced = Fenced(
             "another process has opened this environment",
-            detail=f"epoch {owner.get('epoch')}, process {owner.get('pid')} on {owner.get('host')}",
+            detail=f"epoch {owner.get('epoch')}, {process_text(owner)}",
             hint="this process can neither write nor read any more; stop it, or open it again to take over",
         )
         self.lease.end(fenced)

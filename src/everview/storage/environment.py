@@ -24,7 +24,7 @@ from everview.storage import opening
 from everview.storage.applier import Applier
 from everview.storage.blob.contract import Blob
 from everview.storage.codec import meta_key
-from everview.storage.consensus.contract import Consensus
+from everview.storage.consensus.contract import Consensus, entry_at
 from everview.storage.contract import (
     Acquire,
     Capability,
@@ -318,7 +318,7 @@ class Environment(Closing):
 
     def get(self, key: str) -> bytes | None:
         """A value stored by `Put`."""
-        entry = self._consensus.get([meta_key(key)]).get(meta_key(key))
+        entry = entry_at(self._consensus, meta_key(key))
         return None if entry is None else entry.value
 
     def keys(self, prefix: str) -> list[str]:

@@ -19,12 +19,13 @@ from everview.storage.blob.contract import Blob as BlobStore
 from everview.storage.cli import DATA, Blob, Consensus, Data
 from everview.storage.codec import BEAT, EPOCH, FORMAT
 from everview.storage.consensus.contract import Consensus as ConsensusStore
+from everview.storage.consensus.contract import entry_at
 from everview.storage.copying import Copied, Progress, copy_environment, parts_of
 from everview.storage.environment import Environment
 from everview.storage.errors import BlobMissing, Corruption, InvalidUsage
 from everview.storage.opening import check_format, ids, open_stores, take_epoch
 from everview.storage.parts import check_part
-from everview.storage.process_identity import has_ended
+from everview.storage.process_identity import has_ended, process_text
 from everview.storage.rendering import Cell, Count, Printer, Size, size_text
 from everview.storage.sealed import SealedConsensus
 from everview.storage.standby import PROMOTE_S_MAX, promote
@@ -117,11 +118,11 @@ def copy(
     """
     target = _chosen_target(to_data, to_consensus, to_blob)
     with _opened(data, StoreAddresses(consensus, blob)) as stores:
-        entry = SealedConsensus(stores[0]).get([EPOCH]).get(EPOCH)
+        entry = entry_at(SealedConsensus(stores[0]), EPOCH)
         owner = {} if entry is None else json.loads(entry.value)
         if entry is not None and not owner.get("closed") and not has_ended(owner):
             raise InvalidUsage(
-                f"process {owner.get('pid')} on {owner.get('host')} has the environment open",
+                f"{process_text(owner)} has the environment open",
                 hint="stop it first, or copy the present state beside it with: everview env backup",
             )
         if entry is not None:
@@ -255,7 +256,7 @@ class _Findings:
 
 
 def _state_of(owner: dict[str, Any], beats: bool) -> str:
-    who = f"process {owner.get('pid')} on {owner.get('host')}"
+    who = process_text(owner)
     if owner.get("closed"):
         return f"none; {who} has closed it"
     if has_ended(owner):

@@ -20,7 +20,7 @@ from typing import Any
 import structlog
 
 from everview.storage.errors import Fenced
-from everview.storage.process_identity import has_ended, is_this_process, this_process, uptime_ms
+from everview.storage.process_identity import has_ended, is_this_process, process_text, this_process, uptime_ms
 
 LEASE_MS = 3_000
 _RENEWED_AFTER = 3  # a third of the lease
@@ -103,6 +103,6 @@ def await_former(former: Mapping[str, Any] | None, sleep: Callable[[float], None
     if has_ended(former) or is_this_process(former):  # this one has it open no more
         return
     wait_s = former["lease_ms"] * _PATIENCE / 1000
-    owner = f"process {former.get('pid')} on {former.get('host')}"
+    owner = process_text(former)
     _log.info("waiting for the lease of the former owner", owner=owner, wait_s=wait_s)
     (sleep or time.sleep)(wait_s)

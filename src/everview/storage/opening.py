@@ -21,7 +21,7 @@ from everview.storage.codec import (
     decoding,
     state_key,
 )
-from everview.storage.consensus.contract import Conflict, Consensus, Entry
+from everview.storage.consensus.contract import Conflict, Consensus, Entry, entry_at
 from everview.storage.contract import GlobalId
 from everview.storage.disk import close_contents, close_to_others, make_private, write_failure
 from everview.storage.errors import BlobMissing, Determinate, InvalidUsage, NewerFormat, Overtaken
@@ -77,7 +77,7 @@ def _make_private(data: Path) -> None:
 
 def check_format(consensus: Consensus) -> None:
     """Raise unless this version can read what is stored."""
-    entry = consensus.get([FORMAT]).get(FORMAT)
+    entry = entry_at(consensus, FORMAT)
     with decoding("the environment"):
         found = FORMAT_VERSION if entry is None else int(json.loads(entry.value))
     if found == FORMAT_UNFINISHED:
@@ -137,7 +137,7 @@ def match_blob(consensus: Consensus, blob: Blob, taken: Taken) -> None:
 
     Otherwise a process with another store, such as the folder of another machine, would miss what others wrote.
     """
-    entry = consensus.get([BLOB_ID]).get(BLOB_ID)
+    entry = entry_at(consensus, BLOB_ID)
     mark: dict[str, Any] = {"id": secrets.token_hex(16), "marked": False} if entry is None else json.loads(entry.value)
     found = _mark_of(blob)
     if not mark["marked"] and found in (None, mark["id"]):

@@ -41,6 +41,10 @@ def is_this_process(process: Mapping[str, Any]) -> bool:
     return all(process.get(name) == value for name, value in this_process().items())
 
 
+def process_text(process: Mapping[str, Any]) -> str:
+    return f"process {process.get('pid')} on {process.get('host')}"
+
+
 def has_ended(process: Mapping[str, Any]) -> bool:
     """Whether a process is known to have ended. Of a process on another machine that is never known."""
     here = process.get("boot") == boot_id() != "" and process.get("namespace") == _namespace()

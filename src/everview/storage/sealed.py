@@ -15,7 +15,7 @@ from typing import Any
 import xxhash
 
 from everview.storage.codec import FORMAT, SEALED
-from everview.storage.consensus.contract import Conflict, Consensus, Entry
+from everview.storage.consensus.contract import Conflict, Consensus, Entry, entry_at
 from everview.storage.errors import Corruption
 
 _SEAL = b"\xf5Ev\x01"  # no value of older versions begins so: neither JSON nor the length of a spec
@@ -54,7 +54,7 @@ class SealedConsensus:
     def __init__(self, inner: Consensus) -> None:
         self._inner = inner
         self._since: int | None = None  # the epoch from which on all values are sealed
-        entry = inner.get([SEALED]).get(SEALED)
+        entry = entry_at(inner, SEALED)
         if entry is not None:
             self._since = _number(self._opened(SEALED, entry))
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.storage.codec import BEAT, EPOCH, PROMOTE, decoding
-from everview.storage.consensus.contract import Consensus, Entry
+from everview.storage.consensus.contract import Consensus, entry_at
 from everview.storage.errors import Determinate, InvalidUsage, StorageError
 from everview.storage.opening import check_format
-from everview.storage.process_identity import has_ended, uptime_ms
+from everview.storage.process_identity import has_ended, process_text, uptime_ms
 from everview.storage.sealed import SealedConsensus
 
 TAKE_OVER_AFTER_MS = 6_000  # without a sign of life; a few commits may be slow
@@ -50,7 +50,8 @@ class Standby:
         self._take_over_after_ms, self._now_ms = take_over_after_ms, now_ms
         self._seen: tuple[int | None, int | None] | None = None  # the versions of the owner's entry and of its beat
         self._changed_ms = 0
-        self._promoted = self._version(PROMOTE)
+        asked = entry_at(self._consensus, PROMOTE)
+        self._promoted = None if asked is None else asked.version
         self.owner: str | None = None  # who it is, for people
 
     def look(self) -> Turn | None:
@@ -65,7 +66,7 @@ class Standby:
             return Turn(0, "nobody has opened the environment before")
         with decoding("the environment"):
             owner: dict[str, Any] = json.loads(entry.value)
-        self.owner = f"process {owner.get('pid')} on {owner.get('host')}"
+        self.owner = process_text(owner)
         if (found[PROMOTE].version if PROMOTE in found else None) != self._promoted:
             return Turn(entry.version, "it was asked to")
         if owner.get("closed"):
@@ -84,10 +85,6 @@ class Standby:
     def forget(self) -> None:
         """Count the owner's silence anew: the store could not be asked meanwhile."""
         self._seen = None
-
-    def _version(self, key: str) -> int | None:
-        entry = self._consensus.get([key]).get(key)
-        return None if entry is None else entry.version
 
 
 def wait_for_turn(
@@ -124,7 +121,7 @@ def promote(
     """Let a process that stands by take over now. Gives who it is; `Determinate` if none does within the time."""
     consensus = SealedConsensus(consensus)
     check_format(consensus)
-    before = _owner_entry(consensus)
+    before = entry_at(consensus, EPOCH)
     if before is None:
         raise InvalidUsage("there is no environment here", hint="name its stores with --consensus and --blob")
     # The version must be nobody's else: the owner counts up from the first of its epoch.
@@ -132,16 +129,11 @@ def promote(
     consensus.commit({}, {PROMOTE: b"%d" % version}, version)
     until = now_s() + wait_s
     while now_s() < until:
-        entry = _owner_entry(consensus)
+        entry = entry_at(consensus, EPOCH)
         if entry is not None and entry.version >> 32 != before.version >> 32:
-            owner = json.loads(entry.value)
-            return f"process {owner.get('pid')} on {owner.get('host')}"
+            return process_text(json.loads(entry.value))
         sleep(POLL_S)
     raise Determinate(
         f"no process has taken over within {wait_s:.0f} s",
         hint="start one with: everview serve --standby, and the same --consensus and --blob",
     )
-
-
-def _owner_entry(consensus: Consensus) -> Entry | None:
-    return consensus.get([EPOCH]).get(EPOCH)

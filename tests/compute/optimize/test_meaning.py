@@ -14,8 +14,8 @@ from everview.compute.ir.relation import Join, Relation, types, walk
 from everview.compute.optimize.flatten_joins import flatten_joins
 from everview.compute.optimize.fold_constants import fold_constants
 from everview.compute.optimize.fuse import fuse
-from everview.compute.optimize.inline_lets import inline_lets
 from everview.compute.optimize.join_keys import join_keys
+from everview.compute.optimize.lets import inline_lets
 from everview.compute.optimize.limit_windows import limit_windows
 from everview.compute.optimize.order_joins import order_joins
 from everview.compute.optimize.pipeline import PASSES, optimize

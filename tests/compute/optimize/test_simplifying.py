@@ -21,7 +21,7 @@ from everview.compute.ir.show import show
 from everview.compute.ir.types import INT4
 from everview.compute.optimize.fold_constants import fold_constants
 from everview.compute.optimize.fuse import fuse
-from everview.compute.optimize.inline_lets import inline_lets
+from everview.compute.optimize.lets import inline_lets
 from everview.compute.optimize.remove_empty import remove_empty
 from everview.compute.optimize.simplify_distinct import simplify_distinct
 from tests.compute.optimize.pairs import (

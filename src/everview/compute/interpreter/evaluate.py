@@ -13,10 +13,8 @@ from everview.compute.allowance import allowance
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import Failure
 from everview.compute.interpreter import limits
-from everview.compute.interpreter.accumulate import evaluate_accumulate
 from everview.compute.interpreter.join import evaluate_join
-from everview.compute.interpreter.recursion import evaluate_recursive
-from everview.compute.interpreter.reduce import evaluate_reduce
+from everview.compute.interpreter.reduce import evaluate_accumulate, evaluate_reduce
 from everview.compute.interpreter.scalars import compile_columns, compile_scalar, compile_value
 from everview.compute.interpreter.topk import evaluate_topk
 from everview.compute.interpreter.window import evaluate_window
@@ -34,6 +32,8 @@ from everview.compute.rows.collection import (
 )
 from everview.errors import EverviewError
 
+ROUNDS_MAX = 100_000
+ROWS_MAX = 1_000_000
 NOTHING_MORE: Mapping[str, Result] = {}
 
 
@@ -82,7 +82,7 @@ def _operator(plan: ir.Relation, scope: Mapping[str, Result], made: limits.Made)
         case ir.Let(id, value, body):
             return below(body, {id: below(value)})
         case ir.Recursive():
-            return evaluate_recursive(plan, below)
+            return _recursive(plan, below)
         case ir.Join(inputs):
             return evaluate_join(plan, list(map(below, inputs)))
         case ir.Union(inputs):
@@ -114,6 +114,31 @@ def _operator(plan: ir.Relation, scope: Mapping[str, Result], made: limits.Made)
             return Result(dict.fromkeys(found.rows, 1), found.errors)
         case ir.Accumulate(input):
             return evaluate_accumulate(plan, below(input))
+
+
+def _recursive(recursive: ir.Recursive, evaluate: Callable[..., Result]) -> Result:
+    """The rows of all rounds, until one brings nothing. Reaching a limit is an error of the query."""
+    first = evaluate(recursive.base)
+    rows: Rows = {}
+    errors: Errors = dict(first.errors)
+    latest = _new(first.rows, rows, distinct=recursive.distinct)
+    rounds = count = 0
+    while latest:
+        add_all(rows, latest)
+        rounds += 1
+        count += sum(map(abs, latest.values()))
+        if rounds > ROUNDS_MAX or count > ROWS_MAX:
+            limits = f"more than {ROWS_MAX} rows, or took more than {ROUNDS_MAX} rounds"
+            add_failure(errors, Failure("54000", f"WITH RECURSIVE gave {limits}"), 1)
+            break
+        found = evaluate(recursive.step, {recursive.id: Result(latest)})
+        add_all(errors, found.errors)
+        latest = _new(found.rows, rows, distinct=recursive.distinct)
+    return Result(rows, errors)
+
+
+def _new(found: Rows, known: Rows, *, distinct: bool) -> Rows:
+    return {row: 1 for row in found if row not in known} if distinct else dict(found)
 
 
 def _union(inputs: list[Result]) -> Result:

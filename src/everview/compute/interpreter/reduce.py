@@ -1,4 +1,4 @@
-"""Reduce: the rows of each group, each as often as it occurs, and every aggregate over them.
+"""Reduce: the rows of each group, each as often as it occurs, and every aggregate over them. And Accumulate.
 
 An aggregate is a function of the multiset of the rows of its group. So that it is, one to which order matters takes
 its arguments in the order asked for, ties in the order of the arguments themselves.
@@ -7,16 +7,18 @@ its arguments in the order asked for, ties in the order of the arguments themsel
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import localcontext
 from typing import Any
 
 from everview.compute.allowance import take
 from everview.compute.functions import list_aggregates, lookup
 from everview.compute.functions.aggregates import COUNT
 from everview.compute.functions.contract import Failure, OneRow, fail
+from everview.compute.functions.numbers import EXACT
 from everview.compute.interpreter import limits
 from everview.compute.interpreter.ordering import compile_order, row_order_key, sort_by
 from everview.compute.interpreter.scalars import compile_row, compile_scalar
-from everview.compute.ir.relation import Aggregate, Order, Reduce
+from everview.compute.ir.relation import Accumulate, Aggregate, Order, Reduce, types
 from everview.compute.ir.scalar import Scalar
 from everview.compute.ir.types import SqlType
 from everview.compute.rows.collection import (
@@ -27,6 +29,7 @@ from everview.compute.rows.collection import (
     Rows,
     add_failure,
     canonical,
+    canonical_row,
     plain,
 )
 
@@ -148,3 +151,27 @@ def _thawed(values: Row, thaws: list[tuple[int, Callable[[Any], Any]]]) -> Row:
     for index, thaw in thaws:
         result[index] = thaw(result[index])
     return tuple(result)
+
+
+def evaluate_accumulate(accumulate: Accumulate, below: Result) -> Result:
+    """The totals of each key at each of its times."""
+    with localcontext(EXACT):
+        return Result(_totals(accumulate, below.rows), below.errors)
+
+
+def _totals(accumulate: Accumulate, below: Rows) -> Rows:
+    keys, settle = accumulate.keys, canonical_row(types(accumulate))
+    amounts: dict[Row, dict[Any, list[Any]]] = {}
+    for row, multiplicity in below.items():
+        times = amounts.setdefault(row[1 : keys + 1], {})
+        added = [multiplicity * amount for amount in row[keys + 1 :]]
+        known = times.get(row[0])
+        times[row[0]] = added if known is None else [one + other for one, other in zip(known, added, strict=True)]
+    rows: Rows = {}
+    for key, times in amounts.items():
+        order = sorted(times)
+        totals: list[Any] = [0] * len(times[order[0]])
+        for time, following in zip(order, [*order[1:], None], strict=True):
+            totals = [total + amount for total, amount in zip(totals, times[time], strict=True)]
+            rows[settle((time, following, *key, *totals))] = 1
+    return rows

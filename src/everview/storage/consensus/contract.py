@@ -53,6 +53,10 @@ class Consensus(Protocol):
         """Release what is held. Further calls fail."""
 
 
+def entry_at(consensus: Consensus, key: str) -> Entry | None:
+    return consensus.get([key]).get(key)
+
+
 _SURROGATES_FIRST, _SURROGATES_LAST = 0xD800, 0xDFFF
 
 

@@ -5,6 +5,9 @@ What is never read goes, and its errors with it: they were nobody's.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Mapping
+
 from everview.compute.ir import relation as ir
 
 
@@ -49,3 +52,21 @@ def _replaced(body: ir.Relation, name: str, value: ir.Relation) -> ir.Relation:
             )
         case _:
             return ir.with_inputs(body, tuple(_replaced(each, name, value) for each in ir.inputs_of(body)))
+
+
+def unique_lets(plan: ir.Relation) -> ir.Relation:
+    """Every Let with a name of its own, so that a name means one thing wherever it stands; those nobody reads go."""
+    return _rename(plan, {}, itertools.count())
+
+
+def _rename(plan: ir.Relation, names: Mapping[str, str], numbers: Iterator[int]) -> ir.Relation:
+    if isinstance(plan, ir.Get):
+        return ir.Get(names[plan.id], plan.schema) if plan.id in names else plan
+    if isinstance(plan, ir.Let):
+        name = f"let:{next(numbers)}"
+        body = _rename(plan.body, {**names, plan.id: name}, numbers)
+        if not any(isinstance(each, ir.Get) and each.id == name for each in ir.walk(body)):
+            return body  # what nobody reads is not evaluated, and cannot fail
+        return ir.Let(name, _rename(plan.value, names, numbers), body)
+    below = ir.inputs_of(plan)
+    return ir.with_inputs(plan, tuple(_rename(each, names, numbers) for each in below)) if below else plan
