@@ -18,6 +18,7 @@ import stat
 from pathlib import Path
 
 from everview.errors import EverviewError
+from everview.storage.disk import sync_folder
 
 KEY_VARIABLE = "EVERVIEW_KEY"
 KEY_BYTES, NONCE_BYTES, FINGERPRINT_BYTES = 32, 12, 8
@@ -103,11 +104,7 @@ def _write(path: Path, data: bytes) -> None:
             os.fsync(file)
         finally:
             os.close(file)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
     except FileExistsError:
         return
     except OSError as error:

@@ -28,7 +28,6 @@ from everview.storage.contract import GlobalId
 
 
 def create_secret(context: Context, statement: nodes.CreateSecret, change: Change) -> Result:
-    """CREATE SECRET."""
     done, schema = Done("CREATE SECRET"), context.around.schema_for(statement.path)
     if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
         return done
@@ -80,7 +79,6 @@ def alter_secret(context: Context, statement: nodes.AlterSecret) -> Result:
 
 
 def create_connection(context: Context, statement: nodes.CreateConnection) -> Result:
-    """CREATE CONNECTION."""
     coordinator, done, name = context.coordinator, Done("CREATE CONNECTION"), statement.path[-1]
     check_superuser(context, "create a connection")
     options_to(statement.to)
@@ -183,7 +181,6 @@ def _changed(context: Context, item: Item) -> None:
 
 
 def validate_connection(context: Context, statement: nodes.ValidateConnection) -> Result:
-    """VALIDATE CONNECTION."""
     connection = existing(context, Connection, statement.path, if_exists=False)
     assert connection is not None
     _validate(context, connection)

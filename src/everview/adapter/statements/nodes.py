@@ -277,8 +277,6 @@ class AlterConnection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ValidateConnection(Statement):
-    """VALIDATE CONNECTION."""
-
     path: Path
 
 
@@ -306,8 +304,6 @@ class AlterRole(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Drop(Statement):
-    """DROP of any kind of object."""
-
     kind: ObjectKind
     paths: tuple[Path, ...]
     if_exists: bool = False
