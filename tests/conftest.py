@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.postgres.server import Upstream
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -94,6 +96,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def upstream() -> Iterator[Upstream]:
+    """A PostgreSQL server with logical replication, of this session's own."""
+    found = Upstream()
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="session")

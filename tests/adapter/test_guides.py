@@ -22,6 +22,7 @@ from tests.adapter.delivery import delivered
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_subscribe import Subscriber
 from tests.flow.conftest import STRICT
+from tests.postgres.server import Upstream
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -53,13 +54,19 @@ BEFORE = {
 
 
 def shop(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The server that pages speak of: it has a database `shop`, and a role `everview`."""
-    with psycopg.connect(request.getfixturevalue("postgres_url"), autocommit=True) as connection:
-        connection.execute("DROP DATABASE IF EXISTS shop")
-        connection.execute("CREATE DATABASE shop")
-        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'everview'").fetchone() is None:
-            connection.execute("CREATE ROLE everview LOGIN SUPERUSER")
-        return {"host": connection.info.host, "port": str(connection.info.port)}
+    """The server that pages speak of: it has a database `shop`, a role `everview` and a publication."""
+    server: Upstream = request.getfixturevalue("upstream")
+    with server.connect() as db:
+        drop = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active"
+        db.execute(f"{drop} AND database = 'shop'")
+        db.execute("DROP DATABASE IF EXISTS shop WITH (FORCE)")
+        db.execute("CREATE DATABASE shop")
+        if db.execute("SELECT 1 FROM pg_roles WHERE rolname = 'everview'").fetchone() is None:
+            db.execute("CREATE ROLE everview LOGIN SUPERUSER")
+    with server.connect("shop") as db:
+        db.execute("CREATE TABLE orders (id int PRIMARY KEY, customer text, amount int)")
+        db.execute("CREATE PUBLICATION everview FOR ALL TABLES")
+    return {"host": server.folder, "port": "5432"}
 
 
 @pytest.fixture

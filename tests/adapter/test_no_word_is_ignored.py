@@ -27,7 +27,9 @@ MORE = (
     "ALTER ROLE r WITH PASSWORD 'secret'",
     "ALTER SINK s PAUSE",
     "ALTER SINK s SET (batch = '5')",
+    "ALTER SOURCE IF EXISTS s PAUSE",
     "ALTER SOURCE s RESET",
+    "ALTER SOURCE s RESUME",
     "ALTER SUBSCRIPTION s ACKNOWLEDGE THROUGH 5",
     "ALTER SUBSCRIPTION s RESTART",
     "ALTER SUBSCRIPTION s SET (HOLD FOR '1 day')",
@@ -53,6 +55,10 @@ MORE = (
     "CREATE SINK s FROM t (topic 'a') KEY (a) DELTA UPDATES REDUCE (b BY sum) INTO kafka (topic 'x') WITH (size = 5)",
     "CREATE SOURCE s (a int) FROM CDC FILES '/data' (name = 'x') FORMAT json WITH (TIMELINE 'x')",
     "CREATE SOURCE s FROM LOAD GENERATOR COUNTER (TICK INTERVAL '1s', MAX CARDINALITY 5)",
+    "CREATE SOURCE p FROM POSTGRES CONNECTION c (PUBLICATION 'pub', TEXT COLUMNS (t.a, s.t.b), EXCLUDE COLUMNS (t.c))"
+    " FOR TABLES (t, s.u AS v) WITH (RETAIN HISTORY FOR '1h')",
+    "CREATE SOURCE p FROM POSTGRES CONNECTION c (PUBLICATION pub) FOR ALL TABLES",
+    "CREATE SOURCE p FROM POSTGRES CONNECTION c (PUBLICATION pub) FOR SCHEMAS (a, b)",
     "CREATE SUBSCRIPTION IF NOT EXISTS s FOR t WITH (HOLD FOR '1 day', SNAPSHOT = false)",
     "CREATE TABLE t (a int NOT NULL DEFAULT 1 + 2, b varchar(5) COLLATE \"C\") WITH (RETAIN HISTORY FOR '1h')",
     "DEALLOCATE PREPARE p",
@@ -112,7 +118,15 @@ def with_one_more_word(text: str) -> Iterator[str]:
 def test_there_are_statements_of_every_kind() -> None:
     kinds = {type(parse(text)) for text in statements()}
     known = {each for each in vars(nodes).values() if isinstance(each, type) and dataclasses.is_dataclass(each)}
-    parts = {nodes.AsOf, nodes.Named, nodes.ColumnDefinition, nodes.Place, nodes.SinkCollection, nodes.Empty}
+    parts = {
+        nodes.SourceTables,
+        nodes.AsOf,
+        nodes.Named,
+        nodes.ColumnDefinition,
+        nodes.Place,
+        nodes.SinkCollection,
+        nodes.Empty,
+    }
     assert not known - parts - kinds, sorted(each.__name__ for each in known - parts - kinds)
 
 

@@ -55,8 +55,10 @@ from everview.compute.engine.local import LocalEngine
 from everview.compute.ir.scalar import Scalar
 from everview.compute.maintenance import ScheduledDataflows
 from everview.compute.sql.errors import SqlError
+from everview.errors import EverviewError
 from everview.recursion import deepen
-from everview.sources.contract import Column, Feeder, Feeding, Output, Resettable, Status
+from everview.sources import feeder as sources
+from everview.sources.contract import Column, Feeder, Feeding, Output, Parting, Resettable, Status
 from everview.storage.contract import Command, Drop, Frontiers, GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Corruption, Fenced, StorageError, UnknownId
@@ -104,8 +106,9 @@ class Coordinator(Closing):
         self.catalog = CatalogStore(environment, lambda: self.timeline.now_ms)
         self.maintenance = maintenance or ScheduledDataflows(environment, self._engine or LocalEngine())
         self.timelines = Timelines(environment, self.timeline, lambda: self.catalog.state)
-        self.timestamps = Timestamps(environment, self.timelines, self.maintenance, self.ask_source)
+        self.timestamps = Timestamps(environment, self.timelines, self.maintenance, self.ask_source, self.stopped)
         self._feeders: dict[GlobalId, Feeder] = {}
+        self._parting: dict[GlobalId, Feeder] = {}  # of sources that are being dropped
         self.planner = Planner()
         self.indexes = IndexLookups()
         self.peeks = Peeks(environment, self.indexes, self, lambda: self._engine, local_updates_max=local_updates_max)
@@ -260,7 +263,18 @@ class Coordinator(Closing):
             for name, each in (parts or {"": item}).items()
         }
         now_ms = self._now_to_feed if item.timeline is None else None
-        feeding = Feeding(self.environment, item.id, item.name, item.spec, outputs, now_ms, self.bulk_spark)
+        connection = kind_of(item.spec).connection(item.spec)
+        feeding = Feeding(
+            self.environment,
+            item.id,
+            item.name,
+            item.spec,
+            outputs,
+            now_ms,
+            self.bulk_spark,
+            lambda: "" if connection is None else self.connections.conninfo_of(connection),
+            item.paused,
+        )
         feeder = kind_of(item.spec).feeder(feeding)
         for id in (item.id, *(each.id for each in parts.values())):
             self._feeders[id] = feeder
@@ -281,6 +295,8 @@ class Coordinator(Closing):
         feeder = self._feeders.pop(item.id, None)
         if feeder is not None:
             feeder.close()
+            if item.id == item.whole:
+                self._parting[item.id] = feeder
 
     def bulk_spark(self) -> SparkSession | None:
         """Spark's session for much at once, if it has started."""
@@ -293,6 +309,13 @@ class Coordinator(Closing):
         if feeder is not None:
             feeder.ask()
 
+    def stopped(self, id: GlobalId) -> EverviewError | None:
+        """Why a table of a source is complete no further than it is, if it cannot go on."""
+        feeder, item = self._feeders.get(id), self.catalog.state.items.get(id)
+        if not isinstance(feeder, sources.Feeder) or not isinstance(item, Source) or not isinstance(item.spec, Part):
+            return None
+        return feeder.stopped(item.spec.table)
+
     def dropped(self, item: Item) -> str | None:
         """An item is no longer in the catalog; tells what of it could not be removed elsewhere."""
         if isinstance(item, Index):
@@ -304,6 +327,8 @@ class Coordinator(Closing):
         if isinstance(item, Subscription):
             self.durable.dropped(item)
         left = self.sinks.dropped(item)
+        if isinstance(parting := self._parting.pop(item.id, None), Parting):
+            left = parting.part() or left
         if isinstance(item, Source) and not isinstance(item.spec, Part):
             kind_of(item.spec).forget(self.environment, item.id)
         for id in list(self.environment.damaged):

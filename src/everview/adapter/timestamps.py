@@ -24,6 +24,7 @@ from everview.adapter.stream_timeline import StreamTimeline, Timelines
 from everview.adapter.timeline import Timeline
 from everview.compute.contract import Maintenance
 from everview.compute.sql.errors import SqlError
+from everview.errors import EverviewError
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.shard import FOREVER, from_frontier
@@ -76,9 +77,11 @@ class Timestamps:
         timelines: Timelines,
         maintenance: Maintenance,
         ask_source: Callable[[GlobalId], None],
+        stopped: Callable[[GlobalId], EverviewError | None] = lambda id: None,
     ) -> None:
         self._environment, self._maintenance = environment, maintenance
         self._timelines, self._timeline = timelines, timelines.own
+        self._stopped = stopped  # why a table of a source cannot become complete any further
         self._ask_source = ask_source  # asks a source to become complete up to the present, if it can
 
     def inputs(self, ids: Iterable[GlobalId]) -> tuple[InputTimes, ...]:
@@ -203,6 +206,7 @@ class Timestamps:
         while below:
             each = below.pop()
             failed.error = self._maintenance.error(each)
+            failed.error = failed.error or self._stopped(each)
             if failed.error is not None:
                 return True
             if each in catalog.items and not isinstance(catalog.items[each], Table | Source):

@@ -13,9 +13,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from everview.compute.ir.types import SqlType
+from everview.errors import EverviewError
 from everview.storage.contract import Command, GlobalId
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RUNNING, STALLED, STARTING, ENDED = "running", "stalled", "starting", "ended"
+SNAPSHOT, PAUSED, STOPPED = "snapshot", "paused", "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Table:
 
     name: str
     columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()  # by which rows are looked up; all columns if there is none
 
     @classmethod
     def of(cls, name: str, *columns: tuple[str, SqlType]) -> Table:
@@ -69,6 +72,24 @@ class Spec:
     timeline: OwnTimeline | None = field(default=None, kw_only=True)
 
 
+Path: TypeAlias = tuple[str, ...]  # a name with what it is in
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """What a source takes of a system with many tables: by which connection, and which of them.
+
+    `schemas` and `tables` are None where all are taken; tables have the names that they are to have here.
+    """
+
+    connection: GlobalId
+    way: Callable[[], str]  # how the connection leads there now
+    schemas: tuple[str, ...] | None = None
+    tables: tuple[tuple[Path, str | None], ...] | None = None
+    text_columns: tuple[Path, ...] = ()
+    excluded: tuple[Path, ...] = ()
+
+
 S = TypeVar("S", bound=Spec)
 
 
@@ -82,6 +103,8 @@ class Given:
     options: Mapping[str, str]
     columns: tuple[Column, ...] = ()
     keeps_times: bool = False  # with TIMELINE
+    name: str = ""  # of the source
+    upstream: Upstream | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +139,8 @@ class Feeding(Generic[S]):
     outputs: Mapping[str, Output]
     now_ms: Callable[[], int] | None
     spark: Callable[[], SparkSession | None] = lambda: None
+    way: Callable[[], str] = lambda: ""  # how its connection leads upstream now
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +160,19 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a source with many tables has come: since it was opened, and against what there is upstream."""
+
+    rows: int
+    bytes: int
+    position: str | None
+    snapshot_rows: int | None = None  # while it is taken, and what upstream estimates that there are
+    snapshot_rows_total: int | None = None
+    lag_bytes: int | None = None
+    lag_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A source at one instant: what it does, why it cannot and when that is tried again, and how far it has read."""
 
@@ -143,6 +181,8 @@ class Status:
     read: Reading | None = None
     retry_ms: int | None = None
     failures: int = 0  # since it was opened
+    progress: Progress | None = None
+    stopped: Mapping[str, EverviewError] = field(default_factory=dict)  # tables that cannot go on, and why
 
 
 class Feeder(Protocol):
@@ -174,6 +214,15 @@ class Resettable(Protocol):
         ...
 
 
+@runtime_checkable
+class Parting(Protocol):
+    """A feeder that leaves something upstream, which goes with its source."""
+
+    def part(self) -> str | None:
+        """The source was dropped and the feeder is closed: tells what could not be removed upstream."""
+        ...
+
+
 class SourceKind(ABC, Generic[S]):
     """One kind of source."""
 
@@ -183,6 +232,7 @@ class SourceKind(ABC, Generic[S]):
     takes_columns: ClassVar[bool] = False  # whether a statement may name them
     keeps_times: ClassVar[bool] = False  # whether TIMELINE can be asked for
     resettable: ClassVar[bool] = False
+    connects: ClassVar[bool] = False  # whether it takes a connection, and many tables
 
     @abstractmethod
     def look(self, given: Given, pause: Callable[[float], object]) -> Found[S]:
@@ -206,6 +256,10 @@ class SourceKind(ABC, Generic[S]):
 
     def forget(self, environment: Environment, id: GlobalId) -> None:
         """Remove what is remembered of a source that was dropped."""
+        return None
+
+    def connection(self, spec: S) -> GlobalId | None:
+        """The connection that a source reads by."""
         return None
 
     @abstractmethod

@@ -7,18 +7,20 @@ the frontier of the collections where it stands has no position of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 import structlog
 
 from everview.background import Backoff, Loop
-from everview.errors import text_of
-from everview.sources.contract import RUNNING, STALLED, Feeding, Status
+from everview.errors import EverviewError, text_of
+from everview.sources.contract import PAUSED, RUNNING, SNAPSHOT, STALLED, STARTING, Feeding, Progress, Status
 from everview.storage.contract import Command, Put, UpdateAndDowngrade, WriteCapability
 from everview.storage.errors import Canceled, Fenced, UnknownId
+from everview.storage.staging import Staged
 from everview.timely.antichain import Antichain
 
 IDLE_S = 1.0  # how often frontiers move on while nothing happens and nobody asks
@@ -38,11 +40,12 @@ class News:
     All tables are complete before `upper` then. With `more`, there is more to come at once; else after `pause_s`.
     """
 
-    changes: Mapping[str, pa.Table]
+    changes: Mapping[str, pa.Table | Staged]
     upper: int
     position: Position = None
     more: bool = False
     pause_s: float = IDLE_S
+    held: Collection[str] = ()  # tables that are not complete before `upper`, and stay where they are
 
 
 class Reader(Protocol):
@@ -57,6 +60,44 @@ class Reader(Protocol):
         ...
 
 
+@runtime_checkable
+class Follower(Protocol):
+    """A reader that follows another system, and tells it what is durable here."""
+
+    def gather(self, position: Position) -> None:
+        """Take in what has come since a position, and wait for it a while; `news` then gives it."""
+        ...
+
+    def committed(self, position: Position) -> None:
+        """What `news` gave is durable: now the other system may forget it."""
+        ...
+
+    def wake(self) -> None:
+        """Wait no longer: someone waits for the present."""
+        ...
+
+    def stop(self) -> None:
+        """Break off whatever is being read: the reader is to be closed."""
+        ...
+
+    @property
+    def passing(self) -> bool:
+        """Whether local time goes on over the source while it cannot be read: all that it holds is exact."""
+        ...
+
+    def stopped(self) -> Mapping[str, EverviewError]:
+        """The tables that cannot go on, and why: they stay where they are."""
+        ...
+
+    def progress(self) -> Progress:
+        """How far it has come."""
+        ...
+
+    def part(self) -> str | None:
+        """The source was dropped: remove what was made for it; tells what could not be removed."""
+        ...
+
+
 class Feeder:
     """Feeds one source, in a thread of its own."""
 
@@ -64,6 +105,8 @@ class Feeder:
         assert feeding.now_ms is not None, "it feeds on the environment's timeline"
         self._environment, self._outputs, self._now_ms = feeding.environment, feeding.outputs, feeding.now_ms
         self._reader, self._key, self._more = reader, POSITION + feeding.id, False
+        self._follower = reader if isinstance(reader, Follower) else None
+        self._paused, self._step_lock = feeding.paused, threading.Lock()
         ends = (Canceled, Fenced, UnknownId)  # closed, taken over by another process, or dropped
         self._loop = Loop(
             f"everview-source-{feeding.id}",
@@ -71,6 +114,8 @@ class Feeder:
             backoff=BACKOFF,
             ends=ends,
             on_failure=lambda error, _: _log.warning("source failed", source=feeding.name, error=text_of(error)),
+            on_wake=self._woken if self._follower is not None else None,
+            on_stop=lambda: None if self._follower is None else self._follower.stop(),
         )
 
     def start(self) -> None:
@@ -78,43 +123,100 @@ class Feeder:
 
     def ask(self) -> None:
         self._loop.wake()
+        self._wake_reader()
 
     def close(self) -> None:
         self._loop.stop(CLOSE_S)
         self._reader.close()
 
+    def part(self) -> str | None:
+        """The source was dropped: let the reader remove what it made upstream."""
+        return None if self._follower is None else self._follower.part()
+
     def status(self) -> Status:
-        loop = self._loop.status
+        loop, follower = self._loop.status, self._follower
         error = None if loop.error is None else text_of(loop.error)
-        return Status(RUNNING if error is None else STALLED, error, None, loop.retry_ms, loop.failures)
+        state = RUNNING if error is None else STALLED
+        if follower is None:
+            return Status(state, error, None, loop.retry_ms, loop.failures)
+        progress, stopped = follower.progress(), follower.stopped()
+        if self._paused:
+            state, error = PAUSED, None
+        elif error is None and progress.snapshot_rows is not None:
+            state = SNAPSHOT
+        elif error is None and progress.position is None:
+            state = STARTING
+        return Status(state, error, None, loop.retry_ms, loop.failures, progress, stopped)
+
+    def stopped(self, table: str) -> EverviewError | None:
+        """Why a table cannot go on, if it cannot."""
+        return None if self._follower is None else self._follower.stopped().get(table)
 
     @property
     def upper(self) -> int:
-        """How far the collections are complete."""
-        first = next(iter(self._outputs.values()))
-        return self._environment.frontiers(first.id).upper.only
+        """How far the collections are complete, but for those that are stopped."""
+        return max(self._environment.frontiers(each.id).upper.only for each in self._outputs.values())
 
     def step(self) -> News | None:
         """Write a part of what is new, and move the frontiers along; None if there was nothing to do."""
+        saved = self._environment.get(self._key)
+        position = None if saved is None else json.loads(saved)
+        if self._follower is not None:
+            self._follower.gather(position)
         lower, end = self.upper, self._now_ms() + 1
         if end <= lower:
             return None
-        saved = self._environment.get(self._key)
-        position = None if saved is None else json.loads(saved)
         news = self._reader.news(position, lower, end)
-        commands: list[Command] = []
-        for name, output in self._outputs.items():
-            capability = self._environment.present(output.id, output.writer)
-            assert isinstance(capability, WriteCapability)
-            commands.append(UpdateAndDowngrade(capability, news.changes.get(name), Antichain(news.upper)))
+        commands = self._moves(news.upper, news.held, news.changes)
         if news.position != position:
             commands.append(Put(self._key, json.dumps(news.position).encode()))
         self._environment.commit(*commands)
+        if self._follower is not None:
+            self._follower.committed(news.position)
         return news
 
+    def _moves(
+        self, upper: int, held: Collection[str], changes: Mapping[str, pa.Table | Staged] | None = None
+    ) -> list[Command]:
+        """The commands that write changes and move the frontiers of all tables, but of those that are held."""
+        commands: list[Command] = []
+        for name, output in self._outputs.items():
+            if name not in held:
+                capability = self._environment.present(output.id, output.writer)
+                assert isinstance(capability, WriteCapability)
+                commands.append(UpdateAndDowngrade(capability, (changes or {}).get(name), Antichain(upper)))
+        return commands
+
     def _step(self) -> float:
-        news = self.step()
+        with self._step_lock:
+            if self._paused:
+                self._pass_over()
+                return IDLE_S
+            try:
+                news = self.step()
+            except (Canceled, Fenced, UnknownId):
+                raise
+            except Exception:
+                self._pass_over()
+                raise
         if news is None:  # until the next millisecond, if there is more
-            return 0.001 if self._more else IDLE_S
+            return 0.001 if self._more or self._follower is not None else IDLE_S
         self._more = news.more
         return 0.0 if news.more else news.pause_s
+
+    def _woken(self) -> None:
+        """Someone waits for the present while a failed step is not tried again yet, or the source is paused."""
+        with self._step_lock:
+            self._pass_over()
+
+    def _pass_over(self) -> None:
+        """Let local time go on without upstream: who reads is not to wait for what may never come."""
+        if self._follower is None or not self._follower.passing:
+            return
+        end = self._now_ms() + 1
+        if end > self.upper and (commands := self._moves(end, self._follower.stopped())):
+            self._environment.commit(*commands)
+
+    def _wake_reader(self) -> None:
+        if self._follower is not None:
+            self._follower.wake()

@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -185,6 +185,11 @@ class Environment(Closing):
         """Do the heavy part of appending `updates` to `id`, outside of any commit."""
         self._check_open()
         return self._stager.stage(id, self.shard(id).spec, updates)
+
+    def stage_pieces(self, id: GlobalId, pieces: Iterable[pa.Table]) -> Staged:
+        """The same for updates that are too many to be in memory at once."""
+        self._check_open()
+        return self._stager.stage_pieces(id, self.shard(id).spec, pieces)
 
     def unstage(self, staged: Staged) -> None:
         """Remove staged updates that will not be committed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,9 +75,31 @@ class Stager:
             batch = inline_batch(one_record_batch(updates), 0, 0, 0)
             if batch.size_bytes <= INLINE_BYTES_MAX:
                 return Staged(id, batch)
-        table = pa.Table.from_batches([updates]) if isinstance(updates, pa.RecordBatch) else updates
-        parts = self._write(id, spec, table)
+        parts = self._write(id, spec, _as_table(updates))
         return Staged(id, part_batch(parts, 0, 0, 0) if parts else None)
+
+    def stage_pieces(self, id: GlobalId, spec: Spec, pieces: Iterable[pa.Table]) -> Staged:
+        """Prepare updates that come in pieces, of which few are in memory at a time."""
+        parts: list[Part] = []
+        first: pa.Table | None = None
+        try:
+            for piece in pieces:
+                if not piece.num_rows:
+                    continue
+                check_sums(id, piece)
+                if first is None and not parts:
+                    first = piece
+                    continue
+                for each in (piece,) if first is None else (first, piece):
+                    parts += self._write(id, spec, _as_table(conformed(each, spec)))
+                first = None
+            if not parts:
+                return self.stage(id, spec, first)
+            return Staged(id, part_batch(tuple(parts), 0, 0, 0))
+        except BaseException:
+            for part in parts:
+                self._blob.delete(part.key)
+            raise
 
     def discard(self, staged: Staged) -> None:
         """Remove parts that will not be committed."""
@@ -119,6 +142,10 @@ class Stager:
         except BaseException:
             writer.abandon()
             raise
+
+
+def _as_table(updates: pa.Table | pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([updates]) if isinstance(updates, pa.RecordBatch) else updates
 
 
 def check_sums(id: GlobalId, updates: pa.Table | pa.RecordBatch) -> None:

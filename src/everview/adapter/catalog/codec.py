@@ -59,6 +59,8 @@ def _version_of(item: Item) -> int:
     match item:
         case Secret() | Connection() | Sink(spec=DriverSink(connection=str())):
             return CONNECTED_VERSION
+        case Source(spec=Spec() as spec) if kind_of(spec).connects or item.paused:
+            return CONNECTED_VERSION
         case Sink(spec=spec) if len(spec.collections) > 1:
             return SEVERAL_VERSION
         case MaterializedView(layout=layout) if layout:
@@ -81,7 +83,7 @@ def _flat(item: Item) -> dict[str, Any]:
             if staged is not None:
                 found |= {"replaces": staged.target, "automatic": staged.automatic, "guards": staged.guards}
         case Source(spec=spec):
-            found["source"] = _source_to_json(spec)
+            found["source"] = _source_to_json(spec) | ({"state": "paused"} if item.paused else {})
         case Sink(spec=spec):
             first, *others = spec.collections
             found |= {"on": first.collection, "keys": () if others else first.key}
@@ -124,7 +126,7 @@ def decode_item(data: bytes) -> Item:
     if kind is MaterializedView and found.get("replaces") is not None:
         found["staged"] = Staged(found["replaces"], found.get("automatic", False), found.get("guards", {}))
     elif kind is Source:
-        found["spec"] = _source_from_json(said)
+        found |= {"spec": _source_from_json(said), "paused": said.get("state") == "paused"}
     elif kind is Sink:
         found |= {"spec": _sink_from_json(said, found["on"], found["keys"]), "paused": said.get("state") == "paused"}
     elif kind is Subscription:

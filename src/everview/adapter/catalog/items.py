@@ -251,6 +251,7 @@ class Source(Written):
     noun = "source"
 
     spec: Spec | Part
+    paused: bool = False
 
     @property
     def whole(self) -> GlobalId:

@@ -53,6 +53,7 @@ STEPS: Mapping[type, Handler] = {
     nodes.RollbackReplacement: replacements.rollback_replacement,
     nodes.CreateSource: sources.create_source,
     nodes.ResetSource: sources.reset_source,
+    nodes.PauseSource: sources.pause_source,
     nodes.CreateSink: sinks.create_sink,
     nodes.AlterSink: sinks.alter_sink,
     nodes.CreateSubscription: durable.create_subscription,

@@ -6,6 +6,7 @@ in the catalog with one commit: until then whoever opens the environment removes
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,13 @@ from typing import Any
 from everview.adapter.catalog.items import ColumnInfo, Part, Source
 from everview.adapter.catalog.state import shown_timeline
 from everview.adapter.catalog.store import Change
+from everview.adapter.connections import check_connects
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import INVALID_PARAMETER_VALUE, WRONG_OBJECT_TYPE, as_sql_errors
 from everview.adapter.execute.alterations import existing
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import NAME_BYTES_MAX, columns_of, exists
-from everview.adapter.execute.ownership import check_may_reach
+from everview.adapter.execute.ownership import check_may_reach, check_owner
 from everview.adapter.retention import lag_ms, retain_ms
 from everview.adapter.secrets import without_secrets
 from everview.adapter.sources.registry import kind_named, kind_of
@@ -28,7 +30,7 @@ from everview.adapter.stream_timeline import StreamTimeline
 from everview.adapter.tables import shard_schema
 from everview.adapter.timeline import Timeline
 from everview.compute.sql.errors import SqlError
-from everview.sources.contract import Column, Given, Output, OwnTimeline, SourceKind, Table
+from everview.sources.contract import Column, Given, Output, OwnTimeline, SourceKind, Table, Upstream
 from everview.storage.contract import Create, Follow, ReadCapability
 
 _DONE = Done("CREATE SOURCE")
@@ -62,7 +64,11 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
                 at = max(timeline.upper, timeline.now_ms)
                 spec, moves = kind.begun(found.spec, at), timeline.step()
             change = coordinator.catalog.change(context.around.user)
-            item = Source(id, name, schema.id, context.around.user, retain_ms=retain, spec=spec)
+            connection = kind.connection(spec)
+            depends = () if connection is None else (connection,)
+            if connection is not None and connection not in context.around.catalog.items:
+                raise SqlError("42704", "the connection of the source was dropped meanwhile")
+            item = Source(id, name, schema.id, context.around.user, retain_ms=retain, spec=spec, depends=depends)
             outputs, readers = _collections(context, change, item, found.tables, at)
             lag = lag_ms(retain)
             follows = [Follow(reader, timeline.history_clock, lag) for reader in readers]
@@ -79,7 +85,9 @@ def _collections(
     if tables[0].name:
         change.put_item(item, "create")
     ids = [catalog.allocate() if table.name else item.id for table in tables]
-    creates = [Create(id, shard_schema(table.types), at=at) for id, table in zip(ids, tables, strict=True)]
+    creates = [
+        Create(id, shard_schema(table.types), _key_of(table), at=at) for id, table in zip(ids, tables, strict=True)
+    ]
     made = context.coordinator.environment.commit(*creates)
     outputs: dict[str, Output] = {}
     for id, table, (read, write) in zip(ids, tables, made, strict=True):
@@ -90,6 +98,12 @@ def _collections(
         change.put_item(filled, "create")
         outputs[table.name] = Output(id, write.token, table.columns)
     return outputs, [read for read, _ in made]
+
+
+def _key_of(table: Table) -> list[str] | None:
+    """The columns of the collection by which rows are looked up; None for all."""
+    names = [each.name for each in table.columns]
+    return [f"c{names.index(name)}" for name in table.key] or None
 
 
 def _given(
@@ -108,14 +122,30 @@ def _given(
         known = (*kind.options, "retain history", *(["timeline"] if kind.keeps_times else []))
         hint = f"{' and '.join(each.upper() for each in known)} can be given"
         raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
+    if (statement.tables is not None) != kind.connects:
+        hint = "FROM POSTGRES CONNECTION name (PUBLICATION 'name') FOR ALL TABLES"
+        what = "takes no connection" if statement.tables is not None else "needs a connection"
+        raise SqlError("42601", f"a source from {kind.name.upper()} {what}", hint=None if statement.tables else hint)
     if statement.columns and not kind.takes_columns:
         raise SqlError("42P16", f"a {kind.name} has columns of its own", hint="leave them out")
     if any(each.default is not None for each in statement.columns):
         raise SqlError("42P16", "columns of a source have no defaults", detail="all values come from the stream")
     infos = columns_of(context, statement.columns) if statement.columns else ()
     columns = tuple(Column(each.name, each.type, each.nullable) for each in infos)
-    given = Given(statement.kind, statement.argument, arguments, options, columns, own_name is not None)
+    name, upstream = statement.path[-1], _upstream(context, statement, kind)
+    given = Given(statement.kind, statement.argument, arguments, options, columns, own_name is not None, name, upstream)
     return given, retain, own_name
+
+
+def _upstream(context: Context, statement: nodes.CreateSource, kind: SourceKind[Any]) -> Upstream | None:
+    """What a source with many tables takes, by a connection that its user owns."""
+    said = statement.tables
+    if said is None:
+        return None
+    connection = check_connects(context.around.relation(said.connection), kind.name)
+    check_owner(context, connection)
+    way = functools.partial(context.coordinator.connections.conninfo, connection)
+    return Upstream(connection.id, way, said.schemas, said.tables, said.text_columns, said.excluded)
 
 
 def _timeline_name(text: str) -> str:
@@ -123,6 +153,27 @@ def _timeline_name(text: str) -> str:
         hint = f"a name of at most {NAME_BYTES_MAX} bytes"
         raise SqlError(INVALID_PARAMETER_VALUE, f'invalid value for TIMELINE: "{text}"', hint=hint)
     return text
+
+
+def pause_source(context: Context, statement: nodes.PauseSource) -> Result:
+    """ALTER SOURCE … PAUSE and RESUME: a paused source stays as it is, and local time goes on over it."""
+    coordinator, done = context.coordinator, Done("ALTER SOURCE")
+    with context.coordinator.catalog.lock:
+        context = context.anew()
+        item = existing(context, Source, statement.path, if_exists=statement.if_exists)
+        if item is None:
+            return done
+        assert isinstance(item, Source)
+        if isinstance(item.spec, Part) or not kind_of(item.spec).connects:
+            detail = "it is a part of a source" if isinstance(item.spec, Part) else f"it is a {item.spec.kind}"
+            raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be paused', detail=detail)
+        change = coordinator.catalog.change(context.around.user)
+        change.put_item(
+            replace(item, paused=statement.paused), "alter", action="pause" if statement.paused else "resume"
+        )
+        coordinator.catalog.commit(change)
+        coordinator.feed_again(coordinator.catalog.state.source(item.id))
+    return done
 
 
 def reset_source(context: Context, statement: nodes.ResetSource) -> Result:

@@ -10,8 +10,14 @@ from everview.adapter.stream_locations import FILES, KAFKA
 from everview.compute.sql.errors import unsupported
 from everview.sources.contract import SourceKind, Spec
 from everview.sources.generator.kind import LoadGeneratorKind
+from everview.sources.postgres.kind import PostgresKind
 
-_KINDS: tuple[SourceKind[Any], ...] = (LoadGeneratorKind(), ChangeStreamKind(FILES), ChangeStreamKind(KAFKA))
+_KINDS: tuple[SourceKind[Any], ...] = (
+    LoadGeneratorKind(),
+    ChangeStreamKind(FILES),
+    ChangeStreamKind(KAFKA),
+    PostgresKind(),
+)
 SOURCES: Mapping[str, SourceKind[Any]] = {each.name: each for each in _KINDS}
 
 

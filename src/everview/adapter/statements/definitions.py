@@ -37,6 +37,7 @@ from everview.adapter.statements.options import (
 )
 from everview.adapter.statements.replacements import parse_alter_replacement, parse_replacement, replacing
 from everview.adapter.statements.sinks import parse_alter_sink, parse_create_sink, parse_place
+from everview.adapter.statements.sources import parse_connected
 from everview.adapter.statements.subscriptions import parse_alter_subscription, parse_create_subscription
 from everview.adapter.statements.words import Words, if_exists, if_not_exists
 from everview.compute.sql.errors import UNDEFINED_OBJECT, SqlError, unsupported
@@ -197,6 +198,10 @@ def _source(words: Words) -> Statement:
         kind, argument = "load generator", words.name()
     else:
         kind, argument = words.name(), ""
+    if words.accept("connection"):
+        if columns:
+            raise words.error("the columns of the tables are those upstream", words.first)
+        return parse_connected(words, path, kind, if_not_exists=unless)
     if words.next.is_symbol("("):
 
         def name() -> str:
@@ -277,6 +282,8 @@ def parse_alter(words: Words) -> Statement:
     if kind is Source and words.sees("reset") and not words.ahead(1).is_symbol("("):
         words.take()
         return nodes.ResetSource(path, unless)
+    if kind is Source and words.next.is_word("pause", "resume"):
+        return nodes.PauseSource(path, words.take().value == "pause", unless)
     if words.accept("rename", "to"):
         return nodes.Rename(kind, path, words.name(), None, unless)
     if words.accept("rename"):

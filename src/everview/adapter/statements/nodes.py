@@ -182,6 +182,18 @@ class CreateSource(Statement):
     if_not_exists: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[ColumnDefinition, ...] = ()
+    tables: SourceTables | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTables:
+    """What CREATE SOURCE … FROM kind CONNECTION takes: FOR ALL TABLES, FOR SCHEMAS (…) or FOR TABLES (a AS b, …)."""
+
+    connection: Path
+    schemas: tuple[str, ...] | None = None
+    tables: tuple[tuple[Path, str | None], ...] | None = None
+    text_columns: tuple[Path, ...] = ()
+    excluded: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +240,15 @@ class AlterSink(Statement):
 @dataclass(frozen=True, slots=True)
 class ResetSource(Statement):
     path: Path
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSource(Statement):
+    """ALTER SOURCE … PAUSE and RESUME."""
+
+    path: Path
+    paused: bool
     if_exists: bool = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import astuple
 from datetime import UTC, datetime
 from itertools import zip_longest
 
@@ -14,7 +15,8 @@ from everview.adapter.system.locations import create_sink
 from everview.adapter.system.relation import Row, SystemRelation, View, named, relations_of
 from everview.cdc.times import bound_of
 from everview.compute.ir.types import Interval
-from everview.sources.contract import Reading
+from everview.errors import text_of
+from everview.sources.contract import STOPPED, Reading
 
 CLUSTER = "c1"
 
@@ -75,8 +77,9 @@ def _source_statuses(view: View) -> Iterable[Row]:
         else:
             frontier = None if found.read is None else bound_of(found.read.frontier)
             stalls = 0 if found.read is None else len(found.read.stalls)
-            status = (found.state, found.error, frontier, stalls, _moment(found.retry_ms))
-            yield (item.id, item.name, type_of(item), *status)
+            why = found.stopped.get(item.spec.table) if isinstance(item.spec, Part) else None
+            said = (found.state, found.error) if why is None else (STOPPED, text_of(why))
+            yield (item.id, item.name, type_of(item), *said, frontier, stalls, _moment(found.retry_ms))
 
 
 def _read_streams(view: View) -> Iterator[tuple[Source, Reading]]:
@@ -88,10 +91,15 @@ def _read_streams(view: View) -> Iterator[tuple[Source, Reading]]:
 
 
 def _source_statistics(view: View) -> Iterable[Row]:
+    for item in view.around.catalog.of(Source):
+        found = view.coordinator.source_status(item.id)
+        if found is not None and found.progress is not None and not isinstance(item.spec, Part):
+            yield (item.id, *[None] * 8, *astuple(found.progress))
     for item, read in _read_streams(view):
         yield (
             *(item.id, bound_of(read.frontier), bound_of(read.covered), read.updates_total, read.open_times),
             *(read.open_updates, read.statements_waiting, read.bad_records, len(read.partial)),
+            *[None] * 7,
         )
 
 
@@ -172,7 +180,8 @@ RELATIONS: tuple[SystemRelation, ...] = (
     _internal(
         "mz_source_statistics",
         "id text, frontier, covered mz_timestamp, updates, open_times, open_updates, statements_waiting,"
-        " bad_records, partial_files int8",
+        " bad_records, partial_files, rows, bytes int8, position text, snapshot_rows, snapshot_rows_total, lag_bytes,"
+        " lag_ms int8",
         _source_statistics,
     ),
     _internal(

@@ -1,0 +1,366 @@
+"""Reads a PostgreSQL server for a source: a snapshot of its tables, then their changes, transaction by transaction.
+
+The place upstream is a replication slot of the source's own. A position here says how far its stream is in the
+collections; the server is told only what is committed here, so it keeps all that may be asked for again. What cannot
+go on exactly stops: a table whose definition has changed, or all of the source if its slot, its publication or the
+server is not what it was. Then collections stay at the last time at which they were exact, and who reads is told why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from everview.errors import EverviewError
+from everview.sources.contract import Feeding, Progress
+from everview.sources.feeder import IDLE_S, News
+from everview.sources.postgres import connecting, snapshot
+from everview.sources.postgres.changes import TableChanges
+from everview.sources.postgres.errors import SourceLost, TableStopped, UpstreamFailed
+from everview.sources.postgres.pgoutput import lsn_of, shown_lsn
+from everview.sources.postgres.spec import PostgresSource
+from everview.sources.postgres.stream import Stream
+from everview.sources.postgres.tables import Watch
+from everview.storage.errors import Canceled
+from everview.storage.staging import Staged
+from everview.timely.consolidate import DIFF, TIME
+
+if TYPE_CHECKING:
+    import psycopg
+
+AGAIN = "drop the source and create it again"
+_SLOT = """
+    SELECT confirmed_flush_lsn::text, active_pid, wal_status, {invalid}, plugin, database = current_database()
+    FROM pg_replication_slots WHERE slot_name = %s
+"""
+
+
+class PostgresReader:
+    """A `Follower` of one PostgreSQL database."""
+
+    def __init__(self, feeding: Feeding[PostgresSource]) -> None:
+        self._environment, self._outputs, self._spec = feeding.environment, feeding.outputs, feeding.spec
+        self._way, self._name = feeding.way, f"everview {feeding.name}"[:63]
+        self._where: str | None = None
+        self._db: psycopg.Connection[Any] | None = None
+        self._stream: Stream | None = None
+        self._watch = Watch(self._spec.publication, self._spec.tables)
+        self._stopped: dict[str, EverviewError] = {}
+        self._lost: SourceLost | None = None
+        self._begun = False  # whether the snapshot is in
+        self._closing = threading.Event()
+        self._position: int | None = None
+        self._rows = self._bytes = self._snapshot_rows = self._snapshot_total = 0
+        self._reading_snapshot = False
+
+    # What the feeder asks for
+
+    def gather(self, position: Any) -> None:
+        """Take in transactions that have come since a position."""
+        if position is None:
+            return
+        if not self._begun:
+            self._remember(position)
+        with self._failing():
+            if self._stream is None:
+                self._connect(position)
+            assert self._stream is not None
+            self._stream.gather(IDLE_S)
+
+    def news(self, position: Any, lower: int, end: int) -> News:
+        """What was gathered, as changes at the last time before `end`; without a position, the snapshot."""
+        with self._failing():
+            return self._snapshot(lower, end) if position is None else self._changes(position, end)
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What fails inside ends the connections; if it is for good, nothing goes on until it is well again."""
+        try:
+            yield
+        except BaseException as error:
+            self._disconnect()
+            if isinstance(error, SourceLost):
+                self._lost = error
+            raise
+
+    def committed(self, position: Any) -> None:
+        """Tell the server what is durable here."""
+        if not self._begun:
+            self._remember(position)
+        self._position, self._lost = position["lsn"], None
+        if self._stream is not None:
+            self._stream.tell(position["lsn"])
+
+    def wake(self) -> None:
+        stream = self._stream
+        if stream is not None:
+            stream.wake()
+
+    def stop(self) -> None:
+        self._closing.set()
+        if (stream := self._stream) is not None:
+            stream.closing = True
+            stream.wake()
+
+    @property
+    def passing(self) -> bool:
+        return self._begun and self._lost is None
+
+    def stopped(self) -> Mapping[str, EverviewError]:
+        if self._lost is not None:
+            return dict.fromkeys(self._outputs, self._lost)
+        return dict(self._stopped)
+
+    def progress(self) -> Progress:
+        stream, position = self._stream, self._position
+        shown = None if position is None else shown_lsn(position)
+        behind = None if stream is None or position is None else max(0, stream.server_end - position)
+        lag_ms = None
+        if stream is not None and stream.committed_us is not None:
+            lag_ms = 0 if not behind else max(0, int(time.time() * 1000) - stream.committed_us // 1000)
+        taken, total = (self._snapshot_rows, self._snapshot_total) if self._reading_snapshot else (None, None)
+        return Progress(self._rows, self._bytes, shown, taken, total, behind, lag_ms)
+
+    def close(self) -> None:
+        self._closing.set()
+        if (stream := self._stream) is not None:
+            stream.closing = True
+        with contextlib.suppress(Exception):
+            self._where = self._way()  # the connection may be gone when the source is
+        self._disconnect()
+
+    def part(self) -> str | None:
+        """Drop the slot upstream: the server would keep its log for it."""
+        slot = self._spec.slot
+        try:
+            with connecting.connect(self._where or self._way(), self._name) as db:
+                self._drop_slot(db)
+        except Exception as error:
+            reason = error.detail or error.message if isinstance(error, EverviewError) else str(error)
+            return (
+                f'replication slot "{slot}", which keeps the log of its server from being removed ({reason});'
+                f" run there: SELECT pg_drop_replication_slot('{slot}')"
+            )
+        return None
+
+    # Connections
+
+    def _connect(self, position: Mapping[str, Any]) -> None:
+        """Go on at a position, if the server is what it was."""
+        self._where = self._way()
+        try:
+            stream = Stream(self._where, self._name, self._followed())
+            self._stream, self._db = stream, connecting.connect(self._where, self._name)
+            self._check_system(stream, position)
+            self._check_slot(self._db, position)
+            stream.start(self._spec.slot, position["lsn"], self._spec.publication)
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _followed(self) -> dict[str, Any]:
+        return {name: table for name, table in self._spec.tables.items() if name not in self._stopped}
+
+    def _disconnect(self) -> None:
+        stream, self._stream = self._stream, None
+        db, self._db = self._db, None
+        if stream is not None:
+            stream.close()
+        if db is not None:
+            with contextlib.suppress(Exception):
+                db.close()
+
+    def _check_system(self, stream: Stream, position: Mapping[str, Any]) -> None:
+        system, timeline, at = stream.system()
+        if system != position["system"]:
+            detail = f"its system identifier is {system}, and was {position['system']}"
+            raise SourceLost("the connection leads to another PostgreSQL server", detail=detail, hint=AGAIN)
+        if timeline != position["timeline"]:
+            raise SourceLost(
+                "the server is on another timeline: a standby was promoted, or it was restored",
+                detail=f"timeline {timeline}, and was {position['timeline']}; its log may differ from what was read",
+                hint=AGAIN,
+            )
+        if at < position["lsn"]:
+            raise SourceLost(
+                "the server was restored to an earlier state",
+                detail=f"its log ends at {shown_lsn(at)}, and {shown_lsn(position['lsn'])} was read",
+                hint=AGAIN,
+            )
+
+    def _check_slot(self, db: psycopg.Connection[Any], position: Mapping[str, Any]) -> None:
+        version = db.info.server_version
+        invalid = "invalidation_reason" if version >= 170_000 else "conflicting::text" if version >= 160_000 else "NULL"
+        with connecting.failures("PostgreSQL failed"):
+            row = db.execute(_SLOT.format(invalid=invalid), [self._spec.slot]).fetchone()
+        name = f'replication slot "{self._spec.slot}"'
+        if row is None:
+            raise SourceLost(f"{name} is gone", detail="changes since are not kept upstream", hint=AGAIN)
+        flushed, pid, wal_status, reason, plugin, here = row
+        if plugin != "pgoutput" or not here:
+            raise SourceLost(f"{name} is another one", detail=f"its plugin is {plugin}", hint=AGAIN)
+        if wal_status == "lost" or (reason is not None and reason not in ("false", "f")):
+            raise SourceLost(
+                f"{name} is invalid: {reason or 'the log that it needs was removed'}",
+                detail="it was further behind than the server allows (max_slot_wal_keep_size), or unused for too long",
+                hint=AGAIN,
+            )
+        if flushed is not None and lsn_of(flushed) > position["lsn"]:
+            raise SourceLost(
+                f"{name} was moved on by someone else",
+                detail=f"it stands at {flushed}, and {shown_lsn(position['lsn'])} is here: what is between is lost",
+                hint=AGAIN,
+            )
+        if pid is not None:  # an earlier connection of ours, which the server does not know to be gone
+            with contextlib.suppress(Exception):
+                db.execute("SELECT pg_terminate_backend(%s)", [pid])
+            raise UpstreamFailed(
+                f"{name} is in use still", detail=f"by process {pid} of the server, which is ended now"
+            )
+
+    def _drop_slot(self, db: psycopg.Connection[Any]) -> None:
+        slot, pid = self._spec.slot, None
+        with connecting.failures("the replication slot cannot be dropped"):
+            for attempt in range(50):
+                row = db.execute("SELECT active_pid FROM pg_replication_slots WHERE slot_name = %s", [slot]).fetchone()
+                if row is None:
+                    return
+                if (pid := row[0]) is None:
+                    db.execute("SELECT pg_drop_replication_slot(%s)", [slot])
+                    return
+                if attempt % 10 == 0:  # an earlier connection of ours
+                    db.execute("SELECT pg_terminate_backend(%s)", [pid])
+                time.sleep(0.1)
+        raise UpstreamFailed("the replication slot is in use", detail=f"by process {pid} of the server")
+
+    # The snapshot
+
+    def _snapshot(self, lower: int, end: int) -> News:
+        """All rows of all tables at the moment at which the slot begins, in one commit.
+
+        They are there from the first time on at which the tables can be read: at no time are they empty.
+        """
+        self._where = self._way()
+        self._snapshot_rows, self._reading_snapshot = 0, True
+        staged: dict[str, Staged] = {}
+        try:
+            with connecting.connect(self._where, self._name) as db:
+                self._drop_slot(db)  # of an earlier attempt
+                for lack in connecting.readiness(db):
+                    raise lack
+                self._stream = Stream(self._where, self._name, self._spec.tables)
+                system, timeline, _ = self._stream.system()
+                lsn, exported = self._stream.create_slot(self._spec.slot)
+                snapshot.begin(db, exported)
+                self._snapshot_total = snapshot.estimated_rows(db, [each.oid for each in self._spec.tables.values()])
+                self._watch = Watch(self._spec.publication, self._spec.tables)
+                self._watch.look(db)
+                for name, table in self._spec.tables.items():
+                    reason = self._watch.differs(db, name)
+                    if reason is not None:
+                        self._stop(name, reason)
+                        continue
+                    try:
+                        pieces = snapshot.copied(db, table, lower, self._seen)
+                        staged[name] = self._environment.stage_pieces(self._outputs[name].id, pieces)
+                    except TableStopped as error:
+                        self._stopped[name] = error
+            position = {
+                "slot": self._spec.slot,
+                "system": system,
+                "timeline": timeline,
+                "lsn": lsn,
+                "seen": dict(self._watch.seen),
+                "stopped": self._told_stops(),
+            }
+            self._stream.start(self._spec.slot, lsn, self._spec.publication)
+            self._db = connecting.connect(self._where, self._name)
+        except BaseException:
+            for each in staged.values():
+                self._environment.unstage(each)
+            raise
+        finally:
+            self._reading_snapshot = False
+        changes = {**staged, self._spec.progress: self._progress(None, lsn, lower)}
+        return News(changes, end, position, more=True, held=set(self._stopped))
+
+    def _seen(self, rows: int, size: int) -> None:
+        self._snapshot_rows += rows
+        self._rows += rows
+        self._bytes += size
+        if self._closing.is_set():
+            raise Canceled("the source is being closed")
+
+    # Changes
+
+    def _changes(self, position: Mapping[str, Any], end: int) -> News:
+        stream, db = self._stream, self._db
+        assert stream is not None and db is not None
+        self._bytes += stream.bytes
+        taken, lsn = stream.taken(), stream.end
+        self._rows, stream.rows = self._rows + stream.rows, 0
+        for name, error in stream.stopped.items():
+            self._stopped.setdefault(name, error)
+        # Behind all that has come: if definitions are the same now, they were so for all of it.
+        for name in self._watch.look(db):
+            if name not in self._stopped:
+                self._stop(name, self._watch.explain(db, name))
+        changes: dict[str, pa.Table | Staged] = {}
+        try:
+            for name, each in taken.items():
+                if name not in self._stopped:
+                    self._apply(name, each, end - 1, changes)
+        except BaseException:
+            self._unstage(changes)
+            raise
+        if lsn != position["lsn"]:
+            changes[self._spec.progress] = self._progress(position["lsn"], lsn, end - 1)
+        told = self._told_stops()
+        unchanged = lsn == position["lsn"] and told == position["stopped"]
+        after = position if unchanged else {**position, "lsn": lsn, "stopped": told}
+        return News(changes, end, after, more=True, held=set(self._stopped))
+
+    def _apply(self, name: str, each: TableChanges, time: int, changes: dict[str, pa.Table | Staged]) -> None:
+        id = self._outputs[name].id
+        try:
+            changes[name] = self._environment.stage_pieces(id, each.applied(self._environment, id, time))
+        except TableStopped as error:
+            self._stopped[name] = error
+
+    def _unstage(self, changes: Mapping[str, pa.Table | Staged]) -> None:
+        for each in changes.values():
+            if isinstance(each, Staged):
+                self._environment.unstage(each)
+
+    def _stop(self, name: str, reason: str) -> None:
+        shown = self._spec.tables[name].shown
+        hint = "the other tables go on; drop the source and create it again to have this one too"
+        self._stopped[name] = TableStopped(f"table {shown} cannot be followed any longer: {reason}", hint=hint)
+
+    def _told_stops(self) -> dict[str, list[str | None]]:
+        return {name: [each.message, each.detail, each.hint] for name, each in self._stopped.items()}
+
+    def _remember(self, position: Mapping[str, Any]) -> None:
+        """What an earlier process knew."""
+        self._begun, self._position = True, position["lsn"]
+        self._watch.begin(position["seen"])
+        for name, (message, detail, hint) in position["stopped"].items():
+            self._stopped.setdefault(name, TableStopped(message, detail=detail, hint=hint))
+
+    def _progress(self, before: int | None, after: int, time: int) -> pa.Table:
+        """How the relation that tells the position changes."""
+        rows = [(each, diff) for each, diff in ((before, -1), (after, 1)) if each is not None]
+        return pa.table(
+            {
+                "c0": pa.array([shown_lsn(each) for each, _ in rows], pa.string()),
+                "c1": pa.array([each for each, _ in rows], pa.int64()),
+                TIME: pa.array(np.full(len(rows), time, dtype=np.int64)),
+                DIFF: pa.array([diff for _, diff in rows], pa.int64()),
+            }
+        )

@@ -1,0 +1,385 @@
+"""The tables of a publication as a source takes them: columns, types, how their rows are identified, and by what it
+is noticed that they have changed.
+
+What a source keeps exact depends on definitions upstream: the publication, which tables it has, their columns and
+replica identities. The stream tells of none of these when it changes. So the definitions are looked at before each
+commit, behind all that the commit holds: if they are as they were, they were so for all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from everview.compute.ir.types import TEXT, SqlType
+from everview.sources.contract import Column, Table
+from everview.sources.postgres.connecting import failures, value
+from everview.sources.postgres.errors import SourceLost, UpstreamUnfit
+from everview.sources.postgres.types import type_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+TABLES_MAX = 1_000
+GENERATED_VERSION = 180_000  # from which on stored generated columns can be published
+
+Name = tuple[str, str]  # schema and table
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamColumn:
+    """A column that is taken: its name and number upstream, and what it is here."""
+
+    name: str
+    number: int
+    type_oid: int
+    modifier: int
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamTable:
+    """A table that is taken: `key` are the places of the columns by which rows are found, none for whole rows."""
+
+    oid: int
+    schema: str
+    name: str
+    columns: tuple[UpstreamColumn, ...]
+    key: tuple[int, ...] = ()
+    where: str | None = None  # which rows are published
+
+    @property
+    def shown(self) -> str:
+        """Its name upstream."""
+        return f"{self.schema}.{self.name}"
+
+    def local(self, name: str) -> Table:
+        """What is made of it here."""
+        columns = tuple(
+            Column(each.name, each.type, nullable=place not in self.key) for place, each in enumerate(self.columns)
+        )
+        return Table(name, columns, tuple(columns[place].name for place in self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which tables of a publication a source takes, and how: columns are named by schema, table and column."""
+
+    publication: str
+    schemas: tuple[str, ...] | None = None  # None: all
+    tables: tuple[tuple[tuple[str, ...], str | None], ...] | None = None  # paths, with the names to have here
+    text_columns: tuple[tuple[str, ...], ...] = ()
+    excluded: tuple[tuple[str, ...], ...] = ()
+
+
+def look(db: psycopg.Connection[Any], wanted: Wanted) -> dict[str, UpstreamTable]:
+    """The tables that a source takes, by the names that they have here; an error if one cannot be kept exact."""
+    with failures("PostgreSQL failed"):
+        _check_publication(db, wanted.publication)
+        found = _published(db, wanted.publication)
+        named = _chosen(wanted, found)
+        columns = _columns(db, [int(each["oid"]) for each in named.values()])
+        _check_columns_named(wanted, named, columns)
+        return {name: _table(db, wanted, each, columns[int(each["oid"])]) for name, each in named.items()}
+
+
+def _check_publication(db: psycopg.Connection[Any], name: str) -> None:
+    whole = "pubinsert AND pubupdate AND pubdelete AND pubtruncate"
+    row = db.execute(f"SELECT {whole}, pubviaroot FROM pg_publication WHERE pubname = %s", [name]).fetchone()
+    quoted = _quoted(db, name)
+    if row is None:
+        known = [each for (each,) in db.execute("SELECT pubname FROM pg_publication ORDER BY 1 LIMIT 20").fetchall()]
+        raise UpstreamUnfit(
+            f'publication "{name}" does not exist in the database',
+            detail=f"there are {', '.join(known)}" if known else "there is no publication",
+            hint=f"CREATE PUBLICATION {quoted} FOR ALL TABLES",
+        )
+    complete, via_root = row
+    if not complete:
+        raise UpstreamUnfit(
+            f'publication "{name}" does not publish all changes',
+            detail="what it leaves out would be missing here",
+            hint=f"ALTER PUBLICATION {quoted} SET (publish = 'insert, update, delete, truncate')",
+        )
+    if via_root and value(db, _HAS_ROOTS, name):
+        raise UpstreamUnfit(
+            f'publication "{name}" tells of partitioned tables as wholes',
+            detail="then PostgreSQL does not tell when a partition is truncated or detached",
+            hint=f"ALTER PUBLICATION {quoted} SET (publish_via_partition_root = false): each partition is a table then",
+        )
+
+
+_HAS_ROOTS = """
+    SELECT bool_or(c.relkind = 'p') FROM pg_get_publication_tables(%s::text) AS p JOIN pg_class AS c ON c.oid = p.relid
+"""
+
+
+def _published(db: psycopg.Connection[Any], publication: str) -> list[dict[str, Any]]:
+    """The tables of a publication."""
+    modern = db.info.server_version >= 150_000
+    rows = db.execute(
+        f"""
+        SELECT c.oid, p.schemaname, p.tablename, c.relreplident, c.relkind, c.relpersistence,
+               {"p.attnames::text[]" if modern else "NULL::text[]"}, {"p.rowfilter" if modern else "NULL"}
+        FROM pg_publication_tables AS p
+        JOIN pg_namespace AS n ON n.nspname = p.schemaname
+        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = p.tablename
+        WHERE p.pubname = %s ORDER BY 2, 3
+        """,
+        [publication],
+    ).fetchall()
+    names = ("oid", "schema", "name", "identity", "kind", "persistence", "columns", "where")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _chosen(wanted: Wanted, found: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The tables that are wanted, by their names here."""
+    chosen: list[tuple[str, Mapping[str, Any]]] = []
+    if wanted.tables is not None:
+        for path, alias in wanted.tables:
+            fitting = [each for each in found if (each["schema"], each["name"])[-len(path) :] == path]
+            if len(fitting) != 1:
+                shown = ".".join(path)
+                detail = None if not fitting else f"it is in {' and '.join(str(each['schema']) for each in fitting)}"
+                message = f'table "{shown}" is not in publication "{wanted.publication}"'
+                if fitting:
+                    message = f'there are several tables "{shown}" in publication "{wanted.publication}"'
+                hint = "name its schema" if fitting else f"ALTER PUBLICATION {wanted.publication} ADD TABLE {shown}"
+                raise UpstreamUnfit(message, detail=detail, hint=hint)
+            chosen.append((alias or str(fitting[0]["name"]), fitting[0]))
+    else:
+        schemas = wanted.schemas
+        chosen = [(str(each["name"]), each) for each in found if schemas is None or each["schema"] in schemas]
+        for schema in schemas or ():
+            if not any(each["schema"] == schema for each in found):
+                message = f'publication "{wanted.publication}" has no table in schema "{schema}"'
+                raise UpstreamUnfit(message)
+    if not chosen:
+        hint = f"ALTER PUBLICATION {wanted.publication} ADD TABLE …"
+        raise UpstreamUnfit(f'publication "{wanted.publication}" has no tables', hint=hint)
+    if len(chosen) > TABLES_MAX:
+        raise UpstreamUnfit(f"a source has at most {TABLES_MAX} tables, and these are {len(chosen)}")
+    names: dict[str, Mapping[str, Any]] = {}
+    for name, each in chosen:
+        if name in names:
+            message = f'two tables would be called "{name}"'
+            raise UpstreamUnfit(
+                message, hint=f"FOR TABLES ({each['schema']}.{each['name']} AS …) gives one another name"
+            )
+        names[name] = each
+    return names
+
+
+def _columns(db: psycopg.Connection[Any], oids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """The columns of tables, with their types."""
+    rows = db.execute(
+        """
+        SELECT a.attrelid, a.attname, a.attnum, a.atttypid, a.atttypmod, a.attgenerated, t.typname, t.typtype,
+               CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN e.typname END,
+               format_type(a.atttypid, a.atttypmod)
+        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid LEFT JOIN pg_type AS e ON e.oid = t.typelem
+        WHERE a.attrelid = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum
+        """,
+        [list(oids)],
+    ).fetchall()
+    names = ("oid", "name", "number", "type_oid", "modifier", "generated", "type", "kind", "element", "shown")
+    found: dict[int, list[dict[str, Any]]] = {oid: [] for oid in oids}
+    for row in rows:
+        found[row[0]].append(dict(zip(names, row, strict=True)))
+    return found
+
+
+def _table(
+    db: psycopg.Connection[Any], wanted: Wanted, found: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]
+) -> UpstreamTable:
+    schema, name, publication = str(found["schema"]), str(found["name"]), _quoted(db, wanted.publication)
+    shown = f"{schema}.{name}"
+    taken: list[UpstreamColumn] = []
+    for each in columns:
+        path = (schema, name, str(each["name"]))
+        if _names(wanted.excluded, path):
+            continue
+        full = f"{shown}.{each['name']}"
+        listed = found["columns"] is None or each["name"] in found["columns"]
+        if each["generated"] and (not listed or db.info.server_version < GENERATED_VERSION):
+            can = each["generated"] == "s" and db.info.server_version >= GENERATED_VERSION
+            publish = f"ALTER PUBLICATION {publication} SET (publish_generated_columns = stored), or " if can else ""
+            raise UpstreamUnfit(f"generated column {full} is not published", hint=f"{publish}EXCLUDE COLUMNS ({full})")
+        if not listed:
+            message = f"column {full} is not in the column list of the publication"
+            raise UpstreamUnfit(message, hint=f"EXCLUDE COLUMNS ({full})")
+        ours = type_of(str(each["type"]), str(each["kind"]), int(each["modifier"]), each["element"])
+        if _names(wanted.text_columns, path):
+            ours = TEXT
+        if ours is None:
+            hint = f"TEXT COLUMNS ({full}) takes the texts of its values, EXCLUDE COLUMNS ({full}) leaves it out"
+            raise UpstreamUnfit(f"column {full} has a type that is not known here: {each['shown']}", hint=hint)
+        number, oid, modifier = int(each["number"]), int(each["type_oid"]), int(each["modifier"])
+        taken.append(UpstreamColumn(str(each["name"]), number, oid, modifier, ours))
+    if not taken:
+        raise UpstreamUnfit(f"table {shown} has no columns to take", hint="name others in FOR TABLES (…)")
+    if found["persistence"] != "p":
+        raise UpstreamUnfit(f"table {shown} is not logged", hint=f"ALTER TABLE {shown} SET LOGGED")
+    key = _key(db, found, taken, shown)
+    return UpstreamTable(int(found["oid"]), schema, name, tuple(taken), key, found["where"])
+
+
+def _key(
+    db: psycopg.Connection[Any], found: Mapping[str, Any], taken: Sequence[UpstreamColumn], shown: str
+) -> tuple[int, ...]:
+    """The places of the columns by which changes name rows; none if they bring whole rows."""
+    if found["identity"] == "f":
+        return ()
+    which = "indisreplident" if found["identity"] == "i" else "indisprimary AND indimmediate"
+    rows = db.execute(
+        f"SELECT unnest(indkey::int2[]) FROM pg_index WHERE indrelid = %s AND indisvalid AND {which}",
+        [found["oid"]],
+    ).fetchall()
+    numbers = {int(number) for (number,) in rows}
+    if found["identity"] == "n" or not numbers:
+        raise UpstreamUnfit(
+            f"rows of table {shown} cannot be told apart",
+            detail="it has no primary key, and its changes do not bring whole rows",
+            hint=f"ALTER TABLE {shown} REPLICA IDENTITY FULL, or ADD PRIMARY KEY (…)",
+        )
+    places = tuple(place for place, each in enumerate(taken) if each.number in numbers)
+    if len(places) < len(numbers):
+        raise UpstreamUnfit(
+            f"a column of the key of table {shown} is left out",
+            hint=f"do not exclude it, or ALTER TABLE {shown} REPLICA IDENTITY FULL",
+        )
+    return places
+
+
+def _names(given: Sequence[tuple[str, ...]], path: tuple[str, str, str]) -> bool:
+    return any(path[-len(each) :] == each for each in given)
+
+
+def _check_columns_named(
+    wanted: Wanted, chosen: Mapping[str, Mapping[str, Any]], columns: Mapping[int, Sequence[Mapping[str, Any]]]
+) -> None:
+    """Raise if an option names a column that no table has, or only its own name, which says of no table that it has."""
+    paths = [
+        (str(table["schema"]), str(table["name"]), str(each["name"]))
+        for table in chosen.values()
+        for each in columns[int(table["oid"])]
+    ]
+    for option, given in (("TEXT COLUMNS", wanted.text_columns), ("EXCLUDE COLUMNS", wanted.excluded)):
+        for each in given:
+            if len(each) < 2:
+                raise UpstreamUnfit(f"{option} names columns with their tables", hint=f"table.{each[-1]}")
+            if not any(path[-len(each) :] == each for path in paths):
+                raise UpstreamUnfit(f"no table of the source has the column {'.'.join(each)}, which {option} names")
+
+
+def _quoted(db: psycopg.Connection[Any], name: str) -> str:
+    from psycopg import sql
+
+    return sql.Identifier(name).as_string(db)
+
+
+# What is looked at before each commit. New columns and new tables are none of a source's business.
+
+_WATCHED = """
+    WITH told AS (SELECT * FROM unnest(%(oids)s::oid[], %(columns)s::text[]) AS t(oid, names)),
+    published AS MATERIALIZED (SELECT * FROM pg_get_publication_tables(%(name)s::text)),
+    taken AS (
+        SELECT a.attrelid, bool_and({listed}) AS listed,
+               string_agg(concat_ws(':', a.attname, a.attnum, a.atttypid, a.atttypmod), ',' ORDER BY a.attnum) AS seen
+        FROM told AS t JOIN pg_attribute AS a ON a.attrelid = t.oid LEFT JOIN published AS p ON p.relid = t.oid
+        WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY(string_to_array(t.names, chr(1)))
+        GROUP BY a.attrelid
+    )
+    SELECT t.oid::int8, left(md5(concat_ws('|', c.relreplident, c.relpersistence, c.relkind, p.relid, {where},
+           a.listed, a.seen,
+           (SELECT string_agg(concat_ws(':', i.indexrelid, i.indkey, i.indisvalid, i.indimmediate), ',' ORDER BY 1)
+            FROM pg_index AS i WHERE i.indrelid = t.oid AND (i.indisreplident OR i.indisprimary)),
+           (SELECT string_agg(r.oid::text, ',' ORDER BY r.oid) FROM pg_publication_rel AS r
+            WHERE r.prrelid = t.oid AND r.prpubid = %(publication)s))), 16)
+    FROM told AS t JOIN pg_class AS c ON c.oid = t.oid
+    LEFT JOIN published AS p ON p.relid = t.oid LEFT JOIN taken AS a ON a.attrelid = t.oid
+"""
+
+
+class Watch:
+    """Looks whether a publication and tables are what they were."""
+
+    def __init__(self, publication: str, tables: Mapping[str, UpstreamTable]) -> None:
+        self._publication, self._tables = publication, dict(tables)
+        self._seen: dict[str, str] = {}
+        self._whole: tuple[Any, ...] | None = None
+
+    def begin(self, seen: Mapping[str, str]) -> None:
+        """Compare with what was seen before, by a process that may be gone."""
+        self._seen = dict(seen)
+
+    @property
+    def seen(self) -> Mapping[str, str]:
+        """What is to be remembered: the definitions as they have to be."""
+        return self._seen
+
+    def look(self, db: psycopg.Connection[Any]) -> list[str]:
+        """The tables that are not what they were any more; `SourceLost` if the publication is not."""
+        with failures("PostgreSQL failed"):
+            now = self._look(db)
+        if not self._seen:
+            self._seen = now
+        if now[""] != self._seen[""]:
+            gone = now[""] == "gone"
+            raise SourceLost(
+                f'publication "{self._publication}" {"was dropped" if gone else "was altered or made anew"} upstream',
+                detail="changes may not have been sent since",
+                hint="drop the source and create it again",
+            )
+        return [name for name in self._tables if now[name] != self._seen[name]]
+
+    def _look(self, db: psycopg.Connection[Any]) -> dict[str, str]:
+        row = db.execute(
+            "SELECT oid, concat_ws('|', oid, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot, puballtables)"
+            " FROM pg_publication WHERE pubname = %s",
+            [self._publication],
+        ).fetchone()
+        if row is None:
+            return {"": "gone", **dict.fromkeys(self._tables, "gone")}
+        modern = db.info.server_version >= 150_000
+        query = _WATCHED.format(
+            where="p.qual::text" if modern else "NULL",
+            listed="p.attrs IS NULL OR a.attnum = ANY(p.attrs::int2[])" if modern else "true",
+        )
+        tables = list(self._tables.values())
+        given = {
+            "oids": [each.oid for each in tables],
+            "columns": ["\x01".join(column.name for column in each.columns) for each in tables],
+            "publication": row[0],
+            "name": self._publication,
+        }
+        found = {int(oid): str(seen) for oid, seen in db.execute(query, given).fetchall()}
+        return {"": str(row[1]), **{name: found.get(each.oid, "gone") for name, each in self._tables.items()}}
+
+    def explain(self, db: psycopg.Connection[Any], name: str) -> str:
+        """What is different about a table, in words."""
+        other = "its replica identity, its key or how it is published has changed upstream"
+        return self.differs(db, name) or other
+
+    def differs(self, db: psycopg.Connection[Any], name: str) -> str | None:
+        """How a table differs from what it was when the source was made; None if it does not."""
+        table = self._tables[name]
+        with failures("PostgreSQL failed"):
+            if value(db, "SELECT 1 FROM pg_class WHERE oid = %s", table.oid) is None:
+                return "it was dropped upstream"
+            if not value(db, _IS_PUBLISHED, table.oid, self._publication):
+                return f'it is no longer in publication "{self._publication}"'
+            now = {each["number"]: each for each in _columns(db, [table.oid])[table.oid]}
+        for each in table.columns:
+            found = now.get(each.number)
+            if found is None:
+                return f'column "{each.name}" was dropped upstream'
+            if found["name"] != each.name:
+                return f'column "{each.name}" was renamed to "{found["name"]}" upstream'
+            if (found["type_oid"], found["modifier"]) != (each.type_oid, each.modifier):
+                return f'column "{each.name}" has another type upstream: {found["shown"]}'
+        return None
+
+
+_IS_PUBLISHED = "SELECT bool_or(p.relid = %s) FROM pg_get_publication_tables(%s::text) AS p"

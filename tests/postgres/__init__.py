@@ -1,0 +1,1 @@
+"""The source from PostgreSQL, with a real server."""
