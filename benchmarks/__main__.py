@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks import cdc, compute, database, fleet, flow, hydration, replacement, storage, temporal
+from benchmarks import bulk, cdc, compute, database, fleet, flow, hydration, replacement, storage, temporal
 from benchmarks.report import Report
 
 SUITES = {
@@ -18,6 +18,7 @@ SUITES = {
     "hydration": hydration.run,
     "database": database.run,
     "fleet": fleet.run,
+    "bulk": bulk.run,
 }
 
 

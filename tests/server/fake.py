@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -154,6 +155,10 @@ class FakeSession:
         if self._failed and not plan.ends_block:
             raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
         return plan.run(values)
+
+    @contextmanager
+    def sending(self, *, resumed: bool = False) -> Iterator[Callable[[], None]]:
+        yield lambda: None
 
     def sync(self) -> None:
         if not self._block:

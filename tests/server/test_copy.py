@@ -45,7 +45,7 @@ def options(form: CopyFormat, *, reading: bool) -> str:
 
 
 def written(rows: list[Row], form: CopyFormat) -> bytes:
-    encode = copy.row_encoder(COLUMNS, form)
+    encode = copy.forms(COLUMNS, form).row
     data = copy.header(COLUMNS, form) + b"".join(map(encode, rows))
     return b"".join(each.body for each in raw.messages(data))
 
@@ -153,7 +153,7 @@ def test_values_of_columns() -> None:
     )
     (row,) = read(b'1,abc  ,1.25,"{1,2}"\n', CSV_FORM, columns=columns)
     assert row[:2] == (1, "abc") and str(row[2]) == "1.3" and row[3] == [1, 2]
-    encode = copy.row_encoder(columns, CSV_FORM)
+    encode = copy.forms(columns, CSV_FORM).row
     assert raw.messages(encode(row))[0].body == b'1,abc,1.3,"{1,2}"\n'
 
 

@@ -49,7 +49,7 @@ def rows() -> list[Row]:
 
 def written(given: list[Row], columns: tuple[Column, ...] = COLUMNS) -> list[bytes]:
     """The bodies of the messages."""
-    encode = copy.row_encoder(columns, FORM)
+    encode = copy.forms(columns, FORM).row
     data = b"".join(map(encode, given)) + copy.trailer(FORM, len(given))
     return [each.body for each in raw.messages(data)]
 

@@ -12,6 +12,7 @@ transaction: it ends at `sync`, which commits if nothing failed since the last o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -76,7 +77,10 @@ class Notice:
 
 
 class Rows(Protocol):
-    """Rows as they come. Between batches a subscription waits; an empty batch says that it is a good time to flush."""
+    """Rows as they come. Between batches a subscription waits; an empty batch says that it is a good time to flush.
+
+    Large results also have `tables()`, which gives the same rows as tables: columns as storage has their types.
+    """
 
     columns: tuple[Column, ...]
 
@@ -201,6 +205,14 @@ class Session(Protocol):
 
     def recognize(self, text: str) -> tuple[Prepared, Sequence[Value]] | None:
         """A text as a prepared statement and its values, if `lookup` may know it. It never waits."""
+
+    def sending(self, *, resumed: bool = False) -> AbstractContextManager[Callable[[], None]]:
+        """While inside, rows of a result are made and sent, within the time limit of the statement.
+
+        `resumed` says that the client asks for more of a result: then the limit counts from now. The function that it
+        gives raises when the limit is reached.
+        """
+        ...
 
     def sync(self) -> None:
         """End the implicit transaction."""

@@ -5,11 +5,33 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from everview.adapter.contract import Column, Row, Rows
+import pyarrow as pa
+
+from everview.adapter.contract import Column, Rows
 from everview.adapter.interrupts import Interrupts
+from everview.adapter.results import Batch, RowList, TableRows, batches_of, part_of, size_of
 from everview.adapter.subscribe import SubscriptionRows
+from everview.adapter.tabular import Tables
 
 FETCHED_ROWS_MAX = 1_000_000  # of one FETCH; the next one goes on from there
+
+
+class Fetched:
+    """The rows of a FETCH: parts of batches. Those of tables stay tables, as few as make up all rows."""
+
+    def __init__(self, columns: tuple[Column, ...], parts: Sequence[Batch]) -> None:
+        self.columns = columns
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(size_of, self._parts))
+
+    def result(self, verb: str) -> RowList | TableRows:
+        """The rows as a result."""
+        tables = [part for part in self._parts if isinstance(part, pa.Table)]
+        if tables and len(tables) == len(self._parts):
+            return TableRows(self.columns, Tables(iter(tables)), verb)
+        return RowList(self.columns, [row for part in self._parts for row in part], verb)
 
 
 class Cursor:
@@ -18,26 +40,28 @@ class Cursor:
     def __init__(self, rows: Rows, set_patience: Callable[[float | None], None] | None = None) -> None:
         self.columns: tuple[Column, ...] = rows.columns
         self._rows = rows
-        self._batches: Iterator[Sequence[Row]] = rows.batches()
-        self._left: list[Row] = []
+        self._batches: Iterator[Batch] = iter(batches_of(rows))
+        self._left: Batch = ()
         self._patience = set_patience
         self._done = False
 
-    def fetch(self, count: int | None, timeout_s: float | None, interrupts: Interrupts) -> list[Row]:
+    def fetch(self, count: int | None, timeout_s: float | None, interrupts: Interrupts) -> Fetched:
         """The next rows, `count` at most. Of a subscription: those that come in time; without a limit, at least one."""
         wanted = FETCHED_ROWS_MAX if count is None else min(count, FETCHED_ROWS_MAX)
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        found: list[Row] = []
-        while len(found) < wanted:
-            if not self._left and not self._take(found, deadline):
+        parts: list[Batch] = []
+        found = 0
+        while found < wanted:
+            if not size_of(self._left) and not self._take(found, deadline):
                 break
-            room = wanted - len(found)
-            found += self._left[:room]
-            self._left = self._left[room:]
+            part = part_of(self._left, 0, wanted - found)
+            self._left = part_of(self._left, size_of(part), size_of(self._left))
+            parts.append(part)
+            found += size_of(part)
             interrupts.check()
-        return found
+        return Fetched(self.columns, parts)
 
-    def _take(self, found: list[Row], deadline: float | None) -> bool:
+    def _take(self, found: int, deadline: float | None) -> bool:
         """Take one more batch. False if the rows are at their end, or no batch comes in time."""
         if self._done:
             return False
@@ -53,9 +77,9 @@ class Cursor:
         if batch is None:
             self._done = True
             return False
-        self._left = list(batch)
+        self._left = batch
         in_time = not found if deadline is None else time.monotonic() < deadline
-        return bool(batch) or self._patience is None or in_time
+        return size_of(batch) > 0 or self._patience is None or in_time
 
     def commit(self) -> None:
         """The transaction block that it is in commits."""
@@ -75,7 +99,7 @@ class SubscriptionCursor(Cursor):
         super().__init__(rows, rows.set_patience)
         self._subscription, self._by = rows, acknowledged_by or "fetch"
 
-    def fetch(self, count: int | None, timeout_s: float | None, interrupts: Interrupts) -> list[Row]:
+    def fetch(self, count: int | None, timeout_s: float | None, interrupts: Interrupts) -> Fetched:
         """The next rows; those before are done with."""
         if self._by == "fetch":
             self._acknowledge()
@@ -88,6 +112,6 @@ class SubscriptionCursor(Cursor):
 
     def _acknowledge(self) -> None:
         if self._subscription.acknowledge is not None:
-            left = self._left[0][0] if self._left else None
+            left = self._left[0][0] if size_of(self._left) else None
             told = self._subscription.told
-            self._subscription.acknowledge(told if left is None else min(told, int(left)))  # type: ignore[call-overload]
+            self._subscription.acknowledge(told if left is None else min(told, int(left)))  # type: ignore[arg-type]

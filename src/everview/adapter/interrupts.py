@@ -38,6 +38,12 @@ class Interrupts:
             self._number += 1
             return self._number
 
+    def resume(self) -> int:
+        """Go on with the last statement, within its time limit."""
+        with self._lock:
+            self._canceled, self._running = False, True
+            return self._number
+
     def end(self, number: int) -> None:
         """End a statement. If another one has begun meanwhile, that one continues."""
         with self._lock:

@@ -22,6 +22,7 @@ from everview.adapter.statement_context import StatementContext
 from everview.adapter.system.functions import looking_into
 from everview.adapter.system.registry import BY_ID
 from everview.adapter.system.relation import View
+from everview.adapter.tabular import TABLE_ROWS_MIN, Tables, held_tables, picked_columns, stored_tables
 from everview.compute.allowance import OutOfMemory
 from everview.compute.cancel import Cancellation, cancelable
 from everview.compute.capabilities import errors_id, is_awake
@@ -95,6 +96,35 @@ class Peeks:
         if isinstance(found, Batch):
             return ordered_batch(found, plan.order, width, types)
         return ordered(found, plan.order, width, types)
+
+    def result(
+        self, bound: BoundQuery, time: int, around: StatementContext, own: OwnWrites = NOTHING
+    ) -> Tables | list[Row]:
+        """The same as tables if there are many rows, read from storage as they are taken if nothing else is needed."""
+        streamed = self._streamed(bound, time, around, own)
+        if streamed is not None:
+            return streamed
+        with as_sql_errors():
+            found = self.answer(bound, time, around, own)
+            if isinstance(found, Batch) and (found.rows < TABLE_ROWS_MIN or not found.width):
+                return listed(found, bound.plan.types[: found.width])
+            return held_tables(found.columns()) if isinstance(found, Batch) else found
+
+    def _streamed(self, bound: BoundQuery, time: int, around: StatementContext, own: OwnWrites) -> Tables | None:
+        """The result of a query that only picks columns of a large stored collection, in any order."""
+        plan = bound.plan
+        if plan.order or not plan.names or around.settings.get(PEEK_ENGINE, AUTO) == SPARK:
+            return None
+        picked = picked_columns(plan.relation if bound.optimized else optimize(at_time(plan.relation, time)))
+        if picked is None or picked.id in BY_ID or picked.id in own.drafted or own.rows.get(picked.id):
+            return None
+        with as_sql_errors():
+            self.check_errors(picked.id, time)
+            selection = self._environment.contents(picked.id, time)
+            if selection.rows_max >= TABLE_ROWS_MIN:
+                return stored_tables(selection, picked, plan.types, len(plan.names))
+            selection.close()
+            return None
 
     def collection(
         self,

@@ -195,6 +195,16 @@ class CoordinatorSession:
             self.interrupts.end(number)
 
     @contextmanager
+    def sending(self, *, resumed: bool = False) -> Iterator[Callable[[], None]]:
+        """While inside, rows are sent, within the time limit of the statement."""
+        interrupts = self.interrupts
+        number = interrupts.begin(int(self.settings.get("statement_timeout"))) if resumed else interrupts.resume()
+        try:
+            yield interrupts.check
+        finally:
+            interrupts.end(number)
+
+    @contextmanager
     def _supervised(self) -> Iterator[None]:
         """While inside, what this thread computes ends with the statement, and takes no more memory than it may."""
         allowed = Allowance(memory_bytes=int(self.settings.get(LOCAL_MEMORY)))

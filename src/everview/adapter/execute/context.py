@@ -15,6 +15,7 @@ from everview.adapter.session_binding import SessionBinding
 from everview.adapter.settings import STRICT
 from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements.nodes import AsOf
+from everview.adapter.tabular import Tables
 from everview.adapter.timestamps import TimestampChoice, TimestampRequest
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.scalar import Literal
@@ -103,10 +104,10 @@ class Context:
         ((value,),) = self.coordinator.peeks.rows(bound, 0, self.around)
         return value
 
-    def read(self, bound: BoundQuery, as_of: int | None = None, *, at_least: bool = False) -> list[Row]:
+    def read(self, bound: BoundQuery, as_of: int | None = None, *, at_least: bool = False) -> list[Row] | Tables:
         """The rows of a query at the time that the transaction, or AS OF, gives it."""
         time = self.time_for(bound, as_of, at_least=at_least)
-        return self.coordinator.peeks.rows(bound, time, self.around, self.own(bound))
+        return self.coordinator.peeks.result(bound, time, self.around, self.own(bound))
 
     def own(self, bound: BoundQuery) -> OwnWrites:
         """What the transaction has written, of what a query reads."""

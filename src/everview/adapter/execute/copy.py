@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +69,7 @@ class _Copied:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self.columns = rows.columns
+        self.tables: Callable[[], Iterator[pa.Table]] | None = getattr(rows, "tables", None)
 
     def batches(self) -> Iterator[Sequence[Row]]:
         return self._rows.batches()

@@ -11,7 +11,7 @@ from everview.adapter.catalog.items import View as ViewItem
 from everview.adapter.contract import Result, Rows
 from everview.adapter.durable import resumed
 from everview.adapter.execute.context import Context
-from everview.adapter.results import RowList, columns_of, text_columns
+from everview.adapter.results import RowList, columns_of, result_rows, text_columns
 from everview.adapter.statements import nodes
 from everview.adapter.timestamps import TimestampChoice
 from everview.compute.explain import SHARED, explain_view
@@ -32,7 +32,7 @@ def run_query(context: Context, statement: nodes.Query) -> Rows:
     if statement.as_of is not None:
         refuse_system_as_of(bound)
     rows = context.read(bound, context.as_of(statement.as_of), at_least=at_least)
-    return RowList(columns_of(bound.plan.names, bound.plan.types), rows)
+    return result_rows(columns_of(bound.plan.names, bound.plan.types), rows)
 
 
 def refuse_system_as_of(bound: BoundQuery) -> None:

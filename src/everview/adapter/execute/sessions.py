@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.adapter.contract import Column, Done, Prepared, Result, Row, check_weight
+from everview.adapter.contract import Done, Prepared, Result, check_weight
 from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor, SubscriptionCursor
 from everview.adapter.errors import (
     DUPLICATE_CURSOR,
@@ -151,25 +151,22 @@ def fetch(context: Context, statement: nodes.Fetch) -> Result:
     cursor = context.session.cursors.get(statement.cursor)
     if cursor is None:
         # From a portal of the carrier's, which is a cursor as well.
-        found = context.session.carried(statement.cursor)
-        if found is None:
+        carried = context.session.carried(statement.cursor)
+        if carried is None:
             raise _no_cursor(context, statement.cursor)
         if statement.timeout is not None:
             raise unsupported("a TIMEOUT for a portal", hint="declare a cursor")
         wanted = FETCHED_ROWS_MAX if statement.count is None else min(statement.count, FETCHED_ROWS_MAX)
-        return _fetched(statement, found.columns, found.take(wanted))
+        rows = carried.take(wanted)
+        return Done(f"MOVE {len(rows)}") if statement.move else RowList(carried.columns, rows, "FETCH")
     timeout_s = None
     if statement.timeout is not None:
         try:
             timeout_s = duration_ms(statement.timeout) / 1000
         except ValueError as error:
             raise SqlError(INVALID_PARAMETER_VALUE, "invalid TIMEOUT", detail=str(error)) from error
-    rows = cursor.fetch(statement.count, timeout_s, context.session.interrupts)
-    return _fetched(statement, cursor.columns, rows)
-
-
-def _fetched(statement: nodes.Fetch, columns: tuple[Column, ...], rows: list[Row]) -> Result:
-    return Done(f"MOVE {len(rows)}") if statement.move else RowList(columns, rows, "FETCH")
+    found = cursor.fetch(statement.count, timeout_s, context.session.interrupts)
+    return Done(f"MOVE {len(found)}") if statement.move else found.result("FETCH")
 
 
 def close_cursor(context: Context, statement: nodes.CloseCursor) -> Result:

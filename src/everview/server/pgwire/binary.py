@@ -28,9 +28,9 @@ _FLOAT4, _FLOAT8 = struct.Struct("!f"), struct.Struct("!d")
 _INTERVAL = struct.Struct("!qii")
 
 # PostgreSQL counts from 2000.
-_EPOCH_DAYS = (date(2000, 1, 1) - date(1970, 1, 1)).days
+EPOCH_DAYS = (date(2000, 1, 1) - date(1970, 1, 1)).days
 _EPOCH_ORDINAL = date(2000, 1, 1).toordinal()
-_EPOCH_MICROS = micros_of(datetime(2000, 1, 1))
+EPOCH_MICROS = micros_of(datetime(2000, 1, 1))
 _JSONB_VERSION = b"\x01"
 
 
@@ -39,7 +39,7 @@ def _days(value: date | Infinite) -> int:
 
 
 def _micros(value: datetime | Infinite) -> int:
-    return value.micros if isinstance(value, Infinite) else micros_of(value) - _EPOCH_MICROS
+    return value.micros if isinstance(value, Infinite) else micros_of(value) - EPOCH_MICROS
 
 
 _ENCODERS: dict[Kind, Encoder] = {
@@ -115,7 +115,7 @@ def _mz_timestamp(data: bytes) -> int:
 
 def _date(data: bytes) -> date | Infinite:
     days = _unpack(_INT4, data)
-    return OF_DAYS[days] if days in OF_DAYS else day(days + _EPOCH_DAYS)
+    return OF_DAYS[days] if days in OF_DAYS else day(days + EPOCH_DAYS)
 
 
 def _time(data: bytes) -> int:
@@ -128,7 +128,7 @@ def _time(data: bytes) -> int:
 def _timestamp(kind: Kind) -> Decoder:
     def decode(data: bytes) -> datetime | Infinite:
         micros = _unpack(_INT8, data)
-        return OF_MICROS[micros] if micros in OF_MICROS else timestamp(micros + _EPOCH_MICROS, kind)
+        return OF_MICROS[micros] if micros in OF_MICROS else timestamp(micros + EPOCH_MICROS, kind)
 
     return decode
 

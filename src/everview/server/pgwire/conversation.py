@@ -187,7 +187,8 @@ class Conversation:
         stream = results.result_stream(result, formats, self._wire, self._tell)
         try:
             self._wire.send(backend.row_description(result.columns, formats))
-            return result.tag(stream.send().rows)
+            with self._session.sending() as check:
+                return result.tag(stream.send(check=check).rows)
         finally:
             stream.close()
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 from everview.adapter.contract import Column, CopyFormat, Row
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.output import to_text
-from everview.compute.ir.types import Kind, SqlType
+from everview.compute.ir.types import VECTORS, Kind, SqlType
 from everview.compute.sql.errors import SqlError
 from everview.server.pgwire import copy_binary, copy_columns, copy_fields
 from everview.server.pgwire.backend import copy_data
+from everview.server.pgwire.columns.messages import Forms, copy_rows
 from everview.server.pgwire.copy_lines import BAD_COPY, LINE_BYTES_MAX, Lines
 from everview.server.pgwire.values import read_column
 
@@ -182,10 +183,20 @@ def read_rows(chunks: Iterable[bytes], columns: Sequence[Column], form: CopyForm
     yield from reader.finish()
 
 
-def row_encoder(columns: Sequence[Column], form: CopyFormat) -> Callable[[Row], bytes]:
-    """What makes a CopyData message of a row: one for each, as clients that want rows expect."""
+def forms(columns: Sequence[Column], form: CopyFormat) -> Forms:
+    """What makes CopyData messages of rows: one for each, as clients that want rows expect.
+
+    The header of the binary format is part of the first message, as it is PostgreSQL's and clients expect.
+    """
+    before = [copy_binary.HEADER] if form.kind == "binary" else []
+    return Forms(row_encoder(columns, form, before), copy_rows(columns, form, before))
+
+
+def row_encoder(columns: Sequence[Column], form: CopyFormat, before: list[bytes]) -> Callable[[Row], bytes]:
+    """What makes a CopyData message of a row; the first one begins with what is `before` it."""
     if form.kind == "binary":
-        return _binary_encoder(columns)
+        join_binary = copy_binary.joiner(columns)
+        return lambda row: copy_data((before.pop() if before else b"") + join_binary(row))
     join = copy_fields.joiner(form)
     writers = [_writer(column.type) for column in columns]
 
@@ -194,13 +205,6 @@ def row_encoder(columns: Sequence[Column], form: CopyFormat) -> Callable[[Row], 
         return copy_data(join(fields))
 
     return encode
-
-
-def _binary_encoder(columns: Sequence[Column]) -> Callable[[Row], bytes]:
-    """The header of the binary format is part of the first message, as it is PostgreSQL's and clients expect."""
-    join = copy_binary.joiner(columns)
-    before = [copy_binary.HEADER]
-    return lambda row: copy_data((before.pop() if before else b"") + join(row))
 
 
 def trailer(form: CopyFormat, rows: int) -> bytes:
@@ -218,4 +222,6 @@ def header(columns: Sequence[Column], form: CopyFormat) -> bytes:
 def _writer(sql_type: SqlType) -> Callable[[Any], str]:
     if sql_type.kind in (Kind.TEXT, Kind.VARCHAR, Kind.INT2, Kind.INT4, Kind.INT8):
         return str
+    if sql_type.alias in VECTORS:
+        return lambda value: " ".join(map(str, value))
     return lambda value: to_text(value, sql_type)

@@ -65,8 +65,13 @@ def _unescape(match: re.Match[bytes]) -> bytes:
     return code
 
 
+def escapes(delimiter: str) -> dict[int, str]:
+    """What stands for characters that mean something in the text format."""
+    return _ESCAPES | {ord(delimiter): _ESCAPES.get(ord(delimiter), f"\\{delimiter}")}
+
+
 def _text_joiner(form: CopyFormat) -> Joiner:
-    table = _ESCAPES | {ord(form.delimiter): _ESCAPES.get(ord(form.delimiter), f"\\{form.delimiter}")}
+    table = escapes(form.delimiter)
 
     def join(fields: Sequence[str | None]) -> bytes:
         texts = [form.null if field is None else field.translate(table) for field in fields]

@@ -120,7 +120,8 @@ class Extended:
         portal = self._portal(message.portal)
         if portal.started and portal.stream is None:
             raise SqlError(OBJECT_NOT_READY, f'portal "{message.portal}" cannot be run')
-        if not portal.started:
+        resumed = portal.started
+        if not resumed:
             portal.started = True
             tag = self._start(portal)
             if portal.stream is None:
@@ -128,7 +129,8 @@ class Extended:
                 self._wire.send(backend.EMPTY_QUERY if tag is None else backend.command_complete(tag))
                 return tag or ""
         assert portal.stream is not None
-        outcome = portal.stream.send(message.rows_max)
+        with self._session.sending(resumed=resumed) as check:
+            outcome = portal.stream.send(message.rows_max, check)
         self._tell()
         if not outcome.ended:
             self._wire.send(backend.PORTAL_SUSPENDED)

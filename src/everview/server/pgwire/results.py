@@ -6,13 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+import pyarrow as pa
+
 from everview.adapter.contract import Column, CopyIn, CopyOut, Done, Prepared, Row, Rows, Session, Value
 from everview.adapter.errors import QUERY_CANCELED
+from everview.adapter.results import Batch, batches_of, part_of, size_of
+from everview.compute.rows.tables import rows_of_table
 from everview.compute.sql.errors import SqlError
 from everview.server.errors import ClientGone, ProtocolViolation
 from everview.server.pgwire import backend, copy, frontend
+from everview.server.pgwire.columns.messages import Forms, data_rows, pieces
 from everview.server.pgwire.values import row_encoder
 from everview.server.pgwire.wire import Wire
+
+TABLE_ROWS_MIN = 50  # fewer are written quicker as rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +31,49 @@ class Outcome:
 
 
 class RowStream:
-    """A result on its way out. It remembers where a limit stopped it, and goes on from there."""
+    """A result on its way out. It remembers where a limit stopped it, and goes on from there.
 
-    def __init__(self, rows: Rows, encode: Callable[[Row], bytes], wire: Wire, tell: Callable[[], None]) -> None:
+    Rows come in batches: sequences of rows, or tables, of which many rows are written at once.
+    """
+
+    def __init__(self, rows: Rows, forms: Forms, wire: Wire, tell: Callable[[], None]) -> None:
         self.rows = rows
-        self._encode = encode
+        self._forms = forms
         self._wire = wire
         self._tell = tell
-        self._batches: Iterator[Sequence[Row]] = iter(rows.batches())
-        self._batch: Sequence[Row] = ()
+        self._batches: Iterator[Batch] = iter(batches_of(rows))
+        self._batch: Batch = ()
         self._at = 0
         self._ended = False
 
-    def send(self, rows_max: int = 0) -> Outcome:
-        """Send up to so many rows, or all of them if it is 0."""
+    def send(self, rows_max: int = 0, check: Callable[[], None] = lambda: None) -> Outcome:
+        """Send up to so many rows, or all of them if it is 0. `check` raises between batches if it is to end."""
         sent = 0
         while not (rows_max and sent == rows_max):
-            if self._at == len(self._batch) and not self._fetch():
+            if self._at == size_of(self._batch) and not self._fetch(check):
                 return Outcome(sent, ended=True)
-            end = min(len(self._batch), self._at + rows_max - sent) if rows_max else len(self._batch)
-            send, encode = self._wire.send, self._encode
-            for row in self._batch[self._at : end] if (self._at, end) != (0, len(self._batch)) else self._batch:
-                send(encode(row))
-            sent += end - self._at
-            self._at = end
+            left = size_of(self._batch) - self._at
+            part = part_of(self._batch, self._at, min(left, rows_max - sent) if rows_max else left)
+            if isinstance(part, pa.Table):
+                self._send_table(part, check)
+            else:
+                send, encode = self._wire.send, self._forms.row
+                for row in part:
+                    send(encode(row))
+            sent += size_of(part)
+            self._at += size_of(part)
         return Outcome(sent, ended=False)
+
+    def _send_table(self, table: pa.Table, check: Callable[[], None]) -> None:
+        encode = self._forms.table
+        if encode is None or table.num_rows < TABLE_ROWS_MIN:
+            for row in rows_of_table(table, [column.type for column in self.columns]):
+                self._wire.send(self._forms.row(row))
+            return
+        for piece in pieces(table):
+            self._wire.check()
+            check()
+            self._wire.send(encode(piece))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -58,23 +83,25 @@ class RowStream:
     def take(self, rows_max: int) -> list[Row]:
         """The next rows, which are not sent: FETCH and MOVE speak of a portal as of a cursor."""
         found: list[Row] = []
-        while len(found) < rows_max and (self._at < len(self._batch) or self._fetch()):
-            end = min(len(self._batch), self._at + rows_max - len(found))
-            found += self._batch[self._at : end]
-            self._at = end
+        while len(found) < rows_max and (self._at < size_of(self._batch) or self._fetch()):
+            part = part_of(self._batch, self._at, rows_max - len(found))
+            self._at += size_of(part)
+            types = [column.type for column in self.columns]
+            found += rows_of_table(part, types) if isinstance(part, pa.Table) else part
         return found
 
-    def _fetch(self) -> bool:
+    def _fetch(self, check: Callable[[], None] = lambda: None) -> bool:
         """Get the next batch. False at the end of the rows."""
         if self._ended:
             return False
         self._wire.check()
+        check()
         batch = next(self._batches, None)
         if batch is None:
             self._ended = True
             self.rows.close()
             return False
-        if not batch:
+        if not size_of(batch):
             self._tell()
             self._wire.flush()
         self._batch, self._at = batch, 0
@@ -84,6 +111,7 @@ class RowStream:
         """Take no more."""
         self._ended = True
         self._batch, self._at = (), 0
+        self._batches = iter(())
         self.rows.close()
 
 
@@ -95,7 +123,8 @@ def run(
     if isinstance(result, Done):
         return result
     if isinstance(result, CopyOut):
-        return Done(copy_out(result, wire, tell))
+        with session.sending() as check:
+            return Done(copy_out(result, wire, tell, check))
     # CopyIn and Rows are protocols, told apart by what they can do.
     if hasattr(result, "finish"):
         return Done(copy_in(cast(CopyIn, result), wire))
@@ -104,19 +133,19 @@ def run(
 
 def result_stream(rows: Rows, formats: Sequence[int], wire: Wire, tell: Callable[[], None]) -> RowStream:
     """A result as DataRows."""
-    return RowStream(rows, row_encoder(rows.columns, formats), wire, tell)
+    return RowStream(rows, Forms(row_encoder(rows.columns, formats), data_rows(rows.columns, formats)), wire, tell)
 
 
-def copy_out(result: CopyOut, wire: Wire, tell: Callable[[], None]) -> str:
+def copy_out(result: CopyOut, wire: Wire, tell: Callable[[], None], check: Callable[[], None]) -> str:
     """Send all of COPY … TO STDOUT; gives the tag."""
     columns: tuple[Column, ...] = result.rows.columns
-    stream = RowStream(result.rows, copy.row_encoder(columns, result.format), wire, tell)
+    stream = RowStream(result.rows, copy.forms(columns, result.format), wire, tell)
     try:
         wire.send(backend.copy_out_response(len(columns), binary=result.format.kind == "binary"))
         header = copy.header(columns, result.format)
         if header:
             wire.send(header)
-        outcome = stream.send()
+        outcome = stream.send(check=check)
         trailer = copy.trailer(result.format, outcome.rows)
         if trailer:
             wire.send(trailer)
