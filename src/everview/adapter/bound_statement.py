@@ -54,6 +54,9 @@ class BoundQuery:
         return self.present or speaks_of_time(self.plan.relation)
 
 
+UNKNOWN = object()
+
+
 @dataclass(slots=True, eq=False)
 class BoundStatement:
     """A bound statement: what it reads, and, if it writes, what it changes.
@@ -62,7 +65,8 @@ class BoundStatement:
     the values of functions of the session when the statement runs. An `open` statement, such as `LIMIT $1`, can only be
     bound with all these values: its plan has NULLs instead, and only tells columns and types. `weight` is about how
     many bytes the values in the plan take: a short text can mean very long ones. `lookup` is the look-up in an index
-    that the first run found the statement to be.
+    that the first run found the statement to be, `given` what makes the rows of an INSERT of its parameters
+    (`execute/given_rows.py`).
     """
 
     meaning: Meaning
@@ -74,6 +78,7 @@ class BoundStatement:
     weight: int = 0
     lookup: IndexLookup | None = None
     looked: bool = False
+    given: Any = UNKNOWN
 
     def filled(self, values: Sequence[Literal], around: StatementContext) -> tuple[Change | None, BoundQuery]:
         """The statement with the values of its parameters and of its session."""
@@ -95,6 +100,15 @@ def parameter_of(scalar: Scalar) -> int | None:
     match scalar:
         case Call(function, (Literal(int(number)),)) if function == PARAMETER and number > 0:
             return number - 1
+        case _:
+            return None
+
+
+def session_value_of(scalar: Scalar) -> int | None:
+    """The number of the session's value, from 0, whose place a scalar is. None if it is something else."""
+    match scalar:
+        case Call(function, (Literal(int(number)),)) if function == PARAMETER and number < 0:
+            return -number - 1
         case _:
             return None
 

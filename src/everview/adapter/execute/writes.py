@@ -19,6 +19,7 @@ from everview.adapter.catalog.items import Table
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.execute.context import Context
+from everview.adapter.execute.given_rows import made_of
 from everview.adapter.peek import NOTHING, OwnWrites
 from everview.adapter.peek_rows import ordered
 from everview.adapter.results import RowList, columns_of
@@ -52,7 +53,17 @@ class Effect:
 
 def run_modify(context: Context, statement: nodes.Modify) -> Result:
     context.transaction.check_may_write()
-    return _modify(context, *context.bind_change(statement.text))
+    bound = context.statement
+    make = made_of(bound)
+    if make is None or bound is None or bound.change is None:
+        return _modify(context, *context.bind_change(statement.text))
+    item = context.around.catalog.items[bound.change.target.id]
+    assert isinstance(item, Table)
+    with as_sql_errors():
+        rows = make(context.values, context.around)
+    check_rows(item, rows)
+    context.transaction.write(item, rows)
+    return Done(f"{_VERBS[bound.change.kind]} {sum(rows.values())}")
 
 
 def _modify(context: Context, change: Change, bound: BoundQuery) -> Result:
