@@ -30,11 +30,7 @@ from everview.compute.ir.types import INT8, SqlType
 
 
 def differentiate(
-    plan: Relation,
-    failing: Sequence[FailingRows] = (),
-    *,
-    stepwise: bool = False,
-    shared: Collection[str] = (),
+    plan: Relation, failing: Sequence[FailingRows] = (), *, stepwise: bool = False, shared: Collection[str] = ()
 ) -> TickProgram:
     """The program that maintains a plan with its computed columns, and the rows that fail in it if they are separate.
 

@@ -49,11 +49,7 @@ def plain_fields(block: bytes, width: int, delimiter: str = "\t", null: str = NU
         return None
     names = [f"c{index}" for index in range(width)]
     parse = csv.ParseOptions(
-        delimiter=delimiter,
-        quote_char=False,
-        escape_char=False,
-        newlines_in_values=False,
-        ignore_empty_lines=False,
+        delimiter=delimiter, quote_char=False, escape_char=False, newlines_in_values=False, ignore_empty_lines=False
     )
     as_text = csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()), null_values=[null], strings_can_be_null=True

@@ -40,11 +40,7 @@ class Expressions:
     """Binds expressions in one scope. `bind_query` is how to bind a query inside."""
 
     def __init__(
-        self,
-        scope: Scope,
-        bind_query: BindQuery,
-        calls: Calls | None = None,
-        clause: str = "this clause",
+        self, scope: Scope, bind_query: BindQuery, calls: Calls | None = None, clause: str = "this clause"
     ) -> None:
         self.scope = scope
         self._bind_query = bind_query

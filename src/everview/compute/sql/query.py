@@ -21,12 +21,7 @@ from everview.compute.optimize.simplify import simplify
 from everview.compute.sql import hir
 from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
-from everview.compute.sql.errors import (
-    INVALID_COLUMN_REFERENCE,
-    SYNTAX_ERROR,
-    SqlError,
-    unsupported,
-)
+from everview.compute.sql.errors import INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, SqlError, unsupported
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier, settled_unless_literal
 from everview.compute.sql.from_clause import UNIT
