@@ -39,6 +39,7 @@ from everview.compute.capabilities import (
     note_of,
     starting_time,
 )
+from everview.compute.commit_rounds import commit_together
 from everview.compute.delta.program import Arrangement, delta_of
 from everview.compute.engine.contract import Engine, LargeEngine, RunFailed
 from everview.compute.hydration import can_hydrate
@@ -495,7 +496,7 @@ class Dataflow:
 
     def _make_durable(self, commands: Sequence[Command], upper: int) -> None:
         """Commit a tick that takes the output to `upper`."""
-        self._environment.commit(*commands)
+        commit_together(self._environment, commands)
 
     def _updates(
         self, changes: TickChanges | None, deltas: Mapping[GlobalId, pa.Table], lower: int

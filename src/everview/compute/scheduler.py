@@ -14,15 +14,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import structlog
 
 from everview.background import Backoff, Loop
 from everview.compute.cancel import Cancellation, cancelable, check_wanted, in_background
+from everview.compute.commit_rounds import CommitRound
 from everview.compute.dataflow import Dataflow
 from everview.compute.engine.progress import Hydration, Progress, reporting
 from everview.compute.tick_output import TickReport
@@ -202,7 +203,7 @@ class Scheduler:
 
     def _start(self, due: list[_Entry]) -> None:
         """Start ticks of dataflows whose inputs have changed, and advance the others all at once."""
-        began, idle, commands = time.monotonic(), [], []
+        began, idle, busy, commands = time.monotonic(), [], [], []
         for entry in due:
             with self._lock:
                 if entry.removed:
@@ -211,7 +212,7 @@ class Scheduler:
                 entry.wish = Cancellation()
             step = _idle_step(entry.dataflow)
             if step is None:
-                self._submit(entry)
+                busy.append(entry)
                 continue
             idle.append((entry, step[0]))
             commands += step[1]
@@ -220,26 +221,32 @@ class Scheduler:
                 idle, commands = [], []
         if idle:
             self._advance(idle, commands, began)
+        self._submit(busy)
 
     def _advance(self, idle: list[tuple[_Entry, TickReport]], commands: list[Command], began: float) -> None:
         try:
             self._environment.commit(*commands)
         except BaseException:  # it may be for one of them alone: each by itself finds out, and tells
-            for entry, _ in idle:
-                self._submit(entry)
+            self._submit([entry for entry, _ in idle])
             return
         took_s = (time.monotonic() - began) / len(idle)
         for entry, ticked in idle:
             if _is_over(entry):
-                self._submit(entry)
+                self._submit([entry])
             else:
                 self._note(entry, took_s, ticked, None)
         self._environment.wake()
 
-    def _submit(self, entry: _Entry) -> None:
-        hydrates = _hydrates(entry)
-        pool = self._hydrations if hydrates else self._pool
-        pool.submit(self._tick, entry, background=hydrates)
+    def _submit(self, entries: Sequence[_Entry]) -> None:
+        small = []
+        for entry in entries:
+            if _hydrates(entry):
+                self._hydrations.submit(self._tick, entry, self._in_background(entry))
+            else:
+                small.append(entry)
+        together = CommitRound(self._environment, len(small))
+        for entry in small:
+            self._pool.submit(self._tick, entry, together.joined())
 
     def _due(self) -> list[_Entry]:
         # Frontiers are asked for without our lock: they may have to be read, behind commits.
@@ -264,13 +271,13 @@ class Scheduler:
             waits = [entry.status.retry_at - now for entry in self._entries.values() if entry.status.retry_at > now]
         return max(0.01, min([*waits, _SLEEP_S]))
 
-    def _tick(self, entry: _Entry, *, background: bool) -> None:
+    def _tick(self, entry: _Entry, within: AbstractContextManager[None]) -> None:
         began = time.monotonic()
         ticked: TickReport | None = None
         error: EverviewError | None = None
         defect: BaseException | None = None
         try:
-            with cancelable(entry.wish), self._in_background(entry) if background else nullcontext():
+            with cancelable(entry.wish), within:
                 check_wanted()
                 if not entry.removed:
                     ticked = entry.dataflow.tick()

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from everview.compute.arranged import KEPT_SHARE_MIN, Arranged, Reading, Wanted, wanted_of
 from everview.compute.capabilities import Tokens, held_by, held_of, note_of, starting_time, with_errors
+from everview.compute.commit_rounds import leave_round
 from everview.compute.dataflow import Dataflow
 from everview.compute.engine.contract import Engine
 from everview.compute.stored_state import StoredState, schema_of
@@ -221,6 +222,7 @@ class SharedArrangements:
         return shared
 
     def _commit_tick(self, flow: ArrangementFlow, commands: Sequence[Command], upper: int) -> None:
+        leave_round()  # for what it lets go of must be so when it is committed
         with self._lock:
             shared = self._known.get(flow.id)
             needed = upper - 1 if shared is None else min([upper - 1, *self._needed_by(shared)])
