@@ -62,7 +62,8 @@ def running(lib: Path, folder: Path) -> Iterator[str]:
     config = folder / "server.properties"
     config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     java = [_java(), "-Xmx512m", "-cp", f"{lib}/*"]
-    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # Not one that begins with a dash: the tool would take it for an option.
+    cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
     formatting = [*java, "kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", str(config)]
     subprocess.run(formatting, check=True, capture_output=True, timeout=START_S)
     with (folder / "broker.log").open("w") as log:
