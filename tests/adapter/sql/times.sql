@@ -33,6 +33,14 @@ t|f
 back|on|less
 -infinity|infinity|t
 
+> SELECT 'at ' || '5'::mz_timestamp AS a, '5'::mz_timestamp || '!' AS b, concat('x', '5'::mz_timestamp, 1) AS c, format('%s', '5'::mz_timestamp) AS f, quote_literal('5'::mz_timestamp) AS q
+a|b|c|f|q
+at 5|5!|x51|5|'5'
+
+> SELECT to_jsonb('5'::mz_timestamp) AS j, jsonb_build_object('at', '5'::mz_timestamp) AS o, jsonb_build_array('5'::mz_timestamp, NULL) AS a
+j|o|a
+5|{"at": 5}|[5, null]
+
 > SELECT pg_typeof(ARRAY[mz_now(), 5]) AS a, (ARRAY[mz_now(), 5])[2] AS e, mz_now() > ANY (ARRAY[mz_now() - 1, 5]) AS later, mz_now()::date > '2020-01-01' AS d
 a|e|later|d
 bigint[]|5|t|t

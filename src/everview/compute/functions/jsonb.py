@@ -18,7 +18,7 @@ from everview.compute.functions.output import to_text, untyped_text
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, let
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.types import Kind, SqlType, element_of
+from everview.compute.ir.types import MZ_TIMESTAMP, Kind, SqlType, element_of
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
@@ -337,7 +337,7 @@ define("jsonb_pretty(jsonb) -> text", lambda a: _pretty(parse(a)))
 define("jsonb_typeof(jsonb) -> text", lambda a: _NAMES[type(parse(a))], _TYPEOF_SQL)
 _length_sql: Renderer = lambda args, types, result: let(_LENGTH_SQL, *args, name="x")
 define("jsonb_array_length(jsonb) -> int4", _length, _length_sql, fails=True)
-for _of in (*ELEMENTS, CHAR, *ARRAYS):
+for _of in (*ELEMENTS, CHAR, MZ_TIMESTAMP, *ARRAYS):
     _to_jsonb: Renderer = lambda args, types, result: to_jsonb_sql(args[0], types[0])
     _text_of: Renderer = lambda args, types, result: text_sql(args[0], types[0])
     define("to_jsonb(T) -> jsonb", partial(jsonb_of, sql_type=_of), _to_jsonb, T=_of)

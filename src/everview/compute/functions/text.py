@@ -21,7 +21,7 @@ from everview.compute.functions.numbers import integer_of, whole
 from everview.compute.functions.output import cast_text
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, let, let_arguments
-from everview.compute.ir.types import BYTEA, INT4, INT8, TEXT, Kind, SqlType
+from everview.compute.ir.types import BYTEA, INT4, INT8, MZ_TIMESTAMP, TEXT, Kind, SqlType
 from everview.quoting import escape_literal
 
 FUNCTIONS = Family()
@@ -277,7 +277,7 @@ define("quote_ident(text) -> text", quote_identifier, _QUOTE_IDENT)
 define("|| concat_text(text, text) -> text", _concatenated, "concat({0}, {1})", arrow=concatenated)
 define("|| concat_bytea(bytea, bytea) -> bytea", _concatenated, "concat({0}, {1})")
 _nullable_sql: Renderer = lambda args, types, result: f"coalesce({_quoted_sql(args, types, result)}, 'NULL')"
-for _of in ELEMENTS:
+for _of in (*ELEMENTS, MZ_TIMESTAMP):
     define("quote_literal(T) -> text", partial(_quoted, of=_of), _quoted_sql, T=_of)
     define("quote_nullable(T) -> text", partial(_quoted, of=_of), _nullable_sql, strict=False, T=_of)
     if _of is not TEXT:
