@@ -23,7 +23,7 @@ from everview.adapter.catalog.items import (
 from everview.adapter.catalog.state import Catalog
 from everview.adapter.catalog.store import Change
 from everview.adapter.contract import Done, Result
-from everview.adapter.errors import DEPENDENT_OBJECTS, DUPLICATE_OBJECT, DUPLICATE_TABLE, WRONG_OBJECT_TYPE
+from everview.adapter.errors import DEPENDENT_OBJECTS, DUPLICATE_TABLE, WRONG_OBJECT_TYPE
 from everview.adapter.execute.context import Context
 from everview.adapter.execute.definitions import is_namespace, namespace, ttl_of
 from everview.adapter.execute.ownership import check_may_give, check_owner, check_owner_of
@@ -249,7 +249,7 @@ def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
         check_kind(item, statement.kind)
         check_owner(context, item)
         if not isinstance(item, Collection) or item.reader is None:
-            raise SqlError(DUPLICATE_OBJECT, f"a {item.kind} has no history of its own")
+            raise SqlError(WRONG_OBJECT_TYPE, f"a {item.kind} has no history of its own")
         retain = None if statement.retain is None else retain_ms(statement.retain)
         change = coordinator.catalog.change(context.around.user)
         change.put_item(replace(item, retain_ms=retain), "alter")

@@ -290,7 +290,7 @@ def _side_that_fails(context: Context, statement: nodes.ShowReplacementDiff, err
     if not lines:
         return error
     message = f'the difference of "{item.name}" and "{target.name}" is not known: {lines[0]}'
-    return SqlError(error.sqlstate, message, detail="\n".join(lines), hint=error.hint)
+    return SqlError(error.sqlstate, message, detail="\n".join(lines[1:]) or None, hint=error.hint)
 
 
 def difference_query(statement: nodes.ShowReplacementDiff, around: StatementContext) -> str:
