@@ -8,6 +8,7 @@ import json
 import lzma
 import random
 import zlib
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -182,6 +183,43 @@ def test_the_schema_goes_along() -> None:
     for schema in (SMALL, StreamSchema(values.SCHEMA), StreamSchema(SMALL.data, (0, (0, 0)))):
         described = json.loads(json.dumps(message_schema(schema)))
         assert stream_schema(described).data.equals(schema.data) and stream_schema(described).shape == schema.shape
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([{"name": "id", "type": "int64"}], "it has no array of updates"),
+        ({"schema": []}, "it has no array of updates"),
+        ([{"type": "array"}], '"items" is missing'),
+        ([{"type": "array", "items": {"fields": [{"name": "time", "type": "long"}]}}], '"diff" is missing'),
+        (message_schema(StreamSchema(pa.schema([("a", pa.int64())] * 2))), 'column "a" comes twice'),
+        ([{"type": "array", "items": {"fields": 5}}], "a part of it is not what stands there in one"),
+    ],
+)
+def test_what_is_no_schema_is_told_by_what_it_lacks(said: Any, why: str) -> None:
+    with pytest.raises(SchemaDiffers, match="not the schema of a change stream") as found:
+        stream_schema(said)
+    assert found.value.detail == why
+
+
+def test_any_part_of_a_schema_may_be_something_else() -> None:
+    described = json.loads(json.dumps(message_schema(StreamSchema(values.SCHEMA, (0, (0, 0))))))
+    places: list[tuple[Any, Any]] = []
+
+    def walk(part: Any) -> None:
+        for key in list(part) if isinstance(part, dict) else range(len(part)):
+            places.append((part, key))
+            if isinstance(part[key], (dict, list)):
+                walk(part[key])
+
+    walk(described)
+    for part, key in places:
+        right = part[key]
+        for odd in (None, 7, -1, "", "odd", [], {}, [None], {"type": "odd"}, True, 1 << 70):
+            part[key] = odd
+            with suppress(SchemaDiffers):
+                assert isinstance(stream_schema(described), StreamSchema)
+        part[key] = right
 
 
 def test_files_in_another_order_of_columns(codec: Codec) -> None:

@@ -122,17 +122,24 @@ def message_schema(stream: StreamSchema) -> list[dict[str, Any]]:
 def stream_schema(schema: Any) -> StreamSchema:
     """The stream that an Avro schema of messages describes, or SchemaDiffers."""
     try:
-        update = next(each for each in schema if each["type"] == "array")["items"]
+        arrays = [each for each in schema if isinstance(each, dict) and each.get("type") == "array"]
+        if not arrays:
+            raise ValueError("it has no array of updates")
+        update = arrays[0]["items"]
         fields = {field["name"]: field["type"] for field in update["fields"]}
         if fields["diff"] != "long":
             raise ValueError("diffs are not of type long")
         time = fields["time"]
         shape = 0 if time in ("long", {"type": "long"}) else _tuples(time["shape"])
         return StreamSchema(pa.schema(_columns(fields["data"])), shape)
-    except (KeyError, TypeError, StopIteration, ValueError) as error:
+    except KeyError as error:
         raise SchemaDiffers(
-            "not the schema of a change stream", detail=str(error) or type(error).__name__, hint="see docs/cdc.md"
+            "not the schema of a change stream", detail=f'"{error.args[0]}" is missing', hint="see docs/cdc.md"
         ) from error
+    except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        # What a file or a registry says may be anything: its parts may be of any kind.
+        detail = str(error) if isinstance(error, ValueError) else "a part of it is not what stands there in one"
+        raise SchemaDiffers("not the schema of a change stream", detail=detail, hint="see docs/cdc.md") from error
 
 
 def _nested(shape: Time) -> Any:
@@ -175,6 +182,9 @@ def _columns(record: Any) -> list[pa.Field]:
         column = _column(field.get("column", field["name"]), field["type"])
         sql = field.get("sql")
         found.append(column.with_metadata({SQL: sql.encode()}) if isinstance(sql, str) else column)
+    names = [each.name for each in found]
+    if twice := [each for each in names if names.count(each) > 1]:
+        raise ValueError(f'column "{twice[0]}" comes twice')
     return found
 
 
