@@ -60,22 +60,24 @@ def test_a_stream_that_has_ended_shows(sql: SessionClient, coordinator: Coordina
     assert rows(ok(sql, "SELECT * FROM s")) == ["1"]
 
 
+def joined(first: SessionClient, second: SessionClient, clock: Clock, joins: str) -> None:
+    """Have the second join, as soon as the stream has come to where its own history begins."""
+    deadline = time.monotonic() + WAIT_S
+    while second(joins)[0].startswith("! 22023"):
+        assert time.monotonic() < deadline
+        clock.now_ms += 5
+        ok(first, "SELECT * FROM t")
+
+
 def test_environments_that_differ_do_not_ruin_a_joined_stream(tmp_path: Path, clock: Clock) -> None:
     """Two see the same changes, each at its own times, and write one stream: the second stops and says why."""
     stream = tmp_path / "output"
     with open_at(tmp_path / "one", clock) as one, open_at(tmp_path / "two", clock) as two:
         first, second = SessionClient(one), SessionClient(two)
         into = f"INTO CDC FILES '{stream}'"
-        ok(first, "CREATE TABLE t (id int)", f"CREATE SINK s FROM t {into} WITH (INTERVAL_MS 0)")
-        ok(first, "INSERT INTO t VALUES (1)")
-        delivered(one, "s")
+        ok(first, "CREATE TABLE t (id int)", f"CREATE SINK s FROM t {into} WITH (INTERVAL_MS 0, HEARTBEAT_S 0)")
         ok(second, "CREATE TABLE t (id int) WITH (RETAIN HISTORY FOR '1h')")
-        joins = f"CREATE SINK s FROM t {into} WITH (JOIN, INTERVAL_MS 0)"
-        deadline = time.monotonic() + WAIT_S
-        while second(joins)[0].startswith("! 22023"):  # what it joins must be in its own history
-            assert time.monotonic() < deadline
-            ok(first, "INSERT INTO t VALUES (0)")
-            clock.now_ms += 5
+        joined(first, second, clock, f"CREATE SINK s FROM t {into} WITH (JOIN, INTERVAL_MS 0)")
         ok(second, "ALTER SINK s PAUSE")
         for number in range(2, 6):
             ok(first, f"INSERT INTO t VALUES ({number})")
@@ -86,6 +88,45 @@ def test_environments_that_differ_do_not_ruin_a_joined_stream(tmp_path: Path, cl
         until_state(two, "s", "stalled")
         (told,) = rows(ok(second, "SELECT error FROM mz_internal.mz_sink_statuses"))
         assert "another writer of the stream says otherwise" in told
+        delivered(one, "s")
+        assert sound(stream)
+
+
+TYPES_THERE = (  # all that there are, with a value that is easily read back as another one
+    "CREATE TABLE t (i int, v real, f float8, n numeric, d numeric(9,2), b bytea, z timestamptz, y date, j jsonb,"
+    " u uuid, c char(5), a int[], iv interval, o boolean) WITH (RETAIN HISTORY FOR '1h')",
+    "INSERT INTO t VALUES ({}, .1, '-0', 1e-15, 1.5, '\\x00ff', 'infinity', '0044-03-15', '{{\"b\": 1, \"a\": [1.5]}}',"
+    " 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'ab', '{{1,NULL}}', '1 mon -2 days 00:00:00.000001', NULL),"
+    " (NULL, 'NaN', 'Infinity', NULL, -1, '', '2020-02-29 12:00:00.123456Z', 'infinity', 'null', NULL, NULL, '{{}}',"
+    " '0', true)",
+)
+
+
+@pytest.mark.parametrize("its_own", [1, 2])
+def test_who_joins_has_the_rows_that_the_stream_tells_of(tmp_path: Path, clock: Clock, its_own: int) -> None:
+    """Two that see the same changes from now on; but of other rows, these changes would not be those of the stream."""
+    stream = tmp_path / "output"
+    with open_at(tmp_path / "one", clock) as one, open_at(tmp_path / "two", clock) as two:
+        first, second = SessionClient(one), SessionClient(two)
+        into = f"INTO CDC FILES '{stream}'"
+        ok(first, *(each.format(1) for each in TYPES_THERE))
+        ok(first, f"CREATE SINK s FROM t {into} WITH (INTERVAL_MS 0, HEARTBEAT_S 0)")
+        ok(second, *(each.format(its_own) for each in TYPES_THERE))
+        clock.now_ms += 100
+        ok(first, "CREATE TABLE other (id int)", "INSERT INTO other VALUES (1)")  # moves the time of all tables
+        delivered(one, "s")
+        joined(first, second, clock, f"CREATE SINK s FROM t {into} WITH (JOIN, INTERVAL_MS 0)")
+        if its_own == 1:
+            delivered(two, "s")
+            assert rows(ok(second, "SELECT status FROM mz_internal.mz_sink_statuses")) == ["running"]
+        else:
+            ok(second, "CREATE TABLE other (id int)", "INSERT INTO other VALUES (1)")
+            until_state(two, "s", "stalled")
+            (told,) = rows(ok(second, "SELECT split_part(error, chr(10), 1) FROM mz_internal.mz_sink_statuses"))
+            assert told == "the stream tells of another collection"
+            (told,) = rows(ok(second, "SELECT split_part(error, chr(10), 2) FROM mz_internal.mz_sink_statuses"))
+            assert told.endswith("the stream has 2 rows, and the collection 2 others")
+        ok(first, "DELETE FROM t")
         delivered(one, "s")
         assert sound(stream)
 
@@ -315,7 +356,7 @@ def write_on(folder: Path, over: threading.Event) -> None:
     rng, lower, steps = random.Random(7), 0, 0
     before: list[str] = []
     present: list[tuple[int, int]] = []
-    while not over.wait(0.02):
+    while not over.wait(0.02 if steps < 1000 else 0.2):  # or there are too many files, where kills take long
         upper, updates = lower + rng.randrange(1, 60), []
         for at in sorted(rng.sample(range(lower, upper), rng.randrange(0, min(6, upper - lower) + 1))):
             goes = bool(present) and rng.random() < 0.4

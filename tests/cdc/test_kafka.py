@@ -177,10 +177,12 @@ def test_commands_look_into_topics_with_a_schema_registry(config: dict[str, Any]
 class Shared:
     """An environment with its sink into a topic that others write too."""
 
-    def __init__(self, config: dict[str, Any], topic: str, place: Path, joined: int = 0) -> None:
+    def __init__(
+        self, config: dict[str, Any], topic: str, place: Path, joined: int = 0, *, differently: bool = False
+    ) -> None:
         self._config, self._topic, self._codec = config, topic, codec_for(".jsonl", SCHEMA)
         self.writing = Writing(place)
-        self.writing.advance(joined)
+        self.advance(joined, differently=differently)
         told = {"joined": Antichain(joined)} if joined else {}
         outlet = KafkaOutlet(config, topic, self._codec)
         Sink.create(self.writing.environment, "out", self.writing.reader, outlet, **told)  # type: ignore[arg-type]
@@ -198,13 +200,17 @@ class Shared:
 
     def write(self, upper: int, *, differently: bool = False) -> None:
         """Write up to a time, what all others do or something else."""
+        self.advance(upper, differently=differently)
+        self.sink.step()
+
+    def advance(self, upper: int, *, differently: bool = False) -> None:
+        """Let the collection go on."""
         writing = self.writing
         if differently:
             more = [((time, "mine"), time, 1) for time in range(writing.writer.frontier.only, upper)]
             writing.writer = writing.environment.append(writing.writer, table_of(more, COLUMNS), Antichain(upper))
         else:
             writing.advance(upper)
-        self.sink.step()
 
     def told(self) -> int:
         """How far the topic is closed; an error if anything in it contradicts itself."""
@@ -223,8 +229,8 @@ def shared(config: dict[str, Any], tmp_path: Path) -> Iterator[Any]:
     topic = f"t-{uuid.uuid4()}"
     made: list[Shared] = []
 
-    def make(joined: int = 0) -> Shared:
-        made.append(Shared(config, topic, tmp_path / f"writer{len(made)}", joined))
+    def make(joined: int = 0, *, differently: bool = False) -> Shared:
+        made.append(Shared(config, topic, tmp_path / f"writer{len(made)}", joined, differently=differently))
         return made[-1]
 
     yield make
@@ -259,6 +265,16 @@ def test_the_joiner_of_a_topic_is_stopped_before_it_contradicts(shared: Any) -> 
         second.sink.step()
     first.write(15)
     assert first.told() == 15, "nothing of it was written"
+
+
+def test_one_with_other_contents_does_not_join_a_topic(shared: Any) -> None:
+    first = shared()
+    first.write(5)
+    second = shared(5, differently=True)
+    with pytest.raises(Contradicted, match="the stream tells of another collection"):
+        second.write(8)
+    first.write(10)
+    assert first.told() == 10, "nothing of it was written"
 
 
 @pytest.mark.parametrize("away", [False, True])

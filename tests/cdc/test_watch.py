@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 
 from everview.cdc import compaction, watch
 from everview.cdc.codec.contract import codec_for
-from everview.cdc.compaction import Upkeep, merge
+from everview.cdc.compaction import Upkeep, forget, merge
 from everview.cdc.contract import Updates
 from everview.cdc.errors import CdcError
 from everview.cdc.files import Folder, FolderOutlet, base_time
 from everview.cdc.inspect import Stream, examine
+from everview.cdc.joining import Digest
 from everview.cdc.rows import table_of
 from everview.cdc.schema import StreamSchema
 from everview.cdc.sink import Sink
@@ -269,3 +271,75 @@ def test_what_cannot_be_forgotten_is_merged_nonetheless(made: Any, monkeypatch: 
     with pytest.raises(CdcError, match="not complete"):
         looking.after(writer.outlet.files_written, 80)
     assert len(writer.folder.files()) < before and sound(writer)
+
+
+def test_one_with_other_contents_cannot_join(made: Any) -> None:
+    """Its changes would each be sound, and the stream would not."""
+    first = made("one")
+    first.write(5)
+    second = made("two", joins=True)
+    second.differ(3)
+    second.writing.advance(9)
+    for _ in range(2):
+        with pytest.raises(Contradicted, match="the stream tells of another collection") as raised:
+            second.sink.step()
+        assert "at time 4 the stream has " in (raised.value.detail or "")
+        second.open()  # a restart does not help
+    first.write(10)
+    assert sound(first) and first.sink.status.frontier == Antichain(10)
+
+
+def test_one_joins_a_stream_that_has_forgotten_the_time(made: Any) -> None:
+    first = made("one")
+    first.write(5)
+    second, other = made("two", joins=True), made("three", joins=True)
+    first.write(30)
+    forget(first.folder, SCHEMA, 20)
+    second.write(10)
+    assert second.sink.status.frontier == Antichain(5), "it is compared at the time of the base"
+    second.write(40)
+    other.differ(15)
+    other.writing.advance(50)
+    with pytest.raises(Contradicted, match="the stream tells of another collection"):
+        other.sink.step()
+    first.write(41)
+    assert sound(first) and second.sink.status.frontier == Antichain(40)
+
+
+def test_what_another_says_late_is_compared(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was about to write when this one did, and is slow: both stop, though this one has gone on meanwhile."""
+    monkeypatch.setattr(watch, "RECENT_S", 1e9)
+    first = made("one")
+    first.write(5)
+    second = made("two", joins=True, upper=5)
+    first.write(6)
+    second.write(6)
+    first.writing.advance(9)
+    second.differ(9)
+    real = first.outlet.write
+
+    def slowly(messages: Any) -> None:
+        monkeypatch.setattr(first.outlet, "write", real)
+        for upper in (9, 11, 13):
+            second.write(upper)
+        real(messages)
+
+    monkeypatch.setattr(first.outlet, "write", slowly)
+    with pytest.raises(Contradicted):
+        first.sink.step()
+    second.writing.advance(15)
+    with pytest.raises(Contradicted):
+        second.sink.step()
+
+
+def test_contents_are_told_apart() -> None:
+    """Also where Python has one hash for two numbers."""
+
+    def digest(*rows: tuple[Any, ...]) -> Digest:
+        found = Digest()
+        found.add((row, 0, 1) for row in rows)
+        return found
+
+    assert digest((-1, "a")) != digest((-2, "a")) and digest((Decimal(-1),)) != digest((Decimal(-2),))
+    assert digest((1,), (2,)) == digest((2,), (1,)) != digest((1,), (1,), (2,))
+    assert digest((1.0, Decimal("1.50"))) == digest((1.0, Decimal("1.5")))

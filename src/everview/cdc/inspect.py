@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from everview.cdc.codec.contract import Bad, Codec, Item, Partial, codec_for
@@ -15,6 +16,7 @@ from everview.cdc.compaction import base_contents, base_messages, message_from
 from everview.cdc.contract import Closed, Frontier, Message, Progress, Stall, Update, Updates
 from everview.cdc.errors import InvalidUse, SchemaDiffers, StreamMoved
 from everview.cdc.files import Folder, base_time
+from everview.cdc.joining import Digest, told_before
 from everview.cdc.mangle import mangle
 from everview.cdc.multiplicity import offences_among
 from everview.cdc.reader import Reader
@@ -25,6 +27,7 @@ from everview.timely.lattice import Time
 
 MANGLE_UPDATES_MAX = 5_000_000
 _TRIES = 10
+T = TypeVar("T")
 _SUFFIXES = {"json": ".jsonl", "avro": ".avro"}
 
 
@@ -64,8 +67,9 @@ class Stats:
 
 
 class Stream:
-    def __init__(self, url: str, schema: StreamSchema | None = None) -> None:
-        self.folder = Folder(url, read_only=True)
+    def __init__(self, place: str | Folder, schema: StreamSchema | None = None) -> None:
+        self.folder = Folder(place, read_only=True) if isinstance(place, str) else place
+        url = self.folder.url
         self._list()
         if not self.files:
             hint = "files of a stream end in .jsonl or .avro"
@@ -172,18 +176,31 @@ def open_stream(url: str, schema: StreamSchema | None = None) -> Stream:
 
 
 def examine(stream: Stream, *, thoroughly: bool = False) -> Stats:
-    """Read all of a stream; thoroughly, all of it is held until the end, so that no contradiction is missed.
+    """Read all of a stream; thoroughly, all of it is held until the end, so that no contradiction is missed."""
+    return steadily(stream, lambda: _examined(stream, thoroughly=thoroughly))
 
-    If files go while they are read, what they said is in others: all of it is read again.
-    """
+
+def contents_before(stream: Stream, time: int) -> tuple[int, Digest]:
+    """The contents just before a time, or before the first later one that the stream has not forgotten."""
+
+    def read() -> tuple[int, Digest]:
+        before = max(time, 0 if stream.base_time is None else stream.base_time + 1)
+        reader: Reader[Row] = Reader(stream.start)
+        return before, told_before(stream.closed(reader), reader, before)
+
+    return steadily(stream, read)
+
+
+def steadily(stream: Stream, read: Callable[[], T]) -> T:
+    """What is read of a stream as a whole. If files go meanwhile, what they said is in others: it is read again."""
     for _ in range(_TRIES):
         try:
-            stats = _examined(stream, thoroughly=thoroughly)
+            found = read()
         except StreamMoved:
             stream.changed()
             continue
         if not stream.changed():
-            return stats
+            return found
     raise InvalidUse("files of the stream keep disappearing", hint="wait until nobody compacts it, and try again")
 
 

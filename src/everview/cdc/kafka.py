@@ -18,6 +18,8 @@ from everview.cdc.codec.contract import Bad, Codec, Item
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import InvalidUse, TransportFailed, Undecodable
 from everview.cdc.files import Piece
+from everview.cdc.joining import Digest, told_before
+from everview.cdc.reader import START, Reader
 from everview.cdc.rows import Row
 from everview.cdc.times import bound_of
 from everview.cdc.watch import Standing
@@ -250,6 +252,7 @@ class OtherMessages:
 
     def __init__(self, config: Mapping[str, Any], topic: str, codec: Codec, own: str, standing: Standing) -> None:
         self._consumer = _consumer(config, f"others-{topic}", ends=True)
+        self._config = config
         self._topic, self._codec, self._own, self._standing = topic, codec, own, standing
         self.seen = standing.shared
         self._next: dict[int, int] = {}
@@ -266,6 +269,13 @@ class OtherMessages:
             yield from self._look()
         except KafkaException as error:
             raise self._failure(error.args[0]) from error
+
+    def contents(self, before: int) -> tuple[int, Digest]:
+        reader: Reader[Row] = Reader(START)
+        items = (item for _, item in read_topic(self._config, self._topic, self._codec))
+        messages = (item for item in items if isinstance(item, Updates | Progress))
+        closed = (found for message in messages if (found := reader.push(message)) is not None)
+        return before, told_before(closed, reader, before)
 
     def place(self, frontier: int) -> dict[str, int]:
         for waiting in self._needed.values():

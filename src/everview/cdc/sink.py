@@ -19,10 +19,11 @@ from typing import Protocol
 
 from everview.cdc.contract import Frontier, Message, Progress, Updates, in_messages
 from everview.cdc.errors import InvalidUse
+from everview.cdc.joining import Digest
 from everview.cdc.reader import START
 from everview.cdc.rows import Row, updates_of
 from everview.cdc.times import bound_of, flatten
-from everview.cdc.watch import Others, Standing, Watch
+from everview.cdc.watch import BOTH_THE_SAME, Contradicted, Others, Standing, Watch
 from everview.storage.contract import Clone, Command, Downgrade, Drop, GlobalId, Put, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.selection import Selection
@@ -158,7 +159,7 @@ class Sink:
         (held,) = environment.commit(Clone(capability))
         places = list(range(len(environment.shard(held.id).spec.schema)) if columns is None else columns)
         state = {"id": held.id, "token": held.token, "next": first, "snapshot": not joins, "updates": 0}
-        state |= {"columns": places, "shared": joins, "writers": [], "place": {}}
+        state |= {"columns": places, "shared": joins, "joining": joins, "writers": [], "place": {}}
         environment.commit(Downgrade(held, Antichain(hold)), Put(_key(name), json.dumps(state).encode()), *also)
         return cls(environment, name, outlet, bulk=bulk, bulk_bytes=bulk_bytes)
 
@@ -175,6 +176,7 @@ class Sink:
         columns: int | list[int] = state.get("columns") or self._environment.shard(self.id).spec.created
         self._columns = columns if isinstance(columns, list) else list(range(columns))  # once it was how many
         self._shared: bool = state.get("shared", False)
+        self._joining: bool = state.get("joining", False)  # whether its contents are not compared yet
         self._writers: list[str] | None = state.get("writers")  # None, and no place, in earlier versions
         self._place: dict[str, int] | None = state.get("place")
         if self._watch is not None:
@@ -197,7 +199,7 @@ class Sink:
         upper = from_frontier(self._environment.frontiers(self.id).upper)
         if upper <= self._next:
             return False
-        if self._snapshot or upper == FOREVER:
+        if self._snapshot or self._joining or upper == FOREVER:
             return True
         with self._environment.changes(self.id, self._next, upper) as selection:
             return selection.rows_max > 0
@@ -209,6 +211,8 @@ class Sink:
         upper = from_frontier(self._environment.frontiers(self.id).upper)
         upper = upper if until is None else min(upper, until)
         if upper <= self._next or self._next == FOREVER:
+            return False
+        if self._joining and not self._has_joined(upper):
             return False
         self._stale = True  # until this step has ended well
         self._sign()
@@ -227,6 +231,27 @@ class Sink:
                 self._check(upper)
         self._commit(upper, sum(counts.values()))
         self._stale = False
+        return True
+
+    def _has_joined(self, upper: int) -> bool:
+        """Compare the contents with those of the stream that it goes on with. False if it is not that far yet."""
+        if self._watch is None:
+            return True  # nobody looks at what others write
+        before, told = self._watch.contents(self._next)
+        if before > upper:  # the stream has forgotten what was there before
+            return False
+        own = Digest()
+        with self._environment.contents(self.id, before - 1) as selection:
+            for message in self._updates(selection, before - 1):
+                own.add(message.updates)
+        if own != told:
+            rows = f"{told.rows:,} rows, and the collection {own.rows:,}" + (" others" if own.rows == told.rows else "")
+            raise Contradicted(
+                "the stream tells of another collection",
+                detail=f"at time {before - 1} the stream has {rows}",
+                hint=BOTH_THE_SAME,
+            )
+        self._joining = False
         return True
 
     def _check(self, upper: int) -> bool:
@@ -298,5 +323,6 @@ class Sink:
 
     def _put(self, upper: int, snapshot: bool, updates: int) -> Put:
         state = {"id": self.id, "token": self._token, "next": upper, "snapshot": snapshot, "updates": updates}
-        state |= {"columns": self._columns, "shared": self._shared, "writers": self._writers, "place": self._place}
+        state |= {"columns": self._columns, "shared": self._shared, "joining": self._joining}
+        state |= {"writers": self._writers, "place": self._place}
         return Put(_key(self.name), json.dumps(state).encode())

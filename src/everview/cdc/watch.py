@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Protocol
 
 from everview.cdc.codec.contract import Item
@@ -16,6 +17,8 @@ from everview.cdc.compaction import is_ours
 from everview.cdc.contract import Message, Progress, Updates
 from everview.cdc.errors import CdcError, SchemaDiffers
 from everview.cdc.files import MERGED, Folder, base_time
+from everview.cdc.inspect import Stream, contents_before
+from everview.cdc.joining import Digest
 from everview.cdc.reader import Reader
 from everview.cdc.rows import Row
 from everview.cdc.schema import StreamSchema
@@ -23,6 +26,9 @@ from everview.timely.antichain import Antichain
 from everview.timely.lattice import Time
 
 KEPT_UPDATES = 1_000_000  # of one's own, to be held against what others say after them
+RECENT_UPDATES = 10_000  # so few are kept for a while, for what others say late
+RECENT_S = 10.0
+BOTH_THE_SAME = "both must read the same data at the same times; drop the sink that should not write it"
 
 
 class Contradicted(CdcError):
@@ -46,6 +52,9 @@ class Others(Protocol):
 
     def look(self) -> Iterator[Item]:
         """What is new."""
+
+    def contents(self, before: int) -> tuple[int, Digest]:
+        """What the stream tells of the contents just before a time, or before a later one if it has forgotten it."""
 
     def place(self, frontier: int) -> dict[str, int]:
         """From where to look after a restart, if times before `frontier` do not matter any more."""
@@ -82,6 +91,9 @@ class OtherFiles:
             except SchemaDiffers as error:
                 raise Contradicted("another writer of the stream has other columns", detail=str(error)) from error
 
+    def contents(self, before: int) -> tuple[int, Digest]:
+        return contents_before(Stream(self._folder, self._schema), before)
+
     def place(self, frontier: int) -> dict[str, int]:
         return {}  # files are known by their names
 
@@ -102,13 +114,16 @@ class Watch:
 
     What was written here is kept to be compared with what others say next. Of more than `KEPT_UPDATES` only those are
     kept that others speak of already: at other times there is nothing to compare, unless they speak of them meanwhile.
+    Another may be slow: what it says shows when this sink has gone on already. So a little is kept for a while longer.
     """
 
     def __init__(self, others: Others, start: int) -> None:
         self._others = others
         self._reader: Reader[Row] = Reader(Antichain(start))
         self._told: set[Time] = set()  # the times of updates of others
+        self._forgotten_s, self._recent = monotonic(), start  # when something was forgotten, and where it stood then
         self.partial = False  # whether not all that was checked is kept
+        self._checked = False  # whether what was written last is among what is kept
 
     @property
     def shared(self) -> bool:
@@ -128,6 +143,7 @@ class Watch:
         """Raise Contradicted if messages that are to be written contradict what is there."""
         for message in messages:
             self._reader.take(self._kept(message) if self._reader.open_updates >= KEPT_UPDATES else message)
+        self._checked = True
         self._judge()
 
     def _kept(self, message: Message[Row]) -> Message[Row]:
@@ -144,8 +160,21 @@ class Watch:
     def close(self) -> None:
         self._others.close()
 
+    def contents(self, before: int) -> tuple[int, Digest]:
+        """What the stream tells of the contents just before a time, or before a later one."""
+        return self._others.contents(before)
+
     def forget(self, frontier: int) -> None:
-        """Forget all before a time. Later times are still to be compared."""
+        """Forget what was before a time, if it is much or a while ago. Later times are still to be compared."""
+        now = monotonic()
+        whole, self._checked = self._checked and not self.partial, False
+        if whole and self._reader.open_updates <= RECENT_UPDATES:
+            if now < self._forgotten_s + RECENT_S:
+                return
+            self._recent, frontier = frontier, self._recent
+        else:
+            self._recent = frontier
+        self._forgotten_s = now
         known = self._reader.checkpoint().messages
         self._reader = Reader(Antichain(frontier))
         for message in known:
@@ -157,5 +186,4 @@ class Watch:
         found = self._reader.contradiction()
         if found is not None:
             detail = "; ".join(text for text in (found.message, found.detail) if text)
-            hint = "both must read the same data at the same times; drop the sink that should not write it"
-            raise Contradicted("another writer of the stream says otherwise", detail=detail, hint=hint)
+            raise Contradicted("another writer of the stream says otherwise", detail=detail, hint=BOTH_THE_SAME)
