@@ -368,9 +368,9 @@ def test_two_apply_at_once(coordinator: Coordinator, stuck: SessionClient) -> No
 # A view that has stopped
 
 
-def break_down(coordinator: Coordinator, clock: Clock, sql: SessionClient) -> int:
-    """Let every tick of the view fail from now on, and time go on; gives how far the view is complete."""
-    id = item_id(coordinator, "mv")
+def break_down(coordinator: Coordinator, clock: Clock, sql: SessionClient, name: str = "mv") -> int:
+    """Let every tick of a view fail from now on, and time go on; gives how far the view is complete."""
+    id = item_id(coordinator, name)
     flow = next(each for each in coordinator.maintenance._scheduler.dataflows() if each.id == id)  # type: ignore[attr-defined]
 
     def tick(until: int | None = None) -> None:

@@ -15,7 +15,7 @@ from tests.adapter.conftest import Clock
 from tests.adapter.scripts import SessionClient
 from tests.adapter.test_replacement_guards import ALTERED, CREATED
 from tests.adapter.test_replacement_histories import rows, summed
-from tests.adapter.test_replacements import failure, item_id
+from tests.adapter.test_replacements import break_down, failure, item_id
 from tests.adapter.test_restart import POINTS, abandon, open_at
 from tests.adapter.test_subscribe import Subscriber
 from tests.waiting import eventually
@@ -180,6 +180,24 @@ def test_a_timeout_says_what_is_waited_for(coordinator: Coordinator, pipeline: S
     assert 'waits for materialized view "m" at' in (found.detail or "")
     coordinator.maintenance.limit(id, None)
     assert sql("ALTER MATERIALIZED VIEW a, b APPLY REPLACEMENT ra, rb") == ALTERED
+
+
+@pytest.mark.parametrize("kept", ["", KEEP])
+@pytest.mark.parametrize("statement", ["a APPLY REPLACEMENT ra", "a, b APPLY REPLACEMENT ra, rb"])
+def test_who_stands_still_because_of_another_is_not_waited_for(
+    coordinator: Coordinator, pipeline: SessionClient, clock: Clock, kept: str, statement: str
+) -> None:
+    """A view between fails, so neither the view above it nor its replacement goes on."""
+    sql = pipeline
+    sql(f"CREATE MATERIALIZED VIEW rb REPLACING b {kept} AS SELECT k, sum(v * 100) AS s FROM t GROUP BY k")
+    sql(f"CREATE MATERIALIZED VIEW ra REPLACING a {kept} AS SELECT max(s)::bigint AS total FROM m")
+    sql("SELECT * FROM ra")
+    break_down(coordinator, clock, sql, "m")
+    found = failure(sql, f"ALTER MATERIALIZED VIEW {statement}")
+    assert found.sqlstate == "55000"
+    assert '"m" goes on no further' in found.message or 'materialized view "m" fails' in (found.detail or "")
+    assert (found.detail or "").endswith(": out of order")
+    assert rows(sql, "SELECT * FROM b ORDER BY k") == ["1|15", "2|23"], "it goes on"
 
 
 def seen(coordinator: Coordinator) -> list[str]:

@@ -147,16 +147,43 @@ class Cutover:
                 if not self._in_place(each, later):
                     raise self._stuck(each)
         chained, between = self._chains()
+        needed = dict.fromkeys(between, at)
+        needed |= {each.item.id: at + (each.item.id not in chained) for each in self._pairs}
+        # The targets stand still meanwhile, so what goes on no further is not waited for.
         self._wait(
             lambda: (
-                all(self._upper(id) >= at for id in between)
-                and all(self._upper(each.item.id) >= at + (each.item.id not in chained) for each in self._pairs)
-                # Here, for a tick that writes state is long, and the lock of the catalog is everybody's.
-                and not any(maintenance.owes(each.item.id) for each in self._pairs)
+                self._failing(needed) is not None
+                or (
+                    all(self._upper(id) >= bound for id, bound in needed.items())
+                    # Here, for a tick that writes state is long, and the lock of the catalog is everybody's.
+                    and not any(maintenance.owes(each.item.id) for each in self._pairs)
+                )
             ),
-            lambda: self._behind([*between, *(each.item.id for each in self._pairs)], at),
+            lambda: self._behind(list(needed), at),
         )
+        failing = self._failing(needed)
+        if failing is not None:
+            names = " and ".join(f'"{each.item.name}"' for each in self._pairs)
+            raise SqlError(
+                OBJECT_NOT_READY,
+                f"{names} cannot be applied because {self._shown(failing)} goes on no further",
+                detail=f"it is complete up to {self._upper(failing)}: {maintenance.error(failing)}",
+                hint="nothing has changed",
+            )
         return at
+
+    def _failing(self, needed: Mapping[GlobalId, int]) -> GlobalId | None:
+        """What fails of all that has to come to a time, and of what it is made from."""
+        maintenance, seen, waiting = self._coordinator.maintenance, set[GlobalId](), list(needed.items())
+        while waiting:
+            id, bound = waiting.pop()
+            if id in seen or self._upper(id) >= bound:
+                continue
+            if maintenance.error(id) is not None:
+                return id
+            seen.add(id)
+            waiting += [(each, bound) for each in maintenance.inputs(id)]
+        return None
 
     def _close(self, at: int) -> None:
         """Move the time on beyond `at`, for nobody may be writing; a change stream is waited for."""
@@ -198,15 +225,21 @@ class Cutover:
         return handover_time(self._environment, pair.target.id, pair.item.id, forward=pair.guards.forward)
 
     def _is_stuck(self, pair: Pair) -> bool:
-        return self._coordinator.maintenance.error(pair.target.id) is not None
+        return self._holding_up(pair) is not None
+
+    def _holding_up(self, pair: Pair) -> GlobalId | None:
+        """The target, or what it is made from, if that goes on no further."""
+        return self._failing({pair.target.id: self._upper(pair.target.id) + 1})
 
     def _stuck(self, pair: Pair) -> SqlError:
-        name = pair.target.name
-        error = self._coordinator.maintenance.error(pair.target.id)
+        name, failing = pair.target.name, self._holding_up(pair)
+        why = "" if failing is None else f": {self._coordinator.maintenance.error(failing)}"
+        if failing is not None and failing != pair.target.id:
+            why = f": {self._shown(failing)} fails{why}"
         return SqlError(
             OBJECT_NOT_READY,
             f'replacement "{pair.item.name}" begins after the time at which "{name}" has stopped',
-            detail=f"the view is complete up to {self._upper(pair.target.id)}, and goes on no further: {error}",
+            detail=f"the view is complete up to {self._upper(pair.target.id)}, and goes on no further{why}",
             hint="WITH (FORWARD TIME) lets the view go on later; the times between then read as an error",
         )
 
