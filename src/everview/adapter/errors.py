@@ -9,7 +9,7 @@ from everview.adapter.sealing import KeyTrouble, SecretUnavailable
 from everview.cdc import errors as cdc
 from everview.compute.allowance import OutOfMemory, TooManyRows
 from everview.compute.cancel import Ended
-from everview.compute.engine.contract import EngineError, EvaluationFailed, NotSupported, PlanRefused
+from everview.compute.engine.contract import EngineError, EvaluationFailed, NotSupported, PlanRefused, TooComplex
 from everview.compute.engine.java import JavaUnavailable
 from everview.compute.functions.contract import Failure
 from everview.compute.sql.errors import DATATYPE_MISMATCH, FEATURE_NOT_SUPPORTED, SqlError, too_complex
@@ -54,6 +54,7 @@ _SQLSTATES: dict[type[BaseException], str] = {
     OutOfMemory: OUT_OF_MEMORY,
     TooManyRows: PROGRAM_LIMIT,
     NotSupported: FEATURE_NOT_SUPPORTED,
+    TooComplex: STATEMENT_TOO_COMPLEX,
     PlanRefused: INTERNAL,
     EngineError: SYSTEM_ERROR,
     JavaUnavailable: SYSTEM_ERROR,

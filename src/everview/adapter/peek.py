@@ -29,7 +29,7 @@ from everview.compute.capabilities import errors_id, is_awake
 from everview.compute.columnar.batch import Batch, NotByColumns
 from everview.compute.columnar.eligible import is_wholly_columnar
 from everview.compute.columnar.scalars import TooManyByRow
-from everview.compute.engine.contract import Engine, EvaluationFailed, NotSupported, RunFailed
+from everview.compute.engine.contract import Engine, EvaluationFailed, NotSupported, RunFailed, TooComplex
 from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.optimize.pipeline import optimize
@@ -202,6 +202,8 @@ class Peeks:
         except NotSupported as error:
             if too_large is not None:
                 raise too_large from error
+            if forced and isinstance(error, TooComplex):
+                raise
             if forced:
                 raise SqlError("0A000", "Spark cannot compute this query", detail=str(error), hint=_HINT) from error
             # Some function has no rendering in Spark SQL: it takes longer here, and is answered.

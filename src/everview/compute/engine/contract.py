@@ -109,6 +109,10 @@ class NotSupported(EngineError):
     """The engine has no way to compute this: trying again, or with other data, does not help."""
 
 
+class TooComplex(NotSupported):
+    """What the engine would be told is longer than there is room for."""
+
+
 class PlanRefused(EngineError):
     """The engine does not accept what we made of the plan: a defect of ours."""
 

@@ -40,6 +40,10 @@ class NotOnSpark(Exception):
     """The function has no rendering in Spark SQL: only the local engine can evaluate it."""
 
 
+class TooLong(Exception):
+    """The rendering is longer than Spark, or this process, has room for."""
+
+
 def not_on_spark(name: str) -> Renderer:
     """The rendering of a function without Spark SQL."""
 

@@ -23,6 +23,7 @@ from everview.compute.engine.contract import (
     PlanRefused,
     RunFailed,
     Stored,
+    TooComplex,
     ValueRefused,
 )
 from everview.compute.engine.spark.bulk import plain_paths, said, spark_type_of
@@ -33,7 +34,7 @@ from everview.compute.engine.spark.prepared import STATEMENTS_MAX, PreparedState
 from everview.compute.engine.spark.python_calls import run_sql
 from everview.compute.engine.spark.render import render_plan, render_steps
 from everview.compute.engine.spark.scalar import FAILED, columns
-from everview.compute.functions.spark_sql import NotOnSpark, spark_type
+from everview.compute.functions.spark_sql import NotOnSpark, TooLong, spark_type
 from everview.compute.ir.relation import FlatMap, Get, Relation, Steps, types, walk
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.optimize.computed_columns import computed_columns
@@ -299,9 +300,12 @@ def is_of_a_value(error: Exception) -> bool:
 
 @contextmanager
 def rendering() -> Iterator[None]:
-    """What has no equivalent on Spark, as NotSupported."""
+    """What has no equivalent on Spark, as NotSupported; what is too long for it as TooComplex."""
     try:
         yield
+    except TooLong as error:
+        hint = "split it into several views, each of which names a part"
+        raise TooComplex("statement too complex", detail=f"Spark would be told {error}", hint=hint) from error
     except NotOnSpark as error:
         raise NotSupported(
             f"{error} has no equivalent on spark", hint="use another function, or compute this part without a view"

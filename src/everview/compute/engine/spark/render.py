@@ -20,7 +20,15 @@ from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.outputs import Layout, layout
 from everview.compute.engine.spark.reduce import render_reduce
 from everview.compute.engine.spark.rows import consolidated, is_consolidated, occurs_once
-from everview.compute.engine.spark.scalar import FAILED, column, columns, render_guarded, render_scalar, render_table
+from everview.compute.engine.spark.scalar import (
+    FAILED,
+    column,
+    columns,
+    render_guarded,
+    render_scalar,
+    render_table,
+    within,
+)
 from everview.compute.engine.spark.topk import render_topk
 from everview.compute.engine.spark.window import render_window
 from everview.compute.functions import lookup
@@ -52,6 +60,8 @@ from everview.compute.ir.relation import (
 from everview.compute.ir.scalar import Column
 from everview.compute.optimize.row_by_row import RowByRow, fused
 from everview.errors import EverviewError
+
+STATEMENT_LENGTH_MAX = 16 << 20  # characters
 
 
 def render_plan(plan: Relation, tables: Mapping[str, str], *, guarded: bool = False, asking: bool = False) -> str:
@@ -123,7 +133,7 @@ class _Renderer:
         if not self.shared:
             return body
         shared = ",\n".join(f"{name} AS (\n{select}\n)" for name, select in self.shared)
-        return f"WITH {shared}\n{body}"
+        return within(f"WITH {shared}\n{body}", STATEMENT_LENGTH_MAX)
 
     def source(self, plan: Relation, tables: Mapping[str, str]) -> str:
         """What to put behind FROM."""
@@ -140,6 +150,9 @@ class _Renderer:
 
     def select(self, plan: Relation, tables: Mapping[str, str]) -> str:
         """The relation as a SELECT."""
+        return within(self._select(plan, tables), STATEMENT_LENGTH_MAX)
+
+    def _select(self, plan: Relation, tables: Mapping[str, str]) -> str:
         match plan:
             case Constant():
                 return _constant(plan)

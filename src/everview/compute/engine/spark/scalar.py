@@ -3,10 +3,15 @@
 No rendering fails by itself: a call that fails is NULL though none of its arguments is, or, if it is not strict and so
 takes NULLs, just NULL, for there is no other reason then. `render_failed` says so in SQL, and `render_guarded` is an
 expression that ends the job instead, for those who expect that nothing fails.
+
+A rendering may say an argument several times, and an argument may be such a call again: forty of them inside one
+another would be a text that no machine holds. So what is long is computed once, behind a name. And every text has a
+bound.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from everview.compute.engine.spark.literal import render_literal
@@ -14,13 +19,15 @@ from everview.compute.engine.spark.python_calls import python_call
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import Function
 from everview.compute.functions.lookup import can_fail
-from everview.compute.functions.spark_sql import NotOnSpark, render
+from everview.compute.functions.spark_sql import NotOnSpark, TooLong, render
 from everview.compute.functions.table import TableFunction
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Column, Failed, FailedTable, Literal, Or, Scalar, walk
 from everview.compute.ir.types import SqlType
 
 Place = Callable[[int], str]
 FAILED = "everview: an evaluation failed"
+LONG = 1_000  # characters of an argument that is computed once, behind a name, if it would be said several times
+LENGTH_MAX = 4 << 20  # characters of an expression
 
 
 def column(index: int) -> str:
@@ -41,22 +48,43 @@ def render_scalar(scalar: Scalar, place: Place = column) -> str:
         case Literal(value, sql_type):
             return render_literal(value, sql_type)
         case Call(function, args, result):
-            return render_call(lookup.function(function), _each(args, place), [arg.type for arg in args], result)
+            return within(_render_call(lookup.function(function), args, result, place))
         case And(args):
-            return f"({' AND '.join(_each(args, place))})"
+            return within(f"({' AND '.join(_each(args, place))})")
         case Or(args):
-            return f"({' OR '.join(_each(args, place))})"
+            return within(f"({' OR '.join(_each(args, place))})")
         case Case(branches, otherwise):
             whens = " ".join(
                 f"WHEN {render_scalar(when, place)} THEN {render_scalar(then, place)}" for when, then in branches
             )
-            return f"CASE {whens} ELSE {render_scalar(otherwise, place)} END"
+            return within(f"CASE {whens} ELSE {render_scalar(otherwise, place)} END")
         case Coalesce(args):
-            return f"coalesce({', '.join(_each(args, place))})"
+            return within(f"coalesce({', '.join(_each(args, place))})")
         case Failed(arg):
             return render_failed(arg, place)
         case FailedTable(function, args, added):
             return render_failed_table(function, args, added, place)
+
+
+def within(text: str, length_max: int = LENGTH_MAX) -> str:
+    """The text, if it is not too long; else raises TooLong."""
+    if len(text) > length_max:
+        raise TooLong(f"more than {length_max:,} characters of Spark SQL")
+    return text
+
+
+def _render_call(function: Function, args: Sequence[Scalar], result: SqlType, place: Place) -> str:
+    rendered, types = _each(args, place), [arg.type for arg in args]
+    nested = [index for index, arg in enumerate(args) if not isinstance(arg, (Column, Literal))]
+    if sum(len(rendered[index]) for index in nested) > LONG:
+        named = list(rendered)
+        for index in nested:
+            named[index] = f"nested.a{index}"
+        body = render_call(function, named, types, result)
+        if any(len(re.findall(rf"\b{re.escape(named[index])}\b", body)) > 1 for index in nested):
+            fields = ", ".join(f"'a{index}', {rendered[index]}" for index in nested)
+            return f"transform(array(named_struct({fields})), nested -> {body})[0]"
+    return render_call(function, rendered, types, result)
 
 
 def render_call(function: Function, args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
@@ -105,8 +133,10 @@ def render_failed_table(function: str, args: Sequence[Scalar], added: Sequence[S
 
 def render_failed(scalar: Scalar, place: Place = column) -> str:
     """Whether the evaluation fails, by the rules by which it goes on; never NULL."""
-    if not can_fail(scalar):
-        return "false"
+    return within(_render_failed(scalar, place)) if can_fail(scalar) else "false"
+
+
+def _render_failed(scalar: Scalar, place: Place) -> str:
     match scalar:
         case Call(function, args):
             inside = [render_failed(arg, place) for arg in args if can_fail(arg)]
