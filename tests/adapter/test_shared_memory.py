@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from everview.adapter import results
+from everview.adapter import contract, results
 from everview.compute import allowance
 from everview.compute.allowance import ROW_BYTES, Allowance, Budget, Exhausted
 from tests.adapter.scripts import SessionClient
@@ -19,6 +19,7 @@ def budget(monkeypatch: pytest.MonkeyPatch) -> Budget:
     made = Budget(64 << 20)
     monkeypatch.setattr(allowance, "EVERYONE", made)
     monkeypatch.setattr(results, "EVERYONE", made)
+    monkeypatch.setattr(contract, "EVERYONE", made)
     return made
 
 
@@ -55,3 +56,27 @@ def test_evaluations_at_once_share_what_there_is(budget: Budget) -> None:
     for each in held:
         each.close()
     assert budget._left == budget._total
+
+
+def test_prepared_statements_count_as_long_as_a_session_keeps_them(
+    sql: SessionClient, budget: Budget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of a thousand sessions might keep as many as one may."""
+    monkeypatch.setattr(contract, "ALL_HEAVY_MAX", 1 << 40)
+    long = "x" * 10_000_000
+    told = [sql(f"PREPARE p{number} AS SELECT '{long}', {number}")[0] for number in range(8)]
+    assert told[0] == "PREPARE" and told[-1].startswith("! 53200"), told
+    assert sql("DEALLOCATE ALL") == ["DEALLOCATE ALL"]
+    gc.collect()
+    assert budget._left == budget._total
+    for _ in range(3):  # the same from the cache, which all sessions share, takes no more
+        assert sql("PREPARE q AS SELECT 1, 2, 3") == ["PREPARE"]
+        assert sql("DEALLOCATE q") == ["DEALLOCATE"]
+    gc.collect()
+    assert budget._total - budget._left < 10_000
+
+
+def test_garbage_that_gives_back_its_part_while_another_takes_does_not_wait(budget: Budget) -> None:
+    """The collector runs in the thread that holds the lock."""
+    with budget._lock:
+        budget.give_back(0)

@@ -11,6 +11,8 @@ transaction: it ends at `sync`, which commits if nothing failed since the last o
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from everview.compute.allowance import EVERYONE, Budget
 from everview.compute.ir.types import SqlType
 from everview.compute.sql.errors import SqlError
 
@@ -34,7 +37,7 @@ class Column:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Prepared:
     """A statement that is bound: what it takes and what it gives. `columns` is None where it gives no rows.
 
@@ -52,10 +55,15 @@ class Prepared:
 
 
 HEAVY, ALL_HEAVY_MAX = 10_000, 64 << 20
+_counted: set[int] = set()
+_counting = threading.RLock()  # see `Budget`
 
 
-def check_weight(prepared: Prepared, others: Iterable[Prepared]) -> None:
-    """Raise if a session may not have one more statement by a name, for those that it has take much memory."""
+def count_weight(prepared: Prepared, others: Iterable[Prepared]) -> None:
+    """Count the memory of a statement that a session is about to keep, as long as it is there.
+
+    Raises if those of the session take too much memory with it, or those of all sessions and whatever they run.
+    """
     if prepared.weight > HEAVY and sum(each.weight for each in others) + prepared.weight > ALL_HEAVY_MAX:
         raise SqlError(
             "53200",
@@ -63,6 +71,18 @@ def check_weight(prepared: Prepared, others: Iterable[Prepared]) -> None:
             detail=f"the prepared statements of a session may take {ALL_HEAVY_MAX >> 20} MB",
             hint="deallocate some, or give long values as parameters",
         )
+    with _counting:  # sessions share statements that come again
+        if id(prepared) in _counted:
+            return
+        EVERYONE.take(prepared.weight)
+        _counted.add(id(prepared))
+        weakref.finalize(prepared, _forget, id(prepared), EVERYONE, prepared.weight)
+
+
+def _forget(number: int, budget: Budget, weight: int) -> None:
+    with _counting:
+        _counted.discard(number)
+    budget.give_back(weight)
 
 
 @dataclass(frozen=True, slots=True)

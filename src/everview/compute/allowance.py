@@ -59,7 +59,8 @@ class Budget:
 
     def __init__(self, total_bytes: int) -> None:
         self._total, self._left = total_bytes, total_bytes
-        self._lock = threading.Lock()
+        # Whoever is in may be interrupted by the garbage collector, and what that finds gives back its part.
+        self._lock = threading.RLock()
 
     def take(self, size: int) -> None:
         """Raise `Exhausted` if that many are not left."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.adapter.contract import Done, Prepared, Result, check_weight
+from everview.adapter.contract import Done, Prepared, Result, count_weight
 from everview.adapter.cursors import FETCHED_ROWS_MAX, Cursor, SubscriptionCursor
 from everview.adapter.errors import (
     DUPLICATE_CURSOR,
@@ -205,7 +205,7 @@ def prepare(context: Context, statement: nodes.PrepareStatement) -> Result:
     if len(session.statements) >= PREPARED_MAX:
         raise SqlError(PROGRAM_LIMIT, f"a session can have at most {PREPARED_MAX} prepared statements")
     prepared = session.prepare(statement.text, [named_type(each) for each in statement.types])
-    check_weight(prepared, session.statements.values())
+    count_weight(prepared, session.statements.values())
     session.statements[statement.name] = prepared
     return Done("PREPARE")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everview.adapter.contract import Done, Prepared, Session, check_weight
+from everview.adapter.contract import HEAVY, Done, Prepared, Session, count_weight
 from everview.adapter.errors import OBJECT_NOT_READY, PROGRAM_LIMIT
 from everview.compute.sql.errors import SqlError
 from everview.server.errors import ProtocolViolation
@@ -75,7 +75,8 @@ class Extended:
             raise _too_many("prepared statements", self._limits.statements_max)
         self.statements.pop(message.name, None)
         prepared = self._session.prepare(message.text, [type_of(oid) for oid in message.types])
-        check_weight(prepared, (each.prepared for each in self.statements.values()))
+        if message.name or prepared.weight > HEAVY:
+            count_weight(prepared, (each.prepared for each in self.statements.values()))
         self.statements[message.name] = statement_of(prepared, message)
         self._wire.send(backend.PARSE_COMPLETE)
 
