@@ -29,7 +29,8 @@ LAYERS = (
 
 # Inside compute: plans and functions, what evaluates and rewrites them, the engines. What maintains views is on top.
 COMPUTE = (
-    {"ir", "cancel", "allowance"},
+    {"cancel", "allowance"},
+    {"ir"},
     {"functions"},
     {"rows"},
     {"interpreter"},

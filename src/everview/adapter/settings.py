@@ -24,6 +24,7 @@ LOCAL_MEMORY_DEFAULT = 256 << 20
 LOCAL_MEMORY_MIN = 1 << 20
 IS_SUPERUSER = "is_superuser"
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
+VALUE_LENGTH_MAX = 4_096  # others are told of it, and what it means is kept
 MESSAGES = ("debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error")
 
 
@@ -296,6 +297,10 @@ class Settings:
 
     @staticmethod
     def _read(setting: Setting, value: str) -> str:
+        if len(value) > VALUE_LENGTH_MAX:
+            message = f'invalid value for parameter "{setting.name}"'
+            detail = f"it has {len(value):,} characters, and at most {VALUE_LENGTH_MAX:,} are possible"
+            raise SqlError(INVALID_PARAMETER_VALUE, message, detail=detail)
         try:
             return setting.read(value)
         except ValueError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Decimal, Overflow
 
 from everview.compute.cancel import check_wanted
 from everview.compute.functions.calendar import (
@@ -123,6 +123,13 @@ def read_timestamp(text: str, kind: Kind) -> datetime | Infinite:
 
 def read_interval(text: str) -> Interval:
     """As in `1 year 2 mons 3 days 04:05:06`, `90 minutes ago` and `P1Y2M3DT4H`."""
+    try:
+        return _interval(text)
+    except Overflow as error:  # so many digits
+        raise Failure("22008", "interval out of range") from error
+
+
+def _interval(text: str) -> Interval:
     stripped = text.strip()
     iso = _ISO.fullmatch(stripped)
     if iso and len(stripped) > 1:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
+from everview.compute.cancel import check_wanted
 from everview.compute.ir.scalar import Column, Scalar
 from everview.compute.ir.types import SqlType
 
@@ -354,7 +355,8 @@ def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
 
 
 def transform(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
-    """Rewrite a plan from the bottom up; `change` sees each relation after its inputs."""
+    """Rewrite a plan from the bottom up, unless nobody wants that; `change` sees each relation after its inputs."""
+    check_wanted()
     below = inputs_of(relation)
     changed = tuple([transform(each, change) for each in below])
     return change(relation if all(map(is_, changed, below)) else with_inputs(relation, changed))
