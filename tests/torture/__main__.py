@@ -46,7 +46,8 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--seed", type=int, help="repeat a run; default: a new one, which is printed")
     parser.add_argument("--short", action="store_true", help="the forms that run on every change")
-    parser.add_argument("--kills", type=int, help=f"kills of the server (default {LONG.kills})")
+    parser.add_argument("--kills", type=int, help=f"kills of the server without Spark (default {LONG.kills})")
+    parser.add_argument("--spark-kills", type=int, help=f"kills of the server on Spark (default {LONG.spark_kills})")
     parser.add_argument("--messages", type=int, help=f"messages of the fuzz (default {LONG.messages:,})")
     parser.add_argument("--silent", type=int, help=f"slow and silent clients of each kind (default {LONG.silent})")
     parser.add_argument("--faults", type=int, help=f"bursts of failing writes (default {LONG.faults})")
@@ -77,7 +78,7 @@ def main(arguments: list[str]) -> int:
 
 def _size(given: argparse.Namespace) -> Size:
     size = SHORT if given.short else LONG
-    names = ("kills", "messages", "silent", "faults", "jumps", "spark")
+    names = ("kills", "spark_kills", "messages", "silent", "faults", "jumps", "spark")
     changed = {name: value for name in names if (value := getattr(given, name)) is not None}
     if given.soak is not None:
         minutes = given.soak.removesuffix("m")

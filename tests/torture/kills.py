@@ -25,7 +25,6 @@ from tests.waiting import eventually
 
 SINKS = {"totals": ("round",), "entries": ("round", "number")}
 DELIVERED_S_MAX = 240
-SPARK_KILLS_SHARE = 20  # one in so many is on Spark, whose start takes most of the time
 
 WITHOUT, ON = " without Spark", " on Spark"
 
@@ -83,15 +82,12 @@ class Storm(Run):
 
 def run(size: Size, rng: Random, folder: Path) -> Iterator[Line]:
     """The storm without Spark, whose servers start in a moment, and a part of it on Spark."""
-    on_spark = size.kills // SPARK_KILLS_SHARE if size.spark else 0
-    (folder / "local").mkdir(parents=True)
-    local = size.kills - on_spark
-    shares = f"of {size.kills} kills, {local} are without Spark and {on_spark} on Spark, whose start takes long"
-    yield Line(shares, 0)
-    yield from _storm(Storm(WITHOUT_SPARK, folder / "local", rng), local, rng, WITHOUT)
-    if on_spark:
-        (folder / "spark").mkdir()
-        yield from _storm(Storm(ON_SPARK, folder / "spark", rng), on_spark, rng, ON)
+    on_spark = size.spark_kills if size.spark else 0
+    for command, kills, where in ((WITHOUT_SPARK, size.kills, WITHOUT), (ON_SPARK, on_spark, ON)):
+        if kills:
+            below = folder / where.strip().replace(" ", "-")
+            below.mkdir(parents=True)
+            yield from _storm(Storm(command, below, rng), kills, rng, where)
 
 
 def _storm(storm: Storm, kills: int, rng: Random, where: str) -> Iterator[Line]:

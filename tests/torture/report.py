@@ -26,7 +26,8 @@ class Line:
 class Size:
     """How much of each thing is tried."""
 
-    kills: int
+    kills: int  # without Spark, whose start takes long
+    spark_kills: int
     messages: int
     silent: int  # clients that are slow or silent, of each kind
     faults: int  # bursts of failing writes
@@ -40,8 +41,8 @@ class Size:
         return self.soak_s >= LONG_S
 
 
-SHORT = Size(kills=1, messages=3_000, silent=4, faults=3, jumps=2, soak_s=3)
-LONG = Size(kills=200, messages=1_000_000, silent=100, faults=200, jumps=100, soak_s=1_800, spark=True)
+SHORT = Size(kills=1, spark_kills=0, messages=3_000, silent=4, faults=3, jumps=2, soak_s=3)
+LONG = Size(kills=190, spark_kills=10, messages=1_000_000, silent=100, faults=200, jumps=100, soak_s=1_800, spark=True)
 
 Scenario: TypeAlias = Callable[[Size, Random, Path], Iterator[Line]]
 
