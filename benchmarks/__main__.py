@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks import bulk, cdc, compute, database, fleet, flow, hydration, replacement, storage, temporal
+from benchmarks import bulk, cdc, compute, database, fleet, flow, hydration, queries, replacement, storage, temporal
 from benchmarks.report import Report
 
 SUITES = {
@@ -17,6 +17,7 @@ SUITES = {
     "replacement": replacement.run,
     "hydration": hydration.run,
     "database": database.run,
+    "queries": queries.run,
     "fleet": fleet.run,
     "bulk": bulk.run,
 }

@@ -22,7 +22,7 @@ import pyarrow as pa
 from benchmarks.compute import folder
 from benchmarks.compute_setup import engine_of, spark
 from benchmarks.report import Figure, Report
-from everview.compute.dataflow import Dataflow, maintain_view, schema_of
+from everview.compute.dataflow import Dataflow, maintain_view
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.spark.session import Spark
 from everview.compute.ir.relation import Get, Relation, walk
@@ -30,6 +30,7 @@ from everview.compute.ir.types import DATE, INT8, TEXT, SqlType
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.sql.query import plan
 from everview.compute.sql.scope import Collection
+from everview.compute.stored_state import schema_of
 from everview.storage.contract import Create, Downgrade, ReadCapability, WriteCapability
 from everview.storage.environment import Environment
 from everview.timely.antichain import Antichain

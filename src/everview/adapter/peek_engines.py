@@ -22,7 +22,7 @@ from everview.compute.rows.collection import Rows, add
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
 from everview.storage.selection import Selection
-from everview.timely.consolidate import DIFF, data_names
+from everview.timely.consolidate import DIFF, RESERVED, data_names
 
 _NUMBER_BYTES = 8  # of a value, at least
 
@@ -63,7 +63,7 @@ def by_columns(plan: Relation, inputs: Inputs, by_row_max: int | None) -> Batch:
     batches = {name: Batch.of_rows(rows, schemas[name]) for name, rows in inputs.small.items()}
     for id, each in inputs.selections.items():
         wanted = sorted(columns_read(plan, id))
-        limits.look_ahead(0, each.rows_max * _NUMBER_BYTES * len(wanted))
+        limits.look_ahead(0, each.rows_max * _NUMBER_BYTES * (len(wanted) + len(RESERVED)))
         names = {index: each.spec.schema.names[index] for index in wanted}
         batch = Batch.of_some(each.updates(list(names.values())), names, schemas[id])
         if id in inputs.added:

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from everview.compute.cancel import check_wanted
 from everview.compute.functions.columns import WORD_MAX, Doubles, SomeRowFails, Words, largest, of_long_words, raw
+from everview.compute.interpreter.limits import LOOK_ROWS
 
 _EXACT_IN_A_DOUBLE = 2**53
 _LONG_MAX = 10**38 >> 64  # of the upper word of a decimal: up to here it has no more than 38 digits
@@ -64,6 +66,8 @@ def float_sums(ids: Words, groups: int, values: Doubles) -> Doubles:
         ids, values = ids[finite], values[finite]
     limbs = _limbs(ids, groups, values)
     for group in range(groups) if limbs else ():
+        if group % LOOK_ROWS == 0:
+            check_wanted()
         number = 0
         for place, totals in limbs:
             number += totals[group] << place
