@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from everview.adapter.contract import Done
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.interrupts import Interrupts
 from everview.adapter.session import CoordinatorSession
 from everview.adapter.settings import LOCAL_MEMORY, local_memory_max
 from everview.compute.engine.contract import Batch, RunFailed
@@ -98,6 +100,30 @@ def test_preparing_ends_when_it_is_to(session: CoordinatorSession, monkeypatch: 
         session.prepare(r"SELECT * FROM k WHERE repeat('a', 60) ~ '^(a+)+\1b$'")
         run(session, r"SELECT * FROM k WHERE repeat('a', 60) ~ '^(a+)+\1b$'")  # where it is not folded before
     assert raised.value.sqlstate == "57014"
+
+
+def test_what_preparing_takes_counts_as_time_of_the_statement(
+    session: CoordinatorSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lexing, preparing and running had the whole time each."""
+    run(session, "SET statement_timeout = '1min'")
+    begin, given, now = Interrupts.begin, list[int](), itertools.count()
+
+    def noted(self: Interrupts, timeout_ms: int, turn_ms: int = 0) -> int:
+        given.append(timeout_ms)
+        return begin(self, timeout_ms, turn_ms)
+
+    monkeypatch.setattr(Interrupts, "begin", noted)
+    monkeypatch.setattr("everview.adapter.session.monotonic", lambda: float(next(now)))
+    first, second = session.split("SELECT count(*) FROM k; SELECT 1 + count(*) FROM k")
+    kept = session.prepare(first)
+    session.run(kept)
+    assert given == [60_000, 59_000, 58_000]
+    again = session.prepare(second)
+    session.run(kept)  # that was prepared long ago
+    session.run(again)
+    session.sync()
+    assert given[3:] == [60_000, 60_000, 60_000]
 
 
 class Counted(LocalEngine):

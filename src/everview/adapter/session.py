@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from everview.adapter.bound_statement import BoundStatement
@@ -77,6 +79,9 @@ class CoordinatorSession:
         self._transaction: Transaction | None = None
         self._batch = 1
         self._running: str | None = None
+        # What was prepared last, and the time that this took, which counts as time of the statement when it is run.
+        self._prepared: weakref.ref[Prepared] | None = None
+        self._spent_s = 0.0
         self._closed = False
         self._told_event = 0  # of the clock
         self._connected_ms = coordinator.timeline.now_ms
@@ -105,22 +110,26 @@ class CoordinatorSession:
         return IdleLimit(limit, "25P03", message) if limit else None
 
     def split(self, text: str) -> Sequence[str]:
-        self._batch = 1
+        self._batch, self._spent_s, began = 1, 0.0, monotonic()
         if self.known(text, ()) is not None:
             return [text]
         with as_sql_errors(), self._timed(), self._supervised():
             pieces = split(text)
-        self._batch = max(1, len(pieces))
+        self._batch, self._spent_s = max(1, len(pieces)), monotonic() - began
         return pieces
 
     def prepare(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared:
-        with as_sql_errors(), self._timed(), self._supervised():
-            known = None if self._failed else self.known(text, types)
-            if known is not None:
-                return known
-            node = parse(text)
-            self._check_not_failed(node)
-            return self._bind(text, node, types, self.statement_context())
+        spent_s, began = 0.0 if self._prepared is not None else self._spent_s, monotonic()
+        self._prepared, self._spent_s = None, 0.0
+        with as_sql_errors(), self._timed(spent_s), self._supervised():
+            prepared = None if self._failed else self.known(text, types)
+            if prepared is None:
+                node = parse(text)
+                self._check_not_failed(node)
+                prepared = self._bind(text, node, types, self.statement_context())
+        if self._running is None:
+            self._prepared, self._spent_s = weakref.ref(prepared), spent_s + monotonic() - began
+        return prepared
 
     def _bind(
         self, text: str, node: nodes.Statement, given: Sequence[SqlType | None], around: StatementContext
@@ -160,7 +169,9 @@ class CoordinatorSession:
         if len(values) != len(prepared.parameters):
             message = f"{len(prepared.parameters)} parameters are needed, and {len(values)} are given"
             raise SqlError("08P01", message)
-        with self._timed():
+        spent_s = self._spent_s if self._prepared is not None and self._prepared() is prepared else 0.0
+        self._prepared, self._spent_s = None, 0.0
+        with self._timed(spent_s):
             self._running = prepared.text.strip()
             try:
                 with self._supervised():
@@ -182,13 +193,14 @@ class CoordinatorSession:
                 self.holds.clear()
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
-        """While inside, the statement can be canceled, and takes no longer than it may."""
+    def _timed(self, spent_s: float = 0.0) -> Iterator[None]:
+        """While inside, the statement can be canceled, and takes no longer than it may, of which so much is spent."""
         if self._running is not None:  # a statement prepares another: its own limits are in force
             yield
             return
-        limits = (int(self.settings.get(name)) for name in ("statement_timeout", "lock_timeout"))
-        number = self.interrupts.begin(*limits)
+        timeout_ms, turn_ms = (int(self.settings.get(name)) for name in ("statement_timeout", "lock_timeout"))
+        left_ms = max(1, timeout_ms - int(spent_s * 1000)) if timeout_ms else 0
+        number = self.interrupts.begin(left_ms, turn_ms)
         try:
             yield
         finally:
