@@ -304,3 +304,26 @@ def test_what_is_lost_is_said_and_nothing_wrong_is_shown(database: Database, fol
     assert answer.startswith("! 55000") and said in answer
     ok(sql, "DROP SOURCE p")
     assert not database.slots()
+
+
+def test_views_over_tables_follow_them(database: Database, follow: Follow) -> None:
+    database(
+        "CREATE TABLE customer (id int PRIMARY KEY, name text);"
+        "CREATE TABLE orders (id int PRIMARY KEY, customer int, amount numeric(10, 2));"
+        "INSERT INTO customer SELECT g, 'c' || g FROM generate_series(1, 20) AS g;"
+        "INSERT INTO orders SELECT g, g % 20 + 1, g FROM generate_series(1, 500) AS g"
+    )
+    sql = follow()
+    joined = "customer AS c JOIN orders AS o ON o.customer = c.id"
+    query = f"SELECT name, sum(amount) AS total, count(*) AS n FROM {joined} GROUP BY name"
+    ok(sql, f"CREATE MATERIALIZED VIEW spent AS {query}", "CREATE INDEX by_name ON spent (name)")
+    for statement in (
+        "UPDATE orders SET amount = amount * 2 WHERE id <= 100",
+        "DELETE FROM customer WHERE id > 15; UPDATE orders SET customer = 1 WHERE customer > 15",
+        "UPDATE customer SET id = 100 WHERE id = 1; UPDATE orders SET customer = 100 WHERE customer = 1",
+        "TRUNCATE customer; INSERT INTO customer VALUES (2, 'only')",
+    ):
+        database(statement)
+        caught_up(database, sql)
+        theirs = sorted("|".join(map(str, row)) for row in database.rows(query))
+        assert rows(ok(sql, "SELECT * FROM spent")) == theirs

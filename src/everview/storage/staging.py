@@ -36,6 +36,7 @@ from everview.timely.consolidate import DIFF, HASH, RESERVED, consolidate, with_
 from everview.timely.hashing import hash_rows, hashable
 
 _ROWS_PER_THREAD = 1 << 19
+_PIECES_BYTES = 32 << 20  # of pieces that are written together
 _SURELY_SMALL_ROWS = 64  # encoding so few to see their size costs less than asking for it
 
 
@@ -81,20 +82,19 @@ class Stager:
     def stage_pieces(self, id: GlobalId, spec: Spec, pieces: Iterable[pa.Table]) -> Staged:
         """Prepare updates that come in pieces, of which few are in memory at a time."""
         parts: list[Part] = []
-        first: pa.Table | None = None
+        pending: list[pa.Table | pa.RecordBatch] = []
         try:
             for piece in pieces:
                 if not piece.num_rows:
                     continue
                 check_sums(id, piece)
-                if first is None and not parts:
-                    first = piece
-                    continue
-                for each in (piece,) if first is None else (first, piece):
-                    parts += self._write(id, spec, _as_table(conformed(each, spec)))
-                first = None
+                pending.append(conformed(piece, spec))
+                if sum(each.nbytes for each in pending) >= _PIECES_BYTES:
+                    parts += self._write(id, spec, _together(pending))
+                    pending = []
             if not parts:
-                return self.stage(id, spec, first)
+                return self.stage(id, spec, _together(pending) if pending else None)
+            parts += self._write(id, spec, _together(pending)) if pending else ()
             return Staged(id, part_batch(tuple(parts), 0, 0, 0))
         except BaseException:
             for part in parts:
@@ -142,6 +142,10 @@ class Stager:
         except BaseException:
             writer.abandon()
             raise
+
+
+def _together(pieces: Iterable[pa.Table | pa.RecordBatch]) -> pa.Table:
+    return pa.concat_tables(map(_as_table, pieces))
 
 
 def _as_table(updates: pa.Table | pa.RecordBatch) -> pa.Table:

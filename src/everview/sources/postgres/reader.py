@@ -94,8 +94,11 @@ class PostgresReader:
         if not self._begun:
             self._remember(position)
         self._position, self._lost = position["lsn"], None
-        if self._stream is not None:
-            self._stream.tell(position["lsn"])
+        try:
+            if self._stream is not None:
+                self._stream.tell(position["lsn"])
+        except UpstreamFailed:  # it is durable here, and the next connection goes on from there
+            self._disconnect()
 
     def wake(self) -> None:
         stream = self._stream

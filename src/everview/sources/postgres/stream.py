@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn
 
 BATCH_BYTES = 16 << 20
+LINGER_S = 0.25  # transactions that come one after the other are gathered for so long at most
 TRANSACTION_BYTES_MAX = 1 << 30
 SILENCE_S_MAX = 120.0  # the server speaks at least every `wal_sender_timeout` / 2
 
@@ -109,25 +110,23 @@ class Stream:
             if count > 0:
                 self._heard = time.monotonic()
                 self._take(bytes(data))
-                if self.bytes >= BATCH_BYTES and not self._in_transaction:
+                if self._in_transaction or not self.changes:
+                    continue
+                deadline = min(deadline, self._heard + LINGER_S) if self.bytes < BATCH_BYTES else self._heard
+                if self._heard >= deadline:
                     return
             elif count == 0:
-                if self.changes and not self._in_transaction:
-                    return
-                if not self._wait(deadline):
+                # What has arrived meanwhile goes into the same commit: each has a price of its own.
+                if not self._wait(0.0 if self.changes else deadline - time.monotonic()):
                     return
             else:
                 self._ended()
 
-    def _wait(self, deadline: float) -> bool:
+    def _wait(self, seconds: float) -> bool:
         """Wait for data; gives False if there is none in time, or someone wakes the stream."""
-        left_s = deadline - time.monotonic()
-        if self._in_transaction:
-            left_s = 1.0
-        elif left_s <= 0:
-            return False
         if time.monotonic() - self._heard > SILENCE_S_MAX:
             raise failed("PostgreSQL failed", f"the server has said nothing for {SILENCE_S_MAX:.0f} s")
+        left_s = 1.0 if self._in_transaction else max(0.0, seconds)
         ready = {number for number, _ in self._poll.poll(left_s * 1000)}
         if self.closing:
             raise Canceled("the source is being closed")
@@ -137,7 +136,7 @@ class Stream:
         if self._connection.socket in ready:
             self._read()
             return True
-        return self._in_transaction or self._wake.fileno() not in ready
+        return self._in_transaction
 
     def _read(self) -> None:
         import psycopg
