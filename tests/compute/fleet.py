@@ -189,6 +189,8 @@ class Fleet:
             assert not flow.foreign
             self.shared.used_by(flow)
             self.flows[id] = flow
+            for each in [*self.arranging.values()]:  # which go on as soon as one who reads them does
+                each.tick()
         known = {*self.tables.values(), *self.writers.values(), *(token for _, token in self.views.values())}
         known = known.union(*(each.tokens for each in [*self.flows.values(), *self.shared.flows()]))
         lost = [(id, token) for id in self.environment.ids() for token in held_of(self.environment, id)]

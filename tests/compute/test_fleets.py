@@ -26,6 +26,29 @@ def test_fleets_are_exact(tmp_path: Path, rng: random.Random, number: int, clock
         go(tmp_path / str(attempt), rng, LocalEngine(), 200 if long_forms else 40, clocked=clocked)
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_a_late_view_reads_stays(tmp_path: Path, rng: random.Random, restarted: bool) -> None:
+    """It begins where only the past of the collection was kept, and falls behind the other users."""
+    fleet = Fleet(tmp_path, rng, LocalEngine(), clocked=True)
+    try:
+        for upper in (4, 6):
+            fleet.write(upper)
+            fleet.catch_up()
+        fleet.make("late", planned("SELECT t.k, u.amount + 1 AS more FROM t JOIN u ON t.k = u.k"))
+        late = fleet.flows["late"]
+        assert late.upper == 1 and set(late.held.shared.values()) == set(fleet.flows["base"].held.shared.values())
+        late.tick(2)
+        fleet.write(16)
+        if restarted:
+            fleet.restart()
+        for each in [*fleet.arranging.values()]:
+            each.tick()
+        fleet.catch_up()
+        fleet.check()
+    finally:
+        fleet.close()
+
+
 @pytest.mark.spark
 def test_fleets_are_exact_on_spark(
     tmp_path: Path, rng: random.Random, spark: SparkSession, long_forms: bool, monkeypatch: pytest.MonkeyPatch

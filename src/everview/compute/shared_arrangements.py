@@ -16,7 +16,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -66,7 +66,7 @@ class ArrangementFlow(Dataflow):
     ) -> None:
         """`history` is the token of what keeps its past; `durable` commits a tick, and lets go of what nobody reads."""
         super().__init__(environment, id, View.of(arranged.plan), held, engine)
-        self.arranged, self._history, self._durable = arranged, history, durable
+        self.arranged, self.history, self._durable = arranged, history, durable
 
     def _changes_of(
         self, deltas: Mapping[GlobalId, pa.Table], state: StoredState, within: tuple[int, int], *, first: bool
@@ -88,8 +88,12 @@ class ArrangementFlow(Dataflow):
         """The commands that let go of times before `to`."""
         return self._downgraded(self._reader(self.id), Antichain(max(0, to)))
 
+    def hold(self, held: Tokens) -> None:
+        """Live by these capabilities from now on: another one keeps what its users read."""
+        self._held = held
+
     def held_tokens(self) -> list[tuple[GlobalId, str]]:
-        return [*super().held_tokens(), *([] if self._history is None else [(self.id, self._history)])]
+        return [*super().held_tokens(), *([] if self.history is None else [(self.id, self.history)])]
 
 
 @dataclass
@@ -129,6 +133,7 @@ class SharedArrangements:
         self._environment, self._engine = environment, engine
         self._keep, self._end, self._pause = keep, end, pause
         self._known: dict[GlobalId, _Shared] = {}
+        self._unseen: set[GlobalId] = set()  # users that are noted, and have not gone on yet
         self._lock = threading.RLock()
 
     @contextmanager
@@ -171,16 +176,36 @@ class SharedArrangements:
             if reading is not None and self._reserve(each, user, start):
                 return reading
         more = set[int]().union(*(each.flow.arranged.columns for each in alike))
-        made = self._make(wanted.arranged(more), reader, start)
-        made.users[user] = start
+        made = self._make(wanted.arranged(more), reader, start, user)
         return wanted.reading(made.flow.id, made.flow.arranged)
 
     def _reserve(self, shared: _Shared, user: GlobalId, start: int) -> bool:
         """Keep it readable from `start` on, if it is; no tick of it is being committed meanwhile."""
         since = self._environment.frontiers(shared.flow.id).since
-        if since.empty or since.only > start:
+        if since.empty or since.only > start or not self._reach_back(shared.flow, start):
             return False
         shared.users.setdefault(user, start)
+        return True
+
+    def _reach_back(self, flow: ArrangementFlow, start: int) -> bool:
+        """Hold the arrangement for its users from `start` on.
+
+        Its past may have been there only because that of the collection is, which moves on by itself.
+        """
+        environment, (token, writer) = self._environment, flow.held.outputs[flow.id]
+        assert token is not None
+        keeper = environment.present(flow.id, token)
+        if keeper.frontier.only <= start:
+            return True
+        if flow.history is None:
+            return False
+        (clone,) = environment.commit(Clone(environment.present(flow.id, flow.history)))
+        if clone.frontier.only > start:
+            environment.drop(clone)
+            return False
+        held = replace(flow.held, outputs={flow.id: (clone.token, writer)})
+        environment.commit(Put(note_of(flow.id), held.encoded()), Drop(keeper))
+        flow.hold(held)
         return True
 
     def _most_pass(self, wanted: Wanted, at: int) -> bool:
@@ -193,7 +218,7 @@ class SharedArrangements:
             share = None
         return not wanted.looks_selective() if share is None else share >= KEPT_SHARE_MIN
 
-    def _make(self, arranged: Arranged, reader: ReadCapability, start: int) -> _Shared:
+    def _make(self, arranged: Arranged, reader: ReadCapability, start: int, user: GlobalId) -> _Shared:
         environment = self._environment
         (id,) = environment.commit(AllocateId(PREFIX))
         schema = schema_of([arranged.schema[column] for column in arranged.columns])
@@ -210,13 +235,20 @@ class SharedArrangements:
             lag_ms = environment.shard(arranged.collection).held[reader.token].lag_ms
             commands.append(Follow(history, reader.clock, lag_ms))
         environment.commit(*commands)
-        return self._take_up(id, arranged, held, None if history is None else history.token)
+        return self._take_up(id, arranged, held, None if history is None else history.token, {user: start})
 
-    def _take_up(self, id: GlobalId, arranged: Arranged, held: Tokens, history: str | None) -> _Shared:
+    def _take_up(
+        self,
+        id: GlobalId,
+        arranged: Arranged,
+        held: Tokens,
+        history: str | None,
+        users: dict[GlobalId, Dataflow | int],
+    ) -> _Shared:
         flow = ArrangementFlow(
             self._environment, id, arranged, held, self._engine, history=history, durable=self._commit_tick
         )
-        self._known[id] = shared = _Shared(flow)
+        self._known[id] = shared = _Shared(flow, users)
         if not self._environment.frontiers(id).upper.empty:
             self._keep(flow)
         return shared
@@ -247,10 +279,10 @@ class SharedArrangements:
         wanted = {each.name: wanted for each, wanted in wanted_of(view.program, view.careful_program)}
         with self._lock:
             for name, shared in held.shared.items():
-                if name in wanted:
-                    reading = wanted[name].reading(shared, self._resumed(shared).flow.arranged)
-                    if reading is not None:
-                        found[name] = reading
+                arranged = self._resumed(shared).flow.arranged
+                reading = wanted[name].reading(shared, arranged) if name in wanted else None
+                if reading is not None:
+                    found[name] = reading
         return found
 
     def _resumed(self, id: GlobalId) -> _Shared:
@@ -263,12 +295,22 @@ class SharedArrangements:
             except UnknownId as error:
                 raise Corruption(f"shared arrangement {id} is missing") from error
             arranged, history = Arranged.decoded(note)
-            self._take_up(id, arranged, held_by(self._environment, id), history)
+            users = self._noted_users(id)  # it ticks from here on, and nothing that one of them reads may go
+            self._take_up(id, arranged, held_by(self._environment, id), history, users)
         return self._known[id]
+
+    def _noted_users(self, id: GlobalId) -> dict[GlobalId, Dataflow | int]:
+        sound, _ = self._environment.scan_sound(note_of(""))
+        noted = [
+            key.removeprefix(note_of("")) for key, note in sound.items() if id in Tokens.decoded(note).shared.values()
+        ]
+        self._unseen.update(noted)
+        return dict.fromkeys(noted, 0)
 
     def used_by(self, flow: Dataflow) -> None:
         """A view that goes on reads what its note says."""
         with self._lock:
+            self._unseen.discard(flow.id)
             for each in set(flow.held.shared.values()):
                 if each in self._known:
                     self._known[each].users[flow.id] = flow
@@ -276,6 +318,7 @@ class SharedArrangements:
     def kept_for(self, id: GlobalId) -> None:
         """A view that cannot go on now is to find what it reads when it can."""
         with self._lock, suppress(EverviewError):
+            self._unseen.discard(id)
             for each in set(held_by(self._environment, id).shared.values()):
                 with suppress(EverviewError):
                     self._resumed(each).users[id] = 0
@@ -370,9 +413,13 @@ class SharedArrangements:
     def leftovers(self) -> list[Command]:
         """The commands that forget arrangements that no view reads, after all views have gone on."""
         with self._lock:
+            for id in self._unseen:
+                self.leave(id)
             notes = [key.removeprefix(_NOTES) for key in self._environment.keys(_NOTES)]
             lost = [id for id in notes if id not in self._known]
-            return [Put(key, None) for id in lost for key in (f"{_NOTES}{id}", note_of(id))]
+            forgotten = [Put(note_of(id), None) for id in sorted(self._unseen)]
+            self._unseen.clear()
+            return [*forgotten, *(Put(key, None) for id in lost for key in (f"{_NOTES}{id}", note_of(id)))]
 
     def unread(self, ids: Sequence[GlobalId]) -> list[GlobalId]:
         """Those of these collections that are shared arrangements of which no view is left."""
