@@ -48,7 +48,7 @@ class Expressions:
     def array(self, expression: Scalar, batch: Batch) -> pa.Array:
         """The value for each row."""
         value = self.values(expression, batch)
-        return pa.repeat(value, batch.rows) if isinstance(value, pa.Scalar) else value
+        return _repeated(value, batch.rows) if isinstance(value, pa.Scalar) else value
 
     def true_at(self, condition: Scalar, batch: Batch) -> Positions | None:
         """The places of the rows for which a condition is true; None if it is for all."""
@@ -185,6 +185,10 @@ class Expressions:
         return _scattered(parts, batch.rows, arrow_type(coalesce.type))
 
 
+def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    return pa.repeat(value, rows) if rows else pa.nulls(0, value.type)  # of no rows, Arrow repeats no list
+
+
 def _scattered(parts: Sequence[tuple[Positions, Values]], rows: int, dtype: pa.DataType) -> pa.Array:
     """Values at the places that they are for; NULL elsewhere."""
     if len(parts) == 1 and len(parts[0][0]) == rows:
@@ -192,7 +196,7 @@ def _scattered(parts: Sequence[tuple[Positions, Values]], rows: int, dtype: pa.D
         if isinstance(values, pa.Array):
             return values if values.type == dtype else values.cast(dtype)
     whole = [
-        pa.repeat(values, len(positions)) if isinstance(values, pa.Scalar) else values for positions, values in parts
+        _repeated(values, len(positions)) if isinstance(values, pa.Scalar) else values for positions, values in parts
     ]
     found = [each if each.type == dtype else each.cast(dtype) for each in whole]
     places = np.full(rows, -1, dtype=np.int64)
