@@ -8,16 +8,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from everview.adapter.contract import Column, CopyFormat, Row
 from everview.compute.functions.input import from_text
 from everview.compute.ir import types as t
 from everview.compute.ir.types import SqlType
+from everview.compute.rows.arrow import rows_from_arrow
+from everview.compute.rows.collection import rows_of
 from everview.server.pgwire import copy, copy_lines
 from everview.server.pgwire.copy_binary import HEADER, TRAILER
 from everview.server.pgwire.copy_lines import BAD_COPY
 from tests.server import raw
+from tests.server.test_values import TYPES as VALUE_TYPES
+from tests.server.test_values import values_of
 
 FORM = CopyFormat(kind="binary")
 TYPES: dict[str, SqlType] = {
@@ -155,3 +162,35 @@ def test_nothing_may_follow_the_trailer(postgres: psycopg.Connection[Any]) -> No
     assert read(HEADER + TRAILER, columns=PAIR) == []
     data = HEADER + TRAILER + b"whatever"
     assert outcome(data, 1) == outcome(data, 1000) == outcome_at_postgres(postgres, data) == BAD_COPY
+
+
+@pytest.mark.parametrize("sql_type", VALUE_TYPES, ids=str)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_blocks_are_read_as_rows_are(sql_type: SqlType, data: st.DataObject) -> None:
+    columns = (Column("a", t.INT4), Column("b", sql_type), Column("c", t.TEXT))
+    values = data.draw(st.lists(st.none() | values_of(sql_type), min_size=1, max_size=20))
+    numbers = st.integers(-(2**31), 2**31 - 1)
+    given_rows: list[Row] = [(data.draw(numbers), value, data.draw(st.none() | st.just("é"))) for value in values]
+    sent = bytearray(b"".join(written(given_rows, columns)))
+    if data.draw(st.booleans()):  # damage
+        sent[data.draw(st.integers(0, len(sent) - 1))] ^= data.draw(st.sampled_from([1, 0x80, 0xFF]))
+    if data.draw(st.booleans()):
+        del sent[data.draw(st.integers(0, len(sent))) :]
+    size = data.draw(st.sampled_from([5, 64, 1 << 20]))
+    assert all_of(bytes(sent), size, columns, quick=1) == all_of(bytes(sent), size, columns, quick=1 << 30)
+
+
+def all_of(sent: bytes, size: int, columns: tuple[Column, ...], quick: int) -> tuple[Any, Any]:
+    """The collection up to the first error, and that error with its place, in blocks or row by row."""
+    types, told = [column.type for column in columns], None
+    found: list[tuple[Any, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copy, "BLOCK_BYTES", 60)
+        patch.setattr(copy, "QUICK_BYTES_MIN", quick)
+        try:
+            for each in copy.read_rows((sent[at : at + size] for at in range(0, len(sent), size)), columns, FORM):
+                found += rows_from_arrow(each, types).items() if isinstance(each, pa.Table) else [(each, 1)]
+        except copy.CopyError as error:
+            told = (error.sqlstate, error.message, error.where)
+    return {repr(row): count for row, count in rows_of(found, types).items()}, told

@@ -12,7 +12,7 @@ from everview.compute.functions.contract import Failure
 from everview.compute.functions.output import to_text
 from everview.compute.ir.types import VECTORS, Kind, SqlType
 from everview.compute.sql.errors import SqlError
-from everview.server.pgwire import copy_binary, copy_columns, copy_fields
+from everview.server.pgwire import copy_binary, copy_binary_columns, copy_columns, copy_fields
 from everview.server.pgwire.backend import copy_data
 from everview.server.pgwire.columns.messages import Forms, copy_rows
 from everview.server.pgwire.copy_lines import BAD_COPY, LINE_BYTES_MAX, Lines
@@ -105,23 +105,57 @@ class RowReader:
 
 
 class BinaryReader:
-    """The same for the binary format."""
+    """Takes the bytes of binary COPY data as they come, gives whole blocks of rows where it can, else rows."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
         self._rows = copy_binary.BinaryRows(columns, self._explained)
         self._line = 0
+        self._held: list[bytes] = []
+        self._held_bytes = 0
 
-    def feed(self, data: bytes) -> Iterator[Row]:
-        """The rows that are complete now."""
+    def feed(self, data: bytes) -> Iterator[Row | pa.Table]:
+        """What is complete now."""
+        if self._rows.begun and not self._rows.between:
+            yield from self._by_row(data)
+            return
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if not self._rows.begun and self._held_bytes >= copy_binary.HEADER_BYTES:
+            block = b"".join(self._held)
+            yield from self._by_row(block[: copy_binary.HEADER_BYTES])
+            self._hold(block[copy_binary.HEADER_BYTES :])
+        elif self._held_bytes >= BLOCK_BYTES:
+            yield from self._block()
+
+    def _hold(self, data: bytes) -> None:
+        self._held, self._held_bytes = [data], len(data)
+
+    def finish(self) -> Iterator[Row | pa.Table]:
+        """What is left; or something is missing."""
+        if self._rows.between:
+            yield from self._block()
+        yield from self._by_row(b"".join(self._held))
+        self._rows.finish()
+
+    def _block(self) -> Iterator[Row | pa.Table]:
+        """The rows of what is held. What is odd about it, the reader of rows tells, or reads."""
+        block = b"".join(self._held)
+        table, end = None, 0
+        if self._columns and len(block) >= QUICK_BYTES_MIN:
+            table, end = copy_binary_columns.read_block(block, self._columns)
+        end = end or len(block)
+        self._hold(block[end:])
+        if table is None or not table.num_rows:
+            yield from self._by_row(block[:end])
+        else:
+            self._line += table.num_rows
+            yield table
+
+    def _by_row(self, data: bytes) -> Iterator[Row]:
         for row in self._rows.feed(data):
             self._line += 1
             yield row
-
-    def finish(self) -> Iterator[Row]:
-        """No rows are left, or something is missing."""
-        self._rows.finish()
-        return iter(())
 
     def _explained(self, error: SqlError | Failure, column: int | None) -> SqlError:
         where = f"COPY, line {self._line + 1}"

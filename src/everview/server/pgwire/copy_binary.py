@@ -18,6 +18,7 @@ SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 HEADER = SIGNATURE + bytes(8)  # no flags, and an extension of no bytes
 TOO_LONG = "54000"
 TRAILER = b"\xff\xff"
+HEADER_BYTES = len(HEADER)  # without an extension
 _COUNT, _SIZE, _FLAGS = struct.Struct("!h"), struct.Struct("!i"), struct.Struct("!Ii")
 _CRITICAL = 0xFFFF_0000  # flags that must be understood; the one that there was said that rows have OIDs
 _NULL_SIZE = -1
@@ -68,6 +69,16 @@ class BinaryRows:
             raise self._bad("received copy data after EOF marker")
         if len(self._held) - self._at > copy_lines.LINE_BYTES_MAX:
             raise self._too_long()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the header was read."""
+        return self._begun
+
+    @property
+    def between(self) -> bool:
+        """Whether the next byte begins a row, so that others may read on from here."""
+        return self._begun and not self.ended and self._at == len(self._held)
 
     def finish(self) -> None:
         """There is nothing more to come."""
