@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class World:
         monkeypatch.setattr("everview.storage.lease.time.sleep", lambda _: None)
         monkeypatch.setattr(lease, "_OPEN", {})
         self.consensus, self.blob, self.folder, self.now_ms = SharedConsensus(), MemoryBlob(), folder, 5_000
+        self.all_opened: list[Environment] = []
         self.blob.close = lambda: None  # type: ignore[method-assign]
         self.owner = self.opened()
         self.standby = self.stands_by()
@@ -52,16 +53,23 @@ class World:
         return Standby(self.consensus, now_ms=lambda: self.now_ms)
 
     def opened(self, taken_from: int | None = None) -> Environment:
-        return Environment(self.consensus, self.blob, self.folder, background=False, shared=True, taken_from=taken_from)
+        environment = Environment(
+            self.consensus, self.blob, self.folder, background=False, shared=True, taken_from=taken_from
+        )
+        self.all_opened.append(environment)
+        return environment
 
     def beat(self) -> None:
         self.owner._beat()
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr("everview.storage.environment.BEAT_S", 3_600.0)  # the test beats
-    return World(tmp_path, monkeypatch)
+    made = World(tmp_path, monkeypatch)
+    yield made
+    for each in made.all_opened:
+        each.close()
 
 
 def test_nobody_takes_over_from_an_owner_that_beats(world: World) -> None:
