@@ -200,7 +200,8 @@ class Fleet:
     def crash(self) -> None:
         """Die at any commit of something, before it is durable or after."""
         step = self.rng.choice([self.make_any, self.drop_any, self.tick_some, self.tick_some])
-        with suppress(Crash), armed(self.rng.choice(["commit.before", "commit.after"]), hit=self.rng.randint(1, 4)):
+        point, hit = self.rng.choice(["commit.before", "commit.after"]), self.rng.randint(1, 4)
+        with suppress(Crash), armed(point, hit=hit, for_good=True):  # what is undone on the way out is not
             step()
         self.restart()
 
