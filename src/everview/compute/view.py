@@ -36,9 +36,9 @@ from everview.compute.tick import Ticker, TickResult, TickState, TooMuch
 
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 # How views are kept, as far as it shows in what is stored. In the first form temporal filters stay above joins, and
-# intervals that are moved over to the row may be out of range there. In the second nothing of now is out of range. A
-# view stays in the form in which it was made.
-FORM = 3
+# intervals that are moved over to the row may be out of range there. In the second nothing of now is out of range. In
+# the third constants that are not true bound nothing below joins. A view stays in the form in which it was made.
+FORM = 4
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
 
 
@@ -63,7 +63,8 @@ class View:
     def of(plan: Relation, form: int = FORM, shared: Iterable[str] = ()) -> View:
         """The view that a plan defines, kept in this form."""
         named = in_calendar(unique_lets(plan)) if form > 2 else unique_lets(plan)
-        prepared = computed_columns(temporal_filters(push_temporal(named) if form > 1 else named, saturating=form > 1))
+        pushed = push_temporal(named, never=form > 3) if form > 1 else named
+        prepared = computed_columns(temporal_filters(pushed, saturating=form > 1))
         separated, failing = separate(prepared)
         return View(prepared, separated, tuple(failing), frozenset(shared))
 

@@ -170,6 +170,54 @@ def test_rows_whose_bound_fails_stay_and_fail_where_they_meet_another() -> None:
     assert sum(map(len, view.states.values())) <= 2, "what failed is gone with its row"
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "mz_now() < a.ms AND NULL AND mz_now() < b.ms",
+        "mz_now() < a.time AND mz_now() > NULL AND mz_now() < b.time",
+        "mz_now() < a.ms AND (mz_now() > NULL) IS TRUE AND mz_now() < b.ms",
+        "mz_now() < a.ms AND (a.k > 0 AND mz_now() > b.ms AND NULL AND mz_now() < b.ms"
+        " OR a.k < 9 AND mz_now() > b.ms - 5 AND (mz_now() > NULL) IS TRUE AND mz_now() < b.ms)",
+    ],
+)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.k, b.ms FROM l AS a JOIN l AS b ON a.k = b.k WHERE {}",
+        "SELECT count(*), max(b.ms) FROM l AS a JOIN l AS b ON a.k = b.k WHERE {}",
+        "SELECT a.k FROM l AS a WHERE mz_now() < a.ms AND NOT EXISTS (SELECT FROM l AS b WHERE a.k = b.k AND {})",
+    ],
+)
+def test_a_condition_that_is_never_true_keeps_no_rows(query: str, condition: str) -> None:
+    """What is written behind it says until when, and is gone, for what is before it may fail."""
+    written = plan(query.format(condition), Names()).relation
+    view = Maintained(optimize(written))
+    history: dict[str, Updates] = {"l": [(line(key % 3, DAY_MS + 1000 * key), 5 + key, 1) for key in range(12)]}
+    end = 2 * DAY_MS
+    cuts = [0, 9, DAY_MS, DAY_MS + 6_500, end]
+    for lower, upper in pairwise(cuts):
+        view.tick(history, lower, upper)
+    assert not view.errors
+    for time in (8, DAY_MS - 1, DAY_MS + 6_499, end - 1):
+        expected = evaluate(at_time(written, time), {"l": contents(history["l"], time)})
+        assert contents(view.output, time) == expected.rows, time
+    kept = {each.name: view.states[each.name] for each in view.view.program.arrangements if len(each.schema) > 1}
+    assert not any(kept.values()), kept
+
+
+def test_what_fails_before_a_condition_that_is_never_true_still_fails() -> None:
+    query = (
+        "SELECT a.k FROM l AS a JOIN l AS b ON a.k = b.k WHERE mz_now() < a.ms AND 1 / (a.small - b.small) > 2 AND NULL"
+    )
+    view = Maintained(optimize(plan(f"{query} AND mz_now() < b.ms", Names()).relation))
+    history: dict[str, Updates] = {"l": [(line(1, 500), 5, 1), (line(2, 800), 600, 1)]}
+    for lower, upper in pairwise((0, 5, 400, 700, 900)):
+        view.tick(history, lower, upper)
+    failed = {time: bool(contents(view.errors, time)) for time in (4, 5, 499, 500, 600, 799, 800)}
+    assert failed == {4: False, 5: True, 499: True, 500: False, 600: True, 799: True, 800: False}
+    assert not view.output
+
+
 def test_explain_tells_until_when() -> None:
     def kept(query: str) -> list[str]:
         text = explain_view(View.of(optimize(plan(query, Names()).relation)))

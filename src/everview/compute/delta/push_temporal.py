@@ -4,7 +4,9 @@ A predicate over `mz_now()` that one input of a join decides moves into that inp
 that it did not see before, so it is *relaxed*: a bound that fails bounds nothing. Above, where the predicate was, the
 bounds that can fail are still evaluated, and fail for the rows that get there. Where both inputs have their say, each
 gets what follows for it, and the predicate stays; where a column is equal to one of another input, that one gets the
-same. Rows that go earlier than they did no longer fail on the way, as with other filters.
+same. Rows that go earlier than they did no longer fail on the way, as with other filters. A constant that is not true
+says of every input that its rows are never seen: the predicates behind it, which may have said until when, are gone.
+Unless a condition of the row beside it can fail, which it has to do for as long as its rows are there.
 
 What all uses of a shared part say of it, is said inside of it. Over inputs that nothing keeps rows of, filters stay
 where they are: there is nothing to win.
@@ -18,14 +20,19 @@ from dataclasses import dataclass, replace
 from everview.compute.delta.temporal import apart, bounded
 from everview.compute.delta.thresholds import speaks_of_now
 from everview.compute.delta.times import bounds_of, conjuncts
+from everview.compute.functions.lookup import can_fail
+from everview.compute.functions.resolve import call
+from everview.compute.functions.temporal import now
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import mapped_columns, owner_of, sides_of
 from everview.compute.ir.relation import Relation, arity
 from everview.compute.ir.scalar import And, Column, Literal, Or, Scalar, columns_of, remap, shift, substitute
-from everview.compute.ir.types import BOOLEAN
+from everview.compute.ir.types import BOOLEAN, MZ_TIMESTAMP
+from everview.compute.optimize.simplify import is_literal
 
 _KEEPING = (ir.Reduce, ir.TopK, ir.Window, ir.Threshold)
 _USE = Literal(True, BOOLEAN)  # the first predicate of what is wanted of a use of a Let, until all uses are known
+_NEVER = call("<", now(None), Literal(0, MZ_TIMESTAMP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +43,19 @@ class Wanted:
     must: bool = False
 
 
-def push_temporal(plan: Relation) -> Relation:
-    """The plan with its temporal filters as far down as it helps."""
-    return _Descent().down(plan, [])[0]
+def push_temporal(plan: Relation, *, never: bool = True) -> Relation:
+    """The plan with its temporal filters as far down as it helps.
+
+    Without `never`, constants beside them stay where they are, as in views that still are kept so.
+    """
+    return _Descent(never=never).down(plan, [])[0]
 
 
 class _Descent:
     """One walk down a plan whose Lets have names of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, never: bool) -> None:
+        self._never = never
         self._lets: set[str] = set()
 
     def down(self, relation: Relation, wanted: Sequence[Wanted]) -> tuple[Relation, list[bool]]:
@@ -98,12 +109,13 @@ class _Descent:
         self, input: Relation, predicates: Sequence[Scalar], wanted: Sequence[Wanted]
     ) -> tuple[Relation, list[bool]]:
         own, others = apart(predicates)
-        inside, done = self.down(input, [*(Wanted(each) for each in own), *wanted])
+        never = (_NEVER,) if self._never and own and _rules_out(others) else ()
+        inside, done = self.down(input, [*(Wanted(each) for each in (*own, *never)), *wanted])
         left = tuple(each for each, met in zip(own, done[: len(own)], strict=True) if not met)
         gone = [each for each, met in zip(own, done[: len(own)], strict=True) if met]
         kept = (*others, *left)
         filtered = ir.Filter(inside, kept) if kept else inside
-        return _looked_at(filtered, gone), done[len(own) :]
+        return _looked_at(filtered, gone), done[len(own) + len(never) :]
 
     def _through(self, relation: Relation, wanted: Sequence[Wanted]) -> tuple[Relation, list[bool]]:
         """Push through an operator of one input whatever reads only columns that are the same for all rows of a key."""
@@ -144,7 +156,7 @@ class _Descent:
                 if side == owner or not columns_of(each.predicate):
                     implied: Scalar | None = each.predicate
                 elif owner is None:
-                    implied = _implied(each.predicate, columns)
+                    implied = _implied(each.predicate, columns, never=self._never)
                 else:
                     implied = _elsewhere(each.predicate, columns, join)
                 if implied is not None and speaks_of_now(implied):
@@ -194,16 +206,24 @@ def _uses(relation: Relation, id: str) -> list[tuple[Scalar, ...]]:
     return [use for each in ir.inputs_of(relation) for use in _uses(each, id)]
 
 
-def _implied(predicate: Scalar, side: range) -> Scalar | None:
+def _rules_out(predicates: Sequence[Scalar]) -> bool:
+    """Whether no row meets all of these, and none fails without a bound that does."""
+    never = any(is_literal(each, False) or is_literal(each, None) for each in predicates)
+    return never and not any(can_fail(each) for each in predicates if not speaks_of_now(each))
+
+
+def _implied(predicate: Scalar, side: range, *, never: bool) -> Scalar | None:
     """The predicate that follows for one input of a join from a predicate over several inputs."""
     columns = set(side)
     (*several,) = conjuncts((predicate,))
+    if never and _rules_out(several):
+        return _NEVER
     if len(several) > 1:
-        own = [found for each in several if (found := _implied(each, side)) is not None]
+        own = [found for each in several if (found := _implied(each, side, never=never)) is not None]
         return own[0] if len(own) == 1 else And(tuple(own)) if own else None
     (single,) = several
     if isinstance(single, Or):
-        branches = [_implied(each, side) for each in single.args]
+        branches = [_implied(each, side, never=never) for each in single.args]
         known = [each for each in branches if each is not None]
         return Or(tuple(known)) if len(known) == len(branches) else None
     read = columns_of(single)
