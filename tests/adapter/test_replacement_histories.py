@@ -223,6 +223,7 @@ def test_a_crash_at_any_commit(
             found = state(reopened)
             assert found in (seen_states[done : done + 2] if crashed else [seen_states[done]]), f"{point} {hit} {done}"
             known = {item.id for item in reopened.catalog.state.items.values()} | set(reopened.maintenance.keepers())
+            known |= {each.id for each in reopened.maintenance.shared() if each.users}
             stray = [id for id in reopened.environment.ids() if id.partition(".")[0] not in known]
             assert not stray, f"{point} {hit}: left over {stray}"
             again = SessionClient(reopened)

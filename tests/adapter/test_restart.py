@@ -110,6 +110,7 @@ def test_a_crash_anywhere(
             found = state(reopened)
             assert found in (seen[done : done + 2] if crashed else [seen[done]]), f"{point} {hit} after {done}"
             known = {item.id for item in reopened.catalog.state.items.values()}
+            known |= {each.id for each in reopened.maintenance.shared() if each.users}
             stray = [id for id in reopened.environment.ids() if id.partition(".")[0] not in known]
             assert not stray, f"{point} {hit}: left over {stray}"
             events = [event.number for event in reopened.catalog.events()]

@@ -94,6 +94,10 @@ def test_views_answer_before_spark_is_there(tmp_path: Path, held: threading.Even
             ("kite", 2, 43),
         ]
         assert rows(database, "SELECT * FROM best") == [("globe", 90)]
+        assert runs == [], "so few rows are not worth a statement of Spark"
+        database.sql("INSERT INTO sales SELECT 'lot ' || n, n FROM generate_series(1, 500) AS n")
+        assert rows(database, "SELECT count(*), sum(total) FROM sold") == [(503, 125_428)]
+        assert rows(database, "SELECT * FROM best") == [("lot 500", 500)]
         assert runs != [], "Spark has computed these"
         assert rows(database, "SELECT * FROM sold ORDER BY item") == rows(database, f"{SOLD} ORDER BY item")
 

@@ -51,7 +51,7 @@ BULK = """
     from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
     from everview.compute.engine.spark.reach import check_reach
 
-    check_reach(spark.bulk, environment)
+    check_reach(spark.bulk, environment.blob_folder())
     schema = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
     _, first = environment.create("u1", schema, key=["c0"])
     _, second = environment.create("u2", schema, key=["c1"])
