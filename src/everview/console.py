@@ -71,6 +71,9 @@ def _logging_to(stream: TextIO) -> Iterator[None]:
     import structlog
 
     structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(
+            "debug" if os.environ.get("EVERVIEW_DEBUG") == "1" else "info"
+        ),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

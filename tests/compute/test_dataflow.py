@@ -236,6 +236,31 @@ def test_a_tick_reads_only_the_keys_that_changed(tmp_path: Path) -> None:
         check(environment, flow, history, range(6))
 
 
+def test_what_meets_all_changes_follows_few_times_at_once(tmp_path: Path) -> None:
+    """Three totals in one row: over n times their changes make n^3 rows, so a tick takes some of the times."""
+    last = 70
+    history: dict[str, Updates] = {
+        "t": [((n, 1, "x", None, n, None, True), n, 1) for n in range(last)],
+        "u": [((n, 1, "label", n), n, 1) for n in range(last)],
+        "empty": [],
+    }
+    query = "SELECT (SELECT sum(qty) FROM t), (SELECT sum(amount) FROM u), (SELECT max(amount) FROM u WHERE k = 1)"
+    relation = optimize(plan(query, Tables()).relation)
+    with Environment.open(tmp_path, background=False) as environment:
+        tables = Tables3(environment, history)
+        tables.write(0, 1)
+        flow, _ = maintain_view(environment, "view", relation, list(tables.readers.values()), LocalEngine())
+        flow.tick()
+        for time in range(1, last):
+            tables.write(time, time + 1)
+        ends = []
+        while flow.tick() is not None:
+            ends.append(flow.upper)
+        most = flow.view.times_max
+        assert most is not None and ends == [*range(1 + most, last, most), last] and len(ends) > 1
+        check(environment, flow, history, range(0, last, 7))
+
+
 def test_of_all_rows_that_must_be_seen_only_those_that_changed_are_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

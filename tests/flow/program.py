@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.driver_program import serve_streams
-from everview.flow.drivers import sqlite
+from everview.flow.drivers import sql
 from everview.flow.fencing import Carved, OwnedRange
 from everview.flow.keyrange import KeyRange
 
@@ -30,5 +30,5 @@ def leaves_others(rows: Any, range: KeyRange) -> Carved:
 
 if __name__ == "__main__":
     if "keep-rows" in sys.argv[2:]:
-        patch.object(sqlite, "carve", leaves_others).start()
+        patch.object(sql, "carve", leaves_others).start()
     serve_streams(sys.argv[1], sys.stdin.buffer, sys.stdout.buffer)

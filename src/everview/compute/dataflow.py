@@ -51,6 +51,8 @@ from everview.compute.stored_state import StoredState, is_foreign
 from everview.compute.tick_output import TickReport, Updates, row_count, writing
 from everview.compute.timed_batches import (
     advanced,
+    before,
+    end_of_times,
     error_updates,
     shard_updates,
     state_updates,
@@ -302,6 +304,9 @@ class Dataflow:
         floor = self._readable_from(lower, upper)
         if floor > lower:
             deltas = {each: advanced(table, floor) for each, table in deltas.items()}
+        if self.view.times_max is not None:
+            upper = end_of_times(deltas.values(), upper, self.view.times_max)  # the rest comes with the next tick
+            deltas = {each: before(table, upper) for each, table in deltas.items()}
         rows_in = sum(table.num_rows for table in deltas.values())
         read = time.perf_counter()
         changes, looking_s = None, 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,18 @@ def advanced(table: pa.Table, floor: int) -> pa.Table:
     if len(names) == 2:
         return advanced.rename_columns(table.column_names)
     return consolidate(advanced).select(names).rename_columns(table.column_names)
+
+
+def end_of_times(tables: Iterable[pa.Table], upper: int, times_max: int) -> int:
+    """The end of the first `times_max` distinct times of timed batches; `upper` if there are no more than that."""
+    times = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(table.column(0)) for table in tables)]))
+    return upper if len(times) <= times_max else int(times[times_max])
+
+
+def before(table: pa.Table, upper: int) -> pa.Table:
+    """The updates of a timed batch before `upper`."""
+    early = table.column(0).to_numpy() < upper
+    return table if early.all() else table.filter(pa.array(early))
 
 
 def error_updates(table: pa.Table) -> pa.Table:

@@ -25,6 +25,7 @@ from everview.compute.engine.contract import Engine, EvaluationFailed
 from everview.compute.functions.contract import Failure
 from everview.compute.interpreter.scalars import Evaluator, compile_attempt
 from everview.compute.ir import relation as ir
+from everview.compute.ir.parts import unrelated_groups
 from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, TEXT, SqlType
 from everview.compute.optimize.computed_columns import computed_columns
@@ -39,6 +40,7 @@ ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 # intervals that are moved over to the row may be out of range there. In the second nothing of now is out of range. In
 # the third constants that are not true bound nothing below joins. A view stays in the form in which it was made.
 FORM = 4
+MEETING_MAX = 200_000  # rows of a join without equivalences, in a small tick
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
 
 
@@ -82,6 +84,16 @@ class View:
     def stepwise_program(self) -> TickProgram:
         """The program for ticks in which too much would be looked up."""
         return self._alike(differentiate(self.plan, stepwise=True, shared=self.shared))
+
+    @cached_property
+    def times_max(self) -> int | None:
+        """How many times a small tick follows at most; None for any number.
+
+        Where n inputs of a join are unrelated, such as n totals in one row, the changes of all times meet: two for each
+        time and input.
+        """
+        unrelated = 1 + sum(unrelated_groups(each) - 1 for each in ir.walk(self.plan) if isinstance(each, ir.Join))
+        return None if unrelated == 1 else max(1, int(MEETING_MAX ** (1 / unrelated) / 2))
 
     @cached_property
     def columns_read(self) -> Mapping[str, set[int]]:

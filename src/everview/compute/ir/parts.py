@@ -149,6 +149,17 @@ def owner_of(scalar: Scalar, sides: list[range]) -> int | None:
     return next((index for index, side in enumerate(sides) if all(column in side for column in columns)), None)
 
 
+def unrelated_groups(join: ir.Join) -> int:
+    """The number of groups of inputs without an equivalence between them: all rows of one meet all of another."""
+    sides = sides_of(join)
+    groups = [{index} for index in range(len(sides))]
+    for members in (*join.equivalences, *join.nullsafe):
+        owners = {owner_of(member, sides) for member in members if columns_of(member)} - {None}
+        met = [group for group in groups if group & owners]
+        groups = [group for group in groups if not group & owners] + ([set().union(*met)] if met else [])
+    return len(groups)
+
+
 def move_classes(classes: tuple[Equivalence, ...], place: Callable[[int], int]) -> tuple[Equivalence, ...]:
     """Equivalences over columns that are elsewhere now."""
     return tuple(tuple(remap(member, place) for member in members) for members in classes)
