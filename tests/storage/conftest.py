@@ -8,8 +8,10 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,8 +25,17 @@ Child = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="session")
 def s3_url() -> Iterator[Callable[[str], str]]:
     """From a prefix to the URL of a place in a bucket of a server that speaks S3."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
     from moto.server import ThreadedMotoServer
 
+    # It looks whether an object exists and then stores one, in two steps; a real server does both at once.
+    lock, call = threading.Lock(), DomainDispatcherApplication.__call__
+
+    def one_at_a_time(self: Any, environ: Any, start_response: Any) -> Any:
+        with lock:
+            return list(call(self, environ, start_response))
+
+    DomainDispatcherApplication.__call__ = one_at_a_time  # type: ignore[method-assign]
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     names = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "tester"}
     before = {name: os.environ.get(name) for name in names}
