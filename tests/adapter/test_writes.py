@@ -383,6 +383,7 @@ def test_rows_that_leave_before_the_time_of_a_write_are_not_written(
     sql("CREATE TABLE t (k int, at mz_timestamp) WITH (TTL '1 second' ON at, RETAIN HISTORY FOR '10 days')")
     now = coordinator.timeline.now_ms
     sql("INSERT INTO t VALUES " + ", ".join(f"({n}, {now + n - 1000 + 40})" for n in range(2_000)))
+    eventually(lambda: coordinator.timeline.now_ms > now + 80)  # so some rows have left before the statement
     disturbed = Disturbed(coordinator, monkeypatch)
     (tag,) = sql("UPDATE t SET k = k + 1000000")
     assert disturbed.times > 1
