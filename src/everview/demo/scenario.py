@@ -76,8 +76,8 @@ VIEWS = (
 
 
 def source(seed: int) -> str:
-    """The statement that creates the source: an auction and 200 bids each second."""
+    """The statement that creates the source: ten times a second an auction and 20 bids."""
     return (
         "CREATE SOURCE auction FROM LOAD GENERATOR AUCTION "
-        f"(TICK INTERVAL '1s', BIDS PER TICK 200, SEED {seed}) WITH (RETAIN HISTORY FOR '{HISTORY}')"
+        f"(TICK INTERVAL '100ms', BIDS PER TICK 20, SEED {seed}) WITH (RETAIN HISTORY FOR '{HISTORY}')"
     )

@@ -37,7 +37,8 @@ class Watch:
     def __init__(self, instance: Instance, names: tuple[str, ...]) -> None:
         self._instance, self._names = instance, names
         self._seen: dict[str, deque[tuple[float, int]]] = {name: deque() for name in names}
-        self._behind_ms: dict[str, list[int]] = {name: [] for name in names}
+        self._began = time.monotonic()
+        self._behind_ms: dict[str, list[tuple[float, int]]] = {name: [] for name in names}
 
     def look(self) -> list[Standing]:
         coordinator = self._instance.coordinator
@@ -64,12 +65,14 @@ class Watch:
 
     def remember(self, standings: list[Standing]) -> None:
         """Remember these for the median distance."""
+        age = time.monotonic() - self._began
         for each in standings:
-            self._behind_ms[each.name].append(each.behind_ms)
+            self._behind_ms[each.name].append((age, each.behind_ms))
 
-    def usual_ms(self, name: str) -> float:
-        """The median of how far the relation was behind."""
-        return statistics.median(self._behind_ms[name]) if self._behind_ms[name] else 0.0
+    def usual_ms(self, name: str, seconds: float | None = None) -> float:
+        """The median of how far the relation was behind, in all or in the first seconds that were watched."""
+        behind = [ms for age, ms in self._behind_ms[name] if seconds is None or age <= seconds]
+        return statistics.median(behind) if behind else 0.0
 
 
 class Follower:
