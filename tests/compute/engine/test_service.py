@@ -8,13 +8,14 @@ import textwrap
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from everview.compute.cancel import Cancellation, Ended, cancelable, in_background
-from everview.compute.engine.contract import Early, RunFailed
+from everview.compute.cancel import Cancellation, Ended, cancelable, in_background, is_in_background
+from everview.compute.engine.contract import Early, EvaluationFailed, RunFailed
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark import service
 from everview.compute.ir.relation import Steps
@@ -88,9 +89,17 @@ class Fake:
 
     def __init__(self) -> None:
         self.runs = 0
+        self.first_runs = 0  # those in the background
+        self.learns = threading.Event()  # first runs go on when it is set
+        self.learns.set()
 
     def run_steps(self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Any], **_: Any) -> dict[str, Any]:
-        self.runs += 1
+        if threading.current_thread().name == "everview-first-runs":
+            assert is_in_background()
+            self.learns.wait(60)
+            self.first_runs += 1
+        else:
+            self.runs += 1
         return LocalEngine().run_steps(steps, outputs, inputs)
 
 
@@ -170,6 +179,7 @@ def test_small_steps_do_not_wait_behind_hydrations(
     go_on.set()
     eventually(lambda: spark.ready)
     steps, some = steps_of("SELECT b, sum(a) FROM t GROUP BY b"), rows(service.FEW_ROWS_MAX + 1)
+    learn(spark, fake, steps, some)
     spark.run_steps(steps, ["result"], some)
     assert fake.runs == 1
     with in_background(), spark._counted():
@@ -179,6 +189,61 @@ def test_small_steps_do_not_wait_behind_hydrations(
         assert fake.runs == 2
     spark.run_steps(steps, ["result"], some)
     assert fake.runs == 3
+
+
+def test_steps_do_not_wait_until_spark_has_learned_them(
+    starting: tuple[service.SparkService, threading.Event], fake: Fake
+) -> None:
+    """Spark's first run of a statement takes seconds: meanwhile ticks over some thousand rows are interpreted."""
+    spark, go_on = starting
+    go_on.set()
+    eventually(lambda: spark.ready)
+    fake.learns.clear()
+    steps, some = steps_of("SELECT b, sum(a) FROM t GROUP BY b"), rows(service.FEW_ROWS_MAX + 1)
+    for _ in range(3):
+        assert spark.run_steps(steps, ["result"], some)["result"].num_rows == 7
+    assert (fake.runs, fake.first_runs) == (0, 0)
+    more = steps_of(f"SELECT a FROM t, generate_series(1, {service.BUSY_WORK_MAX // 100})")
+    spark.run_steps(more, ["result"], some)
+    assert fake.runs == 1, "it turned out to be more than is interpreted"
+    fake.learns.set()
+    learn(spark, fake, steps, some)
+    eventually(lambda: fake.first_runs == 2 and not spark._in_background)
+    spark.run_steps(steps, ["result"], some)
+    assert (fake.runs, fake.first_runs) == (2, 2), "one first run of each, however often they were asked for"
+
+
+def test_a_first_run_that_fails_is_not_repeated(
+    starting: tuple[service.SparkService, threading.Event], fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark, go_on = starting
+    go_on.set()
+    eventually(lambda: spark.ready)
+    tried: list[bool] = []
+
+    def fails(*_: Any, **__: Any) -> Any:
+        tried.append(is_in_background())
+        raise EvaluationFailed
+
+    monkeypatch.setattr(fake, "run_steps", fails)
+    steps, some = steps_of("SELECT 1 / a FROM t WHERE a > 0"), rows(service.FEW_ROWS_MAX + 1)
+    assert spark.run_steps(steps, ["result"], some)["result"].num_rows
+    eventually(lambda: tried == [True])
+    eventually(lambda: not spark._in_background)
+
+    def ticks() -> bool:
+        with suppress(EvaluationFailed):
+            spark.run_steps(steps, ["result"], some)
+        return tried == [True, False]
+
+    eventually(ticks)
+
+
+def learn(spark: service.SparkService, fake: Fake, steps: Steps, some: dict[str, Any]) -> None:
+    """Have Spark run the steps for the first time."""
+    spark.run_steps(steps, ["result"], some)
+    key = (id(steps), ("result",), tuple(some), False)
+    eventually(lambda: key in spark._first_runs._run and not spark._in_background)
 
 
 def test_steps_over_a_few_rows_are_interpreted_unless_they_turn_out_to_be_more(

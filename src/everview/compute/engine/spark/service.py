@@ -5,9 +5,9 @@ or memory short, and a run leaves nothing behind that a second one would find. I
 again first.
 
 Some runs need no Spark: steps over few rows are interpreted here, with the same result, as long as Spark is not warm,
-and while views that are computed for the first time have its cores. If they turn out to be more than that, or if a last
-digit could be another here, they wait for Spark. And what fails over a value, for which Spark ends a job though it
-should not, is computed here as well, if it is not too much.
+has not run these steps before (`first_runs.py`), or is busy with views that are computed for the first time. If they
+turn out to be more than that, or if a last digit could be another here, they wait for Spark. And what fails over a
+value, for which Spark ends a job though it should not, is computed here as well, if it is not too much.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from everview.compute.engine.contract import Batch, Early, Engine, RunFailed, St
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.bulk import said
 from everview.compute.engine.spark.engine import SparkEngine, check
+from everview.compute.engine.spark.first_runs import FirstRuns
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, start
 from everview.compute.functions import lookup
 from everview.compute.functions.mathematics import ROUGH
@@ -43,7 +44,7 @@ PAUSE_S = 0.5
 START_S_MAX = 300.0
 ROWS_HERE_MAX = 500_000  # that Python works on, if Spark cannot: some seconds
 # What is interpreted here, by the rows of inputs and by those of all operators: until Spark is warm, and while it has
-# more to do than ticks.
+# more to do than ticks, or a statement to learn.
 COLD_ROWS_MAX, COLD_WORK_MAX = 50_000, 1_000_000
 BUSY_ROWS_MAX, BUSY_WORK_MAX = 2_000, 50_000
 # What is always: a statement of Spark takes some ten milliseconds of a processor over one row, and this many rows less.
@@ -65,6 +66,7 @@ class SparkService:
         self._warm = threading.Event()
         self._closed = False
         self._engine: tuple[Spark, SparkEngine] | None = None
+        self._first_runs = FirstRuns()
         self._in_background = 0  # runs of Spark that are
         self.starts = 0
         self._started: Future[Spark] = self._begin()
@@ -105,7 +107,9 @@ class SparkService:
     ) -> dict[str, pa.Table]:
         """The collections of some of the steps."""
         relations = [step for _, step in steps]
-        work_max = self._work_here_max(relations, inputs)
+        work_max = self._work_here_max(relations, inputs) or self._work_before_first_run(
+            steps, outputs, inputs, separated=separated
+        )
         if work_max:
             try:
                 with at_most(work_max):
@@ -141,6 +145,7 @@ class SparkService:
         with self._lock:
             self._closed = True
             started = self._started
+            self._first_runs.close()
         if started.done() and started.exception() is None:
             started.result().stop()
 
@@ -155,6 +160,26 @@ class SparkService:
         if len(tables) < len(inputs) or sum(each.num_rows for each in tables) > rows_max:
             return 0
         return 0 if any(map(is_rough, plans)) else work_max
+
+    def _work_before_first_run(
+        self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool
+    ) -> int:
+        """How many rows may come up here because Spark has yet to run these steps for the first time, apart from us."""
+        tables = [each for each in inputs.values() if isinstance(each, pa.Table)]
+        few = len(tables) == len(inputs) and sum(each.num_rows for each in tables) <= BUSY_ROWS_MAX
+        if not few or is_in_background() or any(is_rough(step) for _, step in steps):
+            return 0
+        started, first_runs = self._started, self._first_runs
+        if not started.done() or started.exception() is not None:
+            return 0
+        engine = self._engine_of(started.result())
+
+        def run() -> None:
+            with self._counted():
+                engine.run_steps(steps, outputs, inputs, separated=separated)
+
+        key = (id(steps), tuple(outputs), tuple(inputs), separated)
+        return 0 if first_runs.over(key, steps, run) else BUSY_WORK_MAX
 
     def _or_here(self, run: Callable[[Engine], Given], plans: Sequence[Relation], inputs: Mapping[str, Batch]) -> Given:
         """A run of Spark's; if a value ends it that a function should have had an answer for, it is done in Python.
@@ -223,6 +248,8 @@ class SparkService:
     def _begin(self) -> Future[Spark]:
         started: Future[Spark] = Future()
         self._warm.clear()
+        self._first_runs.close()
+        self._first_runs = FirstRuns()
         self.starts += 1
         again = self.starts > 1
 
