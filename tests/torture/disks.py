@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -135,7 +136,7 @@ def _full(folder: Path, *, rounds: int) -> Iterator[Line]:
         for number in range(rounds):
             # Something else takes the room, less of it each time, for what is written stays.
             taken_mb = (rounds - number) * DISK_MB // (rounds + 1)
-            Path(f"/proc/{inside}/root{disk}/ballast").write_bytes(b"x" * 2**20 * taken_mb)
+            _take(Path(f"/proc/{inside}/root{disk}/ballast"), taken_mb)
             with Sentinel(_latest_port(server)) as sentinel:
                 while book.write(connection, width=WIDE) is None:
                     assert book.attempts < FILLED_MAX, "the disk is never full"
@@ -159,6 +160,13 @@ def _full(folder: Path, *, rounds: int) -> Iterator[Line]:
         yield Line("a disk that is full, then read-only", book.attempts, anomalies, book.figures)
     finally:
         server.kill()
+
+
+def _take(ballast: Path, megabytes: int) -> None:
+    """Take so much of a disk, or all that is left of it."""
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        for _ in range(megabytes):
+            file.write(bytes(2**20))
 
 
 def _read_only(server: TortureServer, disk: Path, book: Ledger) -> Line:
