@@ -17,6 +17,8 @@ from everview.compute.sql.errors import SqlError
 from everview.server.pgwire import copy, copy_columns
 from everview.server.pgwire.copy import RowReader, read_rows
 
+# Texts that stand in quotes in csv, and some of them with escapes in the text format.
+QUOTED = ['say "hi"', '"', '""', "a,b;c", "two\nlines", "\n", "back\\slash", "\\N", "\\\\", "\\n", "tab\tstop", "|"]
 # Of each type texts that Arrow reads, and texts that are wrong, rare, or mean something else to Arrow.
 PLAIN: dict[SqlType, list[str]] = {
     t.INT2: ["0", "-1", "32767", "-32768", "007", "-0"],
@@ -26,7 +28,7 @@ PLAIN: dict[SqlType, list[str]] = {
     t.numeric(): ["0", "1.5", "-12345678901234567890.123456789012345678", "007.10", "-0.0"],
     t.numeric(6, 2): ["1234.56", "-0.5", "9999", "0.00"],
     t.BOOLEAN: ["t", "f", "true", "false"],
-    t.TEXT: ["", "a", "ä ö", "x" * 300, "N", " padded ", "null", "NULL", "1", "nan"],
+    t.TEXT: ["", "a", "ä ö", "x" * 300, "N", " padded ", "null", "NULL", "1", "nan", *QUOTED],
     t.DATE: ["2024-02-29", "1999-12-31", "9999-12-31"],
     t.TIMESTAMP: ["2024-02-29 23:59:59", "2024-02-29T00:00:00.5", "1500-01-01 12:00:00.123456"],
     t.TIMESTAMPTZ: ["2024-02-29 23:59:59+00", "2024-02-29T01:00:00Z", "2024-01-01 00:00:00.25-05:30"],
@@ -61,6 +63,7 @@ ODD: dict[SqlType, list[str]] = {
     t.FLOAT4: ["1e39", "nan"],
 }
 TYPES = list(PLAIN)
+ESCAPED = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\v": "\\v"}  # in the text format
 
 
 @pytest.fixture(autouse=True)
@@ -82,21 +85,29 @@ def outcome(found: Iterator[Row | pa.Table], types: list[SqlType]) -> tuple[Rows
     return rows_of(rows, types), None
 
 
+def field_of(rng: random.Random, of: SqlType, form: CopyFormat, *, odd: float) -> str:
+    """A field as a writer makes it, or an odd one."""
+    if rng.random() < odd:
+        return rng.choice(ODD[of])
+    text = rng.choice(PLAIN[of])
+    if form.kind == "csv":
+        quoted = set(text) & set(',;"\n') or "\\." in text or text == form.null or rng.random() < 0.1
+        return f'"{text.replace(chr(34), chr(34) * 2)}"' if quoted else text
+    escaped = "".join(ESCAPED.get(each, each) for each in text)
+    return escaped.replace(form.delimiter, f"\\{form.delimiter}")
+
+
 def data_of(rng: random.Random, types: list[SqlType], form: CopyFormat, *, odd: float) -> bytes:
     """Lines, of which some hold what is odd, or are odd themselves."""
     lines = ["header"] if form.header else []
     for _ in range(rng.randint(0, 60)):
-        fields = [
-            form.null if rng.random() < 0.1 else rng.choice((ODD if rng.random() < odd else PLAIN)[each])
-            for each in types
-        ]
-        if form.kind == "csv":
-            fields = [f'"{each.replace(chr(34), chr(34) * 2)}"' if set(each) & set(',"') else each for each in fields]
+        fields = [form.null if rng.random() < 0.1 else field_of(rng, each, form, odd=odd) for each in types]
         line = form.delimiter.join(fields)
         if rng.random() < odd / 5:
-            line = rng.choice([line + form.delimiter, "", line[: len(line) // 2], line + "\r", "\\.", line + "\\\n"])
+            cut = line[: len(line) // 2]
+            line = rng.choice([line + form.delimiter, "", cut, line + "\r", "\\.", line + "\\\n", cut + '"' + line])
         lines.append(line)
-    ending = rng.choice(["\n", "\n", "\n", "\r\n"]) if rng.random() < odd else "\n"
+    ending = "\r\n" if rng.random() < 0.2 else "\n"
     return (ending.join(lines) + (ending if rng.random() < 0.8 else "")).encode()
 
 
@@ -151,12 +162,37 @@ def _replayed(found: list[Row | pa.Table | Exception]) -> Iterator[Row | pa.Tabl
 @pytest.mark.parametrize("of", TYPES, ids=str)
 def test_ordinary_texts_are_read_by_columns(of: SqlType) -> None:
     """And no others are taken for something else."""
-    parse = copy_columns.block_parser([Column("c", of)], FORMS[0])
-    assert parse is not None
+    parser = copy_columns.block_parser([Column("c", of)], FORMS[0])
+    assert parser is not None
+    plain = ["".join(ESCAPED.get(each, each) for each in text) for text in PLAIN[of]]
     if of is not t.INT2:
-        assert parse("".join(f"{text}\n" for text in (*PLAIN[of], "\\N")).encode()) is not None
+        assert parser.read("".join(f"{text}\n" for text in (*plain, "\\N")).encode(), None) is not None
     for text in ODD[of]:
-        table = parse(f"{text}\n".encode())
+        found = parser.read(f"{text}\n".encode(), None)
         reader = RowReader([Column("c", of)], FORMS[0])
         expected, failed = outcome(reader.feed(f"{text}\n".encode()), [of])
-        assert table is None or (failed is None and rows_from_arrow(table, [of]) == expected), text
+        assert found is None or (failed is None and rows_from_arrow(found[0], [of]) == expected), text
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("form", [FORMS[0], FORMS[2], FORMS[4]], ids=lambda form: f"{form.kind} {form.delimiter!r}")
+def test_quotes_and_escapes_are_read_by_columns(form: CopyFormat, ending: str, rng: random.Random) -> None:
+    """Not only blocks without any of them."""
+    columns = [Column("c0", t.INT4), Column("c1", t.TEXT)]
+    texts = [each for each in QUOTED if ending == "\n" or form.kind == "text" or "\n" not in each]
+    lines = []
+    for number in range(50):
+        text = rng.choice(texts)
+        if form.kind == "csv":
+            lines.append(f'{number}{form.delimiter}"{text.replace(chr(34), chr(34) * 2)}"')
+        else:
+            lines.append(f"{number}\t" + "".join(ESCAPED.get(each, each) for each in text))
+    parser = copy_columns.block_parser(columns, form)
+    assert parser is not None
+    block = "".join(f"{line}{ending}" for line in lines).encode()
+    found = parser.read(block, None)
+    assert found is not None and found[0].num_rows == 50 and found[1] == ending.encode()
+    expected, failed = outcome(RowReader(columns, form).feed(block), [t.INT4, t.TEXT])
+    assert failed is None and rows_from_arrow(found[0], [t.INT4, t.TEXT]) == expected
+    assert parser.end(block) == len(block) == parser.end(block + b"9" + form.delimiter.encode() + b'"open')
+    assert parser.read(block, b"\r") is None, "lines end in one way"

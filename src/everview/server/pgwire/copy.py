@@ -61,10 +61,15 @@ class RowReader:
         """Whether the next byte begins a line with a row, so that others may read on from here."""
         return not self._ended and not self._header and self._lines.between
 
-    def passed(self, lines: int) -> None:
-        """So many lines, which end with a newline, were read by someone else."""
+    @property
+    def line_end(self) -> bytes | None:
+        """How lines end; None as long as there was none."""
+        return self._lines.end
+
+    def passed(self, lines: int, line_end: bytes) -> None:
+        """So many lines, which end like this, were read by someone else."""
         self._line += lines
-        self._lines.passed_newline()
+        self._lines.end = line_end
 
     def _rows(self, lines: Iterator[bytes]) -> Iterator[Row]:
         while not self._ended:
@@ -165,26 +170,29 @@ class BinaryReader:
 class BlockReader:
     """Takes the bytes of COPY data as they come, gives whole blocks of rows where it can, else rows."""
 
-    def __init__(self, columns: Sequence[Column], form: CopyFormat, parse: copy_columns.Parse) -> None:
+    def __init__(self, columns: Sequence[Column], form: CopyFormat, parser: copy_columns.BlockParser) -> None:
         self._rows = RowReader(columns, form)
-        self._parse = parse
+        self._parser = parser
         self._held: list[bytes] = []
         self._held_bytes = 0
+        self._next_bytes = BLOCK_BYTES  # that are to be held before it is looked at them
 
     def feed(self, data: bytes) -> Iterator[Row | pa.Table]:
         """What is complete now."""
         self._held.append(data)
         self._held_bytes += len(data)
-        if self._held_bytes < BLOCK_BYTES:
+        if self._held_bytes < self._next_bytes:
             return
         block = b"".join(self._held)
-        end = block.rfind(b"\n") + 1
+        end = self._parser.end(block)
         self._held, self._held_bytes = [block[end:]], len(block) - end
+        # Of a long line, what is held is not looked at again with every piece that comes.
+        self._next_bytes = max(BLOCK_BYTES, 2 * self._held_bytes)
         if end:
             yield from self._block(block[:end])
         elif self._held_bytes > LINE_BYTES_MAX:  # the reader of rows says what is wrong with it
             yield from self._rows.feed(self._held.pop())
-            self._held_bytes = 0
+            self._held_bytes, self._next_bytes = 0, BLOCK_BYTES
 
     def finish(self) -> Iterator[Row | pa.Table]:
         """What is left."""
@@ -196,22 +204,25 @@ class BlockReader:
             first = block.find(b"\n") + 1
             yield from self._rows.feed(block[:first])
             block = block[first:]
-        table = self._parse(block) if len(block) >= QUICK_BYTES_MIN and self._rows.between_lines else None
-        if table is None:
+        found = None
+        if len(block) >= QUICK_BYTES_MIN and self._rows.between_lines:
+            found = self._parser.read(block, self._rows.line_end)
+        if found is None:
             yield from self._rows.feed(block)
         else:
-            self._rows.passed(table.num_rows)
+            table, line_end = found
+            self._rows.passed(table.num_rows, line_end)
             yield table
 
 
 def read_rows(chunks: Iterable[bytes], columns: Sequence[Column], form: CopyFormat) -> Iterator[Row | pa.Table]:
     """The rows of COPY data that come in chunks, one by one or in blocks; no more than a block is held."""
-    parse = copy_columns.block_parser(columns, form)
+    parser = copy_columns.block_parser(columns, form)
     reader: BinaryReader | BlockReader | RowReader
     if form.kind == "binary":
         reader = BinaryReader(columns)
     else:
-        reader = RowReader(columns, form) if parse is None else BlockReader(columns, form, parse)
+        reader = RowReader(columns, form) if parser is None else BlockReader(columns, form, parser)
     for chunk in chunks:
         yield from reader.feed(chunk)
     yield from reader.finish()

@@ -1,14 +1,13 @@
 """Blocks of COPY data as Arrow columns, where nothing in them is out of the ordinary.
 
-Most lines are fields without quotes and escapes, of a form that Arrow reads as PostgreSQL does. A block of such lines
-is read column by column. Whatever else a block holds, sound or not, it is left to the reader of rows, which knows all
-forms and says in which line and column something is wrong.
+Most fields are of a form that Arrow reads as PostgreSQL does, also those in quotes and with usual escapes. A block of
+such lines is read column by column. Whatever else a block holds, sound or not, it is left to the reader of rows, which
+knows all forms and says in which line and column something is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -17,10 +16,18 @@ from everview.compute.functions.contract import Failure
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.rows.arrow import values_to_arrow
 from everview.compute.rows.collection import canonical
-from everview.compute.rows.texts import NULL_MARK, Texts, Values, is_plain, lines_in, plain_fields, quick_values
+from everview.compute.rows.texts import (
+    NULL_MARK,
+    Texts,
+    Values,
+    csv_fields,
+    end_of_last_line,
+    plain_fields,
+    quick_values,
+    text_fields,
+)
 from everview.server.pgwire.values import read_column
 
-Parse: TypeAlias = Callable[[bytes], Any]  # from a block to a pa.Table, or None
 # Of these, a value that Arrow does not read may be one that nobody reads: which one, the reader of rows says.
 _BY_ROW = frozenset(
     (
@@ -29,37 +36,66 @@ _BY_ROW = frozenset(
     )
 )
 
-__all__ = ["Parse", "block_parser", "lines_in"]
+
+class BlockParser:
+    """Reads blocks of whole lines of one format."""
+
+    def __init__(self, columns: Sequence[Column], form: CopyFormat) -> None:
+        self._columns, self._form = columns, form
+        self._names = [f"c{index}" for index in range(len(columns))]
+        self._doubles = form.kind == "csv" and form.escape == form.quote and form.quote.isascii()
+
+    def end(self, block: bytes) -> int:
+        """Where the last whole line of data ends that begin with a line; 0 if there is none."""
+        return end_of_last_line(block, self._form.quote if self._doubles else None)
+
+    def read(self, block: bytes, line_end: bytes | None) -> tuple[pa.Table, bytes] | None:
+        """The rows of whole lines, and how lines end; None if it is left to the reader of rows.
+
+        `line_end` says how the lines before ended, if there were any.
+        """
+        by_both = b"\r" in block
+        if by_both:
+            if not block.count(b"\r") == block.count(b"\n") == block.count(b"\r\n"):
+                return None
+            block = block.replace(b"\r\n", b"\n")
+        ends = b"\r\n" if by_both else b"\n"
+        if line_end not in (None, ends):
+            return None
+        texts = self._fields(block, multiline=not by_both)
+        if texts is None:
+            return None
+        try:
+            found = [_converted(texts.column(index), each.type) for index, each in enumerate(self._columns)]
+        except (pa.ArrowException, Failure):
+            return None
+        return None if any(each is None for each in found) else (pa.table(found, names=self._names), ends)
+
+    def _fields(self, block: bytes, *, multiline: bool) -> pa.Table | None:
+        form, width = self._form, len(self._columns)
+        if b"\0" in block:
+            return None
+        if form.kind == "csv":
+            if b"\\." in block:
+                return None
+            if self._doubles:
+                return csv_fields(block, width, form.delimiter, form.null, form.quote, multiline=multiline)
+            if form.quote.encode() in block:
+                return None
+        elif form.null == NULL_MARK and form.delimiter == "\t":
+            return text_fields(block, width)
+        elif b"\\" in block:
+            return None
+        return plain_fields(block, width, form.delimiter, form.null)
 
 
-def block_parser(columns: Sequence[Column], form: CopyFormat) -> Parse | None:
-    """Make a reader of blocks of whole lines. None if this format cannot be read by columns."""
+def block_parser(columns: Sequence[Column], form: CopyFormat) -> BlockParser | None:
+    """Make a reader of blocks. None if this format cannot be read by columns."""
     if form.kind == "binary" or not columns or not form.delimiter.isascii() or not form.null.isascii():
         return None
     if form.kind == "text" and (form.null != NULL_MARK or form.delimiter != "\t") and "\\" in form.null:
         return None
-    names = [f"c{index}" for index in range(len(columns))]
-
-    def read(block: bytes) -> pa.Table | None:
-        texts = plain_fields(block, len(columns), form.delimiter, form.null) if _is_plain(block, form) else None
-        if texts is None:
-            return None
-        try:
-            found = [_converted(texts.column(index), column.type) for index, column in enumerate(columns)]
-        except (pa.ArrowException, Failure):
-            return None
-        return None if any(each is None for each in found) else pa.table(found, names=names)
-
-    return read
-
-
-def _is_plain(block: bytes, form: CopyFormat) -> bool:
-    """Whether fields are just what stands between delimiters and ends of lines."""
-    if form.kind == "csv":
-        return not any(each in block for each in (b"\r", b"\0", form.quote.encode(), b"\\."))
-    if form.null != NULL_MARK or form.delimiter != "\t":
-        return not any(each in block for each in (b"\r", b"\0", b"\\"))
-    return is_plain(block)
+    return BlockParser(columns, form)
 
 
 def _converted(texts: Texts, to: SqlType) -> Values | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from everview.adapter.contract import CopyFormat
+from everview.compute.rows.texts import ESCAPES
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.strings import utf8
 from everview.server.pgwire.copy_lines import BAD_COPY
@@ -14,8 +15,8 @@ Splitter = Callable[[bytes], list[str | None]]
 Joiner = Callable[[Sequence[str | None]], bytes]
 
 _ESCAPED = re.compile(rb"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.|\Z)", re.DOTALL)
-_LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
-_ESCAPES = {ord(code.decode()): f"\\{letter.decode()}" for letter, code in _LETTERS.items()} | {ord("\\"): "\\\\"}
+_LETTERS = {letter.encode(): code.encode() for letter, code in ESCAPES.items()}
+_ESCAPES = {ord(code): f"\\{letter}" for letter, code in ESCAPES.items()} | {ord("\\"): "\\\\"}
 END_MARKER = b"\\."
 
 

@@ -47,7 +47,7 @@ class Lines:
     def __init__(self, form: CopyFormat) -> None:
         self._scan = scanner(form)
         self._csv = form.kind == "csv"
-        self._end: bytes | None = None
+        self.end: bytes | None = None  # of lines; others that read some of them say how these ended
         self._rest: list[bytes] = []  # since the last end of line
         self._pieces: list[bytes] = []  # of a line that an end of line is part of
         self._open = False
@@ -60,10 +60,10 @@ class Lines:
         # The byte after a carriage return tells what that one was.
         if _END.search(data) or (len(self._rest) > 1 and self._rest[-2].endswith(b"\r")):
             buffer = b"".join(self._rest)
-            if self._end is None:
+            if self.end is None:
                 buffer = yield from self._first_line(buffer, final=False)
-            if self._end is not None:
-                buffer = yield from self._further_lines(buffer, self._end)
+            if self.end is not None:
+                buffer = yield from self._further_lines(buffer, self.end)
             self._rest = [buffer]
             self._held_bytes = len(buffer) + sum(map(len, self._pieces))
         if self._held_bytes > LINE_BYTES_MAX:
@@ -71,20 +71,16 @@ class Lines:
 
     @property
     def between(self) -> bool:
-        """Whether all that came was whole lines, which end with a newline as far as is known."""
-        return not self._held_bytes and not self._pieces and self._end in (None, b"\n")
-
-    def passed_newline(self) -> None:
-        """Lines went by that end with a newline, so all do."""
-        self._end = b"\n"
+        """Whether all that came was whole lines, of which the last byte is a newline."""
+        return not self._held_bytes and not self._pieces and self.end != b"\r"
 
     def finish(self) -> Iterator[bytes]:
         """The rest, once nothing more comes; it may lack its end of line."""
         buffer = b"".join(self._rest)
-        if self._end is None:
+        if self.end is None:
             buffer = yield from self._first_line(buffer, final=True)
-            if self._end is not None:
-                buffer = yield from self._further_lines(buffer, self._end)
+            if self.end is not None:
+                buffer = yield from self._further_lines(buffer, self.end)
         if buffer or self._pieces:
             yield self._checked(b"".join((*self._pieces, buffer)))
 
@@ -98,8 +94,8 @@ class Lines:
             if line is None:
                 buffer = buffer[at + 1 :]
                 continue
-            self._end = b"\r\n" if buffer[at : at + 2] == b"\r\n" else match[0]
-            buffer = buffer[at + len(self._end) :]
+            self.end = b"\r\n" if buffer[at : at + 2] == b"\r\n" else match[0]
+            buffer = buffer[at + len(self.end) :]
             yield self._checked(line)
             break
         return buffer
@@ -128,7 +124,7 @@ class Lines:
 
     def _checked(self, line: bytes) -> bytes:
         escaped = not self._csv and line.endswith(b"\r") and self._scan(line[:-1], False)
-        if self._end == b"\n" and line.endswith(b"\r") and not escaped:
+        if self.end == b"\n" and line.endswith(b"\r") and not escaped:
             raise SqlError(
                 BAD_COPY,
                 "unquoted carriage return found in data" if self._csv else "literal carriage return found in data",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from everview.compute.rows.texts import NULL_MARK, is_plain, plain_fields
+from everview.compute.rows.texts import NULL_MARK, text_fields
 from everview.sources.postgres.connecting import failures, value
 from everview.sources.postgres.tables import UpstreamTable
 from everview.sources.postgres.types import column_of
@@ -80,7 +80,7 @@ def _blocks(db: psycopg.Connection[Any], table: UpstreamTable) -> Iterator[bytes
 
 def _rows(block: bytes, table: UpstreamTable) -> pa.Table:
     width = len(table.columns)
-    texts = plain_fields(block, width) if is_plain(block) else None
+    texts = text_fields(block, width)
     if texts is None:
         rows = [_fields(line) for line in block.decode().removesuffix("\n").split("\n")]
         texts = pa.table({f"c{place}": pa.array([row[place] for row in rows], pa.string()) for place in range(width)})
