@@ -29,6 +29,7 @@ PROGRAM = """
     import os, shutil, signal, tempfile
     from pathlib import Path
     from everview.compute.engine.spark.service import SparkService
+    from everview.compute.engine.spark.session import GIVES_MEMORY_BACK, HEAP_MIB_MAX
     from everview.compute.ir.relation import Constant
     from everview.compute.ir.types import INT8
     from pyspark import SparkContext
@@ -43,6 +44,9 @@ PROGRAM = """
     # This unpacks a library into the temporary folder.
     service.spark().bulk.range(9).write.option("compression", "zstd").parquet(f"{tempfile.mkdtemp()}/rows")
     before = service.run(plan, {})
+    management = SparkContext._jvm.java.lang.management.ManagementFactory
+    assert set(GIVES_MEMORY_BACK) <= set(management.getRuntimeMXBean().getInputArguments())
+    assert management.getMemoryMXBean().getHeapMemoryUsage().getMax() <= HEAP_MIB_MAX << 20
     os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
     after = service.run(plan, {})
     assert before.sort_by("c0").equals(after.sort_by("c0")), (before, after)

@@ -55,6 +55,14 @@ _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+# Java keeps what its heap once took, unless it is told otherwise; most of the time an embedded Spark has little to do.
+GIVES_MEMORY_BACK = (
+    "-XX:+UseG1GC",
+    "-XX:G1PeriodicGCInterval=15000",  # ms without a collection
+    "-XX:MinHeapFreeRatio=10",
+    "-XX:MaxHeapFreeRatio=30",
+)
+HEAP_MIB_MIN, HEAP_MIB_MAX = 1024, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +131,11 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
             # Its ports are open to every account of this machine: who has not the secret that it makes is not heard.
             settings["spark.authenticate"] = "true"
         # Spark's parser and analyzer recurse into deep expressions as much as the planner here does.
-        options_of_java = [f"-Djava.io.tmpdir={temporary_folder_of_java()}", f"-Xss{STACK_BYTES >> 20}m"]
+        options_of_java = [
+            f"-Djava.io.tmpdir={temporary_folder_of_java()}",
+            f"-Xss{STACK_BYTES >> 20}m",
+            *GIVES_MEMORY_BACK,
+        ]
         settings["spark.driver.extraJavaOptions"] = " ".join(options_of_java)
     builder = SparkSession.builder.appName("everview").master(address)
     for name, value in {**settings, **(options or {})}.items():
@@ -132,6 +144,6 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
 
 
 def _driver_memory_mib() -> int:
-    """Of an embedded Spark, which is driver and executor at once: a third of the machine's memory, within reason."""
+    """Of an embedded Spark, which is driver and executor at once: a quarter of the machine's memory, within reason."""
     total_mib = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) >> 20
-    return max(1024, min(total_mib // 3, 16_384))
+    return max(HEAP_MIB_MIN, min(total_mib // 4, HEAP_MIB_MAX))
