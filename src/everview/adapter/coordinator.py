@@ -245,7 +245,7 @@ class Coordinator(Closing):
         """The columns of a view have changed: its indexes are to have them too."""
         catalog, around = self.catalog.state, self.stored_context()
         for item in catalog.indexes_on(on.id):
-            keys = self.planner.keys(catalog, on, item.keys, around)
+            keys = self.planner.keys(catalog, on, item.keys, around, stored=True)
             self.indexes.remove(item.id)
             self.serve(item, on, keys)
 
@@ -483,7 +483,7 @@ class Coordinator(Closing):
         on = catalog.items[item.on]
         if isinstance(on, View) and item.reader is not None:
             self.maintenance.resume(item.id, self.planner.maintained(on, around))
-        self.serve(item, on, self.planner.keys(catalog, on, item.keys, around))
+        self.serve(item, on, self.planner.keys(catalog, on, item.keys, around, stored=True))
 
     def _look_for_damage(self) -> None:
         """Keep items out of reach whose collections are damaged or missing."""

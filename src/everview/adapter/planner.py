@@ -55,7 +55,8 @@ class Names:
         first = next((name for name in places if self._in(name, path[-1])), "")
         system = RELATIONS.get((first, path[-1]))
         if system is not None:
-            return Collection(system.id, system.names, system.types, system_oid(first, path[-1]))
+            full = (self.around.database, first, path[-1])
+            return Collection(system.id, system.names, system.types, system_oid(first, path[-1]), path=full)
         item = self.around.find(path)
         if item is None:
             return None
@@ -69,7 +70,8 @@ class Names:
         self.used.add(item.id)
         if self.pins is not None:
             item = item.at_version(self.pins.get(item.id, item.id))
-        seen = Collection(item.id, item.names, item.types, oid_of(item.id))
+        full = self.around.catalog.full_name(item)
+        seen = Collection(item.id, item.names, item.types, oid_of(item.id), path=full)
         earlier = tuple(each.earlier for each in item.columns)
         if item.places == tuple(range(len(item.columns))) and not any(earlier):
             return seen
@@ -104,7 +106,7 @@ class Planner:
         """Bind a query. `indexed` lets it read views from their indexes; a stored query has `pins`."""
         host = host or SessionBinding(around)
         names = Names(around, pins=pins)
-        with _binding(host, around):
+        with _binding(host, around, stored=pins is not None):
             plan = sql.plan(_tree_or_text(query), names)
         if indexed:
             plan = replace(plan, relation=_from_indexes(plan.relation, around.catalog))
@@ -120,7 +122,7 @@ class Planner:
             item = around.find(path)
             return None if item is None else around.catalog.full_name(item)
 
-        with _binding(host, around):
+        with _binding(host, around, stored=pins is not None):
             plan, text = sql.definition(query, names, in_full)
         return replace(self._bound(plan, names, host), definition=text.strip())
 
@@ -230,18 +232,20 @@ class Planner:
         """The columns of a view's collection that an item, which names the view, needs."""
         seen = of.at_version(item.pins.get(of.id, of.id))
         if isinstance(item, Index):
-            return set().union(*map(columns_of, self.keys(around.catalog, of, item.keys, around)))
+            return set().union(*map(columns_of, self.keys(around.catalog, of, item.keys, around, stored=True)))
         if not isinstance(item, View | MaterializedView):
             return set(seen.places)
-        with _binding(SessionBinding(around, stored=True), around):
+        with _binding(SessionBinding(around, stored=True), around, stored=True):
             plan = sql.plan(item.query, Names(around, pins=item.pins))
         return columns_read(ir.Project(plan.relation, tuple(range(len(item.columns)))), of.id)
 
-    def keys(self, catalog: Catalog, on: Item, texts: Sequence[str], around: StatementContext) -> tuple[Scalar, ...]:
+    def keys(
+        self, catalog: Catalog, on: Item, texts: Sequence[str], around: StatementContext, *, stored: bool = False
+    ) -> tuple[Scalar, ...]:
         """The key expressions of an index, over the columns of its relation."""
         names = Names(around)
         host = SessionBinding(around)
-        with _binding(host, around):
+        with _binding(host, around, stored=stored):
             tree = compose.relation(catalog.full_name(on), items=[parse_expression(each) for each in texts])
             plan = sql.plan(tree, names)
         found = None if host.asked else _over_columns(plan.relation)
@@ -282,7 +286,7 @@ class Planner:
             return kept
         host = SessionBinding(around, stored=True)
         names = Names(around, pins=item.pins)
-        with _binding(host, around):
+        with _binding(host, around, stored=True):
             plan = sql.plan(item.query, names)
         bound = self._bound(plan, names, host, depth)
         shown = ir.Project(bound.plan.relation, tuple(range(len(item.columns))))
@@ -351,8 +355,8 @@ def _one_width(relation: Relation) -> Relation:
 
 
 @contextmanager
-def _binding(host: SessionBinding, around: StatementContext) -> Iterator[None]:
-    with hosted(host), looking_into(around):
+def _binding(host: SessionBinding, around: StatementContext, *, stored: bool = False) -> Iterator[None]:
+    with hosted(host, stored=stored), looking_into(around):
         yield
 
 
@@ -364,7 +368,8 @@ def _target(around: StatementContext, path: Sequence[str], position: int | None)
     if not isinstance(item, Table):
         message = f'cannot write to {item.kind} "{item.name}"'
         raise SqlError(WRONG_OBJECT_TYPE, message, hint="only tables can be written to", position=position)
-    return Target(item.id, item.names, item.types, tuple(column.default for column in item.columns))
+    path = around.catalog.full_name(item)
+    return Target(item.id, path, item.names, item.types, tuple(column.default for column in item.columns))
 
 
 def _over_columns(relation: Relation) -> tuple[Scalar, ...] | None:

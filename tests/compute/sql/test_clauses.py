@@ -28,7 +28,7 @@ class OneTable:
 def bind(text: str) -> None:
     """Bind a statement; what is refused is refused here."""
     if text.split(maxsplit=1)[0] in ("INSERT", "UPDATE", "DELETE") or "DELETE FROM" in text:
-        target = Target("t", tuple(COLUMNS), tuple(COLUMNS.values()), (None, None))
+        target = Target("t", ("t",), tuple(COLUMNS), tuple(COLUMNS.values()), (None, None))
         bind_change(text, OneTable(), lambda path, position: target)
     else:
         plan(text, OneTable())

@@ -64,9 +64,6 @@ DELETE FROM t AS x USING u WHERE u.id = x.id RETURNING *
 """
 # What may be set and changes nothing: the statement is answered as if it were not there, and that is what it asks for.
 CHANGES_NOTHING = {
-    # A column's table is found by its own name: the schema before it is not held against where the table is.
-    ("Column", "db"),
-    ("Column", "catalog"),
     ("CTE", "materialized"),  # when a query is computed, not what it gives
     ("Table", "only"),  # no table has children
     ("Lock", "update"),  # what a lock is for holds anyway
@@ -84,7 +81,7 @@ CHANGES_NOTHING = {
     ("Div", "safe"),
     ("DataType", "nested"),
 }
-TARGET = Target("t", tuple(TABLES["t"]), tuple(TABLES["t"].values()), (None,) * len(TABLES["t"]))
+TARGET = Target("t", ("t",), tuple(TABLES["t"]), tuple(TABLES["t"].values()), (None,) * len(TABLES["t"]))
 
 
 def meaning(tree: Any) -> object:

@@ -44,9 +44,10 @@ RETURNED = "returned"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The table that is written: its columns, and the text of their defaults."""
+    """The table that is written: its name in full, its columns, and the text of their defaults."""
 
     id: str
+    path: tuple[str, ...]
     names: tuple[str, ...]
     types: tuple[SqlType, ...]
     defaults: tuple[str | None, ...]
@@ -148,7 +149,7 @@ class _Binder:
             if tree.args.get("with_") is not None:
                 source.set("with_", tree.args["with_"])
             relation = self._selected(target, places, source)
-        return Change("insert", target, lower(relation), self._returning(tree, target, None))
+        return Change("insert", target, lower(relation), self._returning(tree, target, table.args.get("alias")))
 
     def update(self, tree: exp.Update) -> Change:
         target = self._find(_path(tree.this), position_of(tree.this))
@@ -295,9 +296,9 @@ class _Binder:
         clause = tree.args.get("returning")
         if clause is None:
             return None
-        table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-        name = alias.this if alias is not None else table.this
-        source = exp.Table(this=exp.to_identifier(RETURNED, quoted=True), alias=exp.TableAlias(this=name.copy()))
+        source = exp.Table(this=exp.to_identifier(RETURNED, quoted=True))
+        if alias is not None:
+            source.set("alias", exp.TableAlias(this=alias.this.copy()))
         select = exp.Select(expressions=list(clause.expressions), from_=exp.From(this=source))
         try:
             return Queries(_Returned(self._catalog, target)).plan(select)
@@ -312,7 +313,7 @@ class _Returned:
 
     def __init__(self, catalog: Catalog, target: Target) -> None:
         self._catalog = catalog
-        self._returned = Collection(RETURNED, target.names, target.types)
+        self._returned = Collection(RETURNED, target.names, target.types, path=target.path)
 
     def find(self, path: Sequence[str]) -> Collection | None:
         return self._returned if list(path) == [RETURNED] else self._catalog.find(path)

@@ -38,7 +38,7 @@ from everview.compute.sql.comparisons import OPERATORS, comparison, is_query, is
 from everview.compute.sql.datatypes import bind_type
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_FUNCTION, SqlError, unsupported
 from everview.compute.sql.hir import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
-from everview.compute.sql.hosting import host
+from everview.compute.sql.hosting import host, is_stored
 from everview.compute.sql.parse import Tree, error_at, position_of
 from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
 from everview.compute.sql.windows import bind_window
@@ -93,11 +93,20 @@ def _hex(binder: Expressions, tree: exp.HexString) -> hir.HScalar:
 def _column_ref(binder: Expressions, tree: exp.Column) -> hir.HScalar:
     if isinstance(tree.this, exp.Star):
         raise error_at(tree, SYNTAX_ERROR, "* is not allowed here")
-    changes_nothing(tree, "db", "catalog")  # the table is found by its own name, whatever schema stands before it
+    schema = schema_before(tree)
     table = identifier(tree.args["table"]) if tree.args.get("table") is not None else None
     if table is None and not tree.this.args.get("quoted") and tree.name.lower() in COLUMN_WORDS:
         return session_function(tree.name.lower(), position_of(tree))
-    return binder.scope.find(table, identifier(tree.this), position_of(tree))
+    return binder.scope.find(table, identifier(tree.this), position_of(tree), schema)
+
+
+def schema_before(tree: exp.Column) -> tuple[str, ...]:
+    """The schema that a column's table is written with, behind its database.
+
+    In stored queries it does not count: earlier versions stored it unchecked, beside aliases.
+    """
+    parts = (tree.args.get("catalog"), tree.args.get("db"))
+    return () if is_stored() else tuple(identifier(part) for part in parts if part is not None)
 
 
 def identifier(tree: Tree) -> str:

@@ -151,11 +151,13 @@ class From:
             if found is None:
                 hint = did_you_mean(path[-1], [*self._catalog.names(), *self._scope.ctes])
                 raise error_at(tree, UNDEFINED_TABLE, f'relation "{".".join(path)}" does not exist', hint=hint)
-            columns = tuple(Named(path[-1], n, t) for n, t in zip(found.names, found.types, strict=True))
+            *schema, table = found.path or path
+            own = zip(found.names, found.types, strict=True)
+            columns = tuple(Named(table, n, t, schema=tuple(schema)) for n, t in own)
             query = _read(found)
             if found.oid is not None and self._speaks_of_oids():
                 query = ir.Map(query, (Literal(found.oid, INT8),))
-                columns = (*columns, Named(path[-1], _OID, INT8, hidden=True))
+                columns = (*columns, Named(table, _OID, INT8, hidden=True, schema=tuple(schema)))
         return query, self._aliased(tree, columns, position_of(tree))
 
     def _aliased(self, tree: Tree, columns: tuple[Named, ...], position: int | None) -> tuple[Named, ...]:
@@ -168,10 +170,9 @@ class From:
             message = f'table "{table}" has {len(columns)} columns available but {len(names)} columns specified'
             raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position)
         names += [column.name for column in columns[len(names) :]]
-        return tuple(
-            replace(column, table=table if table is not None else column.table, name=name, is_of=None)
-            for column, name in zip(columns, names, strict=True)
-        )
+        if table is not None:
+            columns = tuple(replace(column, table=table, schema=()) for column in columns)
+        return tuple(replace(column, name=name, is_of=None) for column, name in zip(columns, names, strict=True))
 
     def _function(self, tree: Tree, item: Tree) -> tuple[hir.Query, tuple[Named, ...]]:
         """Bind a table function over one row. The caller binds its arguments, for it knows what stands to the left."""

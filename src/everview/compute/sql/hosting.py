@@ -44,20 +44,27 @@ class Host:
 
 _ALONE = Host()
 _host: ContextVar[Host] = ContextVar("everview_host", default=_ALONE)
+_stored: ContextVar[bool] = ContextVar("everview_stored", default=False)
 
 
 def host() -> Host:
     return _host.get()
 
 
+def is_stored() -> bool:
+    """Whether the text that is bound was stored before, maybe by an earlier version."""
+    return _stored.get()
+
+
 @contextmanager
-def hosted(by: Host) -> Iterator[None]:
-    """While inside, statements are bound for this host."""
-    token = _host.set(by)
+def hosted(by: Host, *, stored: bool = False) -> Iterator[None]:
+    """While inside, statements are bound for this host; `stored` ones were checked when they were stored."""
+    token, before = _host.set(by), _stored.set(stored)
     try:
         yield
     finally:
         _host.reset(token)
+        _stored.reset(before)
 
 
 @dataclass

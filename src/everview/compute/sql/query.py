@@ -7,6 +7,7 @@ functions, the select list, DISTINCT, ORDER BY, LIMIT. Each is one step that tak
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,11 +26,12 @@ from everview.compute.sql.errors import INVALID_COLUMN_REFERENCE, SYNTAX_ERROR, 
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier, settled_unless_literal
 from everview.compute.sql.from_clause import UNIT
+from everview.compute.sql.hosting import is_stored
 from everview.compute.sql.lower import lower
 from everview.compute.sql.outputs import output_index
 from everview.compute.sql.parse import Tree, check_all_read, error_at, parse_expression, position_of, query_tree, tailed
 from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
-from everview.compute.sql.references import Rename, edited, references
+from everview.compute.sql.references import Qualified, Reference, Rename, columns_with_schemas, edited, references
 from everview.compute.sql.scope import Catalog, Cte, Scope
 from everview.compute.sql.select import Select
 from everview.compute.sql.set_returning import without_set_returning
@@ -59,8 +61,22 @@ def plan(query: str | Tree, catalog: Catalog) -> Plan:
 def definition(text: str, catalog: Catalog, rename: Rename) -> tuple[Plan, str]:
     """The plan of a query that is stored, and its text with names in full, for which `rename` gives them."""
     with query_tree(text) as tree:
-        names = references(tree)
-        return Queries(catalog).plan(tree), edited(text, names, rename)
+        names, columns = references(tree), columns_with_schemas(tree)
+        found = Queries(catalog).plan(tree)
+        if columns and not is_stored():
+            _check_aliases(tree, names, columns, rename)
+        return found, edited(text, names, rename, columns)
+
+
+def _check_aliases(tree: Tree, names: Sequence[Reference], columns: Sequence[Qualified], rename: Rename) -> None:
+    """Raise if columns of a stored query need their schemas: its relations get aliases, which have none."""
+    aliases = [identifier(each.this) for each in tree.find_all(exp.TableAlias) if each.this is not None]
+    relations = {tuple(rename(each.path) or each.path) for each in names if not each.aliased}
+    called = Counter([*aliases, *(path[-1] for path in relations)])
+    for each in columns:
+        if called[each.table] > 1:
+            what = f'telling relations called "{each.table}" apart by schemas in a stored query'
+            raise unsupported(what, each.start + 1, hint="give the relations aliases, and write these before columns")
 
 
 def value(text: str, catalog: Catalog, to: Sequence[SqlType]) -> Plan:

@@ -59,6 +59,26 @@ def references(tree: Tree) -> list[Reference]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Qualified:
+    """A column that is written with a schema: its table, and where its schema and its table's name begin."""
+
+    table: str
+    start: int
+    behind: int
+
+
+def columns_with_schemas(tree: Tree) -> list[Qualified]:
+    """Find the columns of a query that are written with the schema of their table."""
+    found = []
+    for column in tree.find_all(exp.Column):
+        args = dict(column.args)  # to look is not to read: see `clauses`
+        if args.get("db") is not None:
+            first, table = args.get("catalog") or args["db"], args["table"]
+            found.append(Qualified(identifier(table), first.meta["start"], table.meta["start"]))
+    return found
+
+
 def qualified(text: str, rename: Rename) -> str:
     """The query with each name for which `rename` gives another replaced by it."""
     return edited(text, references(parse_query(text)), rename)
@@ -76,19 +96,24 @@ def narrowed(text: str, columns: Callable[[Sequence[str]], Sequence[str] | None]
     return _edited(text, references(parse_query(text)), written)
 
 
-def edited(text: str, names: Sequence[Reference], rename: Rename) -> str:
-    """Rename relations in a query's text. A renamed relation gets its former name as alias."""
+def edited(text: str, names: Sequence[Reference], rename: Rename, columns: Sequence[Qualified] = ()) -> str:
+    """Rename relations in a query's text. A renamed relation gets its former name as alias, and columns no schema."""
 
     def written(path: Sequence[str]) -> str | None:
         full = rename(path)
         return None if full is None else ".".join(map(quoted, full))
 
-    return _edited(text, names, written)
+    return _edited(text, names, written, columns)
 
 
-def _edited(text: str, names: Sequence[Reference], written: Callable[[Sequence[str]], str | None]) -> str:
+def _edited(
+    text: str,
+    names: Sequence[Reference],
+    written: Callable[[Sequence[str]], str | None],
+    columns: Sequence[Qualified] = (),
+) -> str:
     offset = text.offset if isinstance(text, SqlText) else 0
-    edits: list[tuple[int, int, str]] = []
+    edits = [(each.start - offset, each.behind - offset, "") for each in columns]
     commands = {behind: start for start, behind in _table_commands(text)} if "table" in text.lower() else {}
     for each in names:
         replacement = written(each.path)

@@ -18,7 +18,8 @@ class Collection:
     """A stored collection as SQL sees it.
 
     If not all that is stored is seen, or not in this order, `stored` has the types of what is, and `places` says which
-    of it the columns are. Where a column holds nothing, what it had may be in `earlier` places.
+    of it the columns are. Where a column holds nothing, what it had may be in `earlier` places. `path` is the name in
+    full, which a column may be written with.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Collection:
     stored: tuple[SqlType, ...] = ()
     places: tuple[int, ...] = ()
     earlier: tuple[tuple[int, ...], ...] = ()
+    path: tuple[str, ...] = ()
 
 
 class Catalog(Protocol):
@@ -55,6 +57,7 @@ class Named:
     """One column in scope. A `hidden` one is found by its qualified name and left out of `*`, as after USING.
 
     What USING has merged `is_of` the table whose column it always is, if it is: then both are one and the same.
+    `schema` is the table's schema, behind its database. An alias has none.
     """
 
     table: str | None
@@ -62,6 +65,11 @@ class Named:
     type: SqlType
     hidden: bool = False
     is_of: str | None = None
+    schema: tuple[str, ...] = ()
+
+    def stands_in(self, table: str | None, schema: tuple[str, ...]) -> bool:
+        """Whether the column is found under the name of a table, which may be written with its schema."""
+        return self.table == table and (not schema or self.schema[-len(schema) :] == schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +104,19 @@ class Scope:
         """How many queries are around this one."""
         return 0 if self.around is None else self.around.depth + 1
 
-    def find(self, table: str | None, name: str, position: int | None) -> hir.HScalar:
+    def find(self, table: str | None, name: str, position: int | None, schema: tuple[str, ...] = ()) -> hir.HScalar:
         """The column of that name, here or in the nearest query around that has it."""
         level, scope = 0, self
         while True:
-            index = scope._index(table, name, position)
+            index = scope._index(table, name, position, schema)
             if index is not None:
                 index = scope.original(index)
                 found = scope.columns[index]
                 return Column(index, found.type) if level == 0 else hir.Outer(level, index, found.type)
             # A table hides those of the same name around, with all their columns.
-            if scope.around is None or (table is not None and any(each.table == table for each in scope.columns)):
-                raise self._unknown(table, name, position)
+            hides = table is not None and any(each.stands_in(table, schema) for each in scope.columns)
+            if scope.around is None or hides:
+                raise self._unknown(table, name, position, schema)
             level, scope = level + 1, scope.around
 
     def original(self, index: int) -> int:
@@ -123,11 +132,11 @@ class Scope:
     def has(self, table: str | None, name: str) -> bool:
         return self._index(table, name, None) is not None
 
-    def _index(self, table: str | None, name: str, position: int | None) -> int | None:
+    def _index(self, table: str | None, name: str, position: int | None, schema: tuple[str, ...] = ()) -> int | None:
         places = [
             index
             for index, column in enumerate(self.columns)
-            if column.name == name and (column.table == table if table is not None else not column.hidden)
+            if column.name == name and (not column.hidden if table is None else column.stands_in(table, schema))
         ]
         if len(places) > 1:
             raise SqlError(AMBIGUOUS_COLUMN, f'column reference "{name}" is ambiguous', position=position)
@@ -138,12 +147,29 @@ class Scope:
         own = {column.table for column in self.columns if column.table is not None}
         return own | (self.around.tables() if self.around is not None else set())
 
-    def _unknown(self, table: str | None, name: str, position: int | None) -> SqlError:
-        if table is not None and table not in self.tables():
-            hint = did_you_mean(table, self.tables())
-            return SqlError(
-                UNDEFINED_TABLE, f'missing FROM-clause entry for table "{table}"', hint=hint, position=position
-            )
+    def no_table(self, table: str, position: int | None, schema: tuple[str, ...] = ()) -> SqlError | None:
+        """The error for a table that no FROM has. None if one has it, here or around."""
+        tables = self.tables()
+        if table not in tables:
+            message = f'missing FROM-clause entry for table "{table}"'
+            return SqlError(UNDEFINED_TABLE, message, hint=did_you_mean(table, tables), position=position)
+        found: set[tuple[str, ...]] = set()
+        scope: Scope | None = self
+        while scope is not None:
+            if any(each.stands_in(table, schema) for each in scope.columns):
+                return None
+            found |= {each.schema for each in scope.columns if each.table == table}
+            scope = scope.around
+        message = f'invalid reference to FROM-clause entry for table "{table}"'
+        shown, here = ".".join((*schema, table)), ", ".join(".".join((*each, table)) for each in sorted(found) if each)
+        detail = f'the query reads {here}, and not "{shown}"' if here else f'"{table}" is an alias, which has no schema'
+        hint = f'write "{table}" without a schema'
+        return SqlError(UNDEFINED_TABLE, message, detail=detail, hint=hint, position=position)
+
+    def _unknown(self, table: str | None, name: str, position: int | None, schema: tuple[str, ...]) -> SqlError:
+        missing = None if table is None else self.no_table(table, position, schema)
+        if missing is not None:
+            return missing
         scope: Scope | None = self
         known: list[str] = []
         while scope is not None:

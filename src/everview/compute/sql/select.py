@@ -14,7 +14,7 @@ from everview.compute.ir.relation import Aggregate, Order
 from everview.compute.ir.scalar import Case, Column, Literal, transform
 from everview.compute.ir.types import INT4
 from everview.compute.sql import hir
-from everview.compute.sql.clauses import changes_nothing, watch
+from everview.compute.sql.clauses import watch
 from everview.compute.sql.coerce import call, settled
 from everview.compute.sql.errors import (
     AMBIGUOUS_COLUMN,
@@ -25,7 +25,7 @@ from everview.compute.sql.errors import (
     unsupported,
 )
 from everview.compute.sql.expression import Expressions
-from everview.compute.sql.forms import identifier, settled_unless_literal
+from everview.compute.sql.forms import identifier, schema_before, settled_unless_literal
 from everview.compute.sql.from_clause import From
 from everview.compute.sql.hir import Calls, Placeholder, fill
 from everview.compute.sql.names import output_name
@@ -108,12 +108,11 @@ class Select:
                 raise error_at(tree, SYNTAX_ERROR, "SELECT * with no tables specified is not valid")
             return [index for index, column in enumerate(self._scope.columns) if not column.hidden]
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
-            changes_nothing(tree, "db", "catalog")
-            table = identifier(tree.args["table"])
-            found = [index for index, column in enumerate(self._scope.columns) if column.table == table]
-            if not found:
-                raise error_at(tree, "42P01", f'missing FROM-clause entry for table "{table}"')
-            return found
+            table, schema = identifier(tree.args["table"]), schema_before(tree)
+            missing = Scope(self._scope.columns).no_table(table, position_of(tree), schema)
+            if missing is not None:
+                raise missing
+            return [index for index, column in enumerate(self._scope.columns) if column.stands_in(table, schema)]
         return None
 
     def _order(self, outputs: list[hir.HScalar], names: list[str]) -> tuple[tuple[Order, ...], list[hir.HScalar]]:
