@@ -72,6 +72,9 @@ x
 x
 6
 
+> INSERT INTO other.t AS n (x, w) VALUES (6, 'f')
+INSERT 0 1
+
 > INSERT INTO t AS n VALUES (6, 'f') RETURNING t.x
 ! 42P01 missing FROM-clause entry for table "t"
 

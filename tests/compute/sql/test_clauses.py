@@ -61,6 +61,11 @@ REFUSED = {
     "UPDATE t SET a = 1 ORDER BY a": "ORDER BY of a change",
     "INSERT OVERWRITE t VALUES (1)": "INSERT OVERWRITE",
     "INSERT INTO t PARTITION (a = 1) VALUES (1)": "PARTITION of a table",
+    "SELECT sum(a) IGNORE NULLS FROM t": "IGNORE NULLS is not supported",
+    "SELECT lag(a) RESPECT NULLS OVER (ORDER BY a) FROM t": "RESPECT NULLS as a window function",
+    "SELECT mode() WITHIN GROUP (ORDER BY a) OVER () FROM t": "WITHIN GROUP as a window function",
+    "SELECT concat(VARIADIC ARRAY[b]) FROM t": "VARIADIC is not supported",
+    "VALUES (1) FOR UPDATE OF t": "FOR UPDATE OF around a set operation, VALUES or parentheses",
 }
 
 
@@ -72,10 +77,37 @@ def test_it_is_refused(text: str) -> None:
     assert failed.value.message.startswith(REFUSED[text])
 
 
+WRONG = {
+    "SELECT a FROM t FOR UPDATE OF s": ("42P01", 'relation "s" in FOR UPDATE clause not found in FROM clause'),
+    "SELECT a FROM t AS s FOR SHARE OF s, t": ("42P01", 'relation "t" in FOR SHARE clause not found in FROM clause'),
+    "SELECT a FROM t FOR UPDATE OF public.t": ("42601", "FOR UPDATE must specify unqualified relation names"),
+    "SELECT a FROM (SELECT a FROM t FOR UPDATE OF s) AS s": (
+        "42P01",
+        'relation "s" in FOR UPDATE clause not found in FROM clause',
+    ),
+    "SELECT a FROM t WINDOW w AS (ORDER BY a), w AS ()": ("42P20", 'window "w" is already defined'),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_it_is_wrong(text: str) -> None:
+    with pytest.raises(SqlError) as failed:
+        bind(text)
+    assert (failed.value.sqlstate, failed.value.message) == WRONG[text]
+
+
+def test_the_parser_says_nothing_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SqlError):
+        bind("SELECT sum(a) IGNORE NULLS FROM t")
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "SELECT a FROM ONLY t FOR UPDATE",
+        "SELECT s.a FROM t JOIN t AS s USING (a) FOR UPDATE OF s FOR SHARE OF t",
+        "INSERT INTO t AS s (a) VALUES (1)",
         "SELECT ALL a FROM t GROUP BY ALL a",
         "WITH x AS MATERIALIZED (SELECT 1) SELECT * FROM x FETCH FIRST 1 ROWS ONLY",
         "(SELECT a FROM t ORDER BY a LIMIT 1) UNION ALL (SELECT a FROM t OFFSET 2) ORDER BY 1 LIMIT 3",

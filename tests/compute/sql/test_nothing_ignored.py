@@ -68,7 +68,6 @@ CHANGES_NOTHING = {
     ("Table", "only"),  # no table has children
     ("Lock", "update"),  # what a lock is for holds anyway
     ("Lock", "key"),
-    ("Lock", "expressions"),
     ("Select", "locks"),
     ("Union", "locks"),
     ("Subquery", "locks"),

@@ -149,7 +149,10 @@ class _Binder:
             if tree.args.get("with_") is not None:
                 source.set("with_", tree.args["with_"])
             relation = self._selected(target, places, source)
-        return Change("insert", target, lower(relation), self._returning(tree, target, table.args.get("alias")))
+        alias = table.args.get("alias")
+        if alias is not None:
+            changes_nothing(alias, "this")  # unless RETURNING uses it
+        return Change("insert", target, lower(relation), self._returning(tree, target, alias))
 
     def update(self, tree: exp.Update) -> Change:
         target = self._find(_path(tree.this), position_of(tree.this))

@@ -30,7 +30,7 @@ from everview.compute.sql.errors import (
 )
 from everview.compute.sql.forms import BINARY, HANDLERS, chained, queried
 from everview.compute.sql.hir import Calls, Placeholder
-from everview.compute.sql.parse import Tree, error_at, position_of, tailed
+from everview.compute.sql.parse import Tree, error_at, position_of, shown, tailed
 from everview.compute.sql.scope import BindQuery, Scope
 
 _ARGUMENT, _WINDOWED = "an aggregate's argument", "window definitions"
@@ -55,7 +55,7 @@ class Expressions:
         elif type(tree) in BINARY:
             bound = self._operators(tree)
         else:
-            raise unsupported(f"{tree.key} ({tree.sql('postgres')})", position_of(tree))
+            raise unsupported(shown(tree), position_of(tree))
         # NOT LIKE, NOT IN and their like may be told by a mark on the node; IS NOT says it by another function.
         negated = tree.args.get("negate") and not isinstance(tree, exp.Is)
         return call("not", [bound]) if negated else bound

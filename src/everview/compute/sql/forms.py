@@ -39,7 +39,7 @@ from everview.compute.sql.datatypes import bind_type
 from everview.compute.sql.errors import SYNTAX_ERROR, UNDEFINED_FUNCTION, SqlError, unsupported
 from everview.compute.sql.hir import AGGREGATE_NAMES, WINDOW_NAMES, Placeholder
 from everview.compute.sql.hosting import host, is_stored
-from everview.compute.sql.parse import Tree, error_at, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of, written
 from everview.compute.sql.session_forms import COLUMN_WORDS, SESSION_FORMS, object_cast, session_function
 from everview.compute.sql.windows import bind_window
 from everview.compute.sql.word_forms import WORD_FORMS
@@ -155,7 +155,7 @@ def _is(binder: Expressions, tree: exp.Is, negated: bool = False) -> hir.HScalar
     negated = negated != bool(tree.args.get("negate"))
     name = {exp.Null: "null", exp.Boolean: "true" if what.this else "false"}.get(type(what))
     if name is None:
-        raise unsupported(f"IS {what.sql('postgres')}", position_of(tree))
+        raise unsupported(f"IS {written(what)}", position_of(tree))
     if name != "null":
         value = coerce(value, BOOLEAN, "implicit", position_of(tree))
     return call(f"is not {name}" if negated else f"is {name}", [settled(value)])

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
-from sqlglot.errors import ParseError
+from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from everview.compute.cancel import check_wanted
@@ -46,6 +46,12 @@ _LET_GO = 512  # words or nodes
 _LONG = 20_000  # characters of a statement
 _POSITION = "everview position"  # where a node keeps what `position_of` found
 _CONSTANTS = frozenset([exp.Literal, exp.Null, exp.Boolean])  # most of a long statement, with nothing inside
+_WORDS: dict[type, str] = {
+    exp.IgnoreNulls: "IGNORE NULLS",
+    exp.RespectNulls: "RESPECT NULLS",
+    exp.WithinGroup: "WITHIN GROUP",
+    exp.Variadic: "VARIADIC",
+}
 _ARROWS = (TokenType.ARROW, TokenType.DARROW, TokenType.HASH_ARROW, TokenType.DHASH_ARROW)
 
 
@@ -286,6 +292,16 @@ def check_all_read(tree: Tree) -> None:
 def error_at(tree: Tree, sqlstate: str, message: str, hint: str | None = None) -> SqlError:
     """An error at the position of a node."""
     return SqlError(sqlstate, message, hint=hint, position=position_of(tree))
+
+
+def shown(tree: Tree) -> str:
+    """A node in words for a refusal, which have to be found in the statement."""
+    return _WORDS.get(type(tree)) or f"{tree.key} ({written(tree)})"
+
+
+def written(tree: Tree) -> str:
+    """A node as SQL. What PostgreSQL does not have is written as well, and sqlglot keeps its warnings to itself."""
+    return str(tree.sql("postgres", unsupported_level=ErrorLevel.IGNORE))
 
 
 def position_of(tree: Tree) -> int | None:

@@ -33,7 +33,7 @@ from everview.compute.sql.parse import Tree, check_all_read, error_at, parse_exp
 from everview.compute.sql.recursive import check_form, check_step, of_types, refers_to_itself
 from everview.compute.sql.references import Qualified, Reference, Rename, columns_with_schemas, edited, references
 from everview.compute.sql.scope import Catalog, Cte, Scope
-from everview.compute.sql.select import Select
+from everview.compute.sql.select import Select, lock_words
 from everview.compute.sql.set_returning import without_set_returning
 from everview.compute.sql.windows import DEFAULT_FRAME
 
@@ -319,8 +319,8 @@ def _take_locks(tree: Tree) -> None:
         if lock.args.get("wait") is not None:  # False is SKIP LOCKED
             hint = "COMMIT fails with 40001 if what was read has changed: try again then"
             raise unsupported("NOWAIT or SKIP LOCKED", hint=hint)
-        for table in lock.args.get("expressions") or []:
-            changes_nothing(table, "this", "db", "catalog")
+        if lock.args.get("expressions") and not isinstance(tree, exp.Select):
+            raise unsupported(f"{lock_words(lock)} OF around a set operation, VALUES or parentheses")
 
 
 def _numbering(name: str) -> WindowFunction:

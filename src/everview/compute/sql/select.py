@@ -21,7 +21,10 @@ from everview.compute.sql.errors import (
     GROUPING_ERROR,
     INVALID_COLUMN_REFERENCE,
     SYNTAX_ERROR,
+    UNDEFINED_TABLE,
+    WINDOWING_ERROR,
     SqlError,
+    did_you_mean,
     unsupported,
 )
 from everview.compute.sql.expression import Expressions
@@ -46,8 +49,12 @@ class Select:
         query, named = From(scope, catalog, bind_query).bind(tree)
         self._query = query
         self._scope = scope.with_columns(named)
-        windows = {identifier(each.this): each for each in tree.args.get("windows") or []}
+        windows: dict[str, Tree] = {}
+        for each in tree.args.get("windows") or []:
+            if windows.setdefault(identifier(each.this), each) is not each:
+                raise error_at(each, WINDOWING_ERROR, f'window "{identifier(each.this)}" is already defined')
         self._calls = Calls(aggregates=[], windows=[], named=windows)
+        self._check_locks()
 
     def bind(self) -> tuple[hir.Query, list[str], tuple[Order, ...]]:
         """The query, the names of its columns, and its order, for which there may be columns behind the named ones."""
@@ -75,6 +82,18 @@ class Select:
 
     def _expressions(self, clause: str, calls: Calls | None = None) -> Expressions:
         return Expressions(self._scope, self._bind_query, calls, clause)
+
+    def _check_locks(self) -> None:
+        """Raise for a relation behind FOR UPDATE OF that is not in FROM."""
+        for lock in self._tree.args.get("locks") or []:
+            for table in lock.args.get("expressions") or []:
+                if len(table.parts) > 1:
+                    raise error_at(table, SYNTAX_ERROR, f"{lock_words(lock)} must specify unqualified relation names")
+                name = identifier(table.this)
+                if all(column.table != name for column in self._scope.columns):
+                    message = f'relation "{name}" in {lock_words(lock)} clause not found in FROM clause'
+                    hint = did_you_mean(name, {column.table for column in self._scope.columns if column.table})
+                    raise error_at(table, UNDEFINED_TABLE, message, hint=hint)
 
     def _where(self) -> None:
         clause = self._tree.args.get("where")
@@ -361,6 +380,11 @@ class Select:
             message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
             raise SqlError(INVALID_COLUMN_REFERENCE, message)
         return ir.TopK(self._query, tuple(sorted(set(group))), order, 1), names, order
+
+
+def lock_words(lock: exp.Lock) -> str:
+    """How a lock of rows is written."""
+    return "FOR UPDATE" if lock.args.get("update") else "FOR SHARE"
 
 
 def unaliased(tree: Tree) -> Tree:

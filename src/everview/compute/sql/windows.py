@@ -19,7 +19,7 @@ from everview.compute.ir.types import INT8, INTERVAL, Interval, Kind, SqlType
 from everview.compute.sql import hir
 from everview.compute.sql.coerce import coerce, resolving, settled, unified
 from everview.compute.sql.errors import SYNTAX_ERROR, WINDOWING_ERROR, SqlError, unsupported
-from everview.compute.sql.parse import Tree, error_at, position_of
+from everview.compute.sql.parse import Tree, error_at, position_of, shown
 
 if TYPE_CHECKING:
     from everview.compute.sql.expression import Expressions
@@ -55,7 +55,7 @@ def bind_window(binder: Expressions, tree: exp.Window, named: Mapping[str, Tree]
     if isinstance(call, exp.Filter):
         call, condition = call.this, call.expression.this
     if not isinstance(call, exp.Anonymous):
-        raise unsupported(f"{call.key} as a window function", position_of(tree))
+        raise unsupported(f"{shown(call)} as a window function", position_of(tree))
     name = call.name.lower()
     star = len(call.expressions) == 1 and isinstance(call.expressions[0], exp.Star)
     if any(isinstance(each, (exp.Distinct, exp.Order)) for each in call.expressions):
