@@ -70,6 +70,9 @@ def test_names_and_errors(sql: SessionClient) -> None:
     assert sql("CREATE INDEX ON t (a)") == ["CREATE INDEX"]
     assert sql("CREATE DEFAULT INDEX ON t") == ["CREATE INDEX"]
     assert sorted(sql("SHOW INDEXES")[1:]) == ["t_a_idx1|t|{a}", "t_a_idx|t|{a}", "t_primary_idx|t|{a,b}"]
+    assert sql("SHOW INDEXES FROM public WHERE name = 't_a_idx'") == ["name|on|key", "t_a_idx|t|{a}"]
+    sql("CREATE SCHEMA s")
+    assert sql("SHOW INDEXES FROM s") == ["name|on|key"]
     assert sql("CREATE INDEX t_a_idx ON t (b)")[0].startswith("! 42P07")
     assert sql("CREATE INDEX ON t (nope)")[0].startswith("! 42703")
     assert sql("CREATE UNIQUE INDEX ON t (a)")[0].startswith("! 0A000")

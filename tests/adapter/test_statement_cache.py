@@ -91,6 +91,19 @@ def test_a_statement_is_read_and_bound_once(sql: SessionClient, counted: Counted
     assert counted == Counted(1, 1 + extra, 1 + extra, 1), statement
 
 
+def test_the_difference_of_a_replacement_is_bound_as_a_tree(sql: SessionClient, counted: Counted) -> None:
+    """Only the words of the statement are read, none of a query that would stand for it."""
+    name = '"a ""quoted"" name"'
+    sql("CREATE TABLE t (k int, v text)")
+    sql("INSERT INTO t VALUES (1, 'one'), (2, 'two')")
+    sql(f"CREATE MATERIALIZED VIEW mv AS SELECT k AS {name}, v FROM t")
+    sql(f"CREATE MATERIALIZED VIEW r REPLACING mv AS SELECT k + 1 AS {name}, v FROM t WHERE k < 3")
+    counted.clear()
+    shown = sql("SHOW REPLACEMENT DIFF r LIMIT 3")
+    assert shown == ['mz_diff|a "quoted" name|v', "-1|1|one", "1|2|one", "-1|2|two"]
+    assert (counted.lexed, counted.parsed, counted.bound) == (1, 0, 1)
+
+
 def test_a_statement_that_comes_again_is_not_read_at_all(
     coordinator: Coordinator, sql: SessionClient, counted: Counted
 ) -> None:

@@ -36,8 +36,10 @@ from everview.adapter.statements.words import Path
 from everview.adapter.system.registry import RELATIONS
 from everview.adapter.versions import is_wider, placed
 from everview.compute.functions.datetime_input import duration_ms
+from everview.compute.sql import compose
 from everview.compute.sql.errors import SqlError
 from everview.compute.sql.lexer import SqlText
+from everview.compute.sql.parse import Tree
 from everview.compute.sql.references import quoted
 
 _CREATED, _ALTERED = Done("CREATE MATERIALIZED VIEW"), Done("ALTER MATERIALIZED VIEW")
@@ -273,7 +275,7 @@ def _check_inputs(catalog: Catalog, target: MaterializedView, version: Version) 
 
 def show_difference(context: Context, statement: nodes.ShowReplacementDiff) -> Rows:
     try:
-        return run_query(context, nodes.Query(SqlText(difference_query(statement, context.around))))
+        return run_query(context, nodes.Query(difference_query(statement, context.around)))
     except SqlError as error:
         raise _side_that_fails(context, statement, error) from error
 
@@ -293,40 +295,33 @@ def _side_that_fails(context: Context, statement: nodes.ShowReplacementDiff, err
     return SqlError(error.sqlstate, message, detail="\n".join(lines[1:]) or None, hint=error.hint)
 
 
-def difference_query(statement: nodes.ShowReplacementDiff, around: StatementContext) -> str:
+def difference_query(statement: nodes.ShowReplacementDiff, around: StatementContext) -> Tree:
     """The query that SHOW REPLACEMENT DIFF stands for: rows to be added, and rows to be removed."""
     item = around.relation(statement.path)
     if item.replaces is None:
         raise SqlError(WRONG_OBJECT_TYPE, f'{item.kind} "{item.name}" is not a replacement')
     catalog = around.catalog
     target = catalog.items[item.replaces]
-    pairs = _compared(item, target)
-    name = {each.id: catalog.quoted(each) for each in (item, target)}
-    new = f"SELECT {', '.join(one for one, _ in pairs)} FROM {name[item.id]}"
-    old = f"SELECT {', '.join(other for _, other in pairs)} FROM {name[target.id]}"
-    order = ", ".join(str(place) for place in (*range(2, len(pairs) + 2), 1))
-    limit = "" if statement.limit is None else f" LIMIT {statement.limit}"
-    return (
-        f"SELECT 1 AS mz_diff, added.* FROM ({new} EXCEPT ALL {old}) AS added"
-        f" UNION ALL SELECT -1 AS mz_diff, removed.* FROM ({old} EXCEPT ALL {new}) AS removed"
-        f" ORDER BY {order}{limit}"
-    )
+    new, old = zip(*_compared(item, target), strict=True)
+    before = compose.relation(catalog.full_name(target), items=old)
+    after = compose.relation(catalog.full_name(item), items=new)
+    return compose.difference(before, after, "mz_diff", statement.limit)
 
 
-def _compared(item: Item, target: Item) -> list[tuple[str, str]]:
+def _compared(item: Item, target: Item) -> list[tuple[Tree, Tree]]:
     """The columns of a replacement and of its target beside one another, NULL where only the other has one."""
     left = {each.name: each for each in target.columns}
     pairs = []
     for each in item.columns:
-        name, other = quoted(each.name), left.get(each.name)
+        name, other = each.name, left.get(each.name)
         if other is not None and other.type == each.type:
-            pairs.append((name, name))
+            pairs.append((compose.column(name), compose.column(name)))
         elif other is not None and is_wider(other.type, each.type):
-            pairs.append((name, f"CAST({name} AS {each.type}) AS {name}"))
+            pairs.append((compose.column(name), compose.column(name, each.type)))
         elif other is not None and is_wider(each.type, other.type):
-            pairs.append((f"CAST({name} AS {other.type}) AS {name}", name))
+            pairs.append((compose.column(name, other.type), compose.column(name)))
         else:
-            pairs.append((name, f"CAST(NULL AS {each.type}) AS {name}"))
+            pairs.append((compose.column(name), compose.null(name, each.type)))
             continue
-        del left[each.name]
-    return pairs + [(f"CAST(NULL AS {each.type}) AS {quoted(each.name)}", quoted(each.name)) for each in left.values()]
+        del left[name]
+    return pairs + [(compose.null(name, each.type), compose.column(name)) for name, each in left.items()]

@@ -45,7 +45,7 @@ _COLUMNS = (
 )
 _INDEXES = (
     'SELECT i.name, o.name AS "on", i.key FROM mz_catalog.mz_indexes AS i'
-    " JOIN mz_catalog.mz_relations AS o ON o.id = i.on_id"
+    " JOIN mz_catalog.mz_relations AS o ON o.id = i.on_id WHERE $1 IN ('', i.on_id) AND $2 IN ('', o.schema_id)"
 )
 _SCHEMAS = "SELECT name FROM mz_catalog.mz_schemas WHERE database_id = $1 OR database_id IS NULL"
 
@@ -69,12 +69,9 @@ def _rows(statement: nodes.ShowObjects, around: StatementContext) -> tuple[str, 
         if not statement.place:
             raise SqlError("42601", "SHOW COLUMNS needs the name of a relation", hint="SHOW COLUMNS FROM name")
         return _COLUMNS, [around.relation(statement.place).id]
-    if what == "indexes" and statement.on:
-        return f"{_INDEXES} WHERE i.on_id = $1", [around.relation(statement.on).id]
-    if what == "indexes" and statement.place:
-        return f"{_INDEXES} WHERE o.schema_id = $1", [_schema_id(statement.place, around)]
     if what == "indexes":
-        return _INDEXES, []
+        on = around.relation(statement.on).id if statement.on else ""
+        return _INDEXES, [on, _schema_id(statement.place, around) if statement.place and not on else ""]
     if what == "schemas":
         database = statement.place[-1] if statement.place else around.database
         return _SCHEMAS, [around.catalog.named_database(database).id]

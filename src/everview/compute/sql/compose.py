@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from everview.compute.ir.types import SqlType
 from everview.compute.sql.clauses import watch
-from everview.compute.sql.parse import Tree, parse_expression, parse_order, parse_query
+from everview.compute.sql.parse import Tree, parse_expression, parse_order, parse_query, parse_type
 
 
 def name(text: str, position: int | None = None) -> exp.Identifier:
@@ -55,6 +56,41 @@ def filtered(
         both = conditions[0] if len(conditions) == 1 else exp.And(this=conditions[0], expression=conditions[1])
         select.set("where", exp.Where(this=both))
     return watch(select)
+
+
+def column(called: str, to: SqlType | None = None) -> Tree:
+    """A column by its name, cast to a type if one is given."""
+    found = exp.Column(this=name(called))
+    return found if to is None else _cast(found, to, called)
+
+
+def null(called: str, to: SqlType) -> Tree:
+    """NULL of a type, as a column of this name."""
+    return _cast(exp.Null(), to, called)
+
+
+def _cast(tree: Tree, to: SqlType, called: str) -> Tree:
+    return exp.Alias(this=exp.Cast(this=tree, to=parse_type(str(to))), alias=name(called))
+
+
+def difference(before: Tree, after: Tree, diff: str, limit: int | None) -> Tree:
+    """The rows that come to one query and that leave it to give another, in order; `diff` is a column of 1 and -1."""
+
+    def rows(number: Tree, more: Tree, less: Tree) -> Tree:
+        rest = exp.Except(this=more.copy(), expression=less.copy(), distinct=False)
+        part = exp.Subquery(this=rest, alias=exp.TableAlias(this=name("rows")))
+        return exp.Select(expressions=[exp.Alias(this=number, alias=name(diff)), exp.Star()], from_=exp.From(this=part))
+
+    one = exp.Literal.number(1)
+    both = exp.Union(
+        this=rows(one.copy(), after, before), expression=rows(exp.Neg(this=one.copy()), before, after), distinct=False
+    )
+    places = (*range(2, len(before.expressions) + 2), 1)
+    keys = [exp.Ordered(this=exp.Literal.number(place)) for place in places]
+    both.set("order", exp.Order(expressions=keys))
+    if limit is not None:
+        both.set("limit", exp.Limit(expression=exp.Literal.number(limit)))
+    return watch(both)
 
 
 def ordered(tree: Tree, order: Tree) -> Tree:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.compute.functions.text import FUNCTIONS as _TEXT_FUNCTIONS
+from everview.compute.functions.text import quote_identifier
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.lexer import SqlText
 from everview.compute.sql.parse import Tree, parse_query
@@ -30,12 +30,11 @@ _WORDS = re.compile(
 _WORDS_OF_THE_PARSER = frozenset(
     ("alter", "drop", "glob", "insert", "partitioned_by", "qualify", "regexp", "revoke", "rlike", "rollback", "uncache")
 ) | {"xor"}
-_quote = next(function for function in _TEXT_FUNCTIONS if function.name == "quote_ident").evaluate
 
 
 def quoted(name: str) -> str:
     """The name as an identifier, in quotes where it needs them."""
-    return f'"{name}"' if name in _WORDS_OF_THE_PARSER else str(_quote(name))
+    return f'"{name}"' if name in _WORDS_OF_THE_PARSER else quote_identifier(name)
 
 
 @dataclass(frozen=True, slots=True)
