@@ -16,20 +16,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from everview.errors import EverviewError
-from everview.storage.codec import (
-    BEAT,
-    EPOCH,
-    NEXT_ID,
-    clock_key,
-    decode_shard,
-    decoding,
-    encode_state,
-    meta_key,
-    shard_prefixes,
-    spec_key,
-    state_key,
-    writes_between,
-)
+from everview.storage import codec
 from everview.storage.consensus.contract import Conflict, Consensus, Entry, entry_at
 from everview.storage.contract import GlobalId
 from everview.storage.errors import Canceled, Corruption, Determinate, Fenced, Indeterminate, StorageError
@@ -95,12 +82,12 @@ class Applier:
         self._next_id_version: int | None = None
         clocks: dict[str, int] = {}
         self._clock_versions: dict[str, int] = {}
-        for key, entry in self._consensus.scan(clock_key(""), NEXT_ID):
-            with decoding("the environment"):
-                if key == NEXT_ID:
+        for key, entry in self._consensus.scan(codec.clock_key(""), codec.NEXT_ID):
+            with codec.decoding("the environment"):
+                if key == codec.NEXT_ID:
                     self.next_id, self._next_id_version = int(json.loads(entry.value)), entry.version
                 else:
-                    name = key.removeprefix(clock_key(""))
+                    name = key.removeprefix(codec.clock_key(""))
                     clocks[name], self._clock_versions[name] = int(json.loads(entry.value)), entry.version
         self.clocks: Mapping[str, int] = clocks
         self._known = True
@@ -119,9 +106,9 @@ class Applier:
         return None if found is None else found[0]
 
     def _load(self, id: GlobalId) -> tuple[Shard, int] | None:
-        entries = self._consensus.scan(*shard_prefixes(id))
+        entries = self._consensus.scan(*codec.shard_prefixes(id))
         try:
-            shard = decode_shard(id, entries)
+            shard = codec.decode_shard(id, entries)
         except Corruption as error:
             self.damaged[id] = error
             raise
@@ -131,13 +118,13 @@ class Applier:
                 self._absent.clear()
             self._absent.add(id)
             return None
-        version = next(entry.version for key, entry in entries if key == state_key(id))
+        version = next(entry.version for key, entry in entries if key == codec.state_key(id))
         self._shards[id] = (shard, version)
         return self._shards[id]
 
     def inspect(self) -> Mapping[GlobalId, Corruption]:
         """Read all shards that were not read yet; gives those that are damaged."""
-        keys = self._consensus.scan(*(prefix("").rstrip("/") + "/" for prefix in (state_key, spec_key)))
+        keys = self._consensus.scan(*(prefix("").rstrip("/") + "/" for prefix in (codec.state_key, codec.spec_key)))
         for id in sorted({key.split("/")[1] for key, _ in keys}):
             with suppress(Corruption):
                 self.shard(id)
@@ -148,12 +135,12 @@ class Applier:
         with self._commit_lock:
             if self.lease.fenced is not None:
                 raise self.lease.fenced
-            entries = dict(self._consensus.scan(*shard_prefixes(id)))
+            entries = dict(self._consensus.scan(*codec.shard_prefixes(id)))
             gone = Shard(id, Spec(pa.schema([]), (), 0), FOREVER, FOREVER, {}, {})
             writes: dict[str, bytes | None] = dict.fromkeys(entries)
-            writes[state_key(id)] = encode_state(gone)
-            known = entries.get(state_key(id))
-            expected = {EPOCH: self._epoch_version, state_key(id): None if known is None else known.version}
+            writes[codec.state_key(id)] = codec.encode_state(gone)
+            known = entries.get(codec.state_key(id))
+            expected = {codec.EPOCH: self._epoch_version, codec.state_key(id): None if known is None else known.version}
             self._versions += 1
             self._write(expected, writes, self._versions, [id])
             self._forget_shard(id)
@@ -202,19 +189,19 @@ class Applier:
 
     def _make_durable(self, draft: Draft) -> None:
         before = {id: self._shards.get(id) for id in draft.shards}
-        expected: dict[str, int | None] = {EPOCH: self._epoch_version}
+        expected: dict[str, int | None] = {codec.EPOCH: self._epoch_version}
         writes: dict[str, bytes | None] = {}
         for id, shard in draft.shards.items():
             known = before[id]
-            expected[state_key(id)] = None if known is None else known[1]
-            writes.update(writes_between(None if known is None else known[0], shard))
+            expected[codec.state_key(id)] = None if known is None else known[1]
+            writes.update(codec.writes_between(None if known is None else known[0], shard))
         for name, time in draft.clocks.items():
-            expected[clock_key(name)] = self._clock_versions.get(name)
-            writes[clock_key(name)] = b"%d" % time
+            expected[codec.clock_key(name)] = self._clock_versions.get(name)
+            writes[codec.clock_key(name)] = b"%d" % time
         if draft.next_id is not None:
-            expected[NEXT_ID] = self._next_id_version
-            writes[NEXT_ID] = b"%d" % draft.next_id
-        writes.update((meta_key(key), value) for key, value in draft.puts.items())
+            expected[codec.NEXT_ID] = self._next_id_version
+            writes[codec.NEXT_ID] = b"%d" % draft.next_id
+        writes.update((codec.meta_key(key), value) for key, value in draft.puts.items())
         self._versions += 1
         failpoint("commit.before")
         self._write(expected, writes, self._versions, draft.shards)
@@ -238,7 +225,7 @@ class Applier:
             self._consensus.commit(expected, writes, version)
             self.lease.extend(began)
         except Conflict as conflict:
-            current = conflict.current.get(EPOCH)
+            current = conflict.current.get(codec.EPOCH)
             if current is None or current.version != self._epoch_version:
                 raise self._fenced_by(current) from conflict
             self._forget(touched)
@@ -249,7 +236,7 @@ class Applier:
             raise
 
     def _check_epoch(self) -> None:
-        current = entry_at(self._consensus, EPOCH)
+        current = entry_at(self._consensus, codec.EPOCH)
         if current is None or current.version != self._epoch_version:
             raise self._fenced_by(current)
 
@@ -273,14 +260,14 @@ class Applier:
             if self.lease.fenced is not None:
                 raise self.lease.fenced
             self._versions += 1
-            self._write({EPOCH: self._epoch_version}, {BEAT: b"%d" % self._versions}, self._versions, ())
+            self._write({codec.EPOCH: self._epoch_version}, {codec.BEAT: b"%d" % self._versions}, self._versions, ())
 
     def close(self) -> None:
         """Let go of the epoch, so that whoever opens the environment next need not wait for the lease to end."""
         owner = json.dumps({**self._owner, "closed": True}).encode()
         with self._commit_lock, suppress(StorageError):
             if self.lease.fenced is None:
-                self._consensus.commit({EPOCH: self._epoch_version}, {EPOCH: owner}, self._versions + 1)
+                self._consensus.commit({codec.EPOCH: self._epoch_version}, {codec.EPOCH: owner}, self._versions + 1)
         self.lease.lapse()
 
     def _forget(self, ids: Iterable[GlobalId]) -> None:

@@ -10,17 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from everview.storage import codec
 from everview.storage.blob.contract import Blob
-from everview.storage.codec import (
-    BLOB_ID,
-    EPOCH,
-    FORMAT,
-    FORMAT_UNFINISHED,
-    FORMAT_VERSION,
-    SEALED,
-    decoding,
-    state_key,
-)
 from everview.storage.consensus.contract import Conflict, Consensus, Entry, entry_at
 from everview.storage.contract import GlobalId
 from everview.storage.disk import close_contents, close_to_others, make_private, write_failure
@@ -77,19 +68,18 @@ def _make_private(data: Path) -> None:
 
 def check_format(consensus: Consensus) -> None:
     """Raise unless this version can read what is stored."""
-    entry = entry_at(consensus, FORMAT)
-    with decoding("the environment"):
-        found = FORMAT_VERSION if entry is None else int(json.loads(entry.value))
-    if found == FORMAT_UNFINISHED:
+    entry = entry_at(consensus, codec.FORMAT)
+    with codec.decoding("the environment"):
+        found = codec.FORMAT_VERSION if entry is None else int(json.loads(entry.value))
+    if found == codec.FORMAT_UNFINISHED:
         raise InvalidUsage(
             "a copy of an environment to this place has not finished",
             hint="run the same command again: it goes on where it was",
         )
-    if found > FORMAT_VERSION:
-        raise NewerFormat(
-            f"the environment has format {found}, and this version of everview knows formats up to {FORMAT_VERSION}",
-            hint="open it with the version that wrote it, or a newer one",
-        )
+    if found > codec.FORMAT_VERSION:
+        known = f"this version of everview knows formats up to {codec.FORMAT_VERSION}"
+        hint = "open it with the version that wrote it, or a newer one"
+        raise NewerFormat(f"the environment has format {found}, and {known}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +100,23 @@ def take_epoch(consensus: Consensus, *, beats: bool = False, taken_from: int | N
     """
     for _ in range(EPOCH_TRIES_MAX):
         check_format(consensus)
-        found = consensus.get([EPOCH, FORMAT, SEALED])
-        entry = found.get(EPOCH)
+        found = consensus.get([codec.EPOCH, codec.FORMAT, codec.SEALED])
+        entry = found.get(codec.EPOCH)
         if taken_from is not None and taken_from != (0 if entry is None else entry.version):
             raise Overtaken("another process has opened the environment first")
-        if entry is None and FORMAT in found:
-            raise damaged(EPOCH)
-        with decoding("the environment"):
+        if entry is None and codec.FORMAT in found:
+            raise damaged(codec.EPOCH)
+        with codec.decoding("the environment"):
             former = None if entry is None else json.loads(entry.value)
             epoch = 1 + (0 if former is None else int(former["epoch"]))
         owner = {**new_owner(epoch), "beats": beats}
-        writes: dict[str, bytes | None] = {EPOCH: json.dumps(owner).encode(), FORMAT: str(FORMAT_VERSION).encode()}
-        if SEALED not in found:
-            writes[SEALED] = b"%d" % epoch
-        expected = {EPOCH: None if entry is None else entry.version}
+        writes: dict[str, bytes | None] = {
+            codec.EPOCH: json.dumps(owner).encode(),
+            codec.FORMAT: str(codec.FORMAT_VERSION).encode(),
+        }
+        if codec.SEALED not in found:
+            writes[codec.SEALED] = b"%d" % epoch
+        expected = {codec.EPOCH: None if entry is None else entry.version}
         try:
             consensus.commit(expected, writes, epoch << 32)
         except Conflict:
@@ -137,7 +130,7 @@ def match_blob(consensus: Consensus, blob: Blob, taken: Taken) -> None:
 
     Otherwise a process with another store, such as the folder of another machine, would miss what others wrote.
     """
-    entry = entry_at(consensus, BLOB_ID)
+    entry = entry_at(consensus, codec.BLOB_ID)
     mark: dict[str, Any] = {"id": secrets.token_hex(16), "marked": False} if entry is None else json.loads(entry.value)
     found = _mark_of(blob)
     if not mark["marked"] and found in (None, mark["id"]):
@@ -145,7 +138,7 @@ def match_blob(consensus: Consensus, blob: Blob, taken: Taken) -> None:
         for step, marked in enumerate((False, True), 1):
             version, expected = taken.version + step, None if entry is None else entry.version
             value = json.dumps({**mark, "marked": marked}).encode()
-            consensus.commit({EPOCH: taken.version, BLOB_ID: expected}, {BLOB_ID: value}, version)
+            consensus.commit({codec.EPOCH: taken.version, codec.BLOB_ID: expected}, {codec.BLOB_ID: value}, version)
             entry = Entry(version, value)
             blob.put(BLOB_MARK, mark["id"].encode())
     elif found != mark["id"]:
@@ -167,7 +160,7 @@ def _mark_of(blob: Blob) -> str | None:
 def ids(consensus: Consensus, damaged: Container[GlobalId] = ()) -> list[GlobalId]:
     """Ids of the collections that can be read or written; damaged ones can not."""
     result = []
-    for key, entry in consensus.scan(state_key("").rstrip("/") + "/"):
+    for key, entry in consensus.scan(codec.state_key("").rstrip("/") + "/"):
         id = key.split("/")[1]
         if id in damaged:
             continue

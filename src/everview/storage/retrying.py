@@ -18,21 +18,13 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from everview.storage import errors
 from everview.storage.blob.contract import Blob, BlobInfo
 from everview.storage.consensus.contract import Conflict, Consensus, Entry
-from everview.storage.errors import (
-    BlobExists,
-    BlobMissing,
-    Determinate,
-    Indeterminate,
-    StorageError,
-    StorageFull,
-    StorageReadOnly,
-)
 
 T = TypeVar("T")
 
-_LASTING = (StorageFull, StorageReadOnly, BlobMissing, BlobExists)
+_LASTING = (errors.StorageFull, errors.StorageReadOnly, errors.BlobMissing, errors.BlobExists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +43,17 @@ class Patience:
 
     def persist(self, work: Callable[[], T]) -> T:
         """The result of `work`, tried again after failures that may pass; doing it twice must be harmless."""
-        doubt: Indeterminate | None = None
+        doubt: errors.Indeterminate | None = None
         tries = 1
         while True:
             try:
                 return work()
-            except Indeterminate as failure:
+            except errors.Indeterminate as failure:
                 doubt = failure
                 if tries >= self.tries_max:
                     raise
-            except Determinate as failure:
-                if isinstance(failure, BlobExists):
+            except errors.Determinate as failure:
+                if isinstance(failure, errors.BlobExists):
                     raise
                 if tries >= self.tries_max or isinstance(failure, _LASTING):
                     # That this try had no effect says nothing of an earlier one.
@@ -90,7 +82,7 @@ class RetryingBlob:
                 return
             try:
                 self._inner.put_file(key, path)
-            except Indeterminate:
+            except errors.Indeterminate:
                 doubt = True
                 raise
 
@@ -110,7 +102,7 @@ class RetryingBlob:
             nonlocal doubt
             try:
                 return self._inner.delete(key) or doubt
-            except Indeterminate:
+            except errors.Indeterminate:
                 doubt = True
                 raise
 
@@ -127,7 +119,7 @@ class RetryingBlob:
                         yield info
                         last = info.key
                 return
-            except Determinate:
+            except errors.Determinate:
                 if tries >= self._patience.tries_max:
                     raise
             self._patience.wait(tries)
@@ -154,7 +146,7 @@ class RetryingConsensus:
         return self._patience.persist(lambda: self._inner.scan(*prefixes))
 
     def commit(self, expected: Mapping[str, int | None], writes: Mapping[str, bytes | None], version: int) -> None:
-        doubt: Indeterminate | None = None
+        doubt: errors.Indeterminate | None = None
         tries = 1
         while True:
             try:
@@ -166,10 +158,10 @@ class RetryingConsensus:
                 happened = self._happened(expected, writes, version)
                 if happened is False:
                     raise
-            except Indeterminate as failure:
+            except errors.Indeterminate as failure:
                 doubt = failure
                 happened = self._happened(expected, writes, version)
-            except Determinate as failure:
+            except errors.Determinate as failure:
                 if tries >= self._patience.tries_max or isinstance(failure, _LASTING):
                     raise doubt or failure from failure.__cause__
                 happened = False
@@ -191,7 +183,7 @@ class RetryingConsensus:
             return False  # there is nothing that could have happened
         try:
             found = self.get(list(writes))
-        except StorageError:
+        except errors.StorageError:
             return None
         current = {key: found[key].version if key in found else None for key in writes}
         if any(current[key] == version for key, value in writes.items() if value is not None):

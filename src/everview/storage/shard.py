@@ -11,16 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from everview.storage import errors
 from everview.storage.batch import SUM_MAX, UNCOMPACTED, Batch, part_schema, update_schema
 from everview.storage.contract import Capability, Frontier, GlobalId, ReadCapability, WriteCapability
-from everview.storage.errors import (
-    CapabilityExpired,
-    CapabilityInvalid,
-    DiffOverflow,
-    InvalidUsage,
-    TimesOutOfRange,
-    UpperMismatch,
-)
 from everview.timely.antichain import Antichain
 from everview.timely.lattice import TIME_MAX
 
@@ -41,9 +34,9 @@ def from_frontier(frontier: Frontier) -> int:
     if frontier.empty:
         return FOREVER
     if len(frontier) > 1 or not isinstance(frontier.only, int):
-        raise InvalidUsage(f"{frontier} is not a frontier of the SQL timeline", hint="give one integer, or none")
+        raise errors.InvalidUsage(f"{frontier} is not a frontier of the SQL timeline", hint="give one integer, or none")
     if not 0 <= frontier.only <= TIME_MAX:
-        raise TimesOutOfRange(f"{frontier.only} is not a time", detail=f"times lie between 0 and {TIME_MAX}")
+        raise errors.TimesOutOfRange(f"{frontier.only} is not a time", detail=f"times lie between 0 and {TIME_MAX}")
     return frontier.only
 
 
@@ -148,7 +141,7 @@ def create(id: GlobalId, spec: Spec) -> Shard:
 def grant(shard: Shard, token: str, held: Held) -> Shard:
     """The shard with one more capability."""
     if len(shard.held) >= HELD_MAX:
-        raise InvalidUsage(
+        raise errors.InvalidUsage(
             f"collection {shard.id} has {HELD_MAX} capabilities already",
             hint="drop capabilities that are no longer used, or give them leases",
         )
@@ -160,13 +153,13 @@ def lookup(shard: Shard, capability: Capability, clocks: Clocks, now_ms: int) ->
     held = shard.held.get(capability.token)
     kind = READ if isinstance(capability, ReadCapability) else WRITE
     if held is None or held.kind != kind or capability.id != shard.id:
-        raise CapabilityInvalid(
+        raise errors.CapabilityInvalid(
             f"capability {capability.token} on {capability.id} is not held",
             detail="it was dropped, expired and removed, or never given",
             hint="acquire capabilities anew",
         )
     if held.deadline_ms is not None and held.deadline_ms < now_ms:
-        raise CapabilityExpired(
+        raise errors.CapabilityExpired(
             f"the lease of capability {capability.token} on {shard.id} expired {now_ms - held.deadline_ms} ms ago",
             hint="acquire capabilities anew, and renew leases in time",
         )
@@ -174,8 +167,10 @@ def lookup(shard: Shard, capability: Capability, clocks: Clocks, now_ms: int) ->
         message = f"capability {capability.token} on {shard.id} is not held as stated"
         detail = f"stated at {capability.frontier}, held at {to_frontier(held.at(clocks))}"
         if kind == WRITE:
-            raise UpperMismatch(message, to_frontier(held.at(clocks)), detail=detail)
-        raise CapabilityInvalid(message, detail=detail, hint="use the capability that the last command gave back")
+            raise errors.UpperMismatch(message, to_frontier(held.at(clocks)), detail=detail)
+        raise errors.CapabilityInvalid(
+            message, detail=detail, hint="use the capability that the last command gave back"
+        )
     return held
 
 
@@ -183,11 +178,11 @@ def move(shard: Shard, token: str, to: int, clocks: Clocks) -> Shard:
     """Downgrade one capability to `to`."""
     held = shard.held[token]
     if held.clock is not None:
-        raise InvalidUsage(
+        raise errors.InvalidUsage(
             f"capability {token} on {shard.id} follows clock {held.clock}", hint="advance the clock instead"
         )
     if to < held.frontier:
-        raise TimesOutOfRange(
+        raise errors.TimesOutOfRange(
             f"a capability on {shard.id} cannot move back", detail=f"from {held.frontier} to {to_frontier(to)}"
         )
     if to == FOREVER:
@@ -218,7 +213,7 @@ def follow(shard: Shard, token: str, clock: str, lag_ms: int, clocks: Clocks) ->
     """Bind one capability to a clock; its frontier continues from where it is."""
     held = shard.held[token]
     if held.kind == WRITE and (lag_ms or held.at(clocks) > clocks[clock]):
-        raise TimesOutOfRange(
+        raise errors.TimesOutOfRange(
             f"a write capability on {shard.id} at {held.at(clocks)} cannot follow clock {clock} at {clocks[clock]}",
             hint="it must not be beyond the clock, and has no lag",
         )
@@ -231,7 +226,7 @@ def append(shard: Shard, batch: Batch | None, lower: int, upper: int) -> Shard:
     if batch is None:
         return shard
     if batch.time_min < lower or batch.time_max >= upper:
-        raise TimesOutOfRange(
+        raise errors.TimesOutOfRange(
             f"updates to {shard.id} lie outside the interval of the write",
             detail=f"times from {batch.time_min} to {batch.time_max}, interval from {lower} to {to_frontier(upper)}",
         )
@@ -250,7 +245,7 @@ def _check_sums(shard: Shard, batch: Batch) -> None:
         more, less = each.sums
         added, removed = added + more, removed + less
     if max(added, removed) >= SUM_MAX:
-        raise DiffOverflow(
+        raise errors.DiffOverflow(
             f"the diffs of a row of {shard.id} might no longer sum to 64 bits",
             detail=f"its positive diffs would sum to {added}, its negative ones to {-removed}",
             hint="write rows with smaller diffs, or when compaction has canceled updates that cancel",

@@ -12,27 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from everview.storage import contract
 from everview.storage import shard as transition
 from everview.storage.batch import Batch
-from everview.storage.contract import (
-    Acquire,
-    AdvanceClock,
-    AllocateId,
-    Capability,
-    Clone,
-    Command,
-    Create,
-    Downgrade,
-    Drop,
-    Extend,
-    Follow,
-    GlobalId,
-    Put,
-    ReadCapability,
-    Renew,
-    UpdateAndDowngrade,
-    WriteCapability,
-)
+from everview.storage.contract import GlobalId
 from everview.storage.errors import IdReused, InvalidUsage, TimesOutOfRange, UnknownId, UpperMismatch
 from everview.storage.shard import FOREVER, READ, WRITE, Held, Shard, Spec, from_frontier, present, to_frontier
 from everview.storage.staging import Staged, checked_schema, extended_spec
@@ -60,7 +43,7 @@ class Substitute:
     output: Batch | None
 
 
-AnyCommand = Command | Expire | Substitute
+AnyCommand = contract.Command | Expire | Substitute
 
 
 @dataclass
@@ -111,11 +94,11 @@ class Draft:
     def run(self, commands: tuple[AnyCommand, ...]) -> list[Result]:
         """Run the commands in order, clocks first: the other commands see the clocks as the commit leaves them."""
         for command in commands:
-            if isinstance(command, AdvanceClock):
+            if isinstance(command, contract.AdvanceClock):
                 self._advance_clock(command)
         return [_RUN[type(command)](self, command) for command in commands]
 
-    def _advance_clock(self, command: AdvanceClock) -> None:
+    def _advance_clock(self, command: contract.AdvanceClock) -> None:
         current = self.now_clocks.get(command.clock)
         if current != command.since_time:
             raise UpperMismatch(
@@ -131,7 +114,7 @@ class Draft:
         self.clocks[command.clock] = command.to
 
 
-def _create(draft: Draft, command: Create) -> tuple[ReadCapability, WriteCapability]:
+def _create(draft: Draft, command: contract.Create) -> tuple[contract.ReadCapability, contract.WriteCapability]:
     if not _NAME.match(command.id):
         raise InvalidUsage(f"not a collection id: {command.id!r}", hint="use letters, digits, . _ and -")
     if _was_used(draft, command.id):
@@ -144,14 +127,16 @@ def _create(draft: Draft, command: Create) -> tuple[ReadCapability, WriteCapabil
     return _grant_both(draft, shard, command.lease_ms)
 
 
-def _acquire(draft: Draft, command: Acquire) -> tuple[ReadCapability, WriteCapability]:
+def _acquire(draft: Draft, command: contract.Acquire) -> tuple[contract.ReadCapability, contract.WriteCapability]:
     shard = draft.shards.get(command.id) or draft.read_shard(command.id)
     if shard is None:
         raise UnknownId(f"collection {command.id} does not exist")
     return _grant_both(draft, shard, command.lease_ms)
 
 
-def _grant_both(draft: Draft, shard: Shard, lease_ms: int | None) -> tuple[ReadCapability, WriteCapability]:
+def _grant_both(
+    draft: Draft, shard: Shard, lease_ms: int | None
+) -> tuple[contract.ReadCapability, contract.WriteCapability]:
     """New capabilities at the shard's frontiers. One on an empty frontier is useless and not stored."""
     clocks = draft.now_clocks
     tokens = draft.new_token(READ), draft.new_token(WRITE)
@@ -160,7 +145,7 @@ def _grant_both(draft: Draft, shard: Shard, lease_ms: int | None) -> tuple[ReadC
             shard = transition.grant(shard, token, _leased(Held(kind, frontier), lease_ms, draft.now_ms))
     draft.shards[shard.id] = shard
     read, write = (present(shard, token, clocks) for token in tokens)
-    assert isinstance(read, ReadCapability) and isinstance(write, WriteCapability)
+    assert isinstance(read, contract.ReadCapability) and isinstance(write, contract.WriteCapability)
     return read, write
 
 
@@ -170,19 +155,19 @@ def _leased(held: Held, lease_ms: int | None, now_ms: int) -> Held:
     return replace(held, lease_ms=lease_ms, deadline_ms=None if lease_ms is None else now_ms + lease_ms)
 
 
-def _find(draft: Draft, capability: Capability) -> tuple[Shard, Held]:
+def _find(draft: Draft, capability: contract.Capability) -> tuple[Shard, Held]:
     shard = draft.shard(capability.id)
     return shard, transition.lookup(shard, capability, draft.now_clocks, draft.now_ms)
 
 
-def _extend(draft: Draft, command: Extend) -> None:
+def _extend(draft: Draft, command: contract.Extend) -> None:
     shard, _ = _find(draft, command.capability)
     spec = extended_spec(shard.id, shard.spec, command.schema)
     if spec is not shard.spec:
         draft.shards[shard.id] = replace(shard, spec=spec)
 
 
-def _update(draft: Draft, command: UpdateAndDowngrade) -> WriteCapability:
+def _update(draft: Draft, command: contract.UpdateAndDowngrade) -> contract.WriteCapability:
     token = command.capability.token
     shard, held = _find(draft, command.capability)
     to = from_frontier(command.to)
@@ -205,18 +190,18 @@ def _update(draft: Draft, command: UpdateAndDowngrade) -> WriteCapability:
         shard = transition.append(shard, staged.batch, max(before, held.frontier), to)
     draft.shards[shard.id] = shard
     result = present(shard, token, draft.now_clocks)
-    assert isinstance(result, WriteCapability)
+    assert isinstance(result, contract.WriteCapability)
     return result
 
 
-def _downgrade(draft: Draft, command: Downgrade) -> Capability:
+def _downgrade(draft: Draft, command: contract.Downgrade) -> contract.Capability:
     shard, _ = _find(draft, command.capability)
     shard = transition.move(shard, command.capability.token, from_frontier(command.to), draft.now_clocks)
     draft.shards[shard.id] = shard
     return present(shard, command.capability.token, draft.now_clocks)
 
 
-def _clone(draft: Draft, command: Clone) -> Capability:
+def _clone(draft: Draft, command: contract.Clone) -> contract.Capability:
     shard, held = _find(draft, command.capability)
     token = draft.new_token(held.kind)
     copy = Held(held.kind, held.at(draft.now_clocks))
@@ -224,19 +209,19 @@ def _clone(draft: Draft, command: Clone) -> Capability:
     return present(draft.shards[shard.id], token, draft.now_clocks)
 
 
-def _renew(draft: Draft, command: Renew) -> Capability:
+def _renew(draft: Draft, command: contract.Renew) -> contract.Capability:
     shard, held = _find(draft, command.capability)
     renewed = _leased(held, held.lease_ms, draft.now_ms)
     draft.shards[shard.id] = replace(shard, held={**shard.held, command.capability.token: renewed})
     return command.capability
 
 
-def _drop(draft: Draft, command: Drop) -> None:
+def _drop(draft: Draft, command: contract.Drop) -> None:
     shard, _ = _find(draft, command.capability)
     draft.shards[shard.id] = transition.release(shard, command.capability.token, draft.now_clocks)
 
 
-def _follow(draft: Draft, command: Follow) -> Capability:
+def _follow(draft: Draft, command: contract.Follow) -> contract.Capability:
     shard, _ = _find(draft, command.capability)
     if command.clock not in draft.now_clocks:
         raise InvalidUsage(f"clock {command.clock} does not exist", hint="make it with AdvanceClock(name, None, time)")
@@ -248,7 +233,7 @@ def _follow(draft: Draft, command: Follow) -> Capability:
     return present(shard, token, draft.now_clocks)
 
 
-def _allocate(draft: Draft, command: AllocateId) -> GlobalId:
+def _allocate(draft: Draft, command: contract.AllocateId) -> GlobalId:
     if not re.fullmatch(r"[a-z]{1,8}", command.prefix):
         raise InvalidUsage(f"not a prefix for ids: {command.prefix!r}", hint="use a few lower-case letters")
     number = draft.read_next_id if draft.next_id is None else draft.next_id
@@ -262,7 +247,7 @@ def _was_used(draft: Draft, id: GlobalId) -> bool:
     return (draft.shards.get(id) or draft.read_shard(id)) is not None
 
 
-def _put(draft: Draft, command: Put) -> None:
+def _put(draft: Draft, command: contract.Put) -> None:
     if command.value is not None and len(command.value) > META_VALUE_BYTES_MAX:
         raise InvalidUsage(
             f"value {command.key} has {len(command.value)} bytes", detail=f"at most {META_VALUE_BYTES_MAX}"
@@ -286,18 +271,18 @@ def _substitute(draft: Draft, command: Substitute) -> bool:
 
 
 _RUN: dict[type, Callable[[Draft, Any], Result]] = {
-    Create: _create,
-    Acquire: _acquire,
-    Extend: _extend,
-    UpdateAndDowngrade: _update,
-    Downgrade: _downgrade,
-    Clone: _clone,
-    Renew: _renew,
-    Drop: _drop,
-    Follow: _follow,
-    AdvanceClock: lambda draft, command: None,
-    AllocateId: _allocate,
-    Put: _put,
+    contract.Create: _create,
+    contract.Acquire: _acquire,
+    contract.Extend: _extend,
+    contract.UpdateAndDowngrade: _update,
+    contract.Downgrade: _downgrade,
+    contract.Clone: _clone,
+    contract.Renew: _renew,
+    contract.Drop: _drop,
+    contract.Follow: _follow,
+    contract.AdvanceClock: lambda draft, command: None,
+    contract.AllocateId: _allocate,
+    contract.Put: _put,
     Expire: _expire,
     Substitute: _substitute,
 }

@@ -14,18 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.compute.columnar.batch import Positions
-from everview.compute.functions.columns import (
-    Mask,
-    Words,
-    doubles,
-    doubles_of_order,
-    of_bools,
-    of_doubles,
-    of_words,
-    order_of_doubles,
-    present,
-    words,
-)
+from everview.compute.functions import columns
 from everview.compute.ir.types import Kind, SqlType
 
 _UNORDERED = (Kind.INTERVAL, Kind.JSONB, Kind.ARRAY)
@@ -40,21 +29,21 @@ def is_ordered(sql_type: SqlType) -> bool:
 class Ranked:
     """The values of a column as whole numbers in the same order; where one is NULL, the number is arbitrary."""
 
-    codes: Words
-    there: Mask | None
-    decode: Callable[[Words, Mask | None], pa.Array]
+    codes: columns.Words
+    there: columns.Mask | None
+    decode: Callable[[columns.Words, columns.Mask | None], pa.Array]
 
     @classmethod
     def of(cls, column: pa.Array) -> Ranked:
         """The values of a column."""
-        dtype, there = column.type, present(column)
+        dtype, there = column.type, columns.present(column)
         if pa.types.is_floating(dtype):
-            return cls(order_of_doubles(doubles(column)), there, partial(_floats, dtype))
-        numbers = None if pa.types.is_string(dtype) or pa.types.is_binary(dtype) else words(column)
+            return cls(columns.order_of_doubles(columns.doubles(column)), there, partial(_floats, dtype))
+        numbers = None if pa.types.is_string(dtype) or pa.types.is_binary(dtype) else columns.words(column)
         if numbers is not None:
             if pa.types.is_boolean(dtype):
-                return cls(numbers, there, lambda codes, valid: of_bools(codes != 0, valid))
-            return cls(numbers, there, lambda codes, valid: of_words(codes, valid, dtype))
+                return cls(numbers, there, lambda codes, valid: columns.of_bools(codes != 0, valid))
+            return cls(numbers, there, lambda codes, valid: columns.of_words(codes, valid, dtype))
         encoded = column.dictionary_encode()
         order = pc.sort_indices(encoded.dictionary)
         ranks = np.empty(len(order), dtype=np.int64)
@@ -67,8 +56,8 @@ class Ranked:
         )
 
 
-def _floats(dtype: pa.DataType, codes: Words, there: Mask | None) -> pa.Array:
-    return of_doubles(doubles_of_order(codes), there, dtype)
+def _floats(dtype: pa.DataType, codes: columns.Words, there: columns.Mask | None) -> pa.Array:
+    return columns.of_doubles(columns.doubles_of_order(codes), there, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +68,7 @@ class Key:
     descending: bool = False
     nulls_first: bool = False
 
-    def levels(self, positions: Positions | None) -> list[Words]:
+    def levels(self, positions: Positions | None) -> list[columns.Words]:
         """Whole numbers to sort rows by, one after the other; of all rows, or of those at the positions."""
         column = self.column()
         ranked = Ranked.of(column if positions is None else column.take(pa.array(positions)))
@@ -94,7 +83,7 @@ class Key:
         return [last.astype(np.int64), codes]
 
 
-def sorted_positions(keys: Sequence[Key], rows: int, first: Words | None = None) -> Positions:
+def sorted_positions(keys: Sequence[Key], rows: int, first: columns.Words | None = None) -> Positions:
     """The places of the rows in the order of the keys, after that of the numbers in `first`."""
     order = np.arange(rows, dtype=np.int64)
     if rows < 2:
@@ -109,7 +98,9 @@ def sorted_positions(keys: Sequence[Key], rows: int, first: Words | None = None)
     return order
 
 
-def _refined(order: Positions, tied: Mask, levels: Callable[[Positions | None], list[Words]]) -> tuple[Positions, Mask]:
+def _refined(
+    order: Positions, tied: columns.Mask, levels: Callable[[Positions | None], list[columns.Words]]
+) -> tuple[Positions, columns.Mask]:
     inside = np.flatnonzero(np.concatenate((tied, [False])) | np.concatenate(([False], tied)))
     whole = len(inside) == len(order)
     runs = np.zeros(len(inside), dtype=np.int64)
@@ -127,7 +118,7 @@ def _refined(order: Positions, tied: Mask, levels: Callable[[Positions | None], 
     return order, tied
 
 
-def stable_order(codes: Words, runs: Words | None = None) -> Positions:
+def stable_order(codes: columns.Words, runs: columns.Words | None = None) -> Positions:
     """The places of numbers in ascending order, within runs if there are several; those that tie as they stand."""
     rows = len(codes)
     if rows < 2:

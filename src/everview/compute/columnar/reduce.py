@@ -12,18 +12,8 @@ from everview.compute.columnar.groups import grouped
 from everview.compute.columnar.order import Ranked, is_ordered
 from everview.compute.columnar.scalars import Expressions
 from everview.compute.columnar.totals import float_sums, long_sums, sums, words_as_decimals
-from everview.compute.functions import lookup
+from everview.compute.functions import columns, lookup
 from everview.compute.functions.aggregates import COUNT, GREATEST, LEAST, SUM
-from everview.compute.functions.columns import (
-    WORD_MAX,
-    SomeRowFails,
-    Words,
-    doubles,
-    largest,
-    of_doubles,
-    of_words,
-    words,
-)
 from everview.compute.functions.contract import Additive, OneRow
 from everview.compute.functions.numbers import EXACT_KINDS, FLOATS
 from everview.compute.ir.relation import Aggregate, Reduce
@@ -67,7 +57,7 @@ def reduced(reduce: Reduce, batch: Batch, expressions: Expressions) -> Batch:
 class _Taking:
     """The rows that take part in an aggregate, each with its group."""
 
-    ids: Words
+    ids: columns.Words
     groups: int
     batch: Batch
     expressions: Expressions
@@ -76,13 +66,13 @@ class _Taking:
         """Some of the rows."""
         return _Taking(self.ids[positions], self.groups, self.batch.at(positions), self.expressions)
 
-    def rows(self) -> Words:
+    def rows(self) -> columns.Words:
         """How many rows of each group take part."""
         if self.batch.diffs is None:
             return np.bincount(self.ids, minlength=self.groups)
         found = sums(self.ids, self.groups, self.batch.diffs)
         if found is None:
-            raise SomeRowFails
+            raise columns.SomeRowFails
         return found
 
 
@@ -114,7 +104,7 @@ def _only(column: pa.Array, rows: _Taking) -> pa.Array:
     """The value of a group's only row; a group without a row has none."""
     counts = rows.rows()
     if (counts > 1).any():
-        raise SomeRowFails
+        raise columns.SomeRowFails
     places = np.zeros(rows.groups, dtype=np.int64)
     places[rows.ids] = np.arange(len(rows.ids), dtype=np.int64)
     return column.take(pa.array(places, mask=counts == 0))
@@ -141,14 +131,14 @@ def _sum(aggregate: Aggregate, column: pa.Array, rows: _Taking) -> pa.Array:
             with np.errstate(over="ignore"):
                 narrow = total.astype(np.float32).astype(np.float64)
             if (np.isinf(narrow) & ~np.isinf(total)).any():
-                raise SomeRowFails
+                raise columns.SomeRowFails
             total = narrow
-        return of_doubles(total, there, wanted)
+        return columns.of_doubles(total, there, wanted)
     found = _exact_sum(column, rows)
     if wanted == pa.int64():
         if not isinstance(found, np.ndarray):
-            raise SomeRowFails
-        return of_words(found, there, wanted)
+            raise columns.SomeRowFails
+        return columns.of_words(found, there, wanted)
     decimals = words_as_decimals(found, wanted.scale) if isinstance(found, np.ndarray) else found
     return decimals if there is None else _only_where(decimals, some)
 
@@ -157,11 +147,11 @@ def _only_where(column: pa.Array, some: np.ndarray[tuple[int], np.dtype[np.bool_
     return column.take(pa.array(np.arange(len(column)), mask=~some))
 
 
-def _exact_sum(column: pa.Array, rows: _Taking) -> Words | pa.Array:
+def _exact_sum(column: pa.Array, rows: _Taking) -> columns.Words | pa.Array:
     """The totals of groups, as words if they all fit, else as decimals."""
-    values, counts = words(column), rows.batch.diffs
+    values, counts = columns.words(column), rows.batch.diffs
     if values is not None and counts is not None:
-        values = values * counts if largest(values) * largest(counts) <= WORD_MAX else None
+        values = values * counts if columns.largest(values) * columns.largest(counts) <= columns.WORD_MAX else None
         if values is None:
             raise NotByColumns
     found = None if values is None else sums(rows.ids, rows.groups, values)
@@ -181,7 +171,7 @@ def _repeated(rows: _Taking, column: pa.Array) -> tuple[_Taking, pa.Array]:
     counts = rows.batch.diffs
     if counts is None:
         return rows, column
-    if largest(counts) * len(counts) > _COPIES_MAX * len(counts) + 1024:
+    if columns.largest(counts) * len(counts) > _COPIES_MAX * len(counts) + 1024:
         raise NotByColumns
     places = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     rows = rows.at(places)
@@ -190,7 +180,7 @@ def _repeated(rows: _Taking, column: pa.Array) -> tuple[_Taking, pa.Array]:
 
 def _float_sum(column: pa.Array, rows: _Taking) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     rows, column = _repeated(rows, column)
-    return float_sums(rows.ids, rows.groups, doubles(column))
+    return float_sums(rows.ids, rows.groups, columns.doubles(column))
 
 
 def _average(aggregate: Aggregate, column: pa.Array, rows: _Taking) -> pa.Array:
@@ -199,7 +189,7 @@ def _average(aggregate: Aggregate, column: pa.Array, rows: _Taking) -> pa.Array:
     if aggregate.args[0].type.kind in FLOATS:
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = _float_sum(column, rows) / counts.astype(np.float64)
-        return of_doubles(mean, None if some.all() else some, arrow_type(FLOAT8))
+        return columns.of_doubles(mean, None if some.all() else some, arrow_type(FLOAT8))
     found = _exact_sum(column, rows)
     scale = column.type.scale if pa.types.is_decimal128(column.type) else 0
     decimals = words_as_decimals(found, scale) if isinstance(found, np.ndarray) else found

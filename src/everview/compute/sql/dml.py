@@ -17,19 +17,10 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Call, Column, Literal
 from everview.compute.ir.types import TEXT, Kind, SqlType
-from everview.compute.sql import hir
+from everview.compute.sql import errors, hir
 from everview.compute.sql.clauses import changes_nothing, watch
 from everview.compute.sql.coerce import coerce
-from everview.compute.sql.errors import (
-    DATATYPE_MISMATCH,
-    DUPLICATE_COLUMN,
-    SYNTAX_ERROR,
-    UNDEFINED_COLUMN,
-    UNDEFINED_TABLE,
-    SqlError,
-    did_you_mean,
-    unsupported,
-)
+from everview.compute.sql.errors import SqlError, did_you_mean, unsupported
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier, settled_unless_literal
 from everview.compute.sql.from_clause import UNIT, From
@@ -77,7 +68,7 @@ def bind_change(text: str, catalog: Catalog, find: FindTarget) -> Change:
             case exp.Delete():
                 return binder.delete(tree)
             case _:
-                raise error_at(tree, SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected")
+                raise error_at(tree, errors.SYNTAX_ERROR, "INSERT, UPDATE or DELETE was expected")
 
 
 def default_row(target: Target, catalog: Catalog) -> Change:
@@ -120,7 +111,7 @@ def assigned(scalar: hir.HScalar, to: SqlType, column: str, position: int | None
     if cast is None or cast.context > CastContext.ASSIGNMENT:
         message = f'column "{column}" is of type {base(to)} but expression is of type {base(scalar.type)}'
         hint = "rewrite or cast the expression"
-        raise SqlError(DATATYPE_MISMATCH, message, hint=hint, position=position)
+        raise SqlError(errors.DATATYPE_MISMATCH, message, hint=hint, position=position)
     key = assignment_key(scalar.type, to)
     return coerce(scalar, to, "assignment", position) if key is None else Call(key, (scalar,), to)
 
@@ -162,7 +153,7 @@ class _Binder:
         for place, value in self._assignments(target, tree):
             name, to = target.names[place], target.types[place]
             if values[place] is not None:
-                raise error_at(value, SYNTAX_ERROR, f'multiple assignments to same column "{name}"')
+                raise error_at(value, errors.SYNTAX_ERROR, f'multiple assignments to same column "{name}"')
             if _is_default(value):
                 values[place] = self._default(target, place)
             else:
@@ -217,31 +208,31 @@ class _Binder:
         for each in named:
             place = self._place(target, identifier(each), position_of(each))
             if place in places:
-                raise error_at(each, DUPLICATE_COLUMN, f'column "{identifier(each)}" specified more than once')
+                raise error_at(each, errors.DUPLICATE_COLUMN, f'column "{identifier(each)}" specified more than once')
             places.append(place)
         return places
 
     def _place(self, target: Target, name: str, position: int | None) -> int:
         if name not in target.names:
             message = f'column "{name}" of the table does not exist'
-            raise SqlError(UNDEFINED_COLUMN, message, hint=did_you_mean(name, target.names), position=position)
+            raise SqlError(errors.UNDEFINED_COLUMN, message, hint=did_you_mean(name, target.names), position=position)
         return target.names.index(name)
 
     def _assignments(self, target: Target, tree: exp.Update) -> list[tuple[int, Tree]]:
         result = []
         for each in tree.expressions:
             if not isinstance(each, exp.EQ):
-                raise error_at(each, SYNTAX_ERROR, "SET column = value was expected")
+                raise error_at(each, errors.SYNTAX_ERROR, "SET column = value was expected")
             columns = each.this.expressions if isinstance(each.this, exp.Tuple) else [each.this]
             values = each.expression.expressions if isinstance(each.expression, exp.Tuple) else [each.expression]
             if len(columns) != len(values):
-                raise error_at(each, SYNTAX_ERROR, "number of columns does not match number of values")
+                raise error_at(each, errors.SYNTAX_ERROR, "number of columns does not match number of values")
             for column, value in zip(columns, values, strict=True):
                 if isinstance(column, exp.Bracket | exp.Dot):
                     raise unsupported("an assignment to a part of a value", position_of(column))
                 if not isinstance(column, exp.Column) or column.args.get("table") is not None:
                     message, hint = "SET takes the name of a column of the table", "leave the name of the table out"
-                    raise error_at(column, SYNTAX_ERROR, message, hint=hint)
+                    raise error_at(column, errors.SYNTAX_ERROR, message, hint=hint)
                 place = self._place(target, identifier(column.this), position_of(column))
                 result.append((place, value))
         return result
@@ -270,10 +261,10 @@ class _Binder:
         width = len(target.names) if places is None else len(places)
         if count > width:
             message = "INSERT has more expressions than target columns"
-            raise SqlError(SYNTAX_ERROR, message, position=position)
+            raise SqlError(errors.SYNTAX_ERROR, message, position=position)
         if places is not None and count < width:
             message = "INSERT has more target columns than expressions"
-            raise SqlError(SYNTAX_ERROR, message, position=position)
+            raise SqlError(errors.SYNTAX_ERROR, message, position=position)
         return list(range(count)) if places is None else places
 
     def _rows(self, target: Target, rows: list[list[hir.HScalar | None]]) -> hir.Query:
@@ -306,7 +297,7 @@ class _Binder:
         try:
             return Queries(_Returned(self._catalog, target)).plan(select)
         except SqlError as error:
-            if error.sqlstate == UNDEFINED_TABLE and (tree.args.get("from_") or tree.args.get("using")):
+            if error.sqlstate == errors.UNDEFINED_TABLE and (tree.args.get("from_") or tree.args.get("using")):
                 error.hint = "RETURNING can give the columns of the table that is written"
             raise
 
@@ -329,7 +320,7 @@ def _path(table: Tree | None) -> list[str]:
     """The name of the table that a statement changes. The parser finds no table in a DELETE without FROM."""
     if not isinstance(table, exp.Table) or isinstance(table.this, exp.Func):
         position = position_of(table) if isinstance(table, exp.Expression) else None
-        raise SqlError(SYNTAX_ERROR, "the name of a table was expected", position=position)
+        raise SqlError(errors.SYNTAX_ERROR, "the name of a table was expected", position=position)
     return [identifier(part) for part in table.parts]
 
 

@@ -14,23 +14,9 @@ from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import EXACT, integer_of
 from everview.compute.functions.ordered_sets import NAMES as ORDERED_SETS
 from everview.compute.functions.ordered_sets import registered_name
+from everview.compute.ir import types as t
 from everview.compute.ir.relation import Order
 from everview.compute.ir.scalar import And, Case, Coalesce, Literal, Or
-from everview.compute.ir.types import (
-    BOOLEAN,
-    FLOAT8,
-    INT4,
-    INT8,
-    INTERVAL,
-    NUMERIC_PRECISION,
-    NUMERIC_SCALE,
-    TEXT,
-    UNKNOWN,
-    VECTORS,
-    Kind,
-    array_of,
-    numeric,
-)
 from everview.compute.sql import hir
 from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import all_open, call, coerce, settled, unified
@@ -52,11 +38,11 @@ _FLOAT_DIGITS = 17  # that a float has, at most
 
 def _literal(binder: Expressions, tree: exp.Literal) -> hir.HScalar:
     if tree.is_string:
-        return Literal(tree.this, UNKNOWN)
+        return Literal(tree.this, t.UNKNOWN)
     text = tree.this
     if text.isdigit():
         value = integer_of(text)
-        for kind, limit in ((INT4, 2**31), (INT8, 2**63)):
+        for kind, limit in ((t.INT4, 2**31), (t.INT8, 2**63)):
             if value < limit:
                 return Literal(value, kind)
     return _number(text, position_of(tree))
@@ -70,20 +56,20 @@ def _number(text: str, position: int | None) -> hir.HScalar:
     """
     number = Decimal(text)
     whole_digits, scale = number.adjusted() + 1, max(0, -int(number.normalize(EXACT).as_tuple().exponent))
-    too_long = whole_digits > NUMERIC_PRECISION and "e" in text.lower()
-    too_fine = bool(number) and scale > NUMERIC_SCALE and whole_digits + NUMERIC_SCALE < _FLOAT_DIGITS
+    too_long = whole_digits > t.NUMERIC_PRECISION and "e" in text.lower()
+    too_fine = bool(number) and scale > t.NUMERIC_SCALE and whole_digits + t.NUMERIC_SCALE < _FLOAT_DIGITS
     if too_long or too_fine:
-        return coerce(Literal(text, UNKNOWN), FLOAT8, position=position)
+        return coerce(Literal(text, t.UNKNOWN), t.FLOAT8, position=position)
     written = max(0, -int(number.as_tuple().exponent))
-    if max(whole_digits, 0) + written > NUMERIC_PRECISION or written > NUMERIC_SCALE:
-        return coerce(Literal(text, UNKNOWN), numeric(), position=position)
+    if max(whole_digits, 0) + written > t.NUMERIC_PRECISION or written > t.NUMERIC_SCALE:
+        return coerce(Literal(text, t.UNKNOWN), t.numeric(), position=position)
     fixed = number.quantize(Decimal(1).scaleb(-written), context=EXACT)
-    return Literal(fixed, numeric(max(1, len(fixed.as_tuple().digits), written), written))
+    return Literal(fixed, t.numeric(max(1, len(fixed.as_tuple().digits), written), written))
 
 
 def _adjacent_strings(binder: Expressions, tree: exp.Concat) -> hir.HScalar:
     changes_nothing(tree, "coalesce", "safe")  # what NULL would be among them, and there is none
-    return Literal("".join(each.this for each in tree.expressions), UNKNOWN)
+    return Literal("".join(each.this for each in tree.expressions), t.UNKNOWN)
 
 
 def _hex(binder: Expressions, tree: exp.HexString) -> hir.HScalar:
@@ -119,8 +105,8 @@ def _cast(binder: Expressions, tree: exp.Cast) -> hir.HScalar:
     if kind is not None:
         return host().object_id(binder.bind(tree.this), kind, position_of(tree))
     to = bind_type(tree.to)
-    if isinstance(tree.this, exp.Array) and not tree.this.expressions and to.kind is Kind.ARRAY:
-        return coerce(Literal("{}", UNKNOWN), to, "explicit", position_of(tree))
+    if isinstance(tree.this, exp.Array) and not tree.this.expressions and to.kind is t.Kind.ARRAY:
+        return coerce(Literal("{}", t.UNKNOWN), to, "explicit", position_of(tree))
     return coerce(settled_unless_literal(binder.bind(tree.this)), to, "explicit", position_of(tree))
 
 
@@ -141,7 +127,7 @@ def chained(tree: Tree) -> list[Tree]:
 def _not(binder: Expressions, tree: exp.Not) -> hir.HScalar:
     if isinstance(tree.this, exp.Is):
         return _is(binder, tree.this, negated=True)
-    return call("not", [binder.bind_as(tree.this, BOOLEAN)])
+    return call("not", [binder.bind_as(tree.this, t.BOOLEAN)])
 
 
 def _is(binder: Expressions, tree: exp.Is, negated: bool = False) -> hir.HScalar:
@@ -157,13 +143,13 @@ def _is(binder: Expressions, tree: exp.Is, negated: bool = False) -> hir.HScalar
     if name is None:
         raise unsupported(f"IS {written(what)}", position_of(tree))
     if name != "null":
-        value = coerce(value, BOOLEAN, "implicit", position_of(tree))
+        value = coerce(value, t.BOOLEAN, "implicit", position_of(tree))
     return call(f"is not {name}" if negated else f"is {name}", [settled(value)])
 
 
 def _negative(binder: Expressions, tree: exp.Neg) -> hir.HScalar:
     value = binder.bind(tree.this)
-    is_number = isinstance(value, Literal) and value.type.kind in (Kind.INT4, Kind.INT8, Kind.NUMERIC)
+    is_number = isinstance(value, Literal) and value.type.kind in (t.Kind.INT4, t.Kind.INT8, t.Kind.NUMERIC)
     if is_number and value.value is not None:
         return _negated(value, written=isinstance(tree.this, exp.Literal))
     return call("-", [value], position_of(tree))
@@ -173,9 +159,9 @@ def _negated(value: Literal, *, written: bool) -> Literal:
     """Negate a number. The sign of a literal counts for its type: -2147483648 is an integer."""
     number = EXACT.minus(value.value) if isinstance(value.value, Decimal) else -value.value
     if written and number == -(2**31):
-        return Literal(int(number), INT4)
+        return Literal(int(number), t.INT4)
     if written and number == -(2**63):
-        return Literal(int(number), INT8)
+        return Literal(int(number), t.INT8)
     return Literal(number, value.type)
 
 
@@ -220,12 +206,12 @@ def _case(binder: Expressions, tree: exp.Case) -> hir.HScalar:
     conditions = []
     for branch in tree.args["ifs"]:
         if subject is None:
-            conditions.append(binder.bind_as(branch.this, BOOLEAN))
+            conditions.append(binder.bind_as(branch.this, t.BOOLEAN))
         else:
             conditions.append(call("=", [binder.bind(subject), binder.bind(branch.this)], position_of(branch)))
     default = tree.args.get("default")
     # What is behind ELSE comes first: between types that can be cast both ways, the first is chosen.
-    values = [binder.bind(default) if default is not None else Literal(None, UNKNOWN)]
+    values = [binder.bind(default) if default is not None else Literal(None, t.UNKNOWN)]
     values += [binder.bind(branch.args["true"]) for branch in tree.args["ifs"]]
     otherwise, *results = unified([settled(value) if all_open(values) else value for value in values], "CASE")
     return Case(tuple(zip(conditions, results, strict=True)), otherwise, otherwise.type)
@@ -245,8 +231,8 @@ def _array(binder: Expressions, tree: exp.Array) -> hir.HScalar:
         hint = "write an explicit cast: ARRAY[]::integer[]"
         raise error_at(tree, "42P18", "cannot determine type of empty array", hint=hint)
     items = [settled(item) for item in items] if all_open(items) else unified(items, "ARRAY", position_of(tree))
-    if items[0].type.kind is Kind.MZ_TIMESTAMP:  # of which there are no arrays: these are of milliseconds
-        items = [coerce(item, INT8, "explicit") for item in items]
+    if items[0].type.kind is t.Kind.MZ_TIMESTAMP:  # of which there are no arrays: these are of milliseconds
+        items = [coerce(item, t.INT8, "explicit") for item in items]
     return call("array", items, position_of(tree))
 
 
@@ -254,13 +240,13 @@ def _subscript(binder: Expressions, tree: exp.Bracket) -> hir.HScalar:
     value = binder.bind(tree.this)
     for index in tree.expressions:
         if isinstance(index, exp.Slice):
-            first = Literal(1, INT4) if index.this is None else binder.bind(index.this)
+            first = Literal(1, t.INT4) if index.this is None else binder.bind(index.this)
             last = call("cardinality", [value]) if index.expression is None else binder.bind(index.expression)
             value = call("slice", [value, first, last], position_of(tree))
         else:
             place = binder.bind(index)
-            if value.type.alias in VECTORS:  # those of PostgreSQL's catalogs are counted from 0
-                place = call("+", [place, Literal(1, INT4)], position_of(index))
+            if value.type.alias in t.VECTORS:  # those of PostgreSQL's catalogs are counted from 0
+                place = call("+", [place, Literal(1, t.INT4)], position_of(index))
             value = call("subscript", [value, place], position_of(tree))
     return value
 
@@ -276,8 +262,8 @@ def _interval(binder: Expressions, tree: exp.Interval) -> hir.HScalar:
     if unit is not None and (isinstance(unit, exp.IntervalSpan) or re.fullmatch(amount, text) is None):
         hint = "say the units in the text: interval '1 day 2 hours'"
         raise unsupported("an interval with fields", position_of(tree), hint=hint)
-    written = Literal(f"{text} {unit.name}" if unit is not None else text, UNKNOWN)
-    return coerce(written, INTERVAL, "explicit", position_of(tree))
+    written = Literal(f"{text} {unit.name}" if unit is not None else text, t.UNKNOWN)
+    return coerce(written, t.INTERVAL, "explicit", position_of(tree))
 
 
 def _collate(binder: Expressions, tree: exp.Collate) -> hir.HScalar:
@@ -322,7 +308,7 @@ def _within_group(binder: Expressions, tree: exp.WithinGroup, condition: Tree | 
 
 
 def _check_fraction(given: hir.HScalar, position: int | None) -> None:
-    value = coerce(given, FLOAT8, "implicit", position)
+    value = coerce(given, t.FLOAT8, "implicit", position)
     if not isinstance(value, Literal):
         raise unsupported("a fraction that is no constant", position)
     if value.value is not None and not 0 <= value.value <= 1:
@@ -342,10 +328,10 @@ def _function(binder: Expressions, tree: exp.Anonymous) -> hir.HScalar:
         query, _ = binder.subquery(tree.expressions[0], order)
         if name == "exists":
             return hir.Subquery("exists", query)
-        return hir.Subquery("array", query, array_of(hir.types(query)[0]), order=tuple(order))
+        return hir.Subquery("array", query, t.array_of(hir.types(query)[0]), order=tuple(order))
     args = [binder.bind(each) for each in _in_order(name, tree)]
-    if name == "array_lower" and args and args[0].type.alias in VECTORS:
-        return Literal(0, INT4)
+    if name == "array_lower" and args and args[0].type.alias in t.VECTORS:
+        return Literal(0, t.INT4)
     if name == "grouping":
         return binder.grouping(tuple(args), position_of(tree))
     special = _SPECIAL.get(name)
@@ -377,7 +363,7 @@ def _type_of(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
     """pg_typeof, which is known as soon as the types are."""
     if len(args) != 1:
         raise SqlError(UNDEFINED_FUNCTION, "pg_typeof takes one argument", position=position)
-    return Literal(display_name(args[0].type), TEXT)
+    return Literal(display_name(args[0].type), t.TEXT)
 
 
 def _coalesce(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
@@ -398,13 +384,13 @@ def _nullif(args: list[hir.HScalar], position: int | None) -> hir.HScalar:
 def _extreme(args: list[hir.HScalar], position: int | None, name: str) -> hir.HScalar:
     args = [settled(arg) for arg in args] if all_open(args) else unified(args, name.upper(), position)
     value = call(name, args, position)
-    return coerce(value, args[0].type) if args[0].type.kind is Kind.VARCHAR else value
+    return coerce(value, args[0].type) if args[0].type.kind is t.Kind.VARCHAR else value
 
 
 _COMPARED_AS_THEY_ARE = (
-    {Kind.INT2, Kind.INT4, Kind.INT8},
-    {Kind.FLOAT4, Kind.FLOAT8},
-    {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ},
+    {t.Kind.INT2, t.Kind.INT4, t.Kind.INT8},
+    {t.Kind.FLOAT4, t.Kind.FLOAT8},
+    {t.Kind.DATE, t.Kind.TIMESTAMP, t.Kind.TIMESTAMPTZ},
 )
 _INTERVAL_PARTS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 _SPECIAL: dict[str, Callable[[list[hir.HScalar], int | None], hir.HScalar]] = {
@@ -442,13 +428,13 @@ HANDLERS: dict[type, Callable[[Expressions, Any], hir.HScalar]] = {
     exp.Literal: _literal,
     exp.Concat: _adjacent_strings,
     exp.HexString: _hex,
-    exp.Boolean: lambda binder, tree: Literal(bool(tree.this), BOOLEAN),
-    exp.Null: lambda binder, tree: Literal(None, UNKNOWN),
+    exp.Boolean: lambda binder, tree: Literal(bool(tree.this), t.BOOLEAN),
+    exp.Null: lambda binder, tree: Literal(None, t.UNKNOWN),
     exp.Column: _column_ref,
     exp.Paren: lambda binder, tree: binder.bind(tree.this),
     exp.Cast: _cast,
-    exp.And: lambda binder, tree: And(tuple([binder.bind_as(each, BOOLEAN) for each in chained(tree)])),
-    exp.Or: lambda binder, tree: Or(tuple([binder.bind_as(each, BOOLEAN) for each in chained(tree)])),
+    exp.And: lambda binder, tree: And(tuple([binder.bind_as(each, t.BOOLEAN) for each in chained(tree)])),
+    exp.Or: lambda binder, tree: Or(tuple([binder.bind_as(each, t.BOOLEAN) for each in chained(tree)])),
     exp.Not: _not,
     exp.Is: _is,
     exp.Neg: _negative,

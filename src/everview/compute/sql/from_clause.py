@@ -12,19 +12,10 @@ from everview.compute.functions.table import ORDINALITY
 from everview.compute.ir import relation as ir
 from everview.compute.ir.scalar import Coalesce, Column, Literal, Scalar
 from everview.compute.ir.types import INT4, INT8, Kind
-from everview.compute.sql import hir
+from everview.compute.sql import errors, hir
 from everview.compute.sql.clauses import changes_nothing, watch
 from everview.compute.sql.coerce import call, coerce, resolving, settled, unified
-from everview.compute.sql.errors import (
-    DUPLICATE_ALIAS,
-    INVALID_COLUMN_REFERENCE,
-    UNDEFINED_COLUMN,
-    UNDEFINED_FUNCTION,
-    UNDEFINED_TABLE,
-    SqlError,
-    did_you_mean,
-    unsupported,
-)
+from everview.compute.sql.errors import SqlError, did_you_mean, unsupported
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier
 from everview.compute.sql.hir import FUNCTION_SCHEMAS
@@ -150,7 +141,7 @@ class From:
             found = self._catalog.find(path)
             if found is None:
                 hint = did_you_mean(path[-1], [*self._catalog.names(), *self._scope.ctes])
-                raise error_at(tree, UNDEFINED_TABLE, f'relation "{".".join(path)}" does not exist', hint=hint)
+                raise error_at(tree, errors.UNDEFINED_TABLE, f'relation "{".".join(path)}" does not exist', hint=hint)
             *schema, table = found.path or path
             own = zip(found.names, found.types, strict=True)
             columns = tuple(Named(table, n, t, schema=tuple(schema)) for n, t in own)
@@ -168,7 +159,7 @@ class From:
         table = identifier(alias.this) if alias.this is not None else None
         if len(names) > len(columns):
             message = f'table "{table}" has {len(columns)} columns available but {len(names)} columns specified'
-            raise SqlError(INVALID_COLUMN_REFERENCE, message, position=position)
+            raise SqlError(errors.INVALID_COLUMN_REFERENCE, message, position=position)
         names += [column.name for column in columns[len(names) :]]
         if table is not None:
             columns = tuple(replace(column, table=table, schema=()) for column in columns)
@@ -268,7 +259,7 @@ class From:
                 if len(found) != 1:
                     how = "does not exist in" if not found else "appears more than once in"
                     message = f'column "{name}" specified in USING clause {how} {side} table'
-                    raise error_at(tree, UNDEFINED_COLUMN, message)
+                    raise error_at(tree, errors.UNDEFINED_COLUMN, message)
                 places.append(found[0])
             merged.append((places[0], len(left) + places[1]))
         both = left + right
@@ -297,13 +288,13 @@ class From:
         again = {column.table for column in left if column.table} & {column.table for column in right if column.table}
         if again:
             message = f'table name "{min(again)}" specified more than once'
-            raise error_at(tree, DUPLICATE_ALIAS, message, hint="give one of them an alias")
+            raise error_at(tree, errors.DUPLICATE_ALIAS, message, hint="give one of them an alias")
 
 
 def _check_schema(tree: exp.Table) -> None:
     schema = tree.args.get("db")
     if schema is not None and schema.name.lower() not in FUNCTION_SCHEMAS:
-        raise error_at(tree, UNDEFINED_FUNCTION, f"function {schema.name}.{tree.this.name} does not exist")
+        raise error_at(tree, errors.UNDEFINED_FUNCTION, f"function {schema.name}.{tree.this.name} does not exist")
 
 
 def _with_ordinality(tree: Tree, item: Tree) -> tuple[Tree, bool]:
@@ -321,7 +312,9 @@ def _side_by_side(args: list[hir.HScalar], counted: bool, position: int | None) 
     for arg in arrays:
         if arg.type.kind is not Kind.ARRAY:
             message = f"function unnest({', '.join(str(each.type) for each in arrays)}) does not exist"
-            raise SqlError(UNDEFINED_FUNCTION, message, hint="every argument must be an array", position=position)
+            raise SqlError(
+                errors.UNDEFINED_FUNCTION, message, hint="every argument must be an array", position=position
+            )
     sizes = [Coalesce((call("cardinality", [arg]), Literal(0, INT4)), INT4) for arg in arrays]
     with resolving(position):
         series, _, _ = resolve_table("generate_series", [INT4, INT4], ())

@@ -13,20 +13,10 @@ from everview.compute.ir import relation as ir
 from everview.compute.ir.relation import Aggregate, Order
 from everview.compute.ir.scalar import Case, Column, Literal, transform
 from everview.compute.ir.types import INT4
-from everview.compute.sql import hir
+from everview.compute.sql import errors, hir
 from everview.compute.sql.clauses import watch
 from everview.compute.sql.coerce import call, settled
-from everview.compute.sql.errors import (
-    AMBIGUOUS_COLUMN,
-    GROUPING_ERROR,
-    INVALID_COLUMN_REFERENCE,
-    SYNTAX_ERROR,
-    UNDEFINED_TABLE,
-    WINDOWING_ERROR,
-    SqlError,
-    did_you_mean,
-    unsupported,
-)
+from everview.compute.sql.errors import SqlError, did_you_mean, unsupported
 from everview.compute.sql.expression import Expressions
 from everview.compute.sql.forms import identifier, schema_before, settled_unless_literal
 from everview.compute.sql.from_clause import From
@@ -52,7 +42,7 @@ class Select:
         windows: dict[str, Tree] = {}
         for each in tree.args.get("windows") or []:
             if windows.setdefault(identifier(each.this), each) is not each:
-                raise error_at(each, WINDOWING_ERROR, f'window "{identifier(each.this)}" is already defined')
+                raise error_at(each, errors.WINDOWING_ERROR, f'window "{identifier(each.this)}" is already defined')
         self._calls = Calls(aggregates=[], windows=[], named=windows)
         self._check_locks()
 
@@ -88,12 +78,14 @@ class Select:
         for lock in self._tree.args.get("locks") or []:
             for table in lock.args.get("expressions") or []:
                 if len(table.parts) > 1:
-                    raise error_at(table, SYNTAX_ERROR, f"{lock_words(lock)} must specify unqualified relation names")
+                    raise error_at(
+                        table, errors.SYNTAX_ERROR, f"{lock_words(lock)} must specify unqualified relation names"
+                    )
                 name = identifier(table.this)
                 if all(column.table != name for column in self._scope.columns):
                     message = f'relation "{name}" in {lock_words(lock)} clause not found in FROM clause'
                     hint = did_you_mean(name, {column.table for column in self._scope.columns if column.table})
-                    raise error_at(table, UNDEFINED_TABLE, message, hint=hint)
+                    raise error_at(table, errors.UNDEFINED_TABLE, message, hint=hint)
 
     def _where(self) -> None:
         clause = self._tree.args.get("where")
@@ -124,7 +116,7 @@ class Select:
     def _star(self, tree: Tree) -> list[int] | None:
         if isinstance(tree, exp.Star):
             if not self._scope.columns:
-                raise error_at(tree, SYNTAX_ERROR, "SELECT * with no tables specified is not valid")
+                raise error_at(tree, errors.SYNTAX_ERROR, "SELECT * with no tables specified is not valid")
             return [index for index, column in enumerate(self._scope.columns) if not column.hidden]
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
             table, schema = identifier(tree.args["table"]), schema_before(tree)
@@ -260,7 +252,7 @@ class Select:
         shown = [each for each in self._tree.expressions if self._star(each) is None]
         found = [each for each in shown if _name_of(each) == name]
         if len(found) > 1 and len({binder.bind(unaliased(each)) for each in found}) > 1:
-            raise error_at(tree, AMBIGUOUS_COLUMN, f'GROUP BY "{name}" is ambiguous')
+            raise error_at(tree, errors.AMBIGUOUS_COLUMN, f'GROUP BY "{name}" is ambiguous')
         return found[0] if found else tree
 
     def _grouping_union(
@@ -315,7 +307,7 @@ class Select:
             named = self._scope.columns[index]
             shown = f"{named.table}.{named.name}" if named.table else named.name
             raise SqlError(
-                GROUPING_ERROR,
+                errors.GROUPING_ERROR,
                 f'column "{shown}" must appear in the GROUP BY clause or be used in an aggregate function',
             )
 
@@ -327,7 +319,7 @@ class Select:
         """The bits of `grouping(...)`, by the number of the grouping set, which is the last column."""
         wanted = self._calls.groupings[part.index]
         if any(key not in keys for key in wanted):
-            raise SqlError(GROUPING_ERROR, "arguments to GROUPING must be grouping expressions of this query")
+            raise SqlError(errors.GROUPING_ERROR, "arguments to GROUPING must be grouping expressions of this query")
         bits = [sum((key not in each) << place for place, key in enumerate(reversed(wanted))) for each in sets]
         if len(sets) < 2:
             return Literal(0, INT4)
@@ -372,13 +364,13 @@ class Select:
         if not keys:
             if len(values) > len(names):
                 message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
-                raise SqlError(INVALID_COLUMN_REFERENCE, message)
+                raise SqlError(errors.INVALID_COLUMN_REFERENCE, message)
             return ir.Reduce(self._query, hir.columns(self._query)), names, order
         group = [values.index(each) for each in keys]
         first = order[: len(set(group))]
         if first and {each.scalar.index for each in first} - set(group):  # type: ignore[union-attr]
             message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
-            raise SqlError(INVALID_COLUMN_REFERENCE, message)
+            raise SqlError(errors.INVALID_COLUMN_REFERENCE, message)
         return ir.TopK(self._query, tuple(sorted(set(group))), order, 1), names, order
 
 

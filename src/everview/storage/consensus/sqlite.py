@@ -16,17 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+from everview.storage import errors
 from everview.storage.consensus.contract import Conflict, Entry, ranges_of
 from everview.storage.disk import close_to_others, make_folder, write_failure
-from everview.storage.errors import (
-    Corruption,
-    Determinate,
-    Indeterminate,
-    InvalidUsage,
-    StorageError,
-    StorageFull,
-    StorageReadOnly,
-)
 from everview.storage.faults import failpoint
 
 T = TypeVar("T")
@@ -63,7 +55,7 @@ class SqliteConsensus:
         self._idle: list[sqlite3.Connection] = []
         if read_only:
             if not self._path.is_file():
-                raise InvalidUsage(f"no environment at {self._path}", hint="check the path")
+                raise errors.InvalidUsage(f"no environment at {self._path}", hint="check the path")
             self.get(["any"])  # fail now, not at the first use
         else:
             try:
@@ -114,7 +106,7 @@ class SqliteConsensus:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise InvalidUsage(f"the consensus is closed: {self._path}")
+            raise errors.InvalidUsage(f"the consensus is closed: {self._path}")
 
     def _connect(self, options: str) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -128,7 +120,7 @@ class SqliteConsensus:
     def _open_writer(self) -> sqlite3.Connection:
         self._check_open()
         if self._read_only:
-            raise StorageReadOnly("the environment was opened for reading only", detail=str(self._path))
+            raise errors.StorageReadOnly("the environment was opened for reading only", detail=str(self._path))
         try:
             self._keep_private()
             db = self._connect("mode=rwc")
@@ -210,28 +202,30 @@ class SqliteConsensus:
             else:
                 db.close()
 
-    def _meaning(self, failure: sqlite3.Error, *, writing: bool, committing: bool = False) -> StorageError:
+    def _meaning(self, failure: sqlite3.Error, *, writing: bool, committing: bool = False) -> errors.StorageError:
         detail = f"{failure} ({getattr(failure, 'sqlite_errorname', 'no code')}, {self._path})"
         match _code(failure):
             case sqlite3.SQLITE_FULL:
-                return StorageFull("no space left for metadata", detail=detail, hint="free space or raise the quota")
+                return errors.StorageFull(
+                    "no space left for metadata", detail=detail, hint="free space or raise the quota"
+                )
             case sqlite3.SQLITE_IOERR if committing:
                 # The transaction may be whole in the WAL, though not durable; a restart may find it there.
                 hint = "look before trying again, and look at the system's log for the disk"
-                return Indeterminate("the disk failed during a commit", detail=detail, hint=hint)
+                return errors.Indeterminate("the disk failed during a commit", detail=detail, hint=hint)
             case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN if writing:
                 hint = "check who owns the folder, its permissions, and whether it is mounted read-only"
-                return StorageReadOnly("writing metadata was refused", detail=detail, hint=hint)
+                return errors.StorageReadOnly("writing metadata was refused", detail=detail, hint=hint)
             case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
                 hint = "restore the file from a copy"
-                return Corruption(f"the metadata are damaged: {self._path}", detail=detail, hint=hint)
+                return errors.Corruption(f"the metadata are damaged: {self._path}", detail=detail, hint=hint)
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 hint = "another process holds the file; try again"
-                return Determinate("the metadata are locked", detail=detail, hint=hint)
+                return errors.Determinate("the metadata are locked", detail=detail, hint=hint)
             case sqlite3.SQLITE_TOOBIG:
-                return InvalidUsage("a value is too large for the metadata", detail=detail)
+                return errors.InvalidUsage("a value is too large for the metadata", detail=detail)
             case _:
-                return Determinate("the metadata cannot be used", detail=detail)
+                return errors.Determinate("the metadata cannot be used", detail=detail)
 
 
 def _set_up(db: sqlite3.Connection) -> None:

@@ -14,18 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.compute.cancel import is_in_background
-from everview.compute.engine.contract import (
-    Batch,
-    Early,
-    EvaluationFailed,
-    NotSupported,
-    Parts,
-    PlanRefused,
-    RunFailed,
-    Stored,
-    TooComplex,
-    ValueRefused,
-)
+from everview.compute.engine import contract
 from everview.compute.engine.spark.bulk import plain_paths, said, spark_type_of
 from everview.compute.engine.spark.canceled_tasks import can_ask
 from everview.compute.engine.spark.jobs import jobs_of_run
@@ -84,10 +73,10 @@ class SparkEngine:
         """The engine with both sessions."""
         return SparkEngine(spark.small, spark.bulk)
 
-    def _is_small(self, batches: Iterable[Batch]) -> bool:
+    def _is_small(self, batches: Iterable[contract.Batch]) -> bool:
         return _rows(batches) <= SMALL_ROWS_MAX
 
-    def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
+    def run(self, plan: Relation, inputs: Mapping[str, contract.Batch]) -> pa.Table:
         """The collection that the plan means over the inputs, consolidated."""
         plan = computed_columns(plan)  # so that every failure is guarded against, whatever operator it is under
         read = _read([plan], inputs)
@@ -98,7 +87,7 @@ class SparkEngine:
             return with_types(run_sql(session, statement).toArrow(), types(plan))
 
     def run_steps(
-        self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, Batch], *, separated: bool = False
+        self, steps: Steps, outputs: Sequence[str], inputs: Mapping[str, contract.Batch], *, separated: bool = False
     ) -> dict[str, pa.Table]:
         """The collections of some of the steps, from one statement."""
         relations = dict(steps)
@@ -177,12 +166,12 @@ class SparkEngine:
     def run_large(
         self,
         steps: Steps,
-        inputs: Mapping[str, Stored],
+        inputs: Mapping[str, contract.Stored],
         outputs: Mapping[str, Landing],
         collected: Sequence[str],
         *,
         separated: bool = False,
-        early: Early | None = None,
+        early: contract.Early | None = None,
     ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
         """Steps over stored collections, by the executors."""
         from everview.compute.engine.spark.large import run_large
@@ -190,7 +179,7 @@ class SparkEngine:
         return run_large(self._bulk, steps, inputs, outputs, collected, separated=separated, early=early)
 
     @contextmanager
-    def _views(self, batches: Mapping[str, tuple[Batch, tuple[SqlType, ...]]]) -> Iterator[SparkSession]:
+    def _views(self, batches: Mapping[str, tuple[contract.Batch, tuple[SqlType, ...]]]) -> Iterator[SparkSession]:
         """While inside, the batches are temporary views of these names, in the session that fits them."""
         small = self._is_small(batch for batch, _ in batches.values())
         session = self._small if small else self._bulk
@@ -206,15 +195,15 @@ class SparkEngine:
                     session.catalog.dropTempView(view)
 
 
-def _rows(batches: Iterable[Batch]) -> int:
+def _rows(batches: Iterable[contract.Batch]) -> int:
     """How many; files have more than fits into one task."""
-    return sum(ONE_TASK_ROWS_MAX + 1 if isinstance(batch, Parts) else batch.num_rows for batch in batches)
+    return sum(ONE_TASK_ROWS_MAX + 1 if isinstance(batch, contract.Parts) else batch.num_rows for batch in batches)
 
 
-def _frame(session: SparkSession, batch: Batch, schema: tuple[SqlType, ...]) -> DataFrame:
+def _frame(session: SparkSession, batch: contract.Batch, schema: tuple[SqlType, ...]) -> DataFrame:
     declared = ", ".join(f"c{place} {spark_type(each)}" for place, each in enumerate(schema))
     declared = f"{declared}, {DIFF} bigint" if declared else f"{DIFF} bigint"
-    if not isinstance(batch, Parts):
+    if not isinstance(batch, contract.Parts):
         table = with_types(batch.select([*columns(len(schema)), DIFF]), schema)
         return session.createDataFrame(table, schema=_schema(declared))  # type: ignore[call-overload, no-any-return]
     if batch.schema is None:
@@ -258,7 +247,7 @@ def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     return whole.cast(kind)
 
 
-def _read(relations: Sequence[Relation], inputs: Mapping[str, Batch]) -> dict[str, tuple[SqlType, ...]]:
+def _read(relations: Sequence[Relation], inputs: Mapping[str, contract.Batch]) -> dict[str, tuple[SqlType, ...]]:
     """The inputs that the relations read, and their schemas."""
     gets = (each for relation in relations for each in walk(relation) if isinstance(each, Get))
     return {each.id: each.schema for each in gets if each.id in inputs}
@@ -274,11 +263,11 @@ def _errors(statement: str) -> Iterator[None]:
         yield
     except (AnalysisException, pa.ArrowInvalid) as error:
         detail = f"{said(error)}\n{statement}"
-        raise PlanRefused("internal error: spark refuses the statement", detail=detail) from error
+        raise contract.PlanRefused("internal error: spark refuses the statement", detail=detail) from error
     except (PySparkException, Py4JError, OSError) as error:
         if FAILED in str(error):
-            raise EvaluationFailed from error
-        failed = ValueRefused if is_of_a_value(error) else RunFailed
+            raise contract.EvaluationFailed from error
+        failed = contract.ValueRefused if is_of_a_value(error) else contract.RunFailed
         raise failed("spark failed to run the statement", detail=said(error)) from error
 
 
@@ -305,9 +294,9 @@ def rendering() -> Iterator[None]:
         yield
     except TooLong as error:
         hint = "split it into several views, each of which names a part"
-        raise TooComplex("statement too complex", detail=f"Spark would be told {error}", hint=hint) from error
+        raise contract.TooComplex("statement too complex", detail=f"Spark would be told {error}", hint=hint) from error
     except NotOnSpark as error:
-        raise NotSupported(
+        raise contract.NotSupported(
             f"{error} has no equivalent on spark", hint="use another function, or compute this part without a view"
         ) from error
 

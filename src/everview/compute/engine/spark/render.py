@@ -33,30 +33,7 @@ from everview.compute.engine.spark.topk import render_topk
 from everview.compute.engine.spark.window import render_window
 from everview.compute.functions import lookup
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
-from everview.compute.ir.relation import (
-    Accumulate,
-    Constant,
-    Filter,
-    FlatMap,
-    Get,
-    Join,
-    Let,
-    Map,
-    Negate,
-    Occurring,
-    Project,
-    Recursive,
-    Reduce,
-    Relation,
-    Temporal,
-    Threshold,
-    TopK,
-    Union,
-    Window,
-    arity,
-    types,
-    walk,
-)
+from everview.compute.ir import relation as ir
 from everview.compute.ir.scalar import Column
 from everview.compute.optimize.row_by_row import RowByRow, fused
 from everview.errors import EverviewError
@@ -64,14 +41,14 @@ from everview.errors import EverviewError
 STATEMENT_LENGTH_MAX = 16 << 20  # characters
 
 
-def render_plan(plan: Relation, tables: Mapping[str, str], *, guarded: bool = False, asking: bool = False) -> str:
+def render_plan(plan: ir.Relation, tables: Mapping[str, str], *, guarded: bool = False, asking: bool = False) -> str:
     """The statement for the plan, consolidated; `tables` says what Spark calls each collection that the plan reads.
 
     `asking`: rows that are multiplied ask whether their task is canceled, see `canceled_tasks`.
     """
     renderer = _Renderer(guarded=guarded, asking=asking)
     source = renderer.source(plan, tables)
-    names = columns(arity(plan))
+    names = columns(ir.arity(plan))
     body = f"SELECT {', '.join([*names, '_diff'])} FROM {source}"
     if not is_consolidated(plan):
         body = consolidated(source, names)
@@ -79,7 +56,7 @@ def render_plan(plan: Relation, tables: Mapping[str, str], *, guarded: bool = Fa
 
 
 def render_relation(
-    relation: Relation, tables: Mapping[str, str], *, guarded: bool = False, asking: bool = False
+    relation: ir.Relation, tables: Mapping[str, str], *, guarded: bool = False, asking: bool = False
 ) -> str:
     """The statement for one relation; its rows are not consolidated."""
     renderer = _Renderer(guarded=guarded, asking=asking)
@@ -87,7 +64,7 @@ def render_relation(
 
 
 def render_steps(
-    steps: Sequence[tuple[str, Relation]],
+    steps: Sequence[tuple[str, ir.Relation]],
     outputs: Sequence[str],
     tables: Mapping[str, str],
     *,
@@ -110,13 +87,13 @@ def render_steps(
     return renderer.statement(together.select(scope, renderer.scalar)), together
 
 
-def _needed(steps: Sequence[tuple[str, Relation]], bases: Sequence[str]) -> list[tuple[str, Relation]]:
+def _needed(steps: Sequence[tuple[str, ir.Relation]], bases: Sequence[str]) -> list[tuple[str, ir.Relation]]:
     """The steps that these are, or are computed from."""
     wanted, needed = set(bases), []
     for name, relation in reversed(steps):
         if name in wanted:
             needed.append((name, relation))
-            wanted |= {each.id for each in walk(relation) if isinstance(each, Get)}
+            wanted |= {each.id for each in ir.walk(relation) if isinstance(each, ir.Get)}
     return needed[::-1]
 
 
@@ -135,56 +112,58 @@ class _Renderer:
         shared = ",\n".join(f"{name} AS (\n{select}\n)" for name, select in self.shared)
         return within(f"WITH {shared}\n{body}", STATEMENT_LENGTH_MAX)
 
-    def source(self, plan: Relation, tables: Mapping[str, str]) -> str:
+    def source(self, plan: ir.Relation, tables: Mapping[str, str]) -> str:
         """What to put behind FROM."""
-        if isinstance(plan, Get):
+        if isinstance(plan, ir.Get):
             if plan.id not in tables:
                 raise EverviewError(f"internal error: no collection {plan.id}")
             return tables[plan.id]
-        if isinstance(plan, Let):
+        if isinstance(plan, ir.Let):
             value = self.select(plan.value, tables)
             name = f"let{len(self.shared)}"
             self.shared.append((name, value))
             return self.source(plan.body, {**tables, plan.id: name})
         return f"(\n{self.select(plan, tables)}\n)"
 
-    def select(self, plan: Relation, tables: Mapping[str, str]) -> str:
+    def select(self, plan: ir.Relation, tables: Mapping[str, str]) -> str:
         """The relation as a SELECT."""
         return within(self._select(plan, tables), STATEMENT_LENGTH_MAX)
 
-    def _select(self, plan: Relation, tables: Mapping[str, str]) -> str:
+    def _select(self, plan: ir.Relation, tables: Mapping[str, str]) -> str:
         match plan:
-            case Constant():
+            case ir.Constant():
                 return _constant(plan)
-            case Get() | Let():
-                return f"SELECT {_row(columns(arity(plan)))} FROM {self.source(plan, tables)}"
-            case Project() | Map() | Filter():
+            case ir.Get() | ir.Let():
+                return f"SELECT {_row(columns(ir.arity(plan)))} FROM {self.source(plan, tables)}"
+            case ir.Project() | ir.Map() | ir.Filter():
                 return self._row_by_row(fused(plan), tables)
-            case FlatMap(input):
+            case ir.FlatMap(input):
                 return self._flat_map(plan, self.source(input, tables))
-            case Join(inputs):
+            case ir.Join(inputs):
                 sources = [self.source(each, tables) for each in inputs]
                 return render_join(plan, sources, single=self._single, asking=self._asking)
-            case Union(inputs):
-                return self._union([self.select(each, tables) for each in inputs], arity(plan))
-            case Negate(input):
-                negated = [*columns(arity(input)), "-_diff AS _diff"]
+            case ir.Union(inputs):
+                return self._union([self.select(each, tables) for each in inputs], ir.arity(plan))
+            case ir.Negate(input):
+                negated = [*columns(ir.arity(input)), "-_diff AS _diff"]
                 return f"SELECT {', '.join(negated)} FROM {self.source(input, tables)}"
-            case Threshold(input):
-                return consolidated(self.source(input, tables), columns(arity(input)), "> 0")
-            case Reduce(input):
+            case ir.Threshold(input):
+                return consolidated(self.source(input, tables), columns(ir.arity(input)), "> 0")
+            case ir.Reduce(input):
                 return render_reduce(plan, self.source(input, tables), plain=is_consolidated(input))
-            case TopK(input):
+            case ir.TopK(input):
                 return render_topk(plan, self._plain(input, tables))
-            case Window(input):
+            case ir.Window(input):
                 return render_window(plan, self._plain(input, tables), once=occurs_once(input))
-            case Recursive():
+            case ir.Recursive():
                 raise NotOnSpark("WITH RECURSIVE")
-            case Temporal():
+            case ir.Temporal():
                 raise AssertionError("only a tick program knows times: see delta.temporal")
-            case Occurring(input):
-                return f"SELECT {', '.join([*columns(arity(input)), '1L AS _diff'])} FROM {self.source(input, tables)}"
-            case Accumulate(input):
+            case ir.Occurring(input):
+                return (
+                    f"SELECT {', '.join([*columns(ir.arity(input)), '1L AS _diff'])} FROM {self.source(input, tables)}"
+                )
+            case ir.Accumulate(input):
                 return render_accumulate(plan, self.source(input, tables))
 
     def _row_by_row(self, rows: RowByRow, tables: Mapping[str, str]) -> str:
@@ -198,8 +177,8 @@ class _Renderer:
         where = f" AS s WHERE {passes}" if passes else ""  # `FROM t WHERE (c0)` would call t WHERE, and its column c0
         return f"SELECT {_row(items)} FROM {self.source(rows.input, tables)}{where}"
 
-    def _flat_map(self, flat: FlatMap, source: str) -> str:
-        start = arity(flat.input)
+    def _flat_map(self, flat: ir.FlatMap, source: str) -> str:
+        start = ir.arity(flat.input)
         args = [self.scalar(arg) for arg in flat.args]
         table = lookup.table_function(flat.function)
         rows = render_table(table, args, [arg.type for arg in flat.args], flat.added)
@@ -207,7 +186,7 @@ class _Renderer:
             present = " AND ".join([*(f"{arg} IS NOT NULL" for arg in args), "true"])
             rows = f"coalesce({rows}, CASE WHEN {present} THEN raise_error('{FAILED}') END)"
         added = columns(len(flat.added), start)
-        read = column_to_read((column(place), each) for place, each in enumerate(types(flat.input)))
+        read = column_to_read((column(place), each) for place, each in enumerate(ir.types(flat.input)))
         asked = f" WHERE {still_wanted(['_diff', read or '_diff'])}" if self._asking else ""
         return (
             f"SELECT {_row([*columns(start), *added])} FROM {source} AS s"
@@ -220,16 +199,16 @@ class _Renderer:
             return united
         return f"SELECT /*+ COALESCE(1) */ {_row(columns(width))} FROM (\n{united}\n)"
 
-    def _plain(self, plan: Relation, tables: Mapping[str, str]) -> str:
+    def _plain(self, plan: ir.Relation, tables: Mapping[str, str]) -> str:
         source = self.source(plan, tables)
-        return source if is_consolidated(plan) else f"(\n{consolidated(source, columns(arity(plan)), '> 0')}\n)"
+        return source if is_consolidated(plan) else f"(\n{consolidated(source, columns(ir.arity(plan)), '> 0')}\n)"
 
 
 def _row(items: Sequence[str]) -> str:
     return ", ".join([*items, "_diff"])
 
 
-def _constant(constant: Constant) -> str:
+def _constant(constant: ir.Constant) -> str:
     names = columns(len(constant.schema))
     if not constant.rows:
         nulls = [
