@@ -60,15 +60,8 @@ from everview.compute.timed_batches import (
 )
 from everview.compute.view import FORM, TickChanges, View, inputs_of
 from everview.compute.view_collections import make_collections
-from everview.storage.contract import (
-    Command,
-    Downgrade,
-    GlobalId,
-    Put,
-    ReadCapability,
-    UpdateAndDowngrade,
-    WriteCapability,
-)
+from everview.storage import contract
+from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import CapabilityInvalid, Corruption, UnknownId
 from everview.storage.staging import Staged
@@ -90,7 +83,7 @@ class Step:
 
     output: pa.Table | None
     errors: pa.Table | None
-    commands: tuple[Command, ...]
+    commands: tuple[contract.Command, ...]
     kept: Callable[[], None]
 
 
@@ -98,11 +91,11 @@ def maintain_view(
     environment: Environment,
     id: GlobalId,
     plan: Relation,
-    inputs: Sequence[ReadCapability],
+    inputs: Sequence[contract.ReadCapability],
     engine: Engine,
     *,
     readings: Mapping[str, Reading] | None = None,
-) -> tuple[Dataflow, ReadCapability]:
+) -> tuple[Dataflow, contract.ReadCapability]:
     """Install the view `plan` as collection `id` over the inputs; gives the dataflow and a capability to read `id`.
 
     It starts at the latest of the inputs' frontiers. The capabilities that are offered stay the caller's. `readings`
@@ -125,8 +118,8 @@ def maintain_view(
     outputs = {read.id: (read.token if read.id != id else None, write.token) for read, write in created}
     shared = {name: each.id for name, each in readings.items()}
     held = Tokens({clone.id: clone.token for clone in clones}, outputs, form=FORM, shared=shared)
-    at_start = [Downgrade(clone, Antichain(start)) for clone in clones if clone.frontier.only < start]
-    environment.commit(*at_start, Put(note_of(id), held.encoded()))
+    at_start = [contract.Downgrade(clone, Antichain(start)) for clone in clones if clone.frontier.only < start]
+    environment.commit(*at_start, contract.Put(note_of(id), held.encoded()))
     return Dataflow(environment, id, view, held, engine, readings=readings), created[0][0]
 
 
@@ -336,7 +329,9 @@ class Dataflow:
             raise RunFailed(f"what {self.id} shares is not complete", hint="see why these arrangements are behind")
         lower = self.upper
         within = (lower, lower + 1)
-        followed = [each for each in self._held.inputs if not is_errors_id(each) or self._follows(each, given)]
+        # A collection of errors is followed if it is awake, or wakes with the commit at hand.
+        asleep = {each for each in self._held.inputs if is_errors_id(each) and not is_awake(self._environment, each)}
+        followed = [each for each in self._held.inputs if each not in asleep or given.get(each) is not None]
         deltas = {
             each: self._changes.given(each, given[each])
             if each in given
@@ -365,20 +360,16 @@ class Dataflow:
         named = {delta_of(each): table for each, table in deltas.items()}
         return self.view.tick(self._engine, named, state, within, first=first)
 
-    def step_commands(self, step: Step) -> list[Command]:
+    def step_commands(self, step: Step) -> list[contract.Command]:
         """The commands that commit a step of this dataflow."""
         to = Antichain(self.upper + 1)
-        commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), step.output, to)]
+        commands: list[contract.Command] = [contract.UpdateAndDowngrade(self._writer(self.id), step.output, to)]
         errors = self._errors
         if errors is not None and (step.errors is not None or self._may_fail(self._followed())):
-            commands.append(UpdateAndDowngrade(self._writer(errors), step.errors, to))
+            commands.append(contract.UpdateAndDowngrade(self._writer(errors), step.errors, to))
         return [*commands, *step.commands]
 
-    def _follows(self, errors: GlobalId, given: Mapping[GlobalId, pa.Table | None]) -> bool:
-        """Whether a collection of errors is awake, or wakes with the commit at hand."""
-        return is_awake(self._environment, errors) or given.get(errors) is not None
-
-    def idle_step(self) -> tuple[TickReport, list[Command]] | None:
+    def idle_step(self) -> tuple[TickReport, list[contract.Command]] | None:
         """The commands that advance the view as far as its inputs allow, if nothing has changed; else None."""
         lower, upper = self.upper, self.ready
         if upper <= lower or lower == self._start or self._pending.any_due(upper) or self._rows_max(lower, upper):
@@ -463,16 +454,16 @@ class Dataflow:
         ids = [state_id(self._state, each) for each in self.view.program.kept]
         to = Antichain(at + 1)
         with writing(self._environment, states.values()):
-            self._environment.commit(*(UpdateAndDowngrade(self._writer(id), states.get(id), to) for id in ids))
+            self._environment.commit(*(contract.UpdateAndDowngrade(self._writer(id), states.get(id), to) for id in ids))
 
-    def drop(self, others: Sequence[Dataflow] = (), *more: Command) -> None:
+    def drop(self, others: Sequence[Dataflow] = (), *more: contract.Command) -> None:
         """Let go of everything that the dataflow holds; its collections go with the last capability on them.
 
         What `others` hold goes in the same commit, which has more commands.
         """
         together = (self, *others)
         tokens = [pair for each in together for pair in each.held_tokens()]
-        notes = [Put(note_of(each.id), None) for each in together]
+        notes = [contract.Put(note_of(each.id), None) for each in together]
         drop_held(self._environment, lambda: tokens, *notes, *more)
 
     def held_tokens(self) -> list[tuple[GlobalId, str]]:
@@ -499,7 +490,7 @@ class Dataflow:
         self._make_durable(self._commands(output, states, errors, upper), upper)
         return 0 if output is None else output.num_rows
 
-    def _make_durable(self, commands: Sequence[Command], upper: int) -> None:
+    def _make_durable(self, commands: Sequence[contract.Command], upper: int) -> None:
         """Commit a tick that takes the output to `upper`."""
         commit_together(self._environment, commands)
 
@@ -524,38 +515,40 @@ class Dataflow:
         upper: int,
         *,
         owing: bool = False,
-    ) -> list[Command]:
+    ) -> list[contract.Command]:
         """All changes of the tick in one atomic step, with the past of the inputs let go.
 
         Arrangements in which nothing changes stay where they are: what they held then, they hold now. So do all that
         are written later, if it is `owing` them.
         """
         to = Antichain(upper)
-        commands: list[Command] = [UpdateAndDowngrade(self._writer(self.id), output, to)]
+        commands: list[contract.Command] = [contract.UpdateAndDowngrade(self._writer(self.id), output, to)]
         commands += self._state_commands(states, upper, owing=owing)
         found = shard_updates(pa.concat_tables(errors)) if errors else None
         followed = self._followed()
         if self._errors is not None and self._may_fail(followed):
-            commands.append(UpdateAndDowngrade(self._writer(self._errors), found, to))
+            commands.append(contract.UpdateAndDowngrade(self._writer(self._errors), found, to))
             commands += self._downgraded(self._reader(self._errors), self._needed(upper))
         else:
             assert found is None, "only a plan that can fail fails"
         return [*commands, *self._input_commands(followed, upper)]
 
-    def _state_commands(self, states: Mapping[GlobalId, Updates], upper: int, *, owing: bool = False) -> list[Command]:
-        commands: list[Command] = []
+    def _state_commands(
+        self, states: Mapping[GlobalId, Updates], upper: int, *, owing: bool = False
+    ) -> list[contract.Command]:
+        commands: list[contract.Command] = []
         for each in self.view.program.kept:
             id = state_id(self._state, each)
             if (states.get(id) is not None or not self.hydrated) and not owing:
-                commands.append(UpdateAndDowngrade(self._writer(id), states.get(id), Antichain(upper)))
-                commands.append(Downgrade(self._reader(id), Antichain(upper - 1)))
+                commands.append(contract.UpdateAndDowngrade(self._writer(id), states.get(id), Antichain(upper)))
+                commands.append(contract.Downgrade(self._reader(id), Antichain(upper - 1)))
         return commands
 
-    def _input_commands(self, followed: Sequence[GlobalId], upper: int) -> list[Command]:
-        commands: list[Command] = []
+    def _input_commands(self, followed: Sequence[GlobalId], upper: int) -> list[contract.Command]:
+        commands: list[contract.Command] = []
         for id in followed:
             capability = self._environment.present(id, self._held.inputs[id])
-            assert isinstance(capability, ReadCapability)
+            assert isinstance(capability, contract.ReadCapability)
             commands += self._downgraded(capability, self._needed(upper))
         return commands
 
@@ -570,19 +563,19 @@ class Dataflow:
             return True
         return self._errors is not None and is_awake(self._environment, self._errors)
 
-    def _downgraded(self, capability: ReadCapability, to: Antichain[int]) -> list[Command]:
-        return [Downgrade(capability, to)] if capability.frontier.only < to.only else []
+    def _downgraded(self, capability: contract.ReadCapability, to: Antichain[int]) -> list[contract.Command]:
+        return [contract.Downgrade(capability, to)] if capability.frontier.only < to.only else []
 
-    def _writer(self, id: GlobalId) -> WriteCapability:
+    def _writer(self, id: GlobalId) -> contract.WriteCapability:
         capability = self._environment.present(id, self._held.outputs[id][1])
-        assert isinstance(capability, WriteCapability)
+        assert isinstance(capability, contract.WriteCapability)
         return capability
 
-    def _reader(self, id: GlobalId) -> ReadCapability:
+    def _reader(self, id: GlobalId) -> contract.ReadCapability:
         token = self._held.outputs[id][0]
         assert token is not None
         capability = self._environment.present(id, token)
-        assert isinstance(capability, ReadCapability)
+        assert isinstance(capability, contract.ReadCapability)
         return capability
 
 

@@ -124,7 +124,10 @@ class LargeTick:
     def _run(self, engine: LargeEngine, program: TickProgram, *, separated: bool) -> LargeChanges:
         with ExitStack() as open_while_read:
             steps, stored = self._inputs(open_while_read)
-            constants = self._constants(program)
+            constants = [
+                (delta_of(name), at(constant if self.first else ir.Constant((), constant.schema), self.lower))
+                for name, constant in program.constants
+            ]
             readings = self._readings(program, open_while_read, stored)
             steps = _in_order([*steps, *constants, *program.steps], readings)
             steps = [(TICK_END, ir.Constant((((self.upper,), 1),), (INT8,))), *steps]
@@ -168,12 +171,6 @@ class LargeTick:
         self, stack: ExitStack, selection: Selection, schema: tuple[SqlType, ...], *, timed: bool = False
     ) -> Stored:
         return Stored(stack.enter_context(selection), timed, len(schema))
-
-    def _constants(self, program: TickProgram) -> list[tuple[str, Relation]]:
-        return [
-            (delta_of(name), at(constant if self.first else ir.Constant((), constant.schema), self.lower))
-            for name, constant in program.constants
-        ]
 
     def _readings(
         self, program: TickProgram, stack: ExitStack, stored: dict[str, Stored]
@@ -242,7 +239,7 @@ def _early(then: Callable[[Staged | pa.Table | None], None], *, empty: bool) -> 
 def _in_order(steps: Steps, readings: Steps) -> list[tuple[str, Relation]]:
     """Steps and readings, each behind what it reads: a few readings have changes in them that steps compute."""
     names = {name for name, _ in steps}
-    waiting = {name: _reads(reading) & names for name, reading in readings}
+    waiting = {name: {each.id for each in ir.walk(of) if isinstance(each, ir.Get)} & names for name, of in readings}
     ordered = [(name, reading) for name, reading in readings if not waiting[name]]
     done: set[str] = set()
     for step in steps:
@@ -250,7 +247,3 @@ def _in_order(steps: Steps, readings: Steps) -> list[tuple[str, Relation]]:
         done.add(step[0])
         ordered += [each for each in readings if step[0] in waiting[each[0]] and waiting[each[0]] <= done]
     return ordered
-
-
-def _reads(relation: Relation) -> set[str]:
-    return {each.id for each in ir.walk(relation) if isinstance(each, ir.Get)}

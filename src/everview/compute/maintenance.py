@@ -240,8 +240,9 @@ class ScheduledDataflows:
         flow, hydration = self._scheduler.dataflow(id), self.hydration(id)
         if flow is None:
             return None
-        shared = {each.id: each for each in self._shared.statuses()}
-        text = explain_view(flow.view, flow.held.state or id, self._environment, _told(flow, shared))
+        statuses = {each.id: each for each in self._shared.statuses()}
+        shared = {name: statuses[each] for name, each in flow.held.shared.items() if each in statuses}
+        text = explain_view(flow.view, flow.held.state or id, self._environment, shared)
         told = hydration is not None and (hydration.rows_read is not None or hydration.running_s >= HYDRATION_TOLD_S)
         return f"Hydrating\n  {hydration}\n\n{text}" if told else text
 
@@ -264,8 +265,3 @@ class ScheduledDataflows:
         note = Put(note_of(flow.id), replace(flow.held, shared={}).encoded())
         self._environment.commit(*drops, *([note] if flow.held.shared else []))
         self._shared.leave(flow.id)
-
-
-def _told(flow: Dataflow, shared: Mapping[GlobalId, SharedStatus]) -> dict[str, SharedStatus]:
-    """The shared arrangements of a view, by the names of its own."""
-    return {name: shared[id] for name, id in flow.held.shared.items() if id in shared}

@@ -28,18 +28,8 @@ from everview.compute.engine.contract import Engine
 from everview.compute.stored_state import StoredState, schema_of
 from everview.compute.view import TickChanges, View
 from everview.errors import EverviewError
-from everview.storage.contract import (
-    AllocateId,
-    Clone,
-    Command,
-    Create,
-    Downgrade,
-    Drop,
-    Follow,
-    GlobalId,
-    Put,
-    ReadCapability,
-)
+from everview.storage import contract
+from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import Corruption, NotReadable, UnknownId
 from everview.timely.antichain import Antichain
@@ -62,7 +52,7 @@ class ArrangementFlow(Dataflow):
         engine: Engine,
         *,
         history: str | None,
-        durable: Callable[[ArrangementFlow, Sequence[Command], int], None],
+        durable: Callable[[ArrangementFlow, Sequence[contract.Command], int], None],
     ) -> None:
         """`history` is the token of what keeps its past; `durable` commits a tick, and lets go of what nobody reads."""
         super().__init__(environment, id, View.of(arranged.plan), held, engine)
@@ -77,14 +67,14 @@ class ArrangementFlow(Dataflow):
         names = [*(f"c{place}" for place in range(len(self.arranged.columns) + 1)), DIFF]
         return TickChanges(taken.rename_columns(names), {})
 
-    def _make_durable(self, commands: Sequence[Command], upper: int) -> None:
+    def _make_durable(self, commands: Sequence[contract.Command], upper: int) -> None:
         self._durable(self, commands, upper)
 
     def _needed(self, upper: int) -> Antichain[int]:
         """It is made from changes alone, so the past of the collection is not needed for what can be read of it."""
         return Antichain(upper - 1)
 
-    def let_go(self, to: int) -> list[Command]:
+    def let_go(self, to: int) -> list[contract.Command]:
         """The commands that let go of times before `to`."""
         return self._downgraded(self._reader(self.id), Antichain(max(0, to)))
 
@@ -138,7 +128,7 @@ class SharedArrangements:
 
     @contextmanager
     def serving(
-        self, id: GlobalId, view: View, inputs: Sequence[ReadCapability]
+        self, id: GlobalId, view: View, inputs: Sequence[contract.ReadCapability]
     ) -> Iterator[tuple[dict[str, Reading], Callable[[Dataflow], None]]]:
         """How a view that is being made reads what is shared; what it takes stays readable while inside.
 
@@ -162,7 +152,7 @@ class SharedArrangements:
             else:
                 self.leave(id)
 
-    def _serving(self, user: GlobalId, wanted: Wanted, reader: ReadCapability, start: int) -> Reading | None:
+    def _serving(self, user: GlobalId, wanted: Wanted, reader: contract.ReadCapability, start: int) -> Reading | None:
         """How to read what is wanted from `start` on; None if it is better kept by itself."""
         if wanted.predicates and not self._most_pass(wanted, start):
             return None
@@ -199,12 +189,12 @@ class SharedArrangements:
             return True
         if flow.history is None:
             return False
-        (clone,) = environment.commit(Clone(environment.present(flow.id, flow.history)))
+        (clone,) = environment.commit(contract.Clone(environment.present(flow.id, flow.history)))
         if clone.frontier.only > start:
             environment.drop(clone)
             return False
         held = replace(flow.held, outputs={flow.id: (clone.token, writer)})
-        environment.commit(Put(note_of(flow.id), held.encoded()), Drop(keeper))
+        environment.commit(contract.Put(note_of(flow.id), held.encoded()), contract.Drop(keeper))
         flow.hold(held)
         return True
 
@@ -218,32 +208,29 @@ class SharedArrangements:
             share = None
         return not wanted.looks_selective() if share is None else share >= KEPT_SHARE_MIN
 
-    def _make(self, arranged: Arranged, reader: ReadCapability, start: int, user: GlobalId) -> _Shared:
+    def _make(self, arranged: Arranged, reader: contract.ReadCapability, start: int, user: GlobalId) -> _Shared:
         environment = self._environment
-        (id,) = environment.commit(AllocateId(PREFIX))
+        (id,) = environment.commit(contract.AllocateId(PREFIX))
         schema = schema_of([arranged.schema[column] for column in arranged.columns])
-        input, (read, write) = environment.commit(Clone(reader), Create(id, schema, arranged.key_names, at=start))
-        (history,) = environment.commit(Clone(read)) if reader.clock is not None else (None,)
+        input, (read, write) = environment.commit(
+            contract.Clone(reader), contract.Create(id, schema, arranged.key_names, at=start)
+        )
+        (history,) = environment.commit(contract.Clone(read)) if reader.clock is not None else (None,)
         held = Tokens({arranged.collection: input.token}, {id: (read.token, write.token)})
-        commands: list[Command] = [
-            Put(note_of(id), held.encoded()),
-            Put(f"{_NOTES}{id}", arranged.encoded(None if history is None else history.token)),
+        commands: list[contract.Command] = [
+            contract.Put(note_of(id), held.encoded()),
+            contract.Put(f"{_NOTES}{id}", arranged.encoded(None if history is None else history.token)),
         ]
         if input.frontier.only < start:
-            commands.append(Downgrade(input, Antichain(start)))
+            commands.append(contract.Downgrade(input, Antichain(start)))
         if history is not None and reader.clock is not None:
             lag_ms = environment.shard(arranged.collection).held[reader.token].lag_ms
-            commands.append(Follow(history, reader.clock, lag_ms))
+            commands.append(contract.Follow(history, reader.clock, lag_ms))
         environment.commit(*commands)
         return self._take_up(id, arranged, held, None if history is None else history.token, {user: start})
 
     def _take_up(
-        self,
-        id: GlobalId,
-        arranged: Arranged,
-        held: Tokens,
-        history: str | None,
-        users: dict[GlobalId, Dataflow | int],
+        self, id: GlobalId, arranged: Arranged, held: Tokens, history: str | None, users: dict[GlobalId, Dataflow | int]
     ) -> _Shared:
         flow = ArrangementFlow(
             self._environment, id, arranged, held, self._engine, history=history, durable=self._commit_tick
@@ -253,7 +240,7 @@ class SharedArrangements:
             self._keep(flow)
         return shared
 
-    def _commit_tick(self, flow: ArrangementFlow, commands: Sequence[Command], upper: int) -> None:
+    def _commit_tick(self, flow: ArrangementFlow, commands: Sequence[contract.Command], upper: int) -> None:
         leave_round()  # for what it lets go of must be so when it is committed
         with self._lock:
             shared = self._known.get(flow.id)
@@ -339,7 +326,7 @@ class SharedArrangements:
             ]
             ticking = [each for each in unused if self._end(each.id)]
             try:
-                flow.drop(unused, *(Put(f"{_NOTES}{each.id}", None) for each in unused))
+                flow.drop(unused, *(contract.Put(f"{_NOTES}{each.id}", None) for each in unused))
             except BaseException:
                 for each in ticking:
                     self._keep(each)
@@ -350,7 +337,7 @@ class SharedArrangements:
                 shared.users.pop(flow.id, None)
 
     @contextmanager
-    def handing_over(self, moves: Sequence[tuple[Dataflow, Dataflow]]) -> Iterator[list[Command]]:
+    def handing_over(self, moves: Sequence[tuple[Dataflow, Dataflow]]) -> Iterator[list[contract.Command]]:
         """Views whose collections others go on with, and these others: gives the commands to commit with that.
 
         They let go of the arrangements that only the former read.
@@ -396,10 +383,12 @@ class SharedArrangements:
             found = [self._known[id] for id in sorted(left - taken) if id in self._known]
             return [each.flow for each in found if each.users.keys() <= gone]
 
-    def _drops(self, flow: ArrangementFlow) -> list[Command]:
+    def _drops(self, flow: ArrangementFlow) -> list[contract.Command]:
         held = {token for id in (flow.id, *flow.held.inputs) for token in held_of(self._environment, id)}
-        drops = [Drop(self._environment.present(id, token)) for id, token in flow.held_tokens() if token in held]
-        return [*drops, Put(note_of(flow.id), None), Put(f"{_NOTES}{flow.id}", None)]
+        drops = [
+            contract.Drop(self._environment.present(id, token)) for id, token in flow.held_tokens() if token in held
+        ]
+        return [*drops, contract.Put(note_of(flow.id), None), contract.Put(f"{_NOTES}{flow.id}", None)]
 
     def _drop_unused(self, ids: set[GlobalId]) -> None:
         """Drop those of these that nobody reads, as after a view could not be made."""
@@ -407,19 +396,19 @@ class SharedArrangements:
             shared = self._known[id]
             if not shared.users:
                 self._end(id)
-                shared.flow.drop((), Put(f"{_NOTES}{id}", None))
+                shared.flow.drop((), contract.Put(f"{_NOTES}{id}", None))
                 del self._known[id]
 
-    def leftovers(self) -> list[Command]:
+    def leftovers(self) -> list[contract.Command]:
         """The commands that forget arrangements that no view reads, after all views have gone on."""
         with self._lock:
             for id in self._unseen:
                 self.leave(id)
             notes = [key.removeprefix(_NOTES) for key in self._environment.keys(_NOTES)]
             lost = [id for id in notes if id not in self._known]
-            forgotten = [Put(note_of(id), None) for id in sorted(self._unseen)]
+            forgotten = [contract.Put(note_of(id), None) for id in sorted(self._unseen)]
             self._unseen.clear()
-            return [*forgotten, *(Put(key, None) for id in lost for key in (f"{_NOTES}{id}", note_of(id)))]
+            return [*forgotten, *(contract.Put(key, None) for id in lost for key in (f"{_NOTES}{id}", note_of(id)))]
 
     def unread(self, ids: Sequence[GlobalId]) -> list[GlobalId]:
         """Those of these collections that are shared arrangements of which no view is left."""

@@ -120,7 +120,7 @@ class Ticker:
                     raise TooMuch
             tables |= self._readings(number, found)
             empty = frozenset(name for name, table in tables.items() if table.num_rows == 0)
-            if not self._is_idle(number, empty):
+            if not self._steps(number, empty)[1].issuperset(stage.outputs):  # there is something to compute
                 empty = self._lasting(number, empty, deltas)
             steps, nothing = self._steps(number, empty)
             tables |= {name: empty_table(types(self._relations[name])) for name in nothing}
@@ -203,10 +203,6 @@ class Ticker:
             rows = found[lookup.name]
             pieces.setdefault(lookup.reading, []).append(rows if lookup.tag is None else _tagged(rows, lookup.tag))
         return {name: pa.concat_tables(each).combine_chunks() for name, each in pieces.items()}
-
-    def _is_idle(self, number: int, empty: frozenset[str]) -> bool:
-        """Whether a stage has nothing to compute."""
-        return self._steps(number, empty)[1].issuperset(self.program.stages[number].outputs)
 
     def _lasting(self, number: int, empty: frozenset[str], deltas: Mapping[str, pa.Table]) -> frozenset[str]:
         """The empty tables of a stage to leave out: inputs without changes, and tables that were never anything else.

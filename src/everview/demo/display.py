@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 from rich import box
 from rich.columns import Columns
@@ -84,13 +83,9 @@ def _rows(follower: Follower) -> Table:
     ]
     for number, name in enumerate(names):
         table.add_column(name, justify="left" if number == 0 else "right")
-    for row in sorted(follower.rows(), key=_order):
+    for row in sorted(follower.rows(), key=lambda row: (row[0],) if len(row) > 3 else (-row[-1], row[1])):
         table.add_row(*(f"{value:,}" if not isinstance(value, str) else value for value in row))
     return table
-
-
-def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (row[0],) if len(row) > 3 else (-row[-1], row[1])
 
 
 def clock_time(frontier: Frontier) -> str:

@@ -32,11 +32,7 @@ FIRST_S = 10.0  # a newcomer's first impression, shown beside what is usual
 
 
 def run(
-    data: Path | None,
-    seconds: float,
-    seed: int,
-    spark: str | None = "local[*]",
-    stores: StoreAddresses = IN_FOLDER,
+    data: Path | None, seconds: float, seed: int, spark: str | None = "local[*]", stores: StoreAddresses = IN_FOLDER
 ) -> bool:
     """Run the demo for so many seconds, in folder `data` or a temporary one; gives whether all checks passed."""
     if data is not None and data.exists() and (not data.is_dir() or any(data.iterdir())):
@@ -66,14 +62,7 @@ def delivered_at(data: Path) -> Path:
 
 
 def _show(
-    console: Console,
-    folder: Folder,
-    log: Path,
-    seconds: float,
-    seed: int,
-    *,
-    spark: str | None,
-    stores: StoreAddresses,
+    console: Console, folder: Folder, log: Path, seconds: float, seed: int, *, spark: str | None, stores: StoreAddresses
 ) -> Iterator[Check]:
     began = time.monotonic()
     with Instance(folder, spark=spark, stores=stores) as instance, Database(instance, folder) as database:

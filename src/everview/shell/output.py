@@ -153,7 +153,9 @@ class Printer:
     def _write(self, header: Header, rows: Sequence[Row], *, first: bool) -> None:
         if self.form == "json":
             for row in rows:
-                self._out.write(json.dumps(_object(header, row), ensure_ascii=False) + "\n")
+                named = zip(header.names, row, header.types, strict=True)
+                shown = {name: _plain(value, kind) for name, value, kind in named}
+                self._out.write(json.dumps(shown, ensure_ascii=False) + "\n")
         elif self.form == "csv":
             writer = csv.writer(self._out, lineterminator="\n")
             writer.writerows([*([header.names] if first else []), *rows])
@@ -199,10 +201,6 @@ def _padded(text: str, width: int, *, right: bool) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
-
-
-def _object(header: Header, row: Row) -> dict[str, object]:
-    return {name: _plain(value, kind) for name, value, kind in zip(header.names, row, header.types, strict=True)}
 
 
 def _plain(value: str | None, kind: int) -> object:

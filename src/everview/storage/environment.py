@@ -20,26 +20,12 @@ import pyarrow.compute as pc
 
 from everview.background import Backoff, Loop
 from everview.closing import Closing
-from everview.storage import opening
+from everview.storage import contract, opening
 from everview.storage.applier import Applier
 from everview.storage.blob.contract import Blob
 from everview.storage.codec import meta_key
 from everview.storage.consensus.contract import Consensus, entry_at
-from everview.storage.contract import (
-    Acquire,
-    Capability,
-    Command,
-    Create,
-    Downgrade,
-    Drop,
-    Extend,
-    Frontier,
-    Frontiers,
-    GlobalId,
-    ReadCapability,
-    UpdateAndDowngrade,
-    WriteCapability,
-)
+from everview.storage.contract import GlobalId
 from everview.storage.disk import make_private
 from everview.storage.errors import Canceled, Corruption, Fenced, Indeterminate, InvalidUsage, UnknownId
 from everview.storage.gc import Pins
@@ -141,13 +127,13 @@ class Environment(Closing):
 
     # Commands
 
-    def commit(self, *commands: Command) -> list[Any]:
+    def commit(self, *commands: contract.Command) -> list[Any]:
         """Make all of the commands durable in one atomic step, or none; gives what each of them gives."""
         self._check_open()
-        if any(isinstance(c, UpdateAndDowngrade) and not isinstance(c.updates, Staged) for c in commands):
+        if any(isinstance(c, contract.UpdateAndDowngrade) and not isinstance(c.updates, Staged) for c in commands):
             return self._commit_staging(commands)
         for command in commands:
-            if isinstance(command, UpdateAndDowngrade):
+            if isinstance(command, contract.UpdateAndDowngrade):
                 staged: Any = command.updates
                 if staged.used:
                     raise InvalidUsage(f"staged updates to {staged.id} were committed before", hint="stage them again")
@@ -156,21 +142,21 @@ class Environment(Closing):
         self.maintenance.lend_a_hand()
         return results
 
-    def _commit_staging(self, commands: tuple[Command, ...]) -> list[Any]:
+    def _commit_staging(self, commands: tuple[contract.Command, ...]) -> list[Any]:
         """Commit commands that carry tables: stage these first, and remove what was staged if the commit fails."""
         staged: list[Staged] = []
         extended: dict[GlobalId, Spec] = {}  # as earlier commands of this commit leave them
         try:
-            ready: list[Command] = []
+            ready: list[contract.Command] = []
             for command in commands:
-                if isinstance(command, Extend):
+                if isinstance(command, contract.Extend):
                     id = command.capability.id
                     extended[id] = extended_spec(id, extended.get(id) or self.shard(id).spec, command.schema)
-                if isinstance(command, UpdateAndDowngrade) and not isinstance(command.updates, Staged):
+                if isinstance(command, contract.UpdateAndDowngrade) and not isinstance(command.updates, Staged):
                     id = command.capability.id
                     spec = extended.get(id) or self.shard(id).spec
                     staged.append(self._stager.stage(id, spec, command.updates))
-                    ready.append(UpdateAndDowngrade(command.capability, staged[-1], command.to))
+                    ready.append(contract.UpdateAndDowngrade(command.capability, staged[-1], command.to))
                 else:
                     ready.append(command)
             return self.commit(*ready)
@@ -206,24 +192,30 @@ class Environment(Closing):
         self._check_open()
         return BlobFolder(self._blob, self._stager.new_folder("reach"))
 
-    def create(self, id: GlobalId, schema: pa.Schema, **options: Any) -> tuple[ReadCapability, WriteCapability]:
-        (capabilities,) = self.commit(Create(id, schema, **options))
+    def create(
+        self, id: GlobalId, schema: pa.Schema, **options: Any
+    ) -> tuple[contract.ReadCapability, contract.WriteCapability]:
+        (capabilities,) = self.commit(contract.Create(id, schema, **options))
         return capabilities  # type: ignore[no-any-return]
 
-    def acquire(self, id: GlobalId, lease_ms: int | None = None) -> tuple[ReadCapability, WriteCapability]:
-        (capabilities,) = self.commit(Acquire(id, lease_ms))
+    def acquire(
+        self, id: GlobalId, lease_ms: int | None = None
+    ) -> tuple[contract.ReadCapability, contract.WriteCapability]:
+        (capabilities,) = self.commit(contract.Acquire(id, lease_ms))
         return capabilities  # type: ignore[no-any-return]
 
-    def append(self, capability: WriteCapability, updates: pa.Table | Staged | None, to: Frontier) -> WriteCapability:
-        (capability,) = self.commit(UpdateAndDowngrade(capability, updates, to))
+    def append(
+        self, capability: contract.WriteCapability, updates: pa.Table | Staged | None, to: contract.Frontier
+    ) -> contract.WriteCapability:
+        (capability,) = self.commit(contract.UpdateAndDowngrade(capability, updates, to))
         return capability
 
-    def downgrade(self, capability: ReadCapability, to: Frontier) -> ReadCapability:
-        (capability,) = self.commit(Downgrade(capability, to))
+    def downgrade(self, capability: contract.ReadCapability, to: contract.Frontier) -> contract.ReadCapability:
+        (capability,) = self.commit(contract.Downgrade(capability, to))
         return capability
 
-    def drop(self, *capabilities: Capability) -> None:
-        self.commit(*(Drop(capability) for capability in capabilities))
+    def drop(self, *capabilities: contract.Capability) -> None:
+        self.commit(*(contract.Drop(capability) for capability in capabilities))
 
     # Reading
 
@@ -253,17 +245,17 @@ class Environment(Closing):
             raise UnknownId(f"collection {id} does not exist", detail=detail)
         return shard
 
-    def present(self, id: GlobalId, token: str) -> ReadCapability | WriteCapability:
+    def present(self, id: GlobalId, token: str) -> contract.ReadCapability | contract.WriteCapability:
         """The capability with this token."""
         return present(self.shard(id), token, self._applier.clocks)
 
-    def frontiers(self, id: GlobalId) -> Frontiers:
+    def frontiers(self, id: GlobalId) -> contract.Frontiers:
         """The frontiers of the collection; a dropped one has two empty frontiers."""
         shard = self._applier.shard(id)
         if shard is None:
             raise UnknownId(f"collection {id} does not exist")
         clocks = self._applier.clocks
-        return Frontiers(to_frontier(shard.since(clocks)), to_frontier(shard.upper(clocks)))
+        return contract.Frontiers(to_frontier(shard.since(clocks)), to_frontier(shard.upper(clocks)))
 
     def standing(self, id: GlobalId) -> tuple[Shard, int] | None:
         """The shard as it is in memory, with an upper up to which it is complete; None if it would have to be read.
@@ -302,7 +294,7 @@ class Environment(Closing):
 
     def subscribe(
         self,
-        capability: ReadCapability,
+        capability: contract.ReadCapability,
         *,
         snapshot: bool = True,
         where: pc.Expression | None = None,
@@ -346,7 +338,7 @@ class Environment(Closing):
         entries = self._consensus.scan(meta_key(prefix))
         return {key.removeprefix(meta_key("")): entry.value for key, entry in entries}
 
-    def check(self, capability: ReadCapability) -> None:
+    def check(self, capability: contract.ReadCapability) -> None:
         """Raise unless the capability is held as stated."""
         lookup(self.shard(capability.id), capability, self._applier.clocks, self._now_ms())
 

@@ -93,7 +93,9 @@ class Maintenance:
             self.behind = False
             if not self._swept:
                 self._sweep()
-            self._expire()
+            now = self._now_ms()
+            for id in [id for id, deadline in list(self._leased.items()) if deadline < now]:
+                self._applier.commit((Expire(id),))
             for id in sorted(self._dirty):
                 self._dirty.discard(id)
                 self._compact_shard(id, compaction.plan)
@@ -131,11 +133,6 @@ class Maintenance:
             return bool(done)
         finally:
             release()
-
-    def _expire(self) -> None:
-        now = self._now_ms()
-        for id in [id for id, deadline in list(self._leased.items()) if deadline < now]:
-            self._applier.commit((Expire(id),))
 
     def _sweep(self) -> None:
         """Once per process: remove garbage of earlier processes, and note the leases that they granted."""

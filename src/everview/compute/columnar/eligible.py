@@ -11,14 +11,15 @@ from everview.compute.columnar.reduce import is_totalled
 from everview.compute.functions import lookup
 from everview.compute.ir import relation as ir
 from everview.compute.ir.parts import scalars_of
-from everview.compute.ir.scalar import Failed, FailedTable, Scalar, walk
+from everview.compute.ir.scalar import Failed, FailedTable, walk
 from everview.compute.ir.types import Kind, SqlType
 
 
 def is_columnar(relation: ir.Relation) -> bool:
     """Whether the operator itself is computed by columns, whatever is below it."""
-    if not all(map(_is_scalar_columnar, scalars_of(relation))):
-        return False
+    for scalar in scalars_of(relation):
+        if lookup.is_volatile(scalar) or any(isinstance(part, Failed | FailedTable) for part in walk(scalar)):
+            return False
     match relation:
         case ir.Constant() | ir.Get() | ir.Let() | ir.Project() | ir.Map() | ir.Filter() | ir.Union() | ir.Negate():
             return True
@@ -44,10 +45,3 @@ def is_wholly_columnar(plan: ir.Relation) -> bool:
 def _has_numbers(sql_type: SqlType) -> bool:
     """Whether values of the type can be numbered, so that equal ones are found."""
     return sql_type.kind is not Kind.ARRAY
-
-
-def _is_scalar_columnar(scalar: Scalar) -> bool:
-    for part in walk(scalar):
-        if isinstance(part, Failed | FailedTable):
-            return False
-    return not lookup.is_volatile(scalar)

@@ -63,7 +63,8 @@ class Expressions:
             case Column(index):
                 return batch.column(index)
             case Literal(value, sql_type):
-                return _literal(value, sql_type)
+                settle = canonical(sql_type)
+                return values_to_arrow([settle(value) if settle else value], sql_type)[0]
             case Call():
                 return self._call(expression, batch)
             case And(args):
@@ -99,7 +100,7 @@ class Expressions:
         arrays = [each for each in args if isinstance(each, pa.Array)]
         types = [arg.type for arg in call.args]
         ids = None
-        if arrays and rows > 1 and not any(map(_is_nested, arrays)):
+        if arrays and rows > 1 and not any(pa.types.is_nested(each.type) for each in arrays):
             groups = grouped(arrays, rows)
             ids, firsts = groups.ids, pa.array(groups.firsts)
             args = [each.take(firsts) if isinstance(each, pa.Array) else each for each in args]
@@ -221,15 +222,6 @@ def _compared(condition: Scalar, comparison: str) -> Scalar | None:
     compared, constant = condition.args
     same = arrow_type(compared.type) == arrow_type(constant.type) and compared.type.kind not in _WITHOUT_SETS
     return compared if same and isinstance(constant, Literal) else None
-
-
-def _literal(value: Any, sql_type: SqlType) -> pa.Scalar:
-    settle = canonical(sql_type)
-    return values_to_arrow([settle(value) if settle else value], sql_type)[0]
-
-
-def _is_nested(column: pa.Array) -> bool:
-    return bool(pa.types.is_nested(column.type))
 
 
 def _python(values: Values, sql_type: SqlType) -> Any:

@@ -58,14 +58,11 @@ _ROOT_SQL = (
 )
 
 
-def _root(one: float, other: float) -> float:
-    product = one * other
-    return math.sqrt(product) if 0 < product < math.inf else math.sqrt(one) * math.sqrt(other)
-
-
 def _correlation(line: _Line) -> float:
     """Within -1 and 1, which rounding may leave."""
-    found = line.sxy / _root(line.sxx, line.syy)
+    product = line.sxx * line.syy
+    root = math.sqrt(product) if 0 < product < math.inf else math.sqrt(line.sxx) * math.sqrt(line.syy)
+    found = line.sxy / root
     return found if math.isnan(found) else max(min(found, 1.0), -1.0)
 
 

@@ -133,10 +133,10 @@ def choose(name: str, arg_types: Sequence[SqlType], overloads: Sequence[O]) -> t
         candidates = [
             each for each in candidates if all(to.kind is not Kind.MZ_TIMESTAMP for to in each[1])
         ] or candidates
-    fitting = [each for each in candidates if _reachable(given, each[1])]
+    fitting = [each for each in candidates if all(map(_castable, given, each[1]))]
     if not fitting:
         raise _missing(name, arg_types)
-    exact = [each for each in fitting if _exact(given, each[1])]
+    exact = [each for each in fitting if all(map(_is_exact, given, each[1]))]
     chosen = exact or _assume_same(given, fitting) or _narrow(given, fitting)
     if len(chosen) != 1:
         raise _ambiguous(name, arg_types)
@@ -153,10 +153,6 @@ def _declared(overload: Overload, count: int) -> tuple[SqlType, ...] | None:
     return declared if len(declared) == count else None
 
 
-def _reachable(given: Sequence[SqlType], declared: Sequence[SqlType]) -> bool:
-    return all(_castable(actual, to) for actual, to in zip(given, declared, strict=True))
-
-
 def _castable(actual: SqlType, to: SqlType) -> bool:
     if to.kind is Kind.UNKNOWN or actual.kind is Kind.UNKNOWN or actual == to:
         return True
@@ -164,8 +160,8 @@ def _castable(actual: SqlType, to: SqlType) -> bool:
     return cast is not None and cast.context is CastContext.IMPLICIT
 
 
-def _exact(given: Sequence[SqlType], declared: Sequence[SqlType]) -> bool:
-    return all(to.kind is Kind.UNKNOWN or actual == to for actual, to in zip(given, declared, strict=True))
+def _is_exact(actual: SqlType, to: SqlType) -> bool:
+    return to.kind is Kind.UNKNOWN or actual == to
 
 
 Candidate = tuple[O, tuple[SqlType, ...]]

@@ -79,17 +79,13 @@ def _types(names: list[str], letters: Mapping[str, SqlType]) -> tuple[Any, ...]:
 
 def _other_type(text: str, letters: Mapping[str, SqlType]) -> ResultType:
     if text == "$1":
-        return _first
+        return lambda types: types[0]
     if text.endswith("[]"):
         (element,) = _types([text[:-2]], letters)
         return array_of(element)
     precise = _NUMERIC.fullmatch(text)
     assert precise, text
     return numeric(int(precise[1]), int(precise[2]))
-
-
-def _first(types: Sequence[SqlType]) -> SqlType:
-    return types[0]
 
 
 class Family(list[Function]):

@@ -271,11 +271,7 @@ Steps: TypeAlias = Sequence[tuple[str, Relation]]  # named; each may read the in
 
 
 def types(relation: Relation) -> tuple[SqlType, ...]:
-    return known_types(relation, _types_of)
-
-
-def _types_of(relation: Relation) -> tuple[SqlType, ...]:
-    return types_of(relation, types)
+    return known_types(relation, lambda relation: types_of(relation, types))
 
 
 Operator = TypeVar("Operator", bound=Typed)

@@ -66,7 +66,8 @@ def _details(plan: ir.Relation) -> str:
             return " ".join(filter(None, (by, _order(order), *bounds)))
         case ir.Window(input, partition, order, functions):
             by = f"by {_list(partition)}" if partition else ""
-            shown = _added(ir.arity(input), [_window_function(each) for each in functions])
+            calls = [(_call(each.function, each.args) + _filter(each.filter), _frame(each.frame)) for each in functions]
+            shown = _added(ir.arity(input), [" ".join(filter(None, parts)) for parts in calls])
             return _with_list(" ".join(filter(None, (by, _order(order)))), [shown])
         case ir.Temporal(_, lowers, uppers, times):
             limits = [f"from {show_scalar(each)}" for each in lowers]
@@ -120,10 +121,6 @@ def _aggregate(aggregate: ir.Aggregate) -> str:
 
 def _filter(condition: Scalar | None) -> str:
     return f" filter ({show_scalar(condition)})" if condition is not None else ""
-
-
-def _window_function(function: ir.WindowFunction) -> str:
-    return f"{_call(function.function, function.args)}{_filter(function.filter)} {_frame(function.frame)}".rstrip()
 
 
 def _frame(frame: ir.Frame) -> str:

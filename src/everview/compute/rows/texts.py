@@ -187,10 +187,6 @@ def _booleans(texts: Texts, to: SqlType) -> Values | None:
     return pc.if_else(pc.is_null(texts), None, true) if pc.all(known).as_py() else None
 
 
-def _dates(texts: Texts, to: SqlType) -> Values | None:
-    return texts.cast(arrow_type(to)) if _all(texts, f"^{_DATE}$") else None
-
-
 def _timestamps(texts: Texts, to: SqlType) -> Values | None:
     """With a zone, all of them or none; without, it is that of sessions, UTC."""
     if to.kind is Kind.TIMESTAMPTZ and _all(texts, f"^{_TIMESTAMP}{_ZONE}$"):
@@ -201,16 +197,12 @@ def _timestamps(texts: Texts, to: SqlType) -> Values | None:
     return pc.assume_timezone(found, "UTC").cast(arrow_type(to)) if to.kind is Kind.TIMESTAMPTZ else found
 
 
-def _texts(texts: Texts, to: SqlType) -> Values:
-    return texts.cast(arrow_type(to))
-
-
 _CONVERT: Mapping[Kind, Convert] = {
     **dict.fromkeys((Kind.INT2, Kind.INT4, Kind.INT8), _integers),
     Kind.NUMERIC: _numerics,
     Kind.FLOAT8: _floats,
     Kind.BOOLEAN: _booleans,
-    Kind.DATE: _dates,
+    Kind.DATE: lambda texts, to: texts.cast(arrow_type(to)) if _all(texts, f"^{_DATE}$") else None,
     **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), _timestamps),
-    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR), _texts),
+    **dict.fromkeys((Kind.TEXT, Kind.VARCHAR), lambda texts, to: texts.cast(arrow_type(to))),
 }

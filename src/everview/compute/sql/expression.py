@@ -16,18 +16,11 @@ from everview.compute.ir.parts import aggregate_scalars, change_aggregate
 from everview.compute.ir.relation import Aggregate, Filter, Map, Order, Project
 from everview.compute.ir.scalar import Case, Column, Literal, walk
 from everview.compute.ir.types import BOOLEAN, INT4, INT8, TEXT, Kind, SqlType
-from everview.compute.sql import hir
+from everview.compute.sql import errors, hir
 from everview.compute.sql.clauses import changes_nothing
 from everview.compute.sql.coerce import call, coerce, resolving, settled
 from everview.compute.sql.comparisons import is_row, quantified, quantifier, rows_compared
-from everview.compute.sql.errors import (
-    DATATYPE_MISMATCH,
-    GROUPING_ERROR,
-    SYNTAX_ERROR,
-    WINDOWING_ERROR,
-    SqlError,
-    unsupported,
-)
+from everview.compute.sql.errors import SqlError, unsupported
 from everview.compute.sql.forms import BINARY, HANDLERS, chained, queried
 from everview.compute.sql.hir import Calls, Placeholder
 from everview.compute.sql.parse import Tree, error_at, position_of, shown, tailed
@@ -91,7 +84,7 @@ class Expressions:
         scalar = self.bind(tree)
         if scalar.type.kind not in (Kind.BOOLEAN, Kind.UNKNOWN):
             message = f"argument of {self.clause} must be type boolean, not type {scalar.type}"
-            raise error_at(tree, DATATYPE_MISMATCH, message)
+            raise error_at(tree, errors.DATATYPE_MISMATCH, message)
         return coerce(scalar, BOOLEAN, "implicit", position_of(tree))
 
     def conjuncts(self, tree: Tree) -> list[hir.HScalar]:
@@ -129,7 +122,7 @@ class Expressions:
         columns = hir.columns(query)
         if len(lefts) != len(columns):
             few = "few" if len(columns) < len(lefts) else "many"
-            raise error_at(right, SYNTAX_ERROR, f"subquery has too {few} columns")
+            raise error_at(right, errors.SYNTAX_ERROR, f"subquery has too {few} columns")
         outers = [hir.deepened(self.bind(each)) for each in lefts]
         return query, rows_compared(operator, list(zip(outers, columns, strict=True)))
 
@@ -170,7 +163,9 @@ class Expressions:
             assert scope.around is not None
             scope = scope.around
         if scope.calls is None or scope.calls.aggregates is None:
-            raise SqlError(GROUPING_ERROR, f"aggregate functions are not allowed in {scope.clause}", position=position)
+            raise SqlError(
+                errors.GROUPING_ERROR, f"aggregate functions are not allowed in {scope.clause}", position=position
+            )
         moved = change_aggregate(
             aggregate, lambda each: hir.map_references(each, lambda at, index, _: (at - level, index))
         )
@@ -189,16 +184,16 @@ class Expressions:
     def no_windows(self) -> tuple[str, str]:
         """Why no window function may stand here: SQLSTATE and message."""
         if self.clause == _ARGUMENT:
-            return GROUPING_ERROR, "aggregate function calls cannot contain window function calls"
+            return errors.GROUPING_ERROR, "aggregate function calls cannot contain window function calls"
         if self.clause == _WINDOWED:
-            return WINDOWING_ERROR, "window function calls cannot be nested"
-        return WINDOWING_ERROR, f"window functions are not allowed in {self.clause}"
+            return errors.WINDOWING_ERROR, "window function calls cannot be nested"
+        return errors.WINDOWING_ERROR, f"window functions are not allowed in {self.clause}"
 
     def grouping(self, keys: tuple[hir.HScalar, ...], position: int | None) -> hir.HScalar:
         """`grouping(...)`: a bit for each key, set where the row's grouping set lacks it."""
         if self.calls.aggregates is None:
             message = f"grouping operations are not allowed in {self.clause}"
-            raise SqlError(GROUPING_ERROR, message, position=position)
+            raise SqlError(errors.GROUPING_ERROR, message, position=position)
         if keys not in self.calls.groupings:
             self.calls.groupings.append(keys)
         return Placeholder("grouping", self.calls.groupings.index(keys), INT4)
@@ -219,7 +214,7 @@ class Expressions:
                 trees.append(each)
         star = len(trees) == 1 and isinstance(trees[0], exp.Star)
         if star and distinct:
-            raise SqlError(SYNTAX_ERROR, 'syntax error at or near "*"', position=position)
+            raise SqlError(errors.SYNTAX_ERROR, 'syntax error at or near "*"', position=position)
         args = [] if star else [self.bind(tree) for tree in trees]
         if name == "jsonb_object_agg" and args:  # keys of any type are written as text
             args[0] = coerce(settled(args[0]), TEXT, "explicit", position)

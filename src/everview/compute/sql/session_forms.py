@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Types of identifiers of objects: a cast to one of them looks into the catalog.
 OBJECT_IDS = frozenset(
-    ["oid", "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper", "regoperator"],
+    ["oid", "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper", "regoperator"]
 )
 
 # Words that are functions without parentheses, as sqlglot names them.

@@ -34,9 +34,10 @@ def without_set_returning(tree: exp.Select) -> exp.Select:
     inside = tree.parent is not None
     tree = watch(tree.copy())
     calls = [call for item in tree.expressions for call in _calls(item)]
-    source, fields = calls[0], _fields(calls[0])
+    source, first = calls[0], calls[0].name.lower()
+    fields = max((each.names for each in (*tables_by_name(first), *host().table_functions(first))), key=len)
     # Whether places count from 1 is for the array to say, so they are not taken as they come.
-    same = len({call.sql() for call in calls}) == 1 and calls[0].name.lower() != "generate_subscripts"
+    same = len({call.sql() for call in calls}) == 1 and first != "generate_subscripts"
     if not same:
         source = _in_step(calls)
     for call in calls[1:] if same else ():
@@ -155,15 +156,7 @@ def _calls(item: Tree) -> list[Tree]:
     """The calls of table functions in an item, not those inside queries of its own, nor in FROM."""
     if isinstance(item, (exp.Query, exp.Subquery)):
         return []
-    if isinstance(item, exp.Anonymous) and _is_table_function(item.name.lower()):
+    name = item.name.lower() if isinstance(item, exp.Anonymous) else ""
+    if (tables_by_name(name) or host().table_functions(name)) and name not in AGGREGATE_NAMES:
         return [item]
     return [call for child in item.iter_expressions() for call in _calls(child)]
-
-
-def _is_table_function(name: str) -> bool:
-    return bool(tables_by_name(name) or host().table_functions(name)) and name not in AGGREGATE_NAMES
-
-
-def _fields(call: Tree) -> tuple[str, ...]:
-    name = call.name.lower()
-    return max((each.names for each in (*tables_by_name(name), *host().table_functions(name))), key=len)

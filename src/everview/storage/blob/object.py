@@ -17,24 +17,15 @@ from typing import Any
 import pyarrow as pa
 
 from everview.reach.addresses import check_endpoints
+from everview.storage import errors
 from everview.storage.blob.contract import BlobInfo, checked_key
-from everview.storage.errors import (
-    BlobExists,
-    BlobMissing,
-    Determinate,
-    Indeterminate,
-    InvalidUsage,
-    StorageError,
-    StorageFull,
-    StorageReadOnly,
-)
 
 try:
     import obstore
     from obstore import exceptions as store_errors
     from obstore.store import AzureStore, GCSStore, S3Store, from_url
 except ImportError as missing:
-    raise InvalidUsage(
+    raise errors.InvalidUsage(
         "blobs in an object store need the obstore library", hint="install it: pip install 'everview[s3]'"
     ) from missing
 
@@ -65,7 +56,7 @@ class ObjectBlob:
         try:
             store = from_url(url, config=config or None, client_options=client, retry_config=_RETRIES)  # type: ignore[call-overload]
         except (store_errors.BaseError, ValueError) as failure:
-            raise InvalidUsage(
+            raise errors.InvalidUsage(
                 f"cannot use object store {url}", detail=_first_line(failure), hint="check the URL and its parameters"
             ) from failure
         self._store: Any = store
@@ -90,7 +81,7 @@ class ObjectBlob:
             else:
                 self._put_large(key, path, size)
         except FileNotFoundError as failure:
-            raise InvalidUsage(f"no file to store at {path}") from failure
+            raise errors.InvalidUsage(f"no file to store at {path}") from failure
         path.unlink(missing_ok=True)
 
     def seal(self, key: str) -> None:
@@ -119,7 +110,7 @@ class ObjectBlob:
         folder = prefix.rpartition("/")[0]  # stores list by whole words of a path; the rest is filtered here
         try:
             checked_key(folder or "any")
-        except InvalidUsage:
+        except errors.InvalidUsage:
             return iter(())  # nor can any key start with it
         found = []
         with self._reading(f"{prefix}*"):
@@ -149,14 +140,14 @@ class ObjectBlob:
         with self._reading(key):
             data = obstore.get_range(self._store, key, start=start, length=length).to_bytes()
         if len(data) != length:
-            raise Determinate(f"blob {key} ended early", detail=f"{len(data)} of {length} bytes at {start}")
+            raise errors.Determinate(f"blob {key} ended early", detail=f"{len(data)} of {length} bytes at {start}")
         return data
 
     def _put_small(self, key: str, data: bytes) -> None:
         try:
             with self._writing("storing", key):
                 obstore.put(self._store, key, data, mode="create", use_multipart=False)
-        except BlobExists:
+        except errors.BlobExists:
             # Perhaps by a try of this very put whose answer was lost.
             self._check_same(key, memoryview(data), len(data))
 
@@ -173,7 +164,7 @@ class ObjectBlob:
         try:
             with self._reading(key):
                 obstore.head(self._store, key)
-        except BlobMissing:
+        except errors.BlobMissing:
             return False
         return True
 
@@ -183,11 +174,11 @@ class ObjectBlob:
             chunks = stored.stream(min_chunk_size=1 << 20)
             if stored.meta["size"] != size or any(ours.read(len(chunk)) != bytes(chunk) for chunk in chunks):
                 hint = "use a new key for other bytes"
-                raise BlobExists(f"another blob is stored as {key}", detail=self._url, hint=hint)
+                raise errors.BlobExists(f"another blob is stored as {key}", detail=self._url, hint=hint)
 
     def _check(self, key: str | None = None) -> None:
         if self._closed:
-            raise InvalidUsage(f"the blob store is closed: {self._url}")
+            raise errors.InvalidUsage(f"the blob store is closed: {self._url}")
         if key is not None:
             checked_key(key)
 
@@ -196,9 +187,9 @@ class ObjectBlob:
         try:
             yield
         except FileNotFoundError as failure:
-            raise BlobMissing(f"no blob is stored as {key}", detail=_first_line(failure)) from failure
+            raise errors.BlobMissing(f"no blob is stored as {key}", detail=_first_line(failure)) from failure
         except store_errors.BaseError as failure:
-            raise Determinate(
+            raise errors.Determinate(
                 f"the object store failed while reading blob {key}",
                 detail=_first_line(failure),
                 hint=f"check that {self._url} can be reached with these credentials",
@@ -211,21 +202,27 @@ class ObjectBlob:
         except (FileNotFoundError, store_errors.BaseError) as failure:
             raise self._write_failure(failure, f"{doing} blob {key}") from failure
 
-    def _write_failure(self, failure: Exception, doing: str) -> StorageError:
+    def _write_failure(self, failure: Exception, doing: str) -> errors.StorageError:
         detail = _first_line(failure)
         if isinstance(failure, store_errors.AlreadyExistsError):
-            return BlobExists(f"the key is taken while {doing}", detail=self._url, hint="use a new key for other bytes")
+            return errors.BlobExists(
+                f"the key is taken while {doing}", detail=self._url, hint="use a new key for other bytes"
+            )
         if isinstance(failure, FileNotFoundError):
-            return Determinate(f"no such bucket while {doing}", detail=detail, hint=f"make the bucket of {self._url}")
+            return errors.Determinate(
+                f"no such bucket while {doing}", detail=detail, hint=f"make the bucket of {self._url}"
+            )
         if isinstance(failure, store_errors.PermissionDeniedError | store_errors.UnauthenticatedError):
             hint = "check the credentials and what they permit"
-            return StorageReadOnly(f"the object store refused {doing}", detail=detail, hint=hint)
+            return errors.StorageReadOnly(f"the object store refused {doing}", detail=detail, hint=hint)
         if any(word in detail for word in _FULL):
-            return StorageFull(f"no space left while {doing}", detail=detail, hint="raise the quota or delete objects")
+            return errors.StorageFull(
+                f"no space left while {doing}", detail=detail, hint="raise the quota or delete objects"
+            )
         if isinstance(failure, store_errors.NotSupportedError | store_errors.InvalidPathError):
-            return Determinate(f"the object store cannot do it while {doing}", detail=detail)
+            return errors.Determinate(f"the object store cannot do it while {doing}", detail=detail)
         # A time limit or a lost connection, perhaps after some try had reached the store.
-        return Indeterminate(f"the object store failed while {doing}", detail=detail, hint="do it again")
+        return errors.Indeterminate(f"the object store failed while {doing}", detail=detail, hint="do it again")
 
 
 class _Ranges(io.RawIOBase):
@@ -267,7 +264,7 @@ def _engine_base(store: object, url: str) -> str:
         case AzureStore():
             base = f"abfss://{store.config['container_name']}@{store.config['account_name']}.dfs.core.windows.net"
         case _:
-            raise InvalidUsage(f"blobs cannot be kept in {url}", hint="use s3://, gs:// or az://")
+            raise errors.InvalidUsage(f"blobs cannot be kept in {url}", hint="use s3://, gs:// or az://")
     return f"{base}/{store.prefix}" if store.prefix else base
 
 

@@ -15,23 +15,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from everview.storage import errors
 from everview.storage.consensus.contract import Conflict, Entry, ranges_of
-from everview.storage.errors import (
-    Corruption,
-    Determinate,
-    Indeterminate,
-    InvalidUsage,
-    StorageError,
-    StorageFull,
-    StorageReadOnly,
-)
 from everview.storage.faults import failpoint
 
 try:
     import psycopg
     from psycopg import sql
 except ImportError as missing:
-    raise InvalidUsage(
+    raise errors.InvalidUsage(
         "metadata in PostgreSQL need the psycopg library", hint="install it: pip install 'everview[postgres]'"
     ) from missing
 
@@ -109,7 +101,7 @@ class PostgresConsensus:
 
     def commit(self, expected: Mapping[str, int | None], writes: Mapping[str, bytes | None], version: int) -> None:
         if self._read_only:
-            raise StorageReadOnly("the environment was opened for reading only", detail=f"schema {self._schema}")
+            raise errors.StorageReadOnly("the environment was opened for reading only", detail=f"schema {self._schema}")
         self._run(lambda db: self._transact(db, expected, writes, version))
         failpoint("consensus.commit.done")
 
@@ -126,11 +118,13 @@ class PostgresConsensus:
     def _prepare(self, db: Connection, set_up: sql.Composed | None) -> None:
         encoding = db.execute("SHOW server_encoding").fetchone()
         if encoding != ("UTF8",):
-            raise InvalidUsage(f"the database's encoding is {encoding}", hint="make one with ENCODING 'UTF8'")
+            raise errors.InvalidUsage(f"the database's encoding is {encoding}", hint="make one with ENCODING 'UTF8'")
         if set_up is not None:
             db.execute(set_up)
         elif db.execute("SELECT to_regclass(%s)", [f'"{self._schema}".entries']).fetchone() == (None,):
-            raise InvalidUsage(f"no environment in schema {self._schema}", hint="check the database and the schema")
+            raise errors.InvalidUsage(
+                f"no environment in schema {self._schema}", hint="check the database and the schema"
+            )
 
     def _entries(self, db: Connection, keys: list[str]) -> dict[str, Entry]:
         rows = db.execute(self._sql["get"], [keys], binary=True).fetchall()
@@ -165,12 +159,12 @@ class PostgresConsensus:
             # An error that the server reports on a connection that goes on is a rollback; silence may be either.
             if db.broken or db.closed or failure.sqlstate is None or failure.sqlstate[:2] in {"08", "57"}:
                 hint = "look before trying again"
-                raise Indeterminate(
+                raise errors.Indeterminate(
                     "the database was lost during a commit", detail=str(failure), hint=hint
                 ) from failure
             raise
         if done != "COMMIT":
-            raise Determinate("the database rolled a commit back", detail=f"it answered {done}")
+            raise errors.Determinate("the database rolled a commit back", detail=f"it answered {done}")
 
     def _run(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on a pooled connection; try again a few times if it had no effect and may yet succeed."""
@@ -187,11 +181,11 @@ class PostgresConsensus:
 
     def _run_once(self, work: Callable[[Connection], T]) -> T:
         if self._closed:
-            raise InvalidUsage("the consensus is closed")
+            raise errors.InvalidUsage("the consensus is closed")
         try:
             db = self._pool.get(timeout=_WAIT_FOR_CONNECTION_S)
         except queue.Empty:
-            raise Determinate("all connections to the database are in use", hint="try again") from None
+            raise errors.Determinate("all connections to the database are in use", hint="try again") from None
         try:
             if db is None:
                 db = self._connect()
@@ -219,24 +213,26 @@ class PostgresConsensus:
         self._pool.put(db)
 
 
-def _meaning(failure: psycopg.Error) -> tuple[StorageError, bool]:
+def _meaning(failure: psycopg.Error) -> tuple[errors.StorageError, bool]:
     """Translate an error that certainly had no effect; and say whether it may pass by itself."""
     detail = str(failure).strip()
     match failure.sqlstate or "":
         case "53100":
-            return StorageFull("no space left for metadata", detail=detail, hint="free space on the database"), False
+            return errors.StorageFull(
+                "no space left for metadata", detail=detail, hint="free space on the database"
+            ), False
         case "25006" | "42501":
             hint = "check the role's privileges, and that the server is not a standby"
-            return StorageReadOnly("the database refused to write metadata", detail=detail, hint=hint), False
+            return errors.StorageReadOnly("the database refused to write metadata", detail=detail, hint=hint), False
         case "XX001" | "XX002":
-            return Corruption("the metadata in the database are damaged", detail=detail), False
+            return errors.Corruption("the metadata in the database are damaged", detail=detail), False
         case "40001" | "40P01" | "55P03":
-            return Determinate("the metadata are locked", detail=detail, hint="try again"), True
+            return errors.Determinate("the metadata are locked", detail=detail, hint="try again"), True
         case state if isinstance(failure, psycopg.OperationalError | psycopg.InterfaceError):
             passing = state == "" or state[:2] in {"08", "53", "57"}
             hint = "check that the server runs and can be reached"
-            return Determinate("the database cannot be used", detail=detail, hint=hint), passing
+            return errors.Determinate("the database cannot be used", detail=detail, hint=hint), passing
         case state if state.startswith("22") or isinstance(failure, psycopg.DataError):
-            return InvalidUsage("the database cannot hold this", detail=detail), False
+            return errors.InvalidUsage("the database cannot hold this", detail=detail), False
         case _:
-            return Determinate("the database refused", detail=detail), False
+            return errors.Determinate("the database refused", detail=detail), False

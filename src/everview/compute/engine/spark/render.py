@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from everview.compute.engine.spark.accumulate import render_accumulate
 from everview.compute.engine.spark.canceled_tasks import column_to_read, still_wanted
 from everview.compute.engine.spark.join import render_join
 from everview.compute.engine.spark.literal import render_literal
 from everview.compute.engine.spark.outputs import Layout, layout
-from everview.compute.engine.spark.reduce import render_reduce
+from everview.compute.engine.spark.reduce import render_accumulate, render_reduce
 from everview.compute.engine.spark.rows import consolidated, is_consolidated, occurs_once
 from everview.compute.engine.spark.scalar import (
     FAILED,
@@ -29,8 +28,7 @@ from everview.compute.engine.spark.scalar import (
     render_table,
     within,
 )
-from everview.compute.engine.spark.topk import render_topk
-from everview.compute.engine.spark.window import render_window
+from everview.compute.engine.spark.window import render_topk, render_window
 from everview.compute.functions import lookup
 from everview.compute.functions.spark_sql import NotOnSpark, spark_type
 from everview.compute.ir import relation as ir

@@ -1,8 +1,8 @@
-"""Window in Spark SQL: the copies of each row numbered in the total order, their groups of peers too, then frames.
+"""Window and TopK in Spark SQL: the copies of each row numbered in the total order.
 
-`place` numbers the rows of a partition, and `peers` the groups of rows that the sort keys do not tell apart. So a frame
-of rows is one over `place`, a frame of groups, or of a range without offsets, is a range of `peers`, and only a range
-with offsets is over the sort key itself.
+In a window `place` numbers the rows of a partition, and `peers` the groups of rows that the sort keys do not tell
+apart. So a frame of rows is one over `place`, a frame of groups, or of a range without offsets, is a range of `peers`,
+and only a range with offsets is over the sort key itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from everview.compute.functions.list_aggregates import FINISH
 from everview.compute.functions.spark_sql import NotOnSpark, infinity, micros_of
 from everview.compute.interpreter.window_functions import window_function
 from everview.compute.ir.infinite import Infinite
-from everview.compute.ir.relation import Frame, Order, Window, WindowFunction, types
+from everview.compute.ir.relation import Frame, Order, TopK, Window, WindowFunction, types
 from everview.compute.ir.scalar import Column, Literal, Scalar
 from everview.compute.ir.types import INT8, Interval, Kind
 
@@ -216,3 +216,17 @@ def attach(rendered: str, over: str) -> str:
         parts += [rendered[start:end], f" {over}"]
         start = end
     return "".join([*parts, rendered[start:]])
+
+
+def render_topk(topk: TopK, source: str) -> str:
+    """The rows that are left of each group of a consolidated source, by where their copies begin and end."""
+    names = columns(len(types(topk.input)))
+    keys = [render_scalar(each.scalar) for each in topk.order]
+    terms = [*order_by(topk.order, keys), *order_by_row(types(topk.input), names)] or ["1L"]
+    by = f"PARTITION BY {', '.join(map(column, topk.group))} " if topk.group else ""
+    frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    ends = f"sum(_diff) OVER ({by}ORDER BY {', '.join(terms)} {frame})"
+    last = "stop" if topk.limit is None else f"least(stop, {topk.offset + topk.limit}L)"
+    kept = f"{last} - greatest(stop - _diff, {topk.offset}L)"
+    placed = f"SELECT {', '.join([*names, '_diff', f'{ends} AS stop'])} FROM {source}"
+    return f"SELECT {', '.join([*names, f'{kept} AS _diff'])} FROM (\n{placed}\n) WHERE {kept} > 0"
