@@ -129,7 +129,6 @@ class Reading:
 
     @cached_property
     def names(self) -> list[str]:
-        """The columns to read."""
         return [f"c{each}" for each in sorted(set().union(*map(columns_of, self.outputs + self.predicates)))]
 
     def rows(self, found: pa.Table) -> pa.Table:

@@ -47,7 +47,7 @@ from everview.compute.input_changes import InputChanges
 from everview.compute.ir.relation import Relation, types
 from everview.compute.large_tick import LargeTick
 from everview.compute.pending_updates import Pending, state_id
-from everview.compute.stored_state import StoredState, is_foreign
+from everview.compute.stored_state import StoredState, is_foreign, make_collections
 from everview.compute.tick_output import TickReport, Updates, row_count, writing
 from everview.compute.timed_batches import (
     advanced,
@@ -59,7 +59,6 @@ from everview.compute.timed_batches import (
     untimed_rows,
 )
 from everview.compute.view import FORM, TickChanges, View, inputs_of
-from everview.compute.view_collections import make_collections
 from everview.storage import contract
 from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment

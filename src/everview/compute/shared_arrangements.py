@@ -424,7 +424,6 @@ class SharedArrangements:
         self._environment.drop(*(self._environment.present(id, token) for id, token in held.items()))
 
     def flows(self) -> list[ArrangementFlow]:
-        """Their dataflows."""
         with self._lock:
             return [each.flow for each in self._known.values()]
 

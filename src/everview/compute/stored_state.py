@@ -1,23 +1,26 @@
 """The state of a dataflow in shards: rows by the hashes of keys, and pending updates by their times.
 
-A tick takes the pending updates that are due and does not look at the others, however many wait: see `pending.py`.
+A tick takes the pending updates that are due and does not look at the others, however many wait: see
+`pending_updates.py`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.compute.arranged import Reading
-from everview.compute.capabilities import Tokens
+from everview.compute.capabilities import Tokens, errors_id, starting_time, with_errors
 from everview.compute.delta.program import Arrangement, TickProgram
 from everview.compute.ir.types import SqlType, arrow_type
 from everview.compute.pending_updates import Pending, state_id
 from everview.compute.tick import empty_table
-from everview.storage.contract import GlobalId
+from everview.compute.view import ERROR_SCHEMA, View
+from everview.storage.contract import Clone, Create, GlobalId, ReadCapability
 from everview.storage.environment import Environment
 from everview.storage.leading import leading
 from everview.storage.selection import Selection
@@ -124,3 +127,17 @@ def schema_of(sql_types: Sequence[SqlType]) -> pa.Schema:
     """The columns at rest. A relation without columns gets one, for a collection needs one."""
     fields = [(f"c{index}", arrow_type(each)) for index, each in enumerate(sql_types)]
     return pa.schema(fields or [("nothing", pa.bool_())])
+
+
+def make_collections(
+    environment: Environment, id: GlobalId, schema: Sequence[SqlType], view: View, inputs: Sequence[ReadCapability]
+) -> tuple[list[ReadCapability], list[Any]]:
+    """Make the collections of a view, and clones of the read capabilities on its inputs and their errors."""
+    wanted = with_errors(environment, inputs)
+    start = starting_time(wanted)
+    creates = [Create(id, schema_of(schema), at=start)]
+    for each in view.program.kept:
+        key = [f"c{index}" for index in each.key] or None
+        creates.append(Create(state_id(id, each), schema_of(each.schema), key=key, at=start))
+    creates.append(Create(errors_id(id), schema_of(ERROR_SCHEMA), at=start))
+    return wanted, environment.commit(*map(Clone, wanted), *creates)

@@ -65,7 +65,6 @@ class Batch:
 
     @property
     def width(self) -> int:
-        """The number of columns."""
         return len(self._columns)
 
     def column(self, index: int) -> pa.Array:
@@ -77,7 +76,6 @@ class Batch:
         return column
 
     def columns(self) -> list[pa.Array]:
-        """All columns."""
         return [self.column(index) for index in range(self.width)]
 
     def counts(self) -> Words:

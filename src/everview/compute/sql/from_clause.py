@@ -100,7 +100,10 @@ class From:
         """One item of FROM by itself. A table function may refer to what stands left of it, and then is lateral."""
         match tree:
             case exp.Table() if isinstance(tree.this, exp.Func):
-                _check_schema(tree)
+                schema = tree.args.get("db")
+                if schema is not None and schema.name.lower() not in FUNCTION_SCHEMAS:
+                    message = f"function {schema.name}.{tree.this.name} does not exist"
+                    raise error_at(tree, errors.UNDEFINED_FUNCTION, message)
                 return self._function(tree.this, tree)
             case exp.Unnest():
                 return self._function(exp.Anonymous(this="unnest", expressions=tree.expressions), tree)
@@ -289,12 +292,6 @@ class From:
         if again:
             message = f'table name "{min(again)}" specified more than once'
             raise error_at(tree, errors.DUPLICATE_ALIAS, message, hint="give one of them an alias")
-
-
-def _check_schema(tree: exp.Table) -> None:
-    schema = tree.args.get("db")
-    if schema is not None and schema.name.lower() not in FUNCTION_SCHEMAS:
-        raise error_at(tree, errors.UNDEFINED_FUNCTION, f"function {schema.name}.{tree.this.name} does not exist")
 
 
 def _with_ordinality(tree: Tree, item: Tree) -> tuple[Tree, bool]:

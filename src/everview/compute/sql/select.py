@@ -54,7 +54,8 @@ class Select:
             outputs = [settled(each) for each in outputs]
         order, extra = self._order(outputs, names)
         having, qualify = self._having(), self._qualify()
-        unused = self._window_clause()
+        binder, windows = self._expressions("WINDOW", self._calls).in_window(), self._calls.named
+        unused = [key for each in windows.values() for key in window_keys(binder, each, windows)]
         distinct_on = self._distinct_on(outputs, names)
         extra += [each for each in dict.fromkeys(distinct_on) if each not in outputs + extra]
         rewrite = self._group()
@@ -169,10 +170,6 @@ class Select:
 
         condition = condition.transform(outputs_for_names, copy=False)
         return self._expressions("QUALIFY", self._calls).conjuncts(condition)
-
-    def _window_clause(self) -> list[hir.HScalar]:
-        binder, named = self._expressions("WINDOW", self._calls).in_window(), self._calls.named
-        return [key for each in named.values() for key in window_keys(binder, each, named)]
 
     # GROUP BY
 

@@ -28,7 +28,6 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """The names of all."""
         return list(self._names.values())
 
     @property
