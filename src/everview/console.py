@@ -47,7 +47,7 @@ def hydration_line(views: Sequence[Hydrating]) -> str:
 
 @contextmanager
 def spark_log(path: Path) -> Iterator[None]:
-    """Within the block, child processes write their standard error to the file; that of this process stays as it is."""
+    """Within the block, child processes write their standard error to the file. This process keeps its own."""
     sys.stderr.flush()
     # For its owner alone: Spark logs the values in failing statements.
     kept, theirs = os.dup(2), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -255,10 +255,10 @@ class Adapter(Protocol):
         """A session for this role; raises SqlError (28000, 3D000, 53300, 22023)."""
 
     def secret(self, user: str) -> str | None:
-        """The role's SCRAM-SHA-256 verifier in PostgreSQL's notation, or None if it has no password."""
+        """The role's SCRAM-SHA-256 verifier in PostgreSQL's notation. None without a password."""
 
     def is_superuser(self, user: str) -> bool:
-        """Whether the role is a superuser; False if there is none."""
+        """Whether the role is a superuser. False for a role that does not exist."""
 
     def ready(self) -> bool:
         """Whether views can be maintained now: storage open and Spark warm. Statements are taken before that."""

@@ -144,7 +144,7 @@ class Coordinator(Closing):
         storage: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Coordinator:
-        """Open the environment in a folder, which is made if there is none.
+        """Open the environment in a folder. A missing folder is made.
 
         `storage` are options of `Environment.open`, and the others are those of a coordinator.
         """
@@ -562,5 +562,5 @@ class Coordinator(Closing):
         self.indexes.refresh(lambda id: self.timelines.of([id]).history)
 
     def _is_own(self, id: GlobalId) -> bool:
-        """Whether a view is on the environment's timeline; that of a subscription is not known to the catalog."""
+        """Whether a view is on the environment's timeline. The catalog does not know the timelines of subscriptions."""
         return self.timelines.of(self.maintenance.inputs(id)) is self.timeline

@@ -17,7 +17,7 @@ FETCHED_ROWS_MAX = 1_000_000  # of one FETCH; the next one goes on from there
 
 
 class Fetched:
-    """The rows of a FETCH: parts of batches. Those of tables stay tables, as few as make up all rows."""
+    """The rows of a FETCH: parts of batches. Rows of tables stay in tables, as few as possible."""
 
     def __init__(self, columns: tuple[Column, ...], parts: Sequence[Batch]) -> None:
         self.columns = columns
@@ -46,7 +46,7 @@ class Cursor:
         self._done = False
 
     def fetch(self, count: int | None, timeout_s: float | None, interrupts: Interrupts) -> Fetched:
-        """The next rows, `count` at most. Of a subscription: those that come in time; without a limit, at least one."""
+        """The next rows, `count` at most. A subscription gives what comes in time; without a limit, at least one."""
         wanted = FETCHED_ROWS_MAX if count is None else min(count, FETCHED_ROWS_MAX)
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         parts: list[Batch] = []

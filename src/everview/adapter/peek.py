@@ -66,7 +66,7 @@ NOTHING = OwnWrites()
 
 
 class Peeks:
-    """Evaluates peeks. `spark` gives an engine for large inputs, or None if there is none."""
+    """Evaluates peeks. `spark` gives an engine for large inputs. None without Spark."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class Peeks:
 
 
 def _read_by(plan: Relation) -> set[str]:
-    """The relations that a plan reads, without those that it defines itself."""
+    """The relations that a plan reads and does not define itself."""
     parts = list(ir.walk(plan))
     gets = {each.id for each in parts if isinstance(each, ir.Get)}
     return gets - {each.id for each in parts if isinstance(each, ir.Let | ir.Recursive)}

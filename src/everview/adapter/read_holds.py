@@ -145,7 +145,7 @@ class _Pins:
         self._by_id: dict[GlobalId, _Pin] = {}
 
     def add(self, ids: Iterable[GlobalId], time: int) -> frozenset[GlobalId]:
-        """Hold collections at a time; gives those that could be held."""
+        """Hold collections at a time; gives the collections that could be held."""
         wanted = {id for id in ids if id not in self._by_id or _at(self._by_id[id].capability) > time}
         readers = {id: reader for id in wanted if (reader := self._reader(id, time)) is not None}
         self._make(readers, time)

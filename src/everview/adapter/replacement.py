@@ -1,4 +1,4 @@
-"""Replacements that are staged: what they would change, and those that are applied by themselves.
+"""Staged replacements: what they would change, and when they are applied by themselves.
 
 A replacement is a materialized view of its own, with its own collections, so nothing that befalls it touches its
 target; `replacement_cutover.py` is how it takes the target's place.

@@ -76,7 +76,7 @@ def _shown(kind: str, name: str, value: str) -> str:
 
 
 def shown_statement(text: str) -> str:
-    """A statement as others may see it: in those that may hold secrets, no string is shown."""
+    """A statement as others may see it: without its strings, if it may hold secrets."""
     try:
         found = tokens(text)
     except SqlError:

@@ -17,7 +17,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def timestamp_of(milliseconds: int) -> datetime:
-    """Milliseconds since the epoch as a timestamp; those that no timestamp can say are the last that one can."""
+    """Milliseconds since the epoch as a timestamp. Times beyond the last timestamp become that timestamp."""
     try:
         return EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -65,7 +65,7 @@ class StatementContext:
 
     @property
     def all_schemas(self) -> tuple[str, ...]:
-        """The schemas in which names are looked up: first the system's, then those of the search path."""
+        """The schemas in which names are looked up: first the system's, then the search path."""
         implicit = tuple(name for name in IMPLICIT_SCHEMAS if name not in self.search_path)
         return (*implicit, *self.schemas)
 

@@ -20,7 +20,7 @@ from everview.storage.shard import FOREVER, from_frontier
 
 
 class StreamTimeline(History):
-    """A timeline that has a name; `sources` are those that are on it now."""
+    """A timeline that has a name, and the sources on it now."""
 
     def __init__(
         self, environment: Environment, name: str, key: str, sources: Callable[[], Iterable[GlobalId]]
@@ -62,7 +62,7 @@ class StreamTimeline(History):
 
 
 class Timelines:
-    """All timelines: the environment's own, and those of change streams."""
+    """All timelines: the environment's own, and the timelines of change streams."""
 
     def __init__(self, environment: Environment, own: Timeline, catalog: Callable[[], Catalog]) -> None:
         self._environment, self.own, self._catalog = environment, own, catalog
@@ -70,7 +70,7 @@ class Timelines:
         self._lock = threading.Lock()
 
     def of(self, ids: Iterable[GlobalId], catalog: Catalog | None = None) -> Timeline | StreamTimeline:
-        """The timeline of some collections, which are all on one; of none, the environment's."""
+        """The one timeline of some collections. Without collections, the environment's."""
         catalog = self._catalog() if catalog is None else catalog
         if not catalog.stream_timelines:
             return self.own

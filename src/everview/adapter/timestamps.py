@@ -92,7 +92,7 @@ class Timestamps:
         return tuple(found)
 
     def choose(self, wanted: TimestampRequest, catalog: Catalog) -> TimestampChoice:
-        """Choose the read time; raises if there is none."""
+        """Choose the read time. Raise if no time can be read."""
         with as_sql_errors():
             inputs = self.inputs(wanted.inputs)
         since = max((each.since for each in inputs), default=0)

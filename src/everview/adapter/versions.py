@@ -131,7 +131,7 @@ def _uses(
 
 
 def history(catalog: Catalog, target: MaterializedView) -> tuple[Version, ...]:
-    """What is remembered of the versions of a view that gets another: the latest, those that someone pins, the widest.
+    """The versions to remember of a view that gets another: the latest, the widest, and all that someone pins.
 
     The widest tells what is in the shard's columns.
     """

@@ -57,7 +57,7 @@ class ClockStatus:
 
 
 class GuardedClock:
-    """The time in milliseconds since the epoch. `upper` gives the upper of the timeline, None if there is none yet."""
+    """The time in milliseconds since the epoch. `upper` gives the timeline's upper, or None before it has one."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ class Arranged:
         return [f"c{self.columns.index(each)}" for each in self.key]
 
     def encoded(self, history: str | None) -> bytes:
-        """As it is noted, with the token of the capability that keeps its past as that of the collection is kept."""
+        """The note of it, with the token of the capability that keeps its past as long as the collection's."""
         types = [_encoded_type(each) for each in self.schema]
         return json.dumps([self.collection, self.key, self.columns, types, history]).encode()
 
@@ -69,7 +69,7 @@ class Arranged:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An arrangement of a program as rows of one collection: those that pass, in these columns and literals."""
+    """An arrangement of a program as rows of one collection that pass predicates, in these columns and literals."""
 
     collection: GlobalId
     schema: tuple[SqlType, ...]
@@ -142,7 +142,7 @@ class Reading:
         return pa.table([*columns, found.column(DIFF)], names=[*(f"c{n}" for n in range(len(columns))), DIFF])
 
     def sorts(self, sorts: Sequence[Sort]) -> list[Sort]:
-        """An order of the view's columns as one of those of the shared arrangement."""
+        """An order of the view's columns as an order of the shared arrangement's."""
         places = {f"c{n}": f"c{each.index}" for n, each in enumerate(self.outputs) if isinstance(each, Column)}
         return [replace(each, column=places[each.column]) for each in sorts if each.column in places]
 
@@ -185,7 +185,7 @@ def _is_rough(scalar: Scalar) -> bool:
 
 
 def _is_selective(predicate: Scalar) -> bool:
-    """Whether a column is to have one of some values, or none."""
+    """Whether a predicate wants one of some values in a column."""
     if isinstance(predicate, Or):
         return all(map(_is_selective, predicate.args))
     if not isinstance(predicate, Call):

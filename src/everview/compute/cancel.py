@@ -59,7 +59,7 @@ _background: ContextVar[bool] = ContextVar("everview_background", default=False)
 
 
 def cancellation() -> Cancellation | None:
-    """The cancellation that this thread runs under; None if there is none."""
+    """The cancellation that this thread runs under. None if nobody can cancel what it runs."""
     return _in_force.get()
 
 

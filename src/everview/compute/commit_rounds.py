@@ -60,7 +60,7 @@ class CommitRound:
             self._changed.notify_all()
 
     def commit(self, commands: Sequence[Command], wait_s: float) -> None:
-        """Commit the commands of one of the ticks, with those of others that come in time."""
+        """Commit the commands of one tick, together with other ticks' that come in time."""
         mine = _Commit(commands)
         with self._changed:
             self._running -= 1

@@ -89,11 +89,11 @@ class Maintenance(Protocol):
         ...
 
     def leftovers(self) -> Sequence[Command]:
-        """The commands that forget what no view needs, once all views that there are go on."""
+        """The commands that forget what no view needs, once all views have been resumed."""
         ...
 
     def unread(self, ids: Sequence[GlobalId]) -> Sequence[GlobalId]:
-        """Those of these collections that are shared arrangements of which no view is left."""
+        """Which of these collections are shared arrangements that no view reads any more."""
         ...
 
     def shared(self) -> Sequence[SharedStatus]:

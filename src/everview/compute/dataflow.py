@@ -172,7 +172,7 @@ class Dataflow:
 
     @property
     def foreign(self) -> bool:
-        """Whether the stored state is not that of this program, as after a change of how views are kept."""
+        """Whether the stored state belongs to another program, as after a change of how views are kept."""
         readable = {each.name for each in self.view.program.arrangements if each.shared} == self.readings.keys()
         return not readable or is_foreign(self._environment, self._state, self.view.program, self._held)
 
@@ -253,7 +253,7 @@ class Dataflow:
 
     @property
     def next_due(self) -> int | None:
-        """The first time at which the output changes though no input does; None if no such time is known.
+        """The first time at which the output changes although no input does. None if no time is known.
 
         It may turn out that nothing changes then. What a tick that runs now will leave to come is not known yet.
         """

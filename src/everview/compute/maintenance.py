@@ -128,11 +128,11 @@ class ScheduledDataflows:
         return self._complete.union(*(flow.tokens for flow in (*self._flows(), *self._shared.flows())))
 
     def leftovers(self) -> Sequence[Command]:
-        """The commands that forget what no view needs, once all views that there are go on."""
+        """The commands that forget what no view needs, once all views have been resumed."""
         return self._shared.leftovers()
 
     def unread(self, ids: Sequence[GlobalId]) -> Sequence[GlobalId]:
-        """Those of these collections that are shared arrangements of which no view is left."""
+        """Which of these collections are shared arrangements that no view reads any more."""
         return self._shared.unread(ids)
 
     def shared(self) -> Sequence[SharedStatus]:

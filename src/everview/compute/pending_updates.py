@@ -1,4 +1,4 @@
-"""When pending updates of a dataflow are due, without reading those that are not.
+"""When pending updates of a dataflow are due, without reading the others.
 
 Pending updates are stored under buckets of time. Which buckets there are is kept here, a few numbers that are read once
 when a dataflow goes on; of the first bucket, the times themselves, so that whoever waits knows the next one exactly.

@@ -261,7 +261,7 @@ class SharedArrangements:
                 yield upper.only - 1
 
     def readings(self, id: GlobalId, view: View, held: Tokens) -> dict[str, Reading]:
-        """How a view that goes on reads what is shared; without those that are not what it takes them for."""
+        """How a resumed view reads what is shared, without arrangements that are not what its note says."""
         found = {}
         wanted = {each.name: wanted for each, wanted in wanted_of(view.program, view.careful_program)}
         with self._lock:
@@ -391,7 +391,7 @@ class SharedArrangements:
         return [*drops, contract.Put(note_of(flow.id), None), contract.Put(f"{_NOTES}{flow.id}", None)]
 
     def _drop_unused(self, ids: set[GlobalId]) -> None:
-        """Drop those of these that nobody reads, as after a view could not be made."""
+        """Drop the arrangements that nobody reads, as after a view could not be made."""
         for id in ids:
             shared = self._known[id]
             if not shared.users:
@@ -411,7 +411,7 @@ class SharedArrangements:
             return [*forgotten, *(contract.Put(key, None) for id in lost for key in (f"{_NOTES}{id}", note_of(id)))]
 
     def unread(self, ids: Sequence[GlobalId]) -> list[GlobalId]:
-        """Those of these collections that are shared arrangements of which no view is left."""
+        """Which of these collections are shared arrangements that no view reads any more."""
         sound, damaged = self._environment.scan_sound(note_of(""))
         if damaged:
             return []  # they may speak of any

@@ -111,7 +111,7 @@ def time_before(environment: Environment, id: GlobalId, lower: int) -> int:
 
 
 def is_foreign(environment: Environment, state: GlobalId, program: TickProgram, held: Tokens) -> bool:
-    """Whether the state that is stored is not that of this program."""
+    """Whether the stored state belongs to another program."""
     shards = environment.ids()
     for each in program.kept:
         id, key = state_id(state, each), tuple(f"c{index}" for index in each.key)

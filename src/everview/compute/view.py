@@ -1,4 +1,4 @@
-"""A maintained view as a function: from the changes of its inputs to those of its output, its state and its errors.
+"""A maintained view as a function: from changes of its inputs to changes of its output, state and errors.
 
 There are three programs for it, with the same arrangements. The first expects that no evaluation fails, and costs
 nothing for being wrong about it now and then: where one does fail, the second is run instead, which leaves failing rows
@@ -126,7 +126,7 @@ class View:
     def tick(
         self, engine: Engine, deltas: Mapping[str, pa.Table], state: TickState, within: tuple[int, int], *, first: bool
     ) -> TickChanges:
-        """The changes within these times that follow from those of the inputs; at the `first`, constants appear."""
+        """The changes within these times that follow from changes of the inputs; at the `first`, constants appear."""
         lower, upper = within
         tables = {**deltas, **self._constants(lower, first=first)}
         try:

@@ -1,4 +1,4 @@
-"""PostgreSQL's connection strings, with the addresses of their hosts: connections go to those that were checked."""
+"""PostgreSQL's connection strings, with the addresses of their hosts: connections go where the check looked."""
 
 from __future__ import annotations
 

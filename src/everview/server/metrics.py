@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: the server's own, and those of other layers, read when they are asked for.
+"""Metrics for Prometheus: the server's own, and other layers', which are read when somebody asks.
 
 Whoever starts the server adds what it knows, such as how fresh each view is:
 

@@ -154,7 +154,7 @@ class Feeder:
 
     @property
     def upper(self) -> int:
-        """How far the collections are complete, but for those that are stopped."""
+        """How far the collections that are not stopped are complete."""
         return max(self._environment.frontiers(each.id).upper.only for each in self._outputs.values())
 
     def step(self) -> News | None:
@@ -178,7 +178,7 @@ class Feeder:
     def _moves(
         self, upper: int, held: Collection[str], changes: Mapping[str, pa.Table | Staged] | None = None
     ) -> list[Command]:
-        """The commands that write changes and move the frontiers of all tables, but of those that are held."""
+        """The commands that write changes, and move the frontiers of all tables that are not held."""
         commands: list[Command] = []
         for name, output in self._outputs.items():
             if name not in held:

@@ -123,7 +123,7 @@ class Applier:
         return self._shards[id]
 
     def inspect(self) -> Mapping[GlobalId, Corruption]:
-        """Read all shards that were not read yet; gives those that are damaged."""
+        """Read all shards that were not read yet; gives the damaged ones."""
         keys = self._consensus.scan(*(prefix("").rstrip("/") + "/" for prefix in (codec.state_key, codec.spec_key)))
         for id in sorted({key.split("/")[1] for key, _ in keys}):
             with suppress(Corruption):

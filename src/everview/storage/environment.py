@@ -121,14 +121,14 @@ class Environment(Closing):
     def open(
         cls, data: str | os.PathLike[str], *, consensus: str | None = None, blob: str | None = None, **options: Any
     ) -> Environment:
-        """Open the environment in folder `data`, made if there is none; the URLs place its stores elsewhere."""
+        """Open the environment in folder `data`, which is made if need be. The URLs place its stores elsewhere."""
         stores = opening.open_stores(Path(data), consensus, blob)
         return cls(*stores, Path(data), **options)
 
     # Commands
 
     def commit(self, *commands: contract.Command) -> list[Any]:
-        """Make all of the commands durable in one atomic step, or none; gives what each of them gives."""
+        """Make all of the commands durable in one atomic step. Gives the result of each."""
         self._check_open()
         if any(isinstance(c, contract.UpdateAndDowngrade) and not isinstance(c.updates, Staged) for c in commands):
             return self._commit_staging(commands)

@@ -83,7 +83,7 @@ def orphans(consensus: Consensus, blob: Blob, epoch: int) -> list[str]:
 
 
 def _epoch_of(key: str) -> int:
-    """The epoch at the start of the third word of a key, of our own parts and of those that executors wrote."""
+    """The epoch at the start of the third word of a key, in our own parts as in the executors'."""
     words = key.split("/")
     epoch = words[2].partition("-")[0] if len(words) > 2 else ""
     return int(epoch) if epoch.isdigit() else NEVER  # not one of our files, so it stays

@@ -44,7 +44,7 @@ M = TypeVar("M", bound=Waiting)
 
 
 class Queue(Generic[W, M]):
-    """Those who wait, `W`, first come first served; those of them who are committed in groups are `M`."""
+    """Waiting entries, `W`, first come first served; the entries that are committed in groups are `M`."""
 
     def __init__(self, length_max: int, full: Callable[[], Exception]) -> None:
         """`full` makes the error for whoever comes when so many wait."""

@@ -73,7 +73,7 @@ class BlobFolder:
             self._blob.delete(key)
 
     def _hidden(self, key: str) -> bool:
-        """Whether Hadoop's programs pass it over; what tasks have not committed is below such a folder."""
+        """Whether Hadoop's programs pass it over, like a folder of uncommitted output."""
         return any(word[0] in "_." for word in key.removeprefix(f"{self._prefix}/").split("/"))
 
 

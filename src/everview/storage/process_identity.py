@@ -58,7 +58,7 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """When a process started, in ticks since the machine did; None if there is no such process."""
+    """When a process started, in ticks since the machine did. None if the process does not exist."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (OSError, UnicodeDecodeError):

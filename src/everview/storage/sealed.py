@@ -24,7 +24,7 @@ _UNSEALED = ("inline/", "run/")
 
 
 class DamagedEntry(Entry):
-    """An entry whose bytes are not those that were written."""
+    """An entry whose bytes were changed after they were written."""
 
     __slots__ = ("_key",)
     _key: str

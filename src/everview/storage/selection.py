@@ -213,7 +213,7 @@ class Selection(Closing):
         return count
 
     def hot_copy(self, part: Part, schema: pa.Schema, sorts: Sequence[Sort]) -> HotCopy | None:
-        """The hot copy of a part with an order; None if there is none, or only some of its times are selected."""
+        """The hot copy of a part with an order. None without a copy, or if only some times of the part are selected."""
         if not self._all_in_time(part):
             return None
         return self._hot_copy(part, schema, 1 if self.hashes is None else len(self._wanted(part)), sorts)

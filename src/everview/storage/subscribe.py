@@ -108,7 +108,7 @@ class Subscription:
         return self._next
 
     def next(self, timeout_s: float | None = None) -> Updates | Progress | None:
-        """The next event; None if there is none within the time, `StopIteration` when nothing can ever follow."""
+        """The next event. None if nothing comes within the time, `StopIteration` when nothing can ever follow."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             if self._canceled is not None:

@@ -71,7 +71,7 @@ def _stage(
     *,
     pins: Pins | None = None,
 ) -> MaterializedView:
-    """Install a replacement, and enter it in the catalog, whose lock is held; `pins` are those of a stored query."""
+    """Install a replacement, and enter it in the catalog, whose lock is held. A stored query comes with its `pins`."""
     catalog = context.around.catalog
     bound = context.define(view.query, pins)
     columns = view_columns(view, bound)

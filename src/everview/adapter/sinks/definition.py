@@ -53,12 +53,12 @@ def seen_collections(catalog: Catalog, item: Sink) -> list[Item]:
 
 
 def unique_name(name: str) -> str:
-    """A name for the checkpoints of a sink, which may be beside those of other environments."""
+    """A name for the checkpoints of a sink. Checkpoints of other environments may be in the same place."""
     return f"{_NO_NAME.sub('_', name)[:64]}-{secrets.token_hex(6)}"
 
 
 def parted(driver: str, given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, int | float]]:
-    """What a statement gives, as the driver's settings, those of the place in it, and how the sink runs."""
+    """The options of a statement by what they set: the driver, the place in it, and how the sink runs."""
     kind, own = driver_class(driver), place_options(driver)
     objects = {option.name for option in kind.options if option.kind is dict}
     config: dict[str, Any] = {}

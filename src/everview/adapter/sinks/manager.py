@@ -48,7 +48,7 @@ class Sinks:
         return found
 
     def resume(self, catalog: Catalog) -> None:
-        """Go on with all sinks of a catalog, but for those that were paused."""
+        """Go on with all sinks of a catalog that are not paused."""
         for item in catalog.of(Sink):
             self.add(item, self._open(item, catalog))
 

@@ -139,7 +139,7 @@ class CreateReplacement(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ApplyReplacement(Statement):
-    """ALTER MATERIALIZED VIEW … APPLY REPLACEMENT; `also` are those that are applied in the same step."""
+    """ALTER MATERIALIZED VIEW … APPLY REPLACEMENT; the replacements in `also` are applied in the same step."""
 
     target: Path
     replacement: Path

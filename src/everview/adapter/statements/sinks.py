@@ -115,7 +115,7 @@ def parse_place(words: Words) -> Place:
 
 
 def _arguments(words: Words, leading: Mapping[str, str]) -> dict[str, str]:
-    """Arguments in parentheses, with those that stand before them."""
+    """Arguments in parentheses, added to the ones before them."""
 
     def value(name: str, position: int) -> str:
         words.accept_symbol("=")

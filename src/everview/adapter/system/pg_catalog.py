@@ -46,7 +46,7 @@ def visible_items(view: View) -> Iterator[Item]:
 
 
 def attributes(view: View) -> Iterator[Attribute]:
-    """All columns of all relations, those of the system among them."""
+    """All columns of all relations, the system's among them."""
     from everview.adapter.system.registry import RELATIONS
 
     for (schema, name), relation in RELATIONS.items():

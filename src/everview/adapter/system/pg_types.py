@@ -87,7 +87,7 @@ def type_length(sql_type: SqlType) -> int:
 
 
 def type_modifier(sql_type: SqlType) -> int:
-    """The modifiers of a type in PostgreSQL's encoding; -1 is none."""
+    """The modifiers of a type in PostgreSQL's encoding. -1 for a type without modifiers."""
     if sql_type.kind is Kind.ARRAY and sql_type.element is not None:
         return type_modifier(sql_type.element)
     if sql_type.kind is Kind.NUMERIC and sql_type.constrained:

@@ -125,7 +125,7 @@ _TYPES = {
 
 
 def columns(text: str) -> tuple[tuple[str, SqlType], ...]:
-    """Columns written as `name type, name type`; the type of those that name none is that of the next that does."""
+    """Columns written as `name type, name type`. A column without a type has the type of the next one that has."""
     found: list[tuple[str, SqlType]] = []
     waiting: list[str] = []
     for each in text.split(","):

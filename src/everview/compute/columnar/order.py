@@ -84,7 +84,7 @@ class Key:
 
 
 def sorted_positions(keys: Sequence[Key], rows: int, first: columns.Words | None = None) -> Positions:
-    """The places of the rows in the order of the keys, after that of the numbers in `first`."""
+    """The places of the rows in the order of the numbers in `first`, then of the keys."""
     order = np.arange(rows, dtype=np.int64)
     if rows < 2:
         return order
@@ -119,7 +119,7 @@ def _refined(
 
 
 def stable_order(codes: columns.Words, runs: columns.Words | None = None) -> Positions:
-    """The places of numbers in ascending order, within runs if there are several; those that tie as they stand."""
+    """The places of numbers in ascending order, within runs if there are several. Equal numbers stay as they stand."""
     rows = len(codes)
     if rows < 2:
         return np.arange(rows, dtype=np.int64)

@@ -138,7 +138,7 @@ class Expressions:
         return _scattered([(left, self.array(operand, batch.at(left)))], batch.rows, pa.bool_())
 
     def _among(self, comparisons: Sequence[Scalar], batch: Batch, *, equal: bool) -> Values:
-        """Whether a value is one of constants, or is none of them."""
+        """`value IN (constants)`, or NOT IN."""
         first = comparisons[0]
         assert isinstance(first, Call)
         value = self.array(first.args[0], batch)
@@ -211,7 +211,7 @@ def _scattered(parts: Sequence[tuple[Positions, Values]], rows: int, dtype: pa.D
 
 
 def _alike(conditions: Sequence[Scalar], comparison: str) -> list[list[Scalar]]:
-    """The conditions in their order, those that compare the same value with constants together."""
+    """The conditions in their order, in runs that compare the same value with constants."""
     return [list(run) for _, run in groupby(conditions, lambda each: _compared(each, comparison) or (id(each),))]
 
 

@@ -35,7 +35,7 @@ _BLANK = "' \\t\\n\\r\\u000b\\u000c'"
 
 
 def cast(args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
-    """A cast; the modifiers are those of the actual types."""
+    """A cast, with the modifiers of the actual types."""
     return cast_sql(args[0], types[0], result)
 
 
@@ -206,7 +206,7 @@ def _part(pattern: str, group: int, of: str = "x.a") -> str:
 
 
 def _clock(pattern: str, first: int) -> str:
-    """The microseconds of a time in groups from `first` on; NULL if there is no such time."""
+    """The microseconds of a time in groups from `first` on. NULL for a time that does not exist."""
     hour, minute, second, fraction = (_part(pattern, first + index) for index in range(4))
     micros = f"cast(bround(cast(concat('0.', {fraction}, '0') as decimal(38,30)) * 1000000, 0) as bigint)"
     fields = (

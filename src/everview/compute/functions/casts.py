@@ -69,7 +69,7 @@ class Cast:
 
 @lru_cache(4096)
 def cast_between(source: SqlType, target: SqlType) -> Cast | None:
-    """The cast from one type to another, None if there is none. Modifiers count: numeric to numeric(4,2) is a cast."""
+    """The cast from one type to another, if one exists. Modifiers count: numeric to numeric(4,2) is a cast."""
     if source == target:
         return Cast(None, CastContext.IMPLICIT)
     context = _context(base(source), base(target))

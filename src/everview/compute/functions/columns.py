@@ -41,7 +41,7 @@ def named(name: str) -> Kernel:
 
 
 def present(values: Values) -> Mask | None:
-    """Where values are not NULL; None if none is."""
+    """Where values are not NULL. None if all are there."""
     if isinstance(values, pa.Scalar):
         return None if values.is_valid else np.zeros(1, dtype=bool)
     if not values.null_count:
@@ -108,7 +108,7 @@ def words(values: Values) -> Words | None:
 
 
 def largest(numbers: Words, there: Mask | None = None) -> int:
-    """The largest absolute value; 0 of none."""
+    """The largest absolute value. 0 without values."""
     if there is not None and len(there) == len(numbers):
         numbers = numbers[there]
     return max(int(numbers.max()), -int(numbers.min())) if len(numbers) else 0

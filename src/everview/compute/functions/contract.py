@@ -82,7 +82,7 @@ class Function:
     arrow: Kernel | None = None  # its meaning over whole columns, if that is quicker than to call it for each row
 
     def fails_for(self, arguments: Arguments) -> bool:
-        """Whether it can fail for such arguments, if they are not NULL."""
+        """Whether it can fail for arguments of these types that are not NULL."""
         return self.fails and not (self.safe is not None and self.safe(arguments))
 
 

@@ -149,7 +149,7 @@ def _day_read(found: Mapping[str, str]) -> tuple[int, int, int]:
 
 
 def _named(found: Mapping[str, str], word: str) -> int:
-    """The number of a name, from 1 on; 0 if the pattern has no such word."""
+    """The number of a name, from 1 on. 0 if the pattern has no word for it."""
     text = found.get(word, "").upper()
     if word in found and text not in _NAMES[word]:
         raise Failure("22007", f'invalid value "{found[word]}" for "{word}"')

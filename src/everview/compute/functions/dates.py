@@ -309,7 +309,7 @@ def _overlaps(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | 
 
 
 def _ordered(start: Any, end: Any) -> tuple[Any, Any] | None:
-    """The earlier end first, the one that is known before one that is not; None where neither is."""
+    """The earlier end first, a known end before an unknown one. None if both are unknown."""
     if start is None or end is None:
         known = end if start is None else start
         return None if known is None else (known, None)

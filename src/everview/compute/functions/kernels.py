@@ -51,7 +51,7 @@ def _rows(args: Sequence[Values]) -> int:
 
 
 def compared(name: str) -> Kernel:
-    """A comparison of two values of one kind, which is none of those that are compared by a key."""
+    """A comparison of two values of one kind that are not compared by a key."""
     arrow, test = getattr(pc, _ARROW_COMPARISONS[name]), getattr(operator, name)
 
     def kernel(args: Sequence[Values], types: Sequence[SqlType], _result: SqlType) -> Values | None:

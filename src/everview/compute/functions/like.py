@@ -54,7 +54,7 @@ class Segment:
         return True
 
     def find(self, text: str, start: int, end: int) -> int:
-        """The first place from `start` on where the segment fits before `end`; -1 if there is no such place."""
+        """The first place from `start` on where the segment fits before `end`. -1 if it fits nowhere."""
         if not self.parts:
             return start if start + self.length <= end else -1
         offset, part = self.longest

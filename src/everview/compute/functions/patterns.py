@@ -100,7 +100,7 @@ def flags_of(args: Sequence[str], place: int) -> str:
 
 
 def is_regex(options: int) -> Callable[[Arguments], bool]:
-    """Whether the regular expression, and its options from this place on, are there to be looked at, and are such."""
+    """Whether the regular expression, and its options from this argument on, are literals that cannot fail."""
 
     def looked_at(given: Arguments) -> bool:
         texts = (given.values[1], *given.values[options:])

@@ -168,7 +168,7 @@ Candidate = tuple[O, tuple[SqlType, ...]]
 
 
 def _assume_same(given: Sequence[SqlType], fitting: Sequence[Candidate[O]]) -> list[Candidate[O]]:
-    """Give a literal the type of the other one of two arguments, if there is such an overload."""
+    """Give a literal the type of the other one of two arguments, if an overload takes both."""
     if len(given) != 2 or (given[0].kind is Kind.UNKNOWN) == (given[1].kind is Kind.UNKNOWN):
         return []
     known = given[0] if given[1].kind is Kind.UNKNOWN else given[1]

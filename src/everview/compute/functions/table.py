@@ -231,7 +231,7 @@ def _array(json: str) -> list[Any]:
 
 
 def _unfolding(test: Callable[[str], str], array: str, fields: str) -> Callable[[Sequence[str], Schema, Schema], str]:
-    """The structs of an array of the parts of an object or array x.a; NULL where the argument is no such."""
+    """The parts of an object or array x.a as an array of structs. NULL if the argument is neither."""
     structs = f"transform({array}, e -> named_struct({fields}))"
     body = f"CASE WHEN x.a IS NULL THEN array() WHEN {test('x.a')} THEN {structs} END"
     return lambda args, types, columns: let(body, args[0], name="x")

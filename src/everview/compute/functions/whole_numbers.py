@@ -47,7 +47,7 @@ def _digits_that_count(value: Decimal) -> int:
 
 
 def _digits_shown(value: Decimal) -> int:
-    """The digits behind the point in the number's text: those of a declared scale, else those that count."""
+    """The digits behind the point in the number's text: the declared scale, else the significant ones."""
     scale = -int(value.as_tuple().exponent)
     return _digits_that_count(value) if scale == NUMERIC_SCALE else scale
 

@@ -124,7 +124,7 @@ class _Compared:
 
 
 def _among(value: Evaluator, constants: Sequence[Any], *, equal: bool) -> Evaluator:
-    """Whether a value is one of the constants, or is none of them; NULLs as SQL has them."""
+    """`value IN (constants)`, or NOT IN, with SQL's NULLs."""
     known = {each for each in constants if each is not None}
     otherwise = None if None in constants else not equal
 

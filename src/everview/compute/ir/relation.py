@@ -288,7 +288,7 @@ def known_types(relation: Operator, ask: Callable[[Operator], tuple[SqlType, ...
 
 
 def types_of(relation: Relation, types: Callable[[Relation], tuple[SqlType, ...]]) -> tuple[SqlType, ...]:
-    """The types of the columns, from those of the inputs, which `types` gives."""
+    """The types of the columns. `types` gives the types of inputs."""
     match relation:
         case Constant(schema=schema) | Get(schema=schema):
             return schema

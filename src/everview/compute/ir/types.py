@@ -168,7 +168,7 @@ _ARROW = {
 
 
 def stored_precision(numeric_type: SqlType) -> int:
-    """The digits with which a numeric is kept: those of a word if no more are declared, else all."""
+    """The digits with which a numeric is kept: as many as fit a word if no more are declared, else all."""
     declared = numeric_type.constrained and max(numeric_type.precision, numeric_type.scale) <= WORD_PRECISION
     return WORD_PRECISION if declared else NUMERIC_PRECISION
 

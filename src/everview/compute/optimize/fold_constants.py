@@ -30,7 +30,7 @@ def _fold(relation: ir.Relation) -> ir.Relation:
 
 
 def _predicates(predicates: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    """The predicates without those that are always true, and without those behind one that never is."""
+    """The predicates that may be false, up to the first that is never true."""
     kept: dict[Scalar, None] = {}
     for predicate in predicates:
         if is_literal(predicate, True):

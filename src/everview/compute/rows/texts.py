@@ -188,7 +188,7 @@ def _booleans(texts: Texts, to: SqlType) -> Values | None:
 
 
 def _timestamps(texts: Texts, to: SqlType) -> Values | None:
-    """With a zone, all of them or none; without, it is that of sessions, UTC."""
+    """Timestamps, if all have a zone or all have none. Without zones they are in UTC, the zone of sessions."""
     if to.kind is Kind.TIMESTAMPTZ and _all(texts, f"^{_TIMESTAMP}{_ZONE}$"):
         return texts.cast(pa.timestamp("us", "UTC")).cast(arrow_type(to))
     if not _all(texts, f"^{_TIMESTAMP}$"):

@@ -72,7 +72,7 @@ class Expressions:
         return bound
 
     def call(self, name: str, tree: Tree, *args: Tree | None) -> hir.HScalar:
-        """A call of a function that a node stands for, with those of its parts that are there."""
+        """A call of a function that a node stands for, with the parts that are there."""
         return call(name, [self.bind(each) for each in args if each is not None], position_of(tree))
 
     def bind_as(self, tree: Tree, to: SqlType) -> hir.HScalar:

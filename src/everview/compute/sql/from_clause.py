@@ -345,7 +345,7 @@ def _is_joined(tree: Tree) -> bool:
 
 
 def _may_be_lateral(item: Tree) -> bool:
-    """Whether it may speak of what stands on its left: by LATERAL, as a function, or as a join of such."""
+    """Whether it may speak of what stands on its left: by LATERAL, as a function, or as a join with one of these."""
     if isinstance(item, exp.Subquery) and _is_joined(item.this):
         inside = [item.this, *(join.this for join in item.this.args.get("joins") or [])]
         return any(_may_be_lateral(each) for each in inside)

@@ -281,7 +281,7 @@ class Pieces(Sequence[SqlText]):
 
 
 def split(text: str) -> Pieces:
-    """The statements of a text, without those that are empty."""
+    """The statements of a text, without empty ones."""
     return Pieces(text)
 
 

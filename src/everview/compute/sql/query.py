@@ -49,7 +49,7 @@ class Plan:
 
 
 def plan(query: str | Tree, catalog: Catalog) -> Plan:
-    """The plan of a query, in SQL or as a tree, with sort keys as further columns behind those that have names."""
+    """The plan of a query, in SQL or as a tree. Sort keys that are not shown are columns behind the named ones."""
     if isinstance(query, str):
         with query_tree(query) as tree:
             return Queries(catalog).plan(tree)
@@ -91,7 +91,7 @@ def value(text: str, catalog: Catalog, to: Sequence[SqlType]) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A query whose rows are in order: sort keys may be columns behind those that are shown."""
+    """A query whose rows are in order: sort keys may be columns behind the shown ones."""
 
     query: hir.Query
     names: list[str]
@@ -153,7 +153,7 @@ class Queries:
         return Ordered(query, bound.names, bound.order)
 
     def _with(self, tree: Tree, scope: Scope, wrappers: list[tuple[str, hir.Query]]) -> Scope:
-        """The scope with the WITH queries; those that refer to nothing around are computed once, under a name."""
+        """The scope with the WITH queries. A query that refers to nothing around it is computed once, under a name."""
         clause = tree.args.get("with_")
         if clause is None:
             return scope

@@ -1,4 +1,4 @@
-"""Names in force: which columns a query's expressions can speak of, its own and those of the queries around it."""
+"""Names in force: the columns that a query's expressions can speak of, its own and the outer queries'."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Select:
         return None
 
     def _order(self, outputs: list[hir.HScalar], names: list[str]) -> tuple[tuple[Order, ...], list[hir.HScalar]]:
-        """Sort keys as output columns; those that are not shown become columns behind."""
+        """Sort keys as output columns; hidden ones become columns behind."""
         clause = self._tree.args.get("order")
         binder = self._expressions("ORDER BY", self._calls)
         order: list[Order] = []

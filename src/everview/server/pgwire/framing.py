@@ -1,4 +1,4 @@
-"""Cuts the stream of a client's bytes into messages, as they come, and refuses those that are too long to wait for.
+"""Cuts the stream of a client's bytes into messages, as they come, and refuses messages that are too long to wait for.
 
 After a wrong length or type nobody knows where the next message starts, so such an error ends the connection.
 """

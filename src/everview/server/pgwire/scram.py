@@ -28,7 +28,7 @@ class ScramError(Exception):
 
 
 class WrongPassword(Exception):
-    """The proof is not that of the password."""
+    """The client's proof does not fit the password."""
 
 
 class WrongChannel(Exception):

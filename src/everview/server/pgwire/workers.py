@@ -36,7 +36,7 @@ class Workers:
             self._jobs.put(job)
 
     def close(self) -> None:
-        """Let those go that wait; those that work end when their jobs do."""
+        """Let waiting threads go. Threads that work end with their jobs."""
         with self._lock:
             self._closed = True
             idle = self._idle

@@ -41,7 +41,7 @@ class Consensus(Protocol):
     """The module's docstring says what holds of every implementation."""
 
     def get(self, keys: Sequence[str]) -> dict[str, Entry]:
-        """The entries of those of `keys` that exist."""
+        """The entries of the `keys` that exist."""
 
     def scan(self, *prefixes: str) -> list[tuple[str, Entry]]:
         """The entries whose keys start with any of the texts `prefixes`, ascending by key, each once."""

@@ -90,7 +90,7 @@ def read_contents(session: SparkSession, selection: Selection, columns: Sequence
 
 
 def write_updates(session: SparkSession, query: DataFrame | str, landing: Landing, rows_about: int = 0) -> Staged:
-    """Run the query, whose columns are `_time`, those of the landing's collection and `_diff`, and stage its result.
+    """Run the query, which gives `_time`, the columns of the landing's collection and `_diff`, and stage its result.
 
     Its rows need not be consolidated. How many there are about, at the most, says how many files are made. Whatever
     fails, the landing is empty afterwards and nothing has happened.
@@ -215,7 +215,7 @@ def _local(session: SparkSession, table: pa.Table, names: Sequence[str]) -> Data
 
 
 def _stored(session: SparkSession, selection: Selection, names: Sequence[str]) -> DataFrame:
-    """The updates in parts, those of the time range and the hashes only."""
+    """The updates in parts, within a range of times and of hashes."""
     from pyspark.sql import functions as f
 
     declared = _schema(selection.spec.in_parts)

@@ -43,7 +43,7 @@ def still_wanted(read: Iterable[str]) -> str:
 
 
 def column_to_read(columns: Iterable[tuple[str, SqlType]]) -> str | None:
-    """The last column that is cheap to hash, for what multiplies rows adds columns behind; None if there is none."""
+    """The last column that is cheap to hash, for operators that multiply rows add columns behind. None without one."""
     ranked = [
         (each.kind is not Kind.TEXT, place, name) for place, (name, each) in enumerate(columns) if each.kind in _CHEAP
     ]

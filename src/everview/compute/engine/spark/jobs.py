@@ -1,4 +1,4 @@
-"""The jobs of a run: they end when the run is to end, tell how far they are, and those of hydration give way to ticks.
+"""The jobs of a run: they end when the run is to end, tell how far they are, and hydration gives way to ticks.
 
 Spark knows the jobs of a thread by tags and by the pool that they belong to. With the fair scheduler, which a Spark
 that is started here has, a task that ends makes room for one of the pool that is furthest below its share.

@@ -55,7 +55,7 @@ def run_large(
     separated: bool,
     early: Early | None = None,
 ) -> tuple[dict[str, Staged | pa.Table], dict[str, pa.Table]]:
-    """Write the timed steps that are outputs to their landings, and give those that are collected as tables."""
+    """Write the timed steps that are outputs to their landings, and give the collected steps as tables."""
     run = _Run(session, steps, guarded=not separated)
     with _failures(), jobs_of_run(session), run:
         run.read(inputs)
@@ -131,12 +131,12 @@ class _Run:
         return set().union(*map(self._read_for, below))
 
     def frame(self, name: str) -> DataFrame:
-        """A step, and before it those that are kept."""
+        """A step, behind the kept steps."""
         with self._planning, rendering():  # what two threads need is made once
             return run_sql(self._session, self._statement(name))
 
     def write_all(self, outputs: Mapping[str, Landing]) -> dict[str, Staged | pa.Table]:
-        """All outputs; those that are a pass over rows beside the others, for a job seldom has work for all cores."""
+        """Write all outputs. Single passes over rows run beside the others, for a job seldom has work for all cores."""
         with ThreadPoolExecutor(WRITES_AT_ONCE, thread_name_prefix="write") as pool:
             light = {
                 name: pool.submit(self._beside(name, outputs[name])) for name in outputs if name not in self._heavy
@@ -230,7 +230,7 @@ def _heavy(steps: Steps) -> set[str]:
 
 
 def _shared(steps: Steps, heavy: set[str]) -> set[str]:
-    """Those of them that are read more than once."""
+    """The steps that are read more than once."""
     uses = Counter(get.id for _, step in steps for get in walk(step) if isinstance(get, ir.Get))
     return {name for name in heavy if uses[name] > 1}
 

@@ -27,7 +27,7 @@ def is_consolidated(plan: ir.Relation) -> bool:
 
 
 def unique_key(plan: ir.Relation) -> frozenset[int] | None:
-    """Columns in which no two rows of the relation, as rendered, are equal; None if none are known."""
+    """Columns in which no two rows of the relation, as rendered, are equal. None if nothing is known."""
     match plan:
         case ir.Reduce(_, keys):
             return frozenset(range(len(keys)))
