@@ -330,7 +330,7 @@ class Cutover:
         details |= {"together_with": ", ".join(others)} if others else {}
         details |= {"error": handover.error[1]} if handover.error is not None else {}
         change.drop_item(item)
-        change.put_item(after, "alter", applied_at=str(handover.at), **details)
+        change.alter(after, applied_at=str(handover.at), **details)
 
     # Waiting
 

@@ -103,9 +103,10 @@ class SessionBinding(Host):
         """A cast to a kind of object: text is the object's name, a number is its id."""
         if isinstance(value, Parameter):
             value = value.decided(TEXT)
-        if isinstance(value, Literal) and value.type.kind in (Kind.UNKNOWN, Kind.TEXT) and kind != "regproc":
-            return self._named(value, kind, position)
-        if kind == "oid":
+        named = system.NAMED.get(kind)
+        if named is not None and isinstance(value, Literal) and value.type.kind in (Kind.UNKNOWN, Kind.TEXT):
+            return self._named(value, named, position)
+        if named is not None and named.is_number:
             return coerce(value, PG_OID, "explicit", position)
         if settled(value).type.kind in (Kind.TEXT, Kind.VARCHAR):
             found = system.call(f"to_{kind}", [value], position)
@@ -115,19 +116,16 @@ class SessionBinding(Host):
             raise SqlError("0A000", f'a cast to "{kind}" is not supported here', position=position)
         return found
 
-    def _named(self, value: Literal, kind: str, position: int | None) -> Any:
+    def _named(self, value: Literal, named: system.Named, position: int | None) -> Any:
         if value.value is None:
             return Literal(None, INT8)
         text = str(value.value)
-        if text.isdigit() or kind == "oid":
+        if text.isdigit() or named.is_number:
             return coerce(value, INT8, "explicit", position)
-        found = system.object_id(self._around, text, kind)
+        found = named.find(self._around, text)
         if found is None:
-            what = {"regclass": "relation", "regtype": "type", "regnamespace": "schema", "regrole": "role"}
-            states = {"regclass": "42P01", "regnamespace": "3F000"}
-            hint = did_you_mean(text, self._around.names()) if kind == "regclass" else None
-            message = f'{what.get(kind, kind)} "{text}" does not exist'
-            raise SqlError(states.get(kind, "42704"), message, hint=hint, position=position)
+            hint = did_you_mean(text, named.known(self._around))
+            raise SqlError(named.missing, f'{named.noun} "{text}" does not exist', hint=hint, position=position)
         return Literal(found, INT8)
 
 

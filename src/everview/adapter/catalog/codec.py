@@ -17,6 +17,7 @@ from everview.adapter.catalog.items import (
     Connection,
     Database,
     Event,
+    EventKind,
     Item,
     MaterializedView,
     Part,
@@ -107,8 +108,13 @@ def _fields(data: bytes) -> dict[str, Any]:
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """What reads entries of a kind: databases, schemas, roles or events."""
+    """What reads entries of a kind: databases, schemas or roles."""
     return lambda data: kind(**_fields(data))
+
+
+def decode_event(data: bytes) -> Event:
+    found = _fields(data)
+    return Event(**{**found, "kind": EventKind(found["kind"])})
 
 
 def decode_item(data: bytes) -> Item:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from everview.adapter.catalog.items import KINDS, Damaged, Database, Event, Item, Role, Schema, Table
+from everview.adapter.catalog.items import KINDS, Damaged, Database, Event, EventKind, Item, Role, Schema, Table
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
 from everview.storage.errors import Corruption
@@ -34,9 +34,9 @@ def traces(events: Iterable[Event]) -> dict[GlobalId, Trace]:
         id, name = event.details.get("id"), event.details.get("name")
         if id is None:
             continue
-        if event.kind == "drop":
+        if event.kind is EventKind.DROP:
             found.pop(id, None)
-        elif name is not None and (event.kind == "create" or id in found):
+        elif name is not None and (event.kind is EventKind.CREATE or id in found):
             found[id] = Trace(event.object, name)
     return found
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
 from everview.adapter.catalog.specs import SinkSpec
@@ -83,12 +84,18 @@ class Role:
     verifier: str | None = None
 
 
+class EventKind(StrEnum):
+    """What a definition does to an object."""
+
+    CREATE, ALTER, DROP, COMMENT = "create", "alter", "drop", "comment"
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """An entry of the audit log."""
 
     number: int
-    kind: str  # create, drop or alter
+    kind: EventKind
     object: str
     details: Mapping[str, str]
     user: str | None

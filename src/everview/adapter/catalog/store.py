@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import structlog
 
 from everview.adapter.catalog import codec
 from everview.adapter.catalog.damage import Trace, database_from, item_from, role_from, schema_from, traces
-from everview.adapter.catalog.items import KINDS, Database, Event, Item, Role, Schema, Table
+from everview.adapter.catalog.items import KINDS, Database, Event, EventKind, Item, Role, Schema, Table
 from everview.adapter.catalog.state import Catalog
 from everview.storage.contract import AllocateId, Command, GlobalId, Put
 from everview.storage.environment import Environment
@@ -35,6 +35,7 @@ _KEYS = {prefix: re.compile(r"[a-z][0-9]+") for prefix in (_ITEM, _SCHEMA, _DATA
 _DAMAGE = (Corruption, ValueError, TypeError, LookupError, AttributeError)  # how decoding fails
 
 T = TypeVar("T")
+Entry: TypeAlias = Item | Database | Schema | Role
 _log = structlog.get_logger()
 
 
@@ -53,9 +54,9 @@ class CatalogStore:
             role, database, schema = (self.allocate(prefix) for prefix in ("r", "d", "n"))
             with self.lock:
                 change = self.change(None)
-                change.put(Role(role, DEFAULT_NAME, superuser=True), "create")
-                change.put(Database(database, DEFAULT_NAME, DEFAULT_NAME), "create")
-                change.put(Schema(schema, "public", database, DEFAULT_NAME), "create")
+                change.create(Role(role, DEFAULT_NAME, superuser=True))
+                change.create(Database(database, DEFAULT_NAME, DEFAULT_NAME))
+                change.create(Schema(schema, "public", database, DEFAULT_NAME))
                 self.commit(change)
 
     def allocate(self, prefix: str = "u") -> GlobalId:
@@ -79,7 +80,7 @@ class CatalogStore:
         self.state = replace(change.state, version=self.state.version + 1)
 
     def events(self) -> list[Event]:
-        return [event for _, event in sorted(self._read(_AUDIT, codec.decoder(Event))[0].items())]
+        return [event for _, event in sorted(self._read(_AUDIT, codec.decode_event)[0].items())]
 
     def mark_damaged(self, id: GlobalId, error: Exception) -> None:
         """Keep an item out of reach, and all that depends on it."""
@@ -104,7 +105,7 @@ class CatalogStore:
 
     def _load(self) -> Catalog:
         """The catalog, with what is damaged or missing in it as far as the audit log knows it."""
-        events, lost = self._read(_AUDIT, codec.decoder(Event))
+        events, lost = self._read(_AUDIT, codec.decode_event)
         self._events = max((int(number) + 1 for number in (*events, *lost)), default=0)
         # Without all of the log, an object may be missing because it was dropped; then it has no collection.
         whole = not lost and not self.damage and len(events) == self._events
@@ -186,13 +187,22 @@ class Change:
         """The commands that make the change durable."""
         return [Put(key, value) for key, value in self.puts.items()]
 
-    def put_item(self, item: Item, event: str, **details: str) -> None:
-        if event == "create":
-            self.state.check_lasting(item.name, item.depends)
-        self.state = self.state.with_item(item)
-        self.puts[_ITEM + item.id] = codec.encode(item)
-        name = self.state.shown(item)
-        self._note(event, item.kind, {"id": item.id, "name": name, **details})
+    def create(self, entry: Entry, **details: str) -> None:
+        """Add an object; `details` are for the audit log."""
+        if isinstance(entry, Item):
+            self.state.check_lasting(entry.name, entry.depends)
+        self._put(entry, EventKind.CREATE, details)
+
+    def alter(self, entry: Entry, **details: str) -> None:
+        """Put an object in the place of what it was; `details` are for the audit log."""
+        self._put(entry, EventKind.ALTER, details)
+
+    def _put(self, entry: Entry, event: EventKind, details: Mapping[str, str]) -> None:
+        if not isinstance(entry, Item):
+            return self._change(entry, codec.encode(entry), event, details)
+        self.state = self.state.with_item(entry)
+        self.puts[_ITEM + entry.id] = codec.encode(entry)
+        self._note(event, entry.kind, {"id": entry.id, "name": self.state.shown(entry), **details})
 
     def fill(self, id: GlobalId, reader: str, writer: str) -> None:
         """Enter the capabilities on the collection that was made for a table."""
@@ -207,27 +217,25 @@ class Change:
         for id, column in self.state.comments:
             if id == item.id:
                 self.puts[f"{_COMMENT}{id}/{column}"] = None
-        self._note("drop", item.kind, {"id": item.id, "name": self.state.shown(item)})
+        self._note(EventKind.DROP, item.kind, {"id": item.id, "name": self.state.shown(item)})
         self.state = self.state.without_item(item.id)
         self.puts[_ITEM + item.id] = None
         self.dropped.append(item)
 
-    def put(self, entry: Database | Schema | Role, event: str) -> None:
-        """Add or replace a database, a schema or a role."""
-        self._change(entry, codec.encode(entry), event)
-
     def drop(self, entry: Database | Schema | Role) -> None:
         """Remove a role, or a database or schema that is empty by now."""
-        self._change(entry, None, "drop")
+        self._change(entry, None, EventKind.DROP, {})
 
-    def _change(self, entry: Database | Schema | Role, data: bytes | None, event: str) -> None:
+    def _change(
+        self, entry: Database | Schema | Role, data: bytes | None, event: EventKind, details: Mapping[str, str]
+    ) -> None:
         noun = entry.noun
         changed: dict[str, Any] = {f"{noun}s": {**getattr(self.state, f"{noun}s"), entry.id: entry}}
         if data is None:
             del changed[f"{noun}s"][entry.id]
         self.state = replace(self.state, **changed)
         self.puts[f"catalog/{noun}/{entry.id}"] = data
-        self._note(event, noun, {"id": entry.id, "name": entry.name})
+        self._note(event, noun, {"id": entry.id, "name": entry.name, **details})
 
     def comment(self, kind: str, id: GlobalId, column: int, text: str | None) -> None:
         """Set the comment on an object or a column; None removes it."""
@@ -236,9 +244,9 @@ class Change:
             comments[id, column] = text
         self.state = replace(self.state, comments=comments)
         self.puts[f"{_COMMENT}{id}/{column}"] = None if text is None else text.encode()
-        self._note("comment", kind, {"id": id})
+        self._note(EventKind.COMMENT, kind, {"id": id})
 
-    def _note(self, event: str, object: str, details: Mapping[str, str]) -> None:
+    def _note(self, event: EventKind, object: str, details: Mapping[str, str]) -> None:
         number = self._first + self.count
         entry = Event(number, event, object, details, self._user, self._at_ms)
         self.puts[f"{_AUDIT}{number:012d}"] = codec.encode(entry)

@@ -172,12 +172,12 @@ def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
     if item is None:
         return done
     if statement.column is not None:
-        change.put_item(_column_renamed(catalog, item, statement.column, statement.to), "alter")
+        change.alter(_column_renamed(catalog, item, statement.column, statement.to))
         return done
     if catalog.item(catalog.schemas[item.schema], statement.to) is not None:
         raise SqlError(DUPLICATE_TABLE, f'relation "{statement.to}" already exists')
     before = catalog.full_name(item)
-    change.put_item(replace(item, name=statement.to), "alter", before=".".join(before))
+    change.alter(replace(item, name=statement.to), before=".".join(before))
     after = (*before[:2], statement.to)
 
     def renamed(query: str) -> str:
@@ -185,11 +185,11 @@ def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
 
     for each in catalog.dependents(item.id):
         if isinstance(each, View | MaterializedView):
-            change.put_item(replace(each, query=renamed(each.query)), "alter")
+            change.alter(replace(each, query=renamed(each.query)))
     for view in change.state.of(MaterializedView):  # what ROLLBACK REPLACEMENT would stage
         history = tuple(replace(each, query=renamed(each.query)) for each in view.history)
         if history != view.history:
-            change.put_item(replace(view, history=history), "alter")
+            change.alter(replace(view, history=history))
     return done
 
 
@@ -223,12 +223,12 @@ def alter_owner(context: Context, statement: nodes.AlterOwner, change: Change) -
         entry = namespace(context, kind, statement.path)
         check_owner_of(context, entry)
         assert not isinstance(entry, Role)  # which has no owner, as the parser knows
-        change.put(replace(entry, owner=owner), "alter")
+        change.alter(replace(entry, owner=owner))
     else:
         item = context.around.relation(statement.path)
         check_kind(item, kind)
         check_owner(context, item)
-        change.put_item(replace(item, owner=owner), "alter", owner=owner)
+        change.alter(replace(item, owner=owner), owner=owner)
     return Done(f"ALTER {kind.noun.upper()}")
 
 
@@ -237,7 +237,7 @@ def alter_ttl(context: Context, statement: nodes.AlterTtl, change: Change) -> Re
     item = checked_kind(context.around.relation(statement.path), Table)
     check_owner(context, item)
     ttl = None if statement.ttl is None else ttl_of(item.columns, *statement.ttl)
-    change.put_item(replace(item, ttl=ttl), "alter")
+    change.alter(replace(item, ttl=ttl))
     change.expiring.append(item.id)
     return Done("ALTER TABLE")
 
@@ -252,7 +252,7 @@ def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
             raise SqlError(WRONG_OBJECT_TYPE, f"a {item.kind} has no history of its own")
         retain = None if statement.retain is None else retain_ms(statement.retain)
         change = coordinator.catalog.change(context.around.user)
-        change.put_item(replace(item, retain_ms=retain), "alter")
+        change.alter(replace(item, retain_ms=retain))
         with coordinator.timelines.of([item.id]).still():
             coordinator.catalog.commit(change, follow_history(coordinator.environment, item, retain))
     return Done(f"ALTER {statement.kind.noun.upper()}")

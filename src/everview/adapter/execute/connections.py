@@ -36,7 +36,7 @@ def create_secret(context: Context, statement: nodes.CreateSecret, change: Chang
     secret = Secret(
         id, statement.path[-1], schema.id, context.around.user, origin=statement.origin, value=value, confined=confined
     )
-    change.put_item(secret, "create")
+    change.create(secret)
     return done
 
 
@@ -101,7 +101,7 @@ def create_connection(context: Context, statement: nodes.CreateConnection) -> Re
             return done
         _check_there(context, found)
         change = coordinator.catalog.change(context.around.user)
-        change.put_item(replace(found, id=coordinator.catalog.allocate(), schema=schema.id), "create")
+        change.create(replace(found, id=coordinator.catalog.allocate(), schema=schema.id))
         coordinator.catalog.commit(change)
     return done
 
@@ -170,7 +170,7 @@ def _changed(context: Context, item: Item) -> None:
     """Commit what has changed, and let those who use it connect anew. The catalog is locked."""
     coordinator = context.coordinator
     change = coordinator.catalog.change(context.around.user)
-    change.put_item(item, "alter")
+    change.alter(item)
     coordinator.catalog.commit(change)
     for each in coordinator.connections.users(item):
         if isinstance(each, Source) and each.whole == each.id:

@@ -90,27 +90,36 @@ def copy_format(options: Mapping[str, str], columns: Sequence[Column]) -> CopyFo
     if encoding not in ("utf8", "unicode"):
         raise unsupported(f'the encoding "{encoding}"', hint="data are UTF8")
     kind = options.get("format", "text").lower()
-    if kind not in ("text", "csv", "binary"):
+    if kind not in _FORMATS:
         hint = "text, csv and binary are supported"
         raise SqlError(INVALID_PARAMETER_VALUE, f'COPY format "{kind}" not recognized', hint=hint)
-    if kind == "binary":
-        return _binary(options)
-    csv = kind == "csv"
-    found = CopyFormat(
-        kind="csv" if csv else "text",
-        delimiter=_one(options.get("delimiter", "," if csv else "\t"), "delimiter"),
-        null=options.get("null", "" if csv else "\\N"),
-        header=boolean(options.get("header") or "true", "header") if "header" in options else False,
-        quote=_one(options.get("quote", '"'), "quote"),
-        escape=_one(options.get("escape", options.get("quote", '"')), "escape"),
+    return _FORMATS[kind](options, columns)
+
+
+def _text(options: Mapping[str, str], columns: Sequence[Column]) -> CopyFormat:
+    if {"quote", "escape", "force_quote"} & set(options):
+        raise SqlError("0A000", "QUOTE, ESCAPE and FORCE_QUOTE need CSV mode")
+    return _lines(CopyFormat(), options)
+
+
+def _csv(options: Mapping[str, str], columns: Sequence[Column]) -> CopyFormat:
+    quote = _one(options.get("quote", '"'), "quote")
+    return replace(
+        _lines(CopyFormat("csv", ",", ""), options),
+        quote=quote,
+        escape=_one(options.get("escape", quote), "escape"),
         force_quote=_forced(options.get("force_quote"), columns),
     )
-    if not csv and {"quote", "escape", "force_quote"} & set(options):
-        raise SqlError("0A000", "QUOTE, ESCAPE and FORCE_QUOTE need CSV mode")
-    return found
 
 
-def _binary(options: Mapping[str, str]) -> CopyFormat:
+def _lines(form: CopyFormat, options: Mapping[str, str]) -> CopyFormat:
+    """A format of lines, with the options that all of these have."""
+    header = boolean(options.get("header") or "true", "header") if "header" in options else False
+    delimiter = _one(options.get("delimiter", form.delimiter), "delimiter")
+    return replace(form, delimiter=delimiter, null=options.get("null", form.null), header=header)
+
+
+def _binary(options: Mapping[str, str], columns: Sequence[Column]) -> CopyFormat:
     refused = set(options) - {"format", "encoding"}
     if refused:
         name = min(refused)
@@ -118,6 +127,9 @@ def _binary(options: Mapping[str, str]) -> CopyFormat:
             "42601" if name in ("delimiter", "null") else "0A000", f"cannot specify {name.upper()} in BINARY mode"
         )
     return CopyFormat(kind="binary")
+
+
+_FORMATS = {"text": _text, "csv": _csv, "binary": _binary}
 
 
 def _one(text: str, name: str) -> str:

@@ -112,7 +112,7 @@ def create_table(context: Context, statement: nodes.CreateTable, change: Change)
         return done
     id = context.coordinator.catalog.allocate()
     item = Table(id, statement.path[-1], schema.id, context.around.user, columns=columns, retain_ms=retain, ttl=ttl)
-    change.put_item(replace(item, reader=DRAFTED, writer=DRAFTED), "create")
+    change.create(replace(item, reader=DRAFTED, writer=DRAFTED))
     change.made.append(id)
     change.expiring += [] if ttl is None else [id]
     return done
@@ -171,11 +171,11 @@ def create_view(context: Context, statement: nodes.CreateView, change: Change) -
         id = context.coordinator.catalog.allocate()
         view = View(id, name, schema.id, around.user, columns=columns, query=bound.definition)
         view = replace(view, depends=depends, pins=pins)
-        change.put_item(view, "create")
+        change.create(view)
     else:
         view = _replaceable(context, taken, columns, bound)
         view = replace(view, query=bound.definition, columns=columns, depends=depends, pins=pins)
-        change.put_item(view, "alter", replaced="true")
+        change.alter(view, replaced="true")
     return done
 
 
@@ -249,7 +249,7 @@ def create_materialized(
     depends = tuple(sorted(bound.uses))
     pins = context.around.catalog.pins(bound.uses) if pins is None else pins
     item = replace(item, id=id, reader=reader.token, depends=depends, pins=pins)
-    change.put_item(item, "create", **details)
+    change.create(item, **details)
     history = coordinator.timelines.of(bound.reads).history_clock
     coordinator.catalog.commit(change, Follow(reader, history, lag_ms(item.retain_ms)))
     return item
@@ -299,9 +299,9 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
         raise SqlError("42939", f'unacceptable {noun} name "{name}"', detail="the prefix is reserved")
     if home is None:
         home = Database(allocate("d"), name, owner)
-        change.put(home, "create")
+        change.create(home)
         name = "public"
-    change.put(Schema(allocate("n"), name, home.id, owner), "create")
+    change.create(Schema(allocate("n"), name, home.id, owner))
     return done
 
 
@@ -311,7 +311,7 @@ def create_role(context: Context, statement: nodes.CreateRole, change: Change) -
         raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
     verifier = None if statement.password is None else verifier_of(statement.password)
     id = context.coordinator.catalog.allocate("r")
-    change.put(Role(id, statement.name, statement.login, statement.superuser, verifier), "create")
+    change.create(Role(id, statement.name, statement.login, statement.superuser, verifier))
     return Done("CREATE ROLE")
 
 
@@ -320,7 +320,7 @@ def alter_role(context: Context, statement: nodes.AlterRole, change: Change) -> 
     if role.name != context.around.user:
         check_superuser(context, f'alter role "{role.name}"')
     verifier = None if statement.password is None else verifier_of(statement.password)
-    change.put(replace(role, verifier=verifier), "alter")
+    change.alter(replace(role, verifier=verifier))
     return Done("ALTER ROLE")
 
 

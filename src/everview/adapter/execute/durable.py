@@ -41,7 +41,7 @@ def create_subscription(context: Context, statement: nodes.CreateSubscription) -
         item = Subscription(id, name, schema.id, around.user, on=collection.id, hold_ms=hold, snapshot=snapshot)
         item = replace(item, depends=(collection.id,), pins=around.catalog.pins([collection.id]))
         change = coordinator.catalog.change(around.user)
-        change.put_item(item, "create")
+        change.create(item)
         _begin(context, item, collection, change.commands)
         coordinator.catalog.committed(change)
     return _CREATED
@@ -84,10 +84,10 @@ def alter_subscription(context: Context, statement: nodes.AlterSubscription) -> 
         change = coordinator.catalog.change(context.around.user)
         if statement.action == "set":
             hold = _hold_ms(statement.options, "HOLD FOR exists")
-            change.put_item(replace(item, hold_ms=hold), "alter", hold_ms=str(hold))
+            change.alter(replace(item, hold_ms=hold), hold_ms=str(hold))
             coordinator.catalog.commit(change)
         else:
-            change.put_item(item, "alter", action="restart")
+            change.alter(item, action="restart")
             collection = context.around.catalog.items[item.on]
             _begin(context, item, collection, [*coordinator.durable.letting_go(item), *change.commands])
             coordinator.catalog.committed(change)

@@ -27,6 +27,7 @@ from everview.compute.ir.parts import all_scalars
 from everview.compute.ir.relation import Relation
 from everview.compute.ir.scalar import Column, Literal, Scalar, transform, walk
 from everview.compute.rows.collection import Row, Rows, add, canonical_row
+from everview.compute.sql.dml import ChangeKind
 from everview.compute.sql.errors import SqlError
 
 GivenRows: TypeAlias = Callable[[Sequence[Literal], StatementContext], Rows]
@@ -35,7 +36,7 @@ GivenRows: TypeAlias = Callable[[Sequence[Literal], StatementContext], Rows]
 def given_rows(statement: BoundStatement) -> GivenRows | None:
     """What makes the rows of an INSERT. None if they are more than what its statement says."""
     change, bound = statement.change, statement.bound
-    if change is None or change.kind != "insert" or change.returning is not None or statement.open:
+    if change is None or change.kind is not ChangeKind.INSERT or change.returning is not None or statement.open:
         return None
     if bound.reads or bound.system or bound.needs_time or speaks_of_time(change.relation):
         return None

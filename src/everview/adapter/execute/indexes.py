@@ -29,7 +29,7 @@ def create_index(context: Context, statement: nodes.CreateIndex, change: Change)
     if found is not None:
         on, item, keys = found
         item = replace(item, id=context.coordinator.catalog.allocate())
-        change.put_item(item, "create", on=context.around.catalog.shown(on))
+        change.create(item, on=context.around.catalog.shown(on))
         change.after.append(lambda: context.coordinator.serve(item, on, keys))
     return _DONE
 
@@ -48,7 +48,7 @@ def create_maintained_index(context: Context, statement: nodes.CreateIndex) -> R
         id, reader = install(context, maintained_plan(bound, len(on.columns)), bound)
         item = replace(item, id=id, reader=reader.token)
         change = coordinator.catalog.change(context.around.user)
-        change.put_item(item, "create", on=catalog.shown(on))
+        change.create(item, on=catalog.shown(on))
         history = coordinator.timelines.of(bound.reads).history_clock
         coordinator.catalog.commit(change, Follow(reader, history, lag_ms(None)))
         coordinator.serve(item, on, keys)

@@ -179,7 +179,7 @@ def _create_materialization(
         if item is None:
             return
         change = coordinator.catalog.change(context.around.user)
-        change.put_item(item, "create")
+        change.create(item)
         with coordinator.timelines.of(each.id for each in collections).still():
             made = Materialization.found(
                 environment,
@@ -312,7 +312,7 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collections: S
             return
         _check_alone(context, kind, arguments)
         change = coordinator.catalog.change(context.around.user)
-        change.put_item(item, "create")
+        change.create(item)
         with coordinator.timelines.of([collection.id]).still():
             reader = coordinator.environment.present(collection.id, collection.reader or "")
             assert isinstance(reader, ReadCapability)
@@ -374,7 +374,7 @@ def _pause_or_resume(context: Context, statement: nodes.AlterSink, item: Sink) -
     pauses = statement.action == "pause"
     if pauses:
         delivery.halt()
-    change.put_item(replace(item, paused=pauses), "alter", action=statement.action)
+    change.alter(replace(item, paused=pauses), action=statement.action)
     coordinator.catalog.commit(change)
     if not pauses:
         delivery.start()
@@ -387,7 +387,7 @@ def _backfill(context: Context, item: Sink) -> None:
         detail = "a change stream tells what happened" if isinstance(item.spec, StreamSink) else delivery.status().error
         raise SqlError(WRONG_OBJECT_TYPE, f'sink "{item.name}" cannot be delivered anew', detail=detail)
     change = coordinator.catalog.change(context.around.user)
-    change.put_item(item, "alter", action="backfill")
+    change.alter(item, action="backfill")
     delivery.materialization.backfill(change.commands)
     coordinator.catalog.committed(change)
 
@@ -442,7 +442,7 @@ def _set(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
     shown = {**changed.shown, **(_visible(driver_class(changed.kind)(whole), given) if given else {})}
     item = replace(item, spec=replace(changed, shown=shown))
     change = coordinator.catalog.change(context.around.user)
-    change.put_item(item, "alter", options=", ".join(sorted(statement.options)))
+    change.alter(item, options=", ".join(sorted(statement.options)))
     if set(statement.options) == {"splits"}:
         if not isinstance(delivery, MaterializedDelivery):
             detail = delivery.status().error
@@ -500,7 +500,7 @@ def _set_stream(context: Context, statement: nodes.AlterSink, item: Sink, spec: 
     _check_alone(context, changed.kind, changed.arguments, item.id)
     item = replace(item, spec=changed)
     change = coordinator.catalog.change(context.around.user)
-    change.put_item(item, "alter", options=", ".join(sorted(statement.options)))
+    change.alter(item, options=", ".join(sorted(statement.options)))
     coordinator.sinks.get(item.id).halt()
     coordinator.catalog.commit(change)
     coordinator.sinks.reopen(item, coordinator.catalog.state)

@@ -83,7 +83,7 @@ def _collections(
     """Make the collections of a source, which is one itself or has one for each table, and enter them."""
     catalog = context.coordinator.catalog
     if tables[0].name:
-        change.put_item(item, "create")
+        change.create(item)
     ids = [catalog.allocate() if table.name else item.id for table in tables]
     creates = [
         Create(id, shard_schema(table.types), _key_of(table), at=at) for id, table in zip(ids, tables, strict=True)
@@ -95,7 +95,7 @@ def _collections(
         filled = replace(item, id=id, columns=columns, reader=read.token, writer=write.token)
         if table.name:
             filled = replace(filled, name=table.name, depends=(item.id,), spec=Part(item.id, table.name))
-        change.put_item(filled, "create")
+        change.create(filled)
         outputs[table.name] = Output(id, write.token, table.columns)
     return outputs, [read for read, _ in made]
 
@@ -168,9 +168,7 @@ def pause_source(context: Context, statement: nodes.PauseSource) -> Result:
             detail = "it is a part of a source" if isinstance(item.spec, Part) else f"it is a {item.spec.kind}"
             raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be paused', detail=detail)
         change = coordinator.catalog.change(context.around.user)
-        change.put_item(
-            replace(item, paused=statement.paused), "alter", action="pause" if statement.paused else "resume"
-        )
+        change.alter(replace(item, paused=statement.paused), action="pause" if statement.paused else "resume")
         coordinator.catalog.commit(change)
         coordinator.feed_again(coordinator.catalog.state.source(item.id))
     return done

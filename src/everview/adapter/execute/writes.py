@@ -31,14 +31,14 @@ from everview.compute.ir import relation as ir
 from everview.compute.optimize.pipeline import optimize
 from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.rows.collection import Rows, add
-from everview.compute.sql.dml import RETURNED, Change
+from everview.compute.sql.dml import RETURNED, Change, ChangeKind
 from everview.compute.sql.errors import SqlError, unsupported
 from everview.storage.contract import GlobalId
 
 ATTEMPTS_MAX = 4  # at a statement that reads and writes, before it holds up others
 AHEAD_MS_MIN = 5  # how far ahead the time of a write is chosen at least, if the next one has passed
 
-_VERBS = {"insert": "INSERT 0", "update": "UPDATE", "delete": "DELETE"}
+_VERBS = {ChangeKind.INSERT: "INSERT 0", ChangeKind.UPDATE: "UPDATE", ChangeKind.DELETE: "DELETE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +230,10 @@ def _effect(item: Table, change: Change, rows: Rows, time: int) -> Effect:
     if any(multiplicity < 0 for multiplicity in rows.values()):
         raise SqlError("XX000", "internal error: rows with a negative multiplicity")
     count = sum(rows.values())
-    if change.kind == "insert":
+    if change.kind is ChangeKind.INSERT:
         check_rows(item, rows)
         return Effect(rows, rows, count, time)
-    if change.kind == "delete":
+    if change.kind is ChangeKind.DELETE:
         return Effect({row: -multiplicity for row, multiplicity in rows.items()}, rows, count, time)
     width = len(item.columns)
     delta: Rows = {}

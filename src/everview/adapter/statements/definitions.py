@@ -139,10 +139,10 @@ def _constraint(words: Words) -> SqlError:
     position = words.next.start + 1
     if words.accept("constraint"):
         words.name()
-    what = {"primary": "PRIMARY KEY", "foreign": "FOREIGN KEY", "references": "FOREIGN KEY"}
-    kind = what.get(words.next.value, words.next.value.upper())
-    hint = _NO_KEYS if kind in ("PRIMARY KEY", "UNIQUE") else "leave the constraint out, and check it in a view"
-    return unsupported(f"a {kind} constraint", position, hint=hint)
+    word = words.next.value
+    name = {"primary": "PRIMARY KEY", "foreign": "FOREIGN KEY", "references": "FOREIGN KEY"}.get(word, word.upper())
+    hint = _NO_KEYS if word in ("primary", "unique") else "leave the constraint out, and check it in a view"
+    return unsupported(f"a {name} constraint", position, hint=hint)
 
 
 def _view(words: Words, *, or_replace: bool = False, materialized: bool = False) -> Statement:

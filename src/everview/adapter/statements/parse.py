@@ -65,9 +65,9 @@ def _statement(words: Words) -> Statement:
 
 def _query(words: Words) -> Statement:
     if words.next.is_word("with"):  # which may begin an INSERT, UPDATE or DELETE as well
-        kind = words.sees_first("insert", "update", "delete", "select", "values", "table")
-        if kind in ("insert", "update", "delete"):
-            return nodes.Modify(words.rest(), kind)
+        verb = words.sees_first("insert", "update", "delete", "select", "values", "table")
+        if verb in ("insert", "update", "delete"):
+            return nodes.Modify(words.rest(), verb)
     query = words.until(lambda: words.sees("as", "of"))
     time = as_of(words)
     if time is not None and words.next.is_word(*TAIL):

@@ -7,9 +7,10 @@ Their names are not, because only a session can call them. They read the catalog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -91,24 +92,48 @@ def _item(oid: int) -> tuple[Catalog, Item] | None:
     return None if item is None else (catalog, item)
 
 
-def object_id(around: StatementContext, text: str, kind: str) -> int | None:
-    """The number of the object that a name means."""
-    if kind == "regtype":
-        return next((each.oid for each in ALL if text in (each.name, DISPLAY.get(each.oid))), None)
+def _relation_oid(around: StatementContext, text: str) -> int | None:
     path = Words(text).path()
-    if kind == "regnamespace":
-        schema = around.catalog.schema(around.database, path[-1])
-        return None if schema is None else schema_oid(schema.id)
-    if kind == "regrole":
-        role = around.catalog.role(path[-1])
-        return None if role is None else oid_of(role.id)
-    if kind != "regclass":
-        return None
     found = around.find_any(path)
     if found is not None:
         return oid_of(found.id)
     places = [path[-2]] if len(path) > 1 else around.all_schemas
     return next((oid for place in places if (oid := _system_oids().get((place, path[-1])))), None)
+
+
+def _type_oid(around: StatementContext, text: str) -> int | None:
+    return next((each.oid for each in ALL if text in (each.name, DISPLAY.get(each.oid))), None)
+
+
+def _schema_oid(around: StatementContext, text: str) -> int | None:
+    schema = around.catalog.schema(around.database, Words(text).path()[-1])
+    return None if schema is None else schema_oid(schema.id)
+
+
+def _role_oid(around: StatementContext, text: str) -> int | None:
+    role = around.catalog.role(Words(text).path()[-1])
+    return None if role is None else oid_of(role.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Objects that a cast of a text to `oid`, or to one of its aliases, finds by their names."""
+
+    noun: str
+    find: Callable[[StatementContext, str], int | None] = lambda around, text: None
+    missing: str = "42704"  # the SQLSTATE for a name that nothing has
+    known: Callable[[StatementContext], Iterable[str]] = lambda around: ()  # the names to suggest
+    is_number: bool = False  # a text is the number itself
+
+
+NAMED: Mapping[str, Named] = {
+    "regclass": Named("relation", _relation_oid, "42P01", StatementContext.names),
+    "regtype": Named("type", _type_oid),
+    "regnamespace": Named("schema", _schema_oid, "3F000"),
+    "regrole": Named("role", _role_oid),
+    **{name: Named(name) for name in ("regprocedure", "regoper", "regoperator")},
+    "oid": Named("oid", is_number=True),
+}
 
 
 def schema_oid(id: str) -> int:
@@ -148,7 +173,7 @@ def _visible(oid: int) -> bool:
 
 
 def _to_class(text: str) -> int | None:
-    return object_id(_here(), text, "regclass")
+    return _relation_oid(_here(), text)
 
 
 # What the functions compute
@@ -289,7 +314,7 @@ _add("getdatabaseencoding", (), TEXT, lambda: "UTF8")
 _add("current_setting", (TEXT,), TEXT, _setting)
 _add("current_setting", (TEXT, BOOLEAN), TEXT, _setting)
 _add("to_regclass", (TEXT,), INT8, _to_class)
-_add("to_regtype", (TEXT,), INT8, lambda text: object_id(_here(), text, "regtype"))
+_add("to_regtype", (TEXT,), INT8, lambda text: _type_oid(_here(), text))
 _add("regclass_name", (INT8,), TEXT, _class_name)
 _add("regtype_name", (INT8,), TEXT, lambda oid: format_type(oid, None))
 _add("regnamespace_name", (INT8,), TEXT, _schema_name)

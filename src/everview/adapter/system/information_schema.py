@@ -13,17 +13,18 @@ from everview.adapter.system.pg_types import type_name
 from everview.adapter.system.relation import Row, SystemRelation, View, relations_of
 from everview.compute.ir.types import Kind, SqlType
 
-_TABLE_TYPES: Mapping[type[Item], str] = {
-    Table: "BASE TABLE",
-    Source: "BASE TABLE",
-    ViewItem: "VIEW",
-    MaterializedView: "MATERIALIZED VIEW",
+_BASE, _VIEW = ("BASE TABLE", "YES"), ("VIEW", "NO")  # table_type and is_insertable_into
+_TABLE_TYPES: Mapping[type[Item], tuple[str, str]] = {
+    Table: _BASE,
+    Source: _BASE,
+    ViewItem: _VIEW,
+    MaterializedView: ("MATERIALIZED VIEW", "NO"),
 }
 _PRECISION = {Kind.INT2: 16, Kind.INT4: 32, Kind.INT8: 64, Kind.FLOAT4: 24, Kind.FLOAT8: 53}
 _DATETIME = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL)
 
 
-def _relations(view: View) -> Iterable[tuple[str, str, str, str, tuple[ColumnInfo, ...]]]:
+def _relations(view: View) -> Iterable[tuple[str, str, str, tuple[str, str], tuple[ColumnInfo, ...]]]:
     """Database, schema, name, type and columns of all relations."""
     from everview.adapter.system.registry import RELATIONS
 
@@ -32,12 +33,11 @@ def _relations(view: View) -> Iterable[tuple[str, str, str, str, tuple[ColumnInf
             yield (*view.around.catalog.full_name(item), _TABLE_TYPES[type(item)], item.columns)
     for (schema, name), relation in RELATIONS.items():
         infos = tuple(ColumnInfo(column, each) for column, each in relation.columns)
-        yield (view.around.database, schema, name, "VIEW", infos)
+        yield (view.around.database, schema, name, _VIEW, infos)
 
 
 def _tables(view: View) -> Iterable[Row]:
-    for database, schema, name, kind, _ in _relations(view):
-        insertable = "YES" if kind == "BASE TABLE" else "NO"
+    for database, schema, name, (kind, insertable), _ in _relations(view):
         yield (database, schema, name, kind, None, None, None, None, None, insertable, "NO", None)
 
 

@@ -117,7 +117,7 @@ def _events(view: View) -> Iterable[Row]:
     for each in view.coordinator.catalog.events():
         details = json.dumps(dict(each.details), sort_keys=True, separators=(", ", ": "))
         kind = each.object.replace(" ", "-")
-        yield (each.number, each.kind, kind, details, each.user, timestamp_of(each.at_ms))
+        yield (each.number, each.kind.value, kind, details, each.user, timestamp_of(each.at_ms))
 
 
 def _number(frontier: Frontier) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from everview.adapter.catalog.items import NO_RELATIONS, Index, Item, MaterializedView, Source, Table, oid_of
 from everview.adapter.catalog.items import View as ViewItem
@@ -18,7 +19,21 @@ from everview.adapter.system.pg_types import ALL, DOMAINS, VECTOR_ELEMENTS, PgTy
 from everview.adapter.system.relation import Row, SystemRelation, View, relations_of
 from everview.compute.ir.types import Kind, SqlType
 
-_RELKINDS: Mapping[type[Item], str] = {ViewItem: "v", MaterializedView: "m", Index: "i"}  # others are tables
+
+class _RelationKind(NamedTuple):
+    """What pg_class says of a kind of relation: its letter, its access method, and how rows are told apart."""
+
+    relkind: str
+    access_method: int
+    replica_identity: str
+
+
+_TABLE, _VIEW = _RelationKind("r", 2, "d"), _RelationKind("v", 0, "n")
+_KINDS: Mapping[type[Item], _RelationKind] = {  # others are tables
+    ViewItem: _VIEW,
+    MaterializedView: _RelationKind("m", 2, "d"),
+    Index: _RelationKind("i", 403, "n"),
+}
 _CLASS, _TYPE, _NAMESPACE, _RELATION_DATABASE = 1259, 1247, 2615, 1262
 
 
@@ -84,20 +99,20 @@ def _classes(view: View) -> Iterable[Row]:
     for (schema, name), relation in RELATIONS.items():
         schema_id = SYSTEM_SCHEMA_IDS[schema]
         oid, width = system_oid(schema, name), len(relation.columns)
-        yield _class(oid, name, schema_oid(schema_id), owner=_OWNER, kind="v", width=width, indexed=False)
+        yield _class(oid, name, schema_oid(schema_id), owner=_OWNER, kind=_VIEW, width=width, indexed=False)
     for item in visible_items(view):
         indexed = bool(catalog.indexes_on(item.id))
         width = len(item.keys) if isinstance(item, Index) else len(item.columns)
-        owner, kind = _owner(view, item.owner), _RELKINDS.get(type(item), "r")
+        owner, kind = _owner(view, item.owner), _KINDS.get(type(item), _TABLE)
         oid, schema_number = oid_of(item.id), oid_of(item.schema)
         yield _class(oid, item.name, schema_number, owner=owner, kind=kind, width=width, indexed=indexed)
 
 
-def _class(oid: int, name: str, schema: int, *, owner: int, kind: str, width: int, indexed: bool) -> Row:
+def _class(oid: int, name: str, schema: int, *, owner: int, kind: _RelationKind, width: int, indexed: bool) -> Row:
     flags = (False, False, False, False, False, False, True)
     return (
-        *(oid, name, schema, 0, 0, owner, 403 if kind == "i" else 2 if kind in "rm" else 0, oid, 0, 0, -1.0, 0, 0),
-        *(indexed, False, "p", kind, width, 0, *flags, "d" if kind in "rm" else "n", False, 0, 0, 0, None, None, None),
+        *(oid, name, schema, 0, 0, owner, kind.access_method, oid, 0, 0, -1.0, 0, 0),
+        *(indexed, False, "p", kind.relkind, width, 0, *flags, kind.replica_identity, False, 0, 0, 0, None, None, None),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from sqlglot import exp
 
@@ -44,11 +45,17 @@ class Target:
     defaults: tuple[str | None, ...]
 
 
+class ChangeKind(Enum):
+    """What a statement does to the rows of a table."""
+
+    INSERT, UPDATE, DELETE = "insert", "update", "delete"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A bound statement: what it does to which table, the relation of its rows, and what it gives back."""
 
-    kind: str  # insert, update or delete
+    kind: ChangeKind
     target: Target
     relation: Relation
     returning: Plan | None
@@ -74,11 +81,11 @@ def bind_change(text: str, catalog: Catalog, find: FindTarget) -> Change:
 def default_row(target: Target, catalog: Catalog) -> Change:
     """INSERT of one row with the default of each column."""
     row: list[hir.HScalar | None] = [None] * len(target.names)
-    return Change("insert", target, lower(_Binder(catalog, _no_target)._rows(target, [row])), None)
+    return Change(ChangeKind.INSERT, target, lower(_Binder(catalog, _no_target)._rows(target, [row])), None)
 
 
 def delete_all(target: Target) -> Change:
-    return Change("delete", target, ir.Get(target.id, target.types), None)
+    return Change(ChangeKind.DELETE, target, ir.Get(target.id, target.types), None)
 
 
 def _no_target(path: Sequence[str], position: int | None) -> Target:
@@ -143,7 +150,7 @@ class _Binder:
         alias = table.args.get("alias")
         if alias is not None:
             changes_nothing(alias, "this")  # unless RETURNING uses it
-        return Change("insert", target, lower(relation), self._returning(tree, target, alias))
+        return Change(ChangeKind.INSERT, target, lower(relation), self._returning(tree, target, alias))
 
     def update(self, tree: exp.Update) -> Change:
         target = self._find(_path(tree.this), position_of(tree.this))
@@ -166,7 +173,7 @@ class _Binder:
         else:  # one partner is enough, and which one of several is not said
             chosen = lower(ir.TopK(both, tuple(range(width)), (), 1))
             relation = self._as_often_as_there(target, chosen, range(width, 2 * width))
-        return Change("update", target, relation, self._returning(tree, target, tree.this.args.get("alias")))
+        return Change(ChangeKind.UPDATE, target, relation, self._returning(tree, target, tree.this.args.get("alias")))
 
     def delete(self, tree: exp.Delete) -> Change:
         target = self._find(_path(tree.this), position_of(tree.this))
@@ -176,7 +183,7 @@ class _Binder:
         if using:  # a row goes if it has a partner, once however many partners it has
             old = tuple(Column(place, each) for place, each in enumerate(target.types))
             relation = self._as_often_as_there(target, ir.Reduce(relation, old), ())
-        return Change("delete", target, relation, self._returning(tree, target, tree.this.args.get("alias")))
+        return Change(ChangeKind.DELETE, target, relation, self._returning(tree, target, tree.this.args.get("alias")))
 
     def _matching(self, tree: Tree, others: list[Tree]) -> tuple[hir.Query, Expressions]:
         """The rows of the table that the WHERE clause chooses, each with its partners among the other items behind."""
