@@ -34,7 +34,7 @@ def compared_kinds(source: str) -> Iterator[str]:
 
 def _is_kind(side: ast.expr) -> bool:
     name = side.id if isinstance(side, ast.Name) else side.attr if isinstance(side, ast.Attribute) else ""
-    return name.rpartition("_")[2] in ("kind", "relkind") and ast.unparse(side) not in OF_WORDS
+    return name.rpartition("_")[2] in ("kind", "relkind", "to") and ast.unparse(side) not in OF_WORDS
 
 
 def _is_text(side: ast.expr) -> bool:
@@ -59,6 +59,7 @@ def test_no_module_compares_a_kind_with_a_text() -> None:
         "item.kind == 'table'",
         "'table' != kind",
         "relkind in 'rm'",
+        "connection.to == 'postgres'",
         "item.kind in ('table', 'view')",
         "match item.kind:\n    case 'table' | 'view':\n        pass",
     ],

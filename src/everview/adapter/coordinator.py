@@ -272,7 +272,7 @@ class Coordinator(Closing):
             outputs,
             now_ms,
             self.bulk_spark,
-            lambda: "" if connection is None else self.connections.conninfo_of(connection),
+            lambda: "" if connection is None else self.connections.for_source(self.connections.named(connection)),
             item.paused,
         )
         feeder = kind_of(item.spec).feeder(feeding)

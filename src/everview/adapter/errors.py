@@ -17,7 +17,7 @@ from everview.errors import EverviewError
 from everview.flow import errors as flow
 from everview.reach.addresses import AddressRefused
 from everview.reach.files import PlaceRefused
-from everview.sources.postgres import errors as postgres
+from everview.sources import errors as sources
 from everview.storage import errors as storage
 from everview.timely.consolidate import MultiplicityOverflow
 
@@ -75,10 +75,8 @@ _SQLSTATES: dict[type[BaseException], str] = {
     cdc.TransportFailed: CONNECTION_FAILURE,
     cdc.TooMuchOpen: PROGRAM_LIMIT,
     cdc.CdcError: "22000",
-    postgres.UpstreamFailed: CONNECTION_FAILURE,
-    postgres.UpstreamUnfit: OBJECT_NOT_READY,
-    postgres.SourceLost: OBJECT_NOT_READY,
-    postgres.TableStopped: OBJECT_NOT_READY,
+    sources.UpstreamUnreachable: CONNECTION_FAILURE,
+    sources.NotReady: OBJECT_NOT_READY,
     KeyTrouble: CONFIG_FILE_ERROR,
     SecretUnavailable: UNDEFINED_OBJECT,
     AddressRefused: INSUFFICIENT_PRIVILEGE,

@@ -75,6 +75,12 @@ def check_arguments(kind: str, arguments: Mapping[str, str]) -> None:
         raise InvalidUse("a schema registry is for FORMAT AVRO")
 
 
+def check_forgets(kind: str) -> None:
+    """Raise unless it is for a sink to say how much of a stream's past is kept."""
+    if kind != FILES:
+        raise InvalidUse("RETAIN HISTORY is for CDC FILES", hint="what a topic keeps is a setting of the topic")
+
+
 def schema_of(columns: Sequence[ColumnInfo]) -> StreamSchema:
     """The schema of a stream that tells of these columns, by the names that users know."""
     return StreamSchema(pa.schema([_field(each, outside_type(each.type)) for each in columns]))

@@ -233,6 +233,8 @@ class SourceKind(ABC, Generic[S]):
     keeps_times: ClassVar[bool] = False  # whether TIMELINE can be asked for
     resettable: ClassVar[bool] = False
     connects: ClassVar[bool] = False  # whether it takes a connection, and many tables
+    has_subject: ClassVar[bool] = False  # whether another name follows that of the kind
+    usage: ClassVar[str | None] = None  # how a statement begins, for who leaves out what it needs
 
     @abstractmethod
     def look(self, given: Given, pause: Callable[[float], object]) -> Found[S]:
@@ -271,5 +273,8 @@ class SourceKind(ABC, Generic[S]):
         """The spec as the catalog kept it."""
 
     @abstractmethod
-    def shown(self, spec: S) -> tuple[str, list[str]]:
-        """What stands after FROM and in WITH of the statement that would make it, without secrets."""
+    def shown(self, spec: S, name_of: Callable[[GlobalId], str]) -> tuple[str, list[str]]:
+        """What stands after FROM and in WITH of the statement that would make it, without secrets.
+
+        `name_of` gives the name of a connection.
+        """

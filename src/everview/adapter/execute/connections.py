@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from everview.adapter.catalog.items import ENVIRONMENT, FILE, SEALED, Connection, Item, Secret, Sink, Source
 from everview.adapter.catalog.store import Change
-from everview.adapter.connections import check_options, check_secret_text, options_to
+from everview.adapter.connection_kinds import connection_kind
+from everview.adapter.connections import check_options, check_secret_text
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import INSUFFICIENT_PRIVILEGE, INVALID_PARAMETER_VALUE, as_sql_errors
 from everview.adapter.execute.alterations import existing
@@ -81,7 +82,7 @@ def alter_secret(context: Context, statement: nodes.AlterSecret) -> Result:
 def create_connection(context: Context, statement: nodes.CreateConnection) -> Result:
     coordinator, done, name = context.coordinator, Done("CREATE CONNECTION"), statement.path[-1]
     check_superuser(context, "create a connection")
-    options_to(statement.to)
+    connection_kind(statement.to)
     schema = context.around.schema_for(statement.path)
     if exists(context, schema, name, if_not_exists=statement.if_not_exists):
         return done

@@ -14,7 +14,8 @@ from typing import Any
 
 from everview.adapter.catalog.items import Connection, Item, Schema, Sink
 from everview.adapter.catalog.specs import Delivered, DriverSink, StreamSink
-from everview.adapter.connections import CONNECTED_SETTINGS, CONNECTIONS, check_connects
+from everview.adapter.connection_kinds import CONNECTIONS
+from everview.adapter.connections import check_connects
 from everview.adapter.contract import Done, Result
 from everview.adapter.errors import (
     CONFIGURATION_LIMIT,
@@ -109,7 +110,7 @@ def _connection(context: Context, statement: nodes.CreateSink) -> Connection | N
     connection = check_connects(context.around.relation(into.connection), into.kind)
     check_owner(context, connection)
     config, _, _ = parted(into.kind, {**into.arguments, **statement.options})
-    if own := sorted({*config} & CONNECTED_SETTINGS):
+    if own := sorted({*config} & CONNECTIONS[connection.to].sink_settings):
         raise SqlError(INVALID_PARAMETER_VALUE, f'{own[0].upper()} is what connection "{connection.name}" says')
     return connection
 
@@ -424,7 +425,7 @@ def _changed(spec: DriverSink, given: Mapping[str, str]) -> tuple[DriverSink, di
     if fixed := [name for name in given if name in places | place_options(spec.kind)]:
         hint = "create another sink, and drop this one"
         raise SqlError(INVALID_PARAMETER_VALUE, f"{fixed[0].upper()} of a sink cannot be changed", hint=hint)
-    if spec.connection is not None and (own := sorted({*config} & CONNECTED_SETTINGS)):
+    if spec.connection is not None and (own := sorted({*config} & CONNECTIONS[spec.kind].sink_settings)):
         hint = "ALTER CONNECTION … SET changes it for all that use it"
         raise SqlError(INVALID_PARAMETER_VALUE, f"{own[0].upper()} is what the sink's connection says", hint=hint)
     return replace(spec, config={**spec.config, **config}, options={**spec.options, **options}), config

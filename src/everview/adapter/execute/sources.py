@@ -123,9 +123,8 @@ def _given(
         hint = f"{' and '.join(each.upper() for each in known)} can be given"
         raise SqlError(INVALID_PARAMETER_VALUE, f"unknown option {min(unknown).upper()}", hint=hint)
     if (statement.tables is not None) != kind.connects:
-        hint = "FROM POSTGRES CONNECTION name (PUBLICATION 'name') FOR ALL TABLES"
         what = "takes no connection" if statement.tables is not None else "needs a connection"
-        raise SqlError("42601", f"a source from {kind.name.upper()} {what}", hint=None if statement.tables else hint)
+        raise SqlError("42601", f"a source from {kind.name.upper()} {what}", hint=kind.usage)
     if statement.columns and not kind.takes_columns:
         raise SqlError("42P16", f"a {kind.name} has columns of its own", hint="leave them out")
     if any(each.default is not None for each in statement.columns):
@@ -144,7 +143,7 @@ def _upstream(context: Context, statement: nodes.CreateSource, kind: SourceKind[
         return None
     connection = check_connects(context.around.relation(said.connection), kind.name)
     check_owner(context, connection)
-    way = functools.partial(context.coordinator.connections.conninfo, connection)
+    way = functools.partial(context.coordinator.connections.for_source, connection)
     return Upstream(connection.id, way, said.schemas, said.tables, said.text_columns, said.excluded)
 
 

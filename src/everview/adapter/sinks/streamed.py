@@ -32,6 +32,7 @@ from everview.adapter.stream_locations import (
     FILES,
     SparkWhenThere,
     bulk_writer_of,
+    check_forgets,
     others_of,
     outlet_of,
     schema_of,
@@ -90,8 +91,7 @@ class StreamOptions:
 
 
 def _retain_ms(kind: str, text: str) -> int:
-    if kind != FILES:
-        raise InvalidUse("RETAIN HISTORY is for CDC FILES", hint="what a topic keeps is a setting of the topic")
+    check_forgets(kind)
     try:
         return duration_ms(text)
     except ValueError as error:

@@ -143,7 +143,7 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
         arguments, shown = json.loads(said["arguments"]), json.loads(said["shown"])
         return ChangeStream(kind, arguments, int(said["poll_ms"]), shown, timeline=timeline)
 
-    def shown(self, spec: ChangeStream) -> tuple[str, list[str]]:
+    def shown(self, spec: ChangeStream, name_of: Callable[[GlobalId], str]) -> tuple[str, list[str]]:
         return location(spec.kind, spec.shown), [f"POLL_MS {spec.poll_ms}"]
 
 

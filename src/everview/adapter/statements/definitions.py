@@ -17,6 +17,7 @@ from everview.adapter.catalog.items import (
     Subscription,
     Table,
 )
+from everview.adapter.sources.registry import SOURCES
 from everview.adapter.statements import nodes
 from everview.adapter.statements.connections import (
     parse_alter_connection,
@@ -194,10 +195,8 @@ def _source(words: Words) -> Statement:
         place = parse_place(words)
         return nodes.CreateSource(path, place.kind, "", place.arguments, unless, with_options(words), columns)
     arguments: dict[str, str] = {}
-    if words.accept("load", "generator"):
-        kind, argument = "load generator", words.name()
-    else:
-        kind, argument = words.name(), ""
+    named = next((name for name, each in SOURCES.items() if each.has_subject and words.accept(*name.split())), None)
+    kind, argument = (words.name(), "") if named is None else (named, words.name())
     if words.accept("connection"):
         if columns:
             raise words.error("the columns of the tables are those upstream", words.first)

@@ -30,8 +30,6 @@ from everview.adapter.system.locations import create_sink
 from everview.compute.sql.references import narrowed, quoted
 from everview.quoting import literal
 from everview.sources.contract import Spec
-from everview.sources.postgres.kind import shown_tables
-from everview.sources.postgres.spec import PostgresSource
 from everview.storage.errors import Corruption
 
 
@@ -71,13 +69,10 @@ def create(catalog: Catalog, item: Item) -> str:
             return f"CREATE SUBSCRIPTION {name} FOR {catalog.quoted(catalog.items[on])}{_with(held)}"
         case Source(spec=Part(of, table)):
             return f"CREATE SOURCE {name} FROM SOURCE {of} (TABLE {quoted(table)}){_with(_retained(item))}"
-        case Source(spec=PostgresSource() as spec):
-            by = catalog.quoted(catalog.items[spec.connection])
-            return f"CREATE SOURCE {name} FROM POSTGRES CONNECTION {by} {shown_tables(spec)}{_with(_retained(item))}"
         case Source(spec=Spec() as spec):
             kind = kind_of(spec)
             declared = f" ({_columns(item)})" if kind.takes_columns else ""
-            where, shown = kind.shown(spec)
+            where, shown = kind.shown(spec, lambda id: catalog.quoted(catalog.items[id]))
             own = [] if spec.timeline is None else [f"TIMELINE {literal(spec.timeline.name)}"]
             return f"CREATE SOURCE {name}{declared} FROM {where}{_with([*_retained(item), *shown, *own])}"
         case _:

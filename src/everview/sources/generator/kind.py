@@ -56,6 +56,7 @@ class LoadGeneratorKind(SourceKind[LoadGenerator]):
     """FROM LOAD GENERATOR name (option value, …)."""
 
     name = "load generator"
+    has_subject = True
 
     def look(self, given: Given, pause: Callable[[float], object]) -> Found[LoadGenerator]:
         spec = LoadGenerator(given.kind, given.subject, given.arguments)
@@ -82,7 +83,7 @@ class LoadGeneratorKind(SourceKind[LoadGenerator]):
         start = int(said["start"])  # before START AT, a generator started when it was made
         return LoadGenerator(kind, said["argument"], options, start, int(said.get("from", start)))
 
-    def shown(self, spec: LoadGenerator) -> tuple[str, list[str]]:
+    def shown(self, spec: LoadGenerator, name_of: Callable[[str], str]) -> tuple[str, list[str]]:
         options = ", ".join(f"{name.upper()} {literal(value)}" for name, value in spec.options.items())
         return f"LOAD GENERATOR {spec.subject.upper()}{f' ({options})' if options else ''}", []
 

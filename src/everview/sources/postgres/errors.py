@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from everview.errors import EverviewError
+from everview.sources.errors import NotReady, UpstreamUnreachable
 
 
-class UpstreamFailed(EverviewError):
+class UpstreamFailed(UpstreamUnreachable):
     """The server cannot be reached, or broke off: it is tried again."""
 
 
-class UpstreamUnfit(EverviewError):
+class UpstreamUnfit(NotReady):
     """The server, the role or a publication is not set up for a source."""
 
 
-class SourceLost(EverviewError):
+class SourceLost(NotReady):
     """What the source was reading is gone upstream: it cannot go on, and has to be made anew."""
 
 
-class TableStopped(EverviewError):
+class TableStopped(NotReady):
     """A table cannot be kept exact any longer; the others go on."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 
 from everview.compute.ir.types import INT8, TEXT
 from everview.compute.sql.references import quoted
-from everview.errors import EverviewError
 from everview.quoting import literal
 from everview.sources.contract import Column, Feeding, Found, Given, OwnTimeline, SourceKind, Table
 from everview.sources.feeder import POSITION, Feeder
@@ -28,6 +27,7 @@ class PostgresKind(SourceKind[PostgresSource]):
 
     name = "postgres"
     connects = True
+    usage = "FROM POSTGRES CONNECTION name (PUBLICATION 'name') FOR ALL TABLES"
 
     def look(self, given: Given, pause: Callable[[float], object]) -> Found[PostgresSource]:
         if unknown := given.arguments.keys() - {*_ARGUMENTS}:
@@ -79,11 +79,11 @@ class PostgresKind(SourceKind[PostgresSource]):
     def from_json(self, kind: str, said: Mapping[str, str], timeline: OwnTimeline | None) -> PostgresSource:
         return spec.from_json(kind, said, timeline)
 
-    def shown(self, spec_: PostgresSource) -> tuple[str, list[str]]:
-        raise EverviewError("it is shown with its connection")
+    def shown(self, spec_: PostgresSource, name_of: Callable[[GlobalId], str]) -> tuple[str, list[str]]:
+        return f"POSTGRES CONNECTION {name_of(spec_.connection)} {_shown_tables(spec_)}", []
 
 
-def shown_tables(source: PostgresSource) -> str:
+def _shown_tables(source: PostgresSource) -> str:
     """What stands behind the connection in the statement that would make a source."""
     tables = ", ".join(
         f"{quoted(each.schema)}.{quoted(each.name)} AS {quoted(name)}" for name, each in source.tables.items()
