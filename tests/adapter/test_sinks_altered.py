@@ -14,6 +14,7 @@ import psycopg
 from everview.adapter.catalog.items import Sink
 from everview.adapter.catalog.specs import StreamSink
 from everview.adapter.coordinator import Coordinator
+from everview.adapter.stream_locations import TopicLocation
 from everview.flow.check.endpoints import Receiver
 from tests.adapter.delivery import delivered, id_of, in_postgres, ok, rows, until_state
 from tests.adapter.scripts import SessionClient
@@ -142,8 +143,9 @@ def test_how_a_topic_of_changes_is_reached(
     frontier = delivered(coordinator, "s")
     item = coordinator.catalog.state.items[id_of(coordinator, "s")]
     assert isinstance(item, Sink) and isinstance(item.spec, StreamSink)
-    arguments = item.spec.arguments
-    assert arguments["brokers"] == again and json.loads(arguments["properties"])["ssl.key.password"] == "topsecret"
+    location = item.spec.location
+    assert isinstance(location, TopicLocation)
+    assert location.brokers == again and location.properties["ssl.key.password"] == "topsecret"
     shown = "\n".join(ok(sql, "SHOW CREATE SINK s"))
     assert again in shown and "rotated" in shown and "topsecret" not in shown and "7" in shown
     ok(sql, f"CREATE SOURCE c (id int) FROM {place}")

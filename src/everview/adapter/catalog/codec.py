@@ -32,6 +32,7 @@ from everview.adapter.catalog.items import (
 )
 from everview.adapter.catalog.specs import Delivered, DriverSink, SinkSpec, StreamSink
 from everview.adapter.sources.registry import SOURCES, kind_of
+from everview.adapter.stream_locations import LOCATIONS
 from everview.compute.ir.types import Kind, SqlType
 from everview.errors import EverviewError
 from everview.sources.contract import OwnTimeline, Spec
@@ -156,7 +157,7 @@ def _version_from_json(found: dict[str, Any]) -> Version:
 def _sink_to_json(spec: SinkSpec) -> dict[str, str]:
     shown, options = json.dumps(spec.shown), json.dumps(spec.options)
     if isinstance(spec, StreamSink):
-        return {"kind": spec.kind, "arguments": json.dumps(spec.arguments), "options": options, "shown": shown}
+        return {"kind": spec.kind, "arguments": json.dumps(spec.location.said()), "options": options, "shown": shown}
     found = {"kind": spec.kind, "name": spec.name, "config": json.dumps(spec.config), "options": options}
     found |= {} if spec.connection is None else {"connection": spec.connection}
     if len(spec.collections) > 1:
@@ -176,7 +177,8 @@ def _sink_from_json(said: Mapping[str, str], on: str, key: tuple[str, ...]) -> S
         return json.loads(said.get(name, "{}"))
 
     if "arguments" in said:
-        return StreamSink(said["kind"], on, part("arguments"), part("options"), part("shown"))
+        location = LOCATIONS[said["kind"]].of(part("arguments"))
+        return StreamSink(location, on, part("options"), part("shown"))
     if "collections" in said:
         collections = tuple(
             Delivered(each["id"], each["resource"], tuple(each["key"]), each["delta"], each["reduce"], each["shown"])

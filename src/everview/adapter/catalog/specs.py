@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from everview.storage.contract import GlobalId
+
+if TYPE_CHECKING:
+    from everview.adapter.stream_locations import StreamLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,16 @@ class DriverSink:
 
 @dataclass(frozen=True, slots=True)
 class StreamSink:
-    """A sink that is a change stream; `kind` is its transport."""
+    """A sink that is a change stream."""
 
-    kind: str
+    location: StreamLocation = field(repr=False)
     collection: GlobalId
-    arguments: Mapping[str, str] = field(repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return self.location.kind
 
     @property
     def collections(self) -> tuple[Delivered, ...]:

@@ -15,7 +15,7 @@ from everview.adapter.catalog.items import Database, Item, Role, Schema
 from everview.adapter.errors import INSUFFICIENT_PRIVILEGE
 from everview.adapter.execute.context import Context
 from everview.adapter.statements.options import boolean
-from everview.adapter.stream_locations import ARGUMENTS, CONFINED
+from everview.adapter.stream_locations import CONFINED, LOCATIONS
 from everview.compute.sql.errors import SqlError
 from everview.flow.drivers.registry import options_of
 from everview.reach.files import allowed_folders, is_inside
@@ -67,7 +67,7 @@ def check_may_reach(context: Context, what: str, kind: str, *arguments: Mapping[
 def _check_files_alone(what: str, kind: str, arguments: Sequence[Mapping[str, str]]) -> None:
     """Raise unless nothing is reached but files in folders that are allowed."""
     message = f"permission denied to {what}"
-    known = {*ARGUMENTS.get(kind, ()), *(option.name for option in options_of(kind))}
+    known = {*(LOCATIONS[kind].arguments if kind in LOCATIONS else ()), *(option.name for option in options_of(kind))}
     alone = CONFINED in known and not any("://" in (each.get("path") or "") for each in arguments)
     if not alone or not allowed_folders():
         detail = "it reaches programs, files and addresses with the server's rights: only superusers may do that"

@@ -44,20 +44,7 @@ from everview.adapter.sinks.streamed import StreamOptions
 from everview.adapter.statements import nodes
 from everview.adapter.statements.options import boolean
 from everview.adapter.statements.words import Path
-from everview.adapter.stream_locations import (
-    ARGUMENTS,
-    CONFINED,
-    absolute,
-    check_arguments,
-    is_confined,
-    is_empty,
-    is_stream,
-    make_place,
-    outlet_of,
-    schema_in,
-    schema_of,
-    told_so_far,
-)
+from everview.adapter.stream_locations import CONFINED, LOCATIONS, StreamLocation, absolute, is_stream, schema_of
 from everview.cdc import sink as streams
 from everview.cdc.errors import InvalidUse
 from everview.cdc.reader import START
@@ -70,7 +57,6 @@ from everview.storage.contract import GlobalId, ReadCapability
 
 SINKS_MAX = 1_000
 COLLECTIONS_MAX = 100  # of one sink
-TOPIC_REACHED_BY = ("brokers", "properties", "registry")
 _CREATED, _ALTERED = Done("CREATE SINK"), Done("ALTER SINK")
 
 
@@ -288,30 +274,30 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collections: S
         raise unsupported(f'a change stream of column "{widened}", whose type became wider', hint=hint)
     arguments, options = absolute(statement.into.arguments), dict(statement.options)
     joins = boolean(options.pop("join") or "true", "join") if "join" in options else False
-    check_arguments(kind, arguments)
-    StreamOptions.parse(kind, options)
+    location = LOCATIONS[kind].parse(arguments)
+    StreamOptions.parse(location, options)
     schema = schema_of(collection.columns)
-    told = told_so_far(kind, arguments, schema) if joins else START
+    told = location.told(schema) if joins else START
     if joins and told == START:  # it would begin at its own time, and so does whoever makes the stream
-        _check_alone(context, kind, arguments)
+        _check_alone(context, location)
         raise InvalidUse(
             "there is no change stream to join yet",
             detail="a stream can be joined when its first writer has told how far it is complete",
             hint="leave JOIN out to begin one, or try again in a moment",
         )
-    if not joins and not is_empty(kind, arguments, schema):
+    if not joins and not location.is_empty(schema):
         raise InvalidUse(
             "there is a change stream already",
             hint="name an empty place, or WITH (JOIN) go on with it, if it tells of the same collection",
         )
-    make_place(kind, arguments, schema)
-    outlet = outlet_of(kind, arguments, schema)
+    location.make(schema)
+    outlet = location.outlet(schema)
     with coordinator.catalog.lock:
-        spec = StreamSink(kind, collection.id, arguments, options, shown_arguments(kind, arguments))
+        spec = StreamSink(location, collection.id, options, shown_arguments(kind, arguments))
         item = _item(context, statement, collections, spec)
         if item is None:
             return
-        _check_alone(context, kind, arguments)
+        _check_alone(context, location)
         change = coordinator.catalog.change(context.around.user)
         change.create(item)
         with coordinator.timelines.of([collection.id]).still():
@@ -323,12 +309,10 @@ def _create_stream(context: Context, statement: nodes.CreateSink, collections: S
         coordinator.sinks.add(item, coordinator.sinks.stream(item, collection))
 
 
-def _check_alone(context: Context, kind: str, arguments: Mapping[str, str], own: GlobalId | None = None) -> None:
+def _check_alone(context: Context, location: StreamLocation, own: GlobalId | None = None) -> None:
     """A sink that has written nothing yet cannot be seen where it writes to, and a second one would start elsewhere."""
     for item in context.coordinator.catalog.state.of(Sink):
-        if not isinstance(item.spec, StreamSink) or item.spec.kind != kind or item.id == own:
-            continue
-        if _place(item.spec.arguments) == _place(arguments):
+        if isinstance(item.spec, StreamSink) and item.spec.location == location and item.id != own:
             hint = "choose another place; WITH (JOIN) is for sinks of other environments"
             raise SqlError("55006", f'sink "{item.name}" writes to the same place already', hint=hint)
 
@@ -364,7 +348,7 @@ def alter_sink(context: Context, statement: nodes.AlterSink) -> Result:
 def _is_confined(item: Sink) -> bool:
     """Whether a sink has to stay in folders that are allowed, whatever is changed about it."""
     if isinstance(item.spec, StreamSink):
-        return is_confined(item.spec.arguments)
+        return item.spec.location.confined
     return boolean(str(item.spec.config.get(CONFINED, False)), CONFINED)
 
 
@@ -464,32 +448,26 @@ def _set(context: Context, statement: nodes.AlterSink, item: Sink) -> None:
 
 def _changed_stream(spec: StreamSink, given: Mapping[str, str]) -> StreamSink:
     """A change stream with new settings; which stream it is stays as it is."""
-    arguments, options = dict(spec.arguments), dict(spec.options)
-    for name, value in given.items():
-        if name not in ARGUMENTS[spec.kind]:
-            options[name] = value
-        elif name in TOPIC_REACHED_BY and (name != "registry" or name in arguments):  # which frames all messages
-            arguments[name] = value
-        else:
-            hint = "create another sink, and drop this one"
-            raise SqlError(INVALID_PARAMETER_VALUE, f"{name.upper()} of a sink cannot be changed", hint=hint)
-    check_arguments(spec.kind, arguments)
-    StreamOptions.parse(spec.kind, options)
-    return replace(spec, arguments=arguments, options=options, shown=shown_arguments(spec.kind, arguments))
+    arguments = {name: value for name, value in given.items() if name in spec.location.arguments}
+    options = {**spec.options, **{name: value for name, value in given.items() if name not in arguments}}
+    location = spec.location.changed(arguments)
+    StreamOptions.parse(location, options)
+    shown = {**spec.shown, **shown_arguments(spec.kind, arguments)}
+    return replace(spec, location=location, options=options, shown=shown)
 
 
 def _check_stream_reach(
     context: Context, item: Sink, spec: StreamSink, collection: Item, given: Mapping[str, str]
 ) -> None:
     """An error unless the topic of a change stream is found by the new settings, with what was written to it."""
-    kind, arguments = spec.kind, _changed_stream(spec, given).arguments
-    if arguments == spec.arguments:
+    location = _changed_stream(spec, given).location
+    if location == spec.location:
         return
     status = context.coordinator.sinks.status(item.id)
-    schema_in(kind, arguments)  # asks the schema registry, if there is one
-    if is_empty(kind, arguments, schema_of(collection.columns)) and status is not None and status.frontier is not None:
+    location.schema()  # asks the schema registry, if there is one
+    if location.is_empty(schema_of(collection.columns)) and status is not None and status.frontier is not None:
         raise InvalidUse(
-            f"topic {arguments['topic']} has nothing of the stream there",
+            f"{location.title} has nothing of the stream there",
             detail="the sink has written to it, so these are other brokers",
             hint="create another sink, and drop this one",
         )
@@ -498,7 +476,7 @@ def _check_stream_reach(
 def _set_stream(context: Context, statement: nodes.AlterSink, item: Sink, spec: StreamSink) -> None:
     """Other options of a change stream, and other ways to reach it, from now on; where it is stays where it is."""
     coordinator, changed = context.coordinator, _changed_stream(spec, statement.options)
-    _check_alone(context, changed.kind, changed.arguments, item.id)
+    _check_alone(context, changed.location, item.id)
     item = replace(item, spec=changed)
     change = coordinator.catalog.change(context.around.user)
     change.alter(item, options=", ".join(sorted(statement.options)))

@@ -28,16 +28,7 @@ from everview.adapter.sinks.contract import (
     SplitStatus,
 )
 from everview.adapter.sinks.definition import named
-from everview.adapter.stream_locations import (
-    FILES,
-    SparkWhenThere,
-    bulk_writer_of,
-    check_forgets,
-    others_of,
-    outlet_of,
-    schema_of,
-    upkeep_of,
-)
+from everview.adapter.stream_locations import SparkWhenThere, StreamLocation, schema_of
 from everview.background import Backoff, Loop, LoopStatus
 from everview.cdc.compaction import Upkeep
 from everview.cdc.errors import InvalidUse, TransportFailed
@@ -71,12 +62,12 @@ class StreamOptions:
     retain_ms: int | None = None  # of the history in a folder; None: all of it
 
     @classmethod
-    def parse(cls, kind: str, given: Mapping[str, str]) -> StreamOptions:
-        found: dict[str, float] = {"interval_ms": 1_000 if kind == FILES else 0, "heartbeat_s": 30.0}
+    def parse(cls, location: StreamLocation, given: Mapping[str, str]) -> StreamOptions:
+        found: dict[str, float] = {"interval_ms": location.interval_ms, "heartbeat_s": 30.0}
         retain_ms: int | None = None
         for name, text in given.items():
             if name == RETAIN:
-                retain_ms = _retain_ms(kind, text)
+                retain_ms = _retain_ms(location, text)
                 continue
             if name not in found:
                 hint = "INTERVAL_MS, HEARTBEAT_S, RETAIN HISTORY and JOIN exist"
@@ -90,8 +81,8 @@ class StreamOptions:
         return cls(int(found["interval_ms"]), found["heartbeat_s"], retain_ms)
 
 
-def _retain_ms(kind: str, text: str) -> int:
-    check_forgets(kind)
+def _retain_ms(location: StreamLocation, text: str) -> int:
+    location.check_forgets()
     try:
         return duration_ms(text)
     except ValueError as error:
@@ -115,8 +106,7 @@ class StreamedDelivery:
         self._spark, self._bulk_bytes = spark, bulk_bytes
         assert isinstance(item.spec, StreamSink)
         spec = item.spec
-        self._kind, self._arguments = spec.kind, spec.arguments
-        self._options = StreamOptions.parse(spec.kind, spec.options)
+        self._location, self._options = spec.location, StreamOptions.parse(spec.location, spec.options)
         self._lock = threading.Lock()
         self._loop: Loop | None = None  # None while it is halted
         self._position = self._written = 0
@@ -179,10 +169,10 @@ class StreamedDelivery:
         """Write until it is time to stop, or something fails."""
         id = self._collection.id
         schema = schema_of(self._collection.columns)
-        outlet = outlet_of(self._kind, self._arguments, schema)
-        bulk = bulk_writer_of(self._arguments, schema, self._collection.places, outlet, self._spark())
-        others = others_of(self._kind, self._arguments, schema, outlet)
-        upkeep = upkeep_of(self._arguments, schema, outlet, self._options.retain_ms)
+        outlet = self._location.outlet(schema)
+        bulk = self._location.bulk_writer(schema, self._collection.places, outlet, self._spark())
+        others = self._location.others(schema, outlet)
+        upkeep = self._location.upkeep(schema, self._options.retain_ms)
         sink = Sink(self._environment, self._item.id, outlet, bulk=bulk, bulk_bytes=self._bulk_bytes, others=others)
         self._note(sink)
         wrote_s = time.monotonic() - self._options.interval_ms / 1000

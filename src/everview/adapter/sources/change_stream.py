@@ -20,18 +20,7 @@ from dataclasses import dataclass, field, fields
 import structlog
 
 from everview.adapter.secrets import masked, shown_arguments
-from everview.adapter.stream_locations import (
-    FILES,
-    absolute,
-    begins_at,
-    check_arguments,
-    columns_in,
-    inlet_of,
-    is_confined,
-    says_schema,
-    schema_in,
-    schema_to_read,
-)
+from everview.adapter.stream_locations import StreamLocation, absolute, columns_in, schema_to_read
 from everview.adapter.system.locations import location
 from everview.background import Backoff, Loop
 from everview.cdc.codec.contract import codec_for
@@ -72,9 +61,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ChangeStream(Spec):
-    """A change stream by its transport and where it is; `shown` is the same without secrets."""
+    """A change stream by where it is; `shown` is the same without secrets."""
 
-    arguments: Mapping[str, str] = field(repr=False)
+    location: StreamLocation = field(repr=False)
     poll_ms: int = POLL_MS
     shown: Mapping[str, str] = field(default_factory=dict)
 
@@ -86,8 +75,8 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
     reaches = "a change stream"
     takes_columns = keeps_times = resettable = True
 
-    def __init__(self, transport: str) -> None:
-        self.name = transport
+    def __init__(self, location: type[StreamLocation]) -> None:
+        self.name, self._location = location.kind, location
 
     def look(self, given: Given, pause: Callable[[float], object]) -> Found[ChangeStream]:
         poll_ms = given.options.get("poll_ms", str(POLL_MS))
@@ -95,33 +84,20 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
             hint = "milliseconds, from 1 on"
             raise SqlError("22023", f'invalid value for POLL_MS: "{poll_ms}"', hint=hint)
         arguments = absolute(given.arguments)
-        check_arguments(self.name, arguments)
-        columns = given.columns or self._columns_of_stream(arguments, pause)
+        location = self._location.parse(arguments)
+        columns = given.columns or _columns_of_stream(location, pause)
         for each in columns:
             if is_rounded(each.type if each.type.element is None else each.type.element):
                 detail = "values come from the stream as they are, and are not rounded"
                 raise SqlError("42P16", f'column "{each.name}" of a source cannot be {each.type}', detail=detail)
         schema = schema_to_read(columns)
         codec_for(".jsonl", schema)  # raises if data of some type cannot be in a stream
-        found = schema_in(self.name, arguments)
+        found = location.schema()
         if found is not None:
             schema.check(found, "the stream")
-        if self.name != FILES:
-            import everview.cdc.kafka  # noqa: F401  raises where its library is missing
-        begins = begins_at(self.name, arguments) if given.keeps_times else 0
-        spec = ChangeStream(self.name, arguments, int(poll_ms), shown_arguments(self.name, arguments))
+        begins = location.begins() if given.keeps_times else 0
+        spec = ChangeStream(self.name, location, int(poll_ms), shown_arguments(self.name, arguments))
         return Found(spec, (Table("", columns),), begins)
-
-    def _columns_of_stream(self, arguments: Mapping[str, str], pause: Callable[[float], object]) -> tuple[Column, ...]:
-        """The columns that the stream says it has; a sink that was just made may not have written anything yet."""
-        over = time.monotonic() + SCHEMA_WAIT_S
-        while (found := schema_in(self.name, arguments)) is None:
-            if not says_schema(self.name, arguments) or time.monotonic() >= over:
-                detail = "the stream is empty, or does not say its schema"
-                hint = "CREATE SOURCE name (column type, …) FROM CDC …"
-                raise SqlError("42P16", "the columns of the source are not known", detail=detail, hint=hint)
-            pause(SCHEMA_POLL_S)
-        return columns_in(found)
 
     def enter(self, id: GlobalId, outputs: Mapping[str, Output]) -> list[Command]:
         return [entry(id, each.id, each.writer) for each in outputs.values()]
@@ -136,15 +112,27 @@ class ChangeStreamKind(SourceKind[ChangeStream]):
         forget(environment, id)
 
     def to_json(self, spec: ChangeStream) -> dict[str, str]:
-        arguments, shown = json.dumps(spec.arguments), json.dumps(spec.shown)
+        arguments, shown = json.dumps(spec.location.said()), json.dumps(spec.shown)
         return {"arguments": arguments, "shown": shown, "poll_ms": str(spec.poll_ms)}
 
     def from_json(self, kind: str, said: Mapping[str, str], timeline: OwnTimeline | None) -> ChangeStream:
-        arguments, shown = json.loads(said["arguments"]), json.loads(said["shown"])
-        return ChangeStream(kind, arguments, int(said["poll_ms"]), shown, timeline=timeline)
+        location, shown = self._location.of(json.loads(said["arguments"])), json.loads(said["shown"])
+        return ChangeStream(kind, location, int(said["poll_ms"]), shown, timeline=timeline)
 
     def shown(self, spec: ChangeStream, name_of: Callable[[GlobalId], str]) -> tuple[str, list[str]]:
         return location(spec.kind, spec.shown), [f"POLL_MS {spec.poll_ms}"]
+
+
+def _columns_of_stream(location: StreamLocation, pause: Callable[[float], object]) -> tuple[Column, ...]:
+    """The columns that a stream says it has; a sink that was just made may not have written anything yet."""
+    over = time.monotonic() + SCHEMA_WAIT_S
+    while (found := location.schema()) is None:
+        if not location.says_schema or time.monotonic() >= over:
+            detail = "the stream is empty, or does not say its schema"
+            hint = "CREATE SOURCE name (column type, …) FROM CDC …"
+            raise SqlError("42P16", "the columns of the source are not known", detail=detail, hint=hint)
+        pause(SCHEMA_POLL_S)
+    return columns_in(found)
 
 
 class StreamFeeder:
@@ -155,7 +143,7 @@ class StreamFeeder:
         self._id, self._bulk_bytes, self._poll_s = feeding.id, bulk_bytes, feeding.spec.poll_ms / 1000
         (self._output,) = feeding.outputs.values()
         # Spark's tasks open files by their names, and look at nothing.
-        self._spark = (lambda: None) if is_confined(feeding.spec.arguments) else feeding.spark
+        self._spark = (lambda: None) if feeding.spec.location.confined else feeding.spark
         self._source: Source | None = None
         self._read: SourceStatus | None = None
         self._step_lock = threading.Lock()
@@ -227,7 +215,7 @@ class StreamFeeder:
 
     def _opened(self) -> Source:
         schema = schema_to_read(self._output.columns)
-        inlet = inlet_of(self._spec.kind, self._spec.arguments, schema)
+        inlet = self._spec.location.inlet(schema)
         try:
             every_time = self._now_ms is None
             return Source(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from everview.adapter.sources.change_stream import ChangeStreamKind
-from everview.adapter.stream_locations import FILES, KAFKA
+from everview.adapter.stream_locations import LOCATIONS
 from everview.compute.sql.errors import unsupported
 from everview.sources.contract import SourceKind, Spec
 from everview.sources.generator.kind import LoadGeneratorKind
@@ -14,8 +14,7 @@ from everview.sources.postgres.kind import PostgresKind
 
 _KINDS: tuple[SourceKind[Any], ...] = (
     LoadGeneratorKind(),
-    ChangeStreamKind(FILES),
-    ChangeStreamKind(KAFKA),
+    *map(ChangeStreamKind, LOCATIONS.values()),
     PostgresKind(),
 )
 SOURCES: Mapping[str, SourceKind[Any]] = {each.name: each for each in _KINDS}

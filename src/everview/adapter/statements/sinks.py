@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from everview.adapter import stream_locations
 from everview.adapter.statements import nodes
 from everview.adapter.statements.nodes import Place, Statement
 from everview.adapter.statements.options import (
@@ -20,13 +19,17 @@ from everview.adapter.statements.options import (
     with_options,
 )
 from everview.adapter.statements.words import Path, Words, if_not_exists
+from everview.adapter.stream_locations import LOCATIONS
 from everview.compute.sql.errors import SYNTAX_ERROR, SqlError
 from everview.flow.drivers import registry
 
 FORMATS = ("json", "avro")
 _ACTIONS: tuple[Literal["pause", "resume", "backfill"], ...] = ("pause", "resume", "backfill")
-LEADING = {**stream_locations.LEADING, **registry.LEADING}  # the option of a kind that stands first, without its name
-STREAMS = [kind.removeprefix("cdc ") for kind in stream_locations.ARGUMENTS]
+LEADING = {
+    **{name: each.leading for name, each in LOCATIONS.items() if each.leading},
+    **registry.LEADING,
+}  # the option of a kind that stands first, without its name
+STREAMS = [kind.removeprefix("cdc ") for kind in LOCATIONS]
 
 
 def parse_create_sink(words: Words) -> Statement:
