@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from pathlib import Path
 
 import pytest
 
+import everview
 from everview.compute.functions.spark_sql import unquoted
 from everview.quoting import escape_literal, identifier, literal, spark_identifier, spark_literal
 
@@ -29,3 +32,10 @@ def test_backslashes_mean_the_same_whatever_the_setting() -> None:
 
 def test_backticks_are_doubled() -> None:
     assert spark_identifier("a`b") == "`a``b`"
+
+
+def test_nobody_else_doubles_quotes() -> None:
+    source = Path(everview.__file__).parent
+    doubling = re.compile(r"""\.replace\(("'", "''"|'"', '""')\)""")
+    found = {str(each.relative_to(source)) for each in source.rglob("*.py") if doubling.search(each.read_text())}
+    assert found == {"quoting.py"}

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from everview.quoting import identifier, literal
 from everview.sources.postgres.changes import TableChanges
 from everview.sources.postgres.connecting import connect_replication, failed
 from everview.sources.postgres.errors import SourceLost, TableStopped, UpstreamUnfit
@@ -78,7 +79,7 @@ class Stream:
 
     def create_slot(self, slot: str) -> tuple[int, str]:
         """Make the slot; gives where it begins, and the name of a snapshot of that moment."""
-        row = self._row(f"CREATE_REPLICATION_SLOT {_identifier(slot)} LOGICAL pgoutput (SNAPSHOT 'export')")
+        row = self._row(f"CREATE_REPLICATION_SLOT {identifier(slot)} LOGICAL pgoutput (SNAPSHOT 'export')")
         return lsn_of(row[1]), row[2]
 
     def _row(self, command: str) -> list[str]:
@@ -89,11 +90,10 @@ class Stream:
 
     def start(self, slot: str, position: int, publication: str) -> None:
         """Let everything behind a position come."""
-        names = _identifier(publication).replace("'", "''")
         high, low = position >> 32, position & 0xFFFFFFFF
         found = self._connection.exec_(
-            f"START_REPLICATION SLOT {_identifier(slot)} LOGICAL {high:X}/{low:X}"
-            f" (proto_version '1', publication_names '{names}')".encode()
+            f"START_REPLICATION SLOT {identifier(slot)} LOGICAL {high:X}/{low:X}"
+            f" (proto_version '1', publication_names {literal(identifier(publication))})".encode()
         )
         if found.status != self._pq.ExecStatus.COPY_BOTH:
             raise self._error("replication does not start")
@@ -274,7 +274,3 @@ class Stream:
 def _sqlstate(pq: Any, result: Any) -> str | None:
     found = result.error_field(pq.DiagnosticField.SQLSTATE)
     return None if found is None else found.decode()
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
