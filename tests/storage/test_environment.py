@@ -38,6 +38,7 @@ from everview.storage.contract import (
     Follow,
     Put,
     ReadCapability,
+    TakeId,
     UpdateAndDowngrade,
     WriteCapability,
 )
@@ -111,6 +112,29 @@ def test_an_allocated_id_is_one_that_nobody_was_ever_given(environment: Environm
     assert id == "u7"
     _, other = environment.commit(Create("x8", SCHEMA), AllocateId("x"))
     assert other == "x9"
+
+
+def test_an_id_is_drawn_without_a_trace_and_is_given_by_a_commit(tmp_path: Path) -> None:
+    with Environment.open(tmp_path) as environment:
+        environment.create("u2", SCHEMA)
+        before = environment.commits
+        assert [environment.draw_id(each) for each in ("u", "n", "u", "u")] == ["u1", "n2", "u3", "u4"]
+        assert (environment.commits, environment.next_id) == (before, 1)
+        assert environment.commit(AllocateId("u")) == ["u5"], "what is drawn is not given to another"
+        environment.commit(TakeId("u3"))
+        assert environment.next_id == 6, "ids that were given stay given"
+        assert environment.draw_id() == "u6"
+    with Environment.open(tmp_path) as environment:
+        assert environment.draw_id() == "u6", "nobody was given it"
+        environment.commit(TakeId("u6"))
+    with Environment.open(tmp_path) as environment:
+        assert environment.draw_id() == "u7"
+
+
+@pytest.mark.parametrize("id", ["", "u", "7", "u7x", "catalog/u7"])
+def test_only_an_id_can_be_taken(environment: Environment, id: str) -> None:
+    with pytest.raises(InvalidUsage):
+        environment.commit(TakeId(id))
 
 
 HUGE = 2**62

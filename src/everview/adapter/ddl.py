@@ -1,23 +1,24 @@
 """Definitions, decided as values and then done: alone in one step, or several of a transaction block at COMMIT.
 
 A plan reads the catalog and says what a statement changes (`catalog.store.Change`): entries, tables to be made, what is
-dropped, and what follows. It does nothing, so a block plans a statement when it is sent, on top of those before it:
-errors come at once, and what follows sees what it made. At COMMIT all are planned again, on what the catalog holds by
-then, and done in one commit. Until then nobody else sees any of it, and ROLLBACK leaves nothing.
+dropped, what goes along and follows, and what the client is told. It writes nothing: ids are drawn in memory, and given
+by the commit that makes their objects. So a block plans a statement when it is sent, on top of those before it: errors
+come at once, and what follows sees what it made. At COMMIT all are planned again, on what the catalog holds by then,
+and done in one commit. Until then nobody else sees any of it, and ROLLBACK leaves nothing.
 
-A block may hold any number of definitions that are entries of the catalog and no more: tables, views, indexes that
-need no view to be maintained, schemas, roles, comments, new names and owners. It may write as well, also into tables
-that it makes: rows and entries are one commit, at one time. A table gets its id anew at COMMIT, so what was written
-into one of the block's own is found by the table's name. Or a block may drop several objects, or apply several
+A block may hold any number of definitions that are entries of the catalog and no more: tables, views, indexes that need
+no view to be maintained, schemas, roles, secrets, comments, new names and owners. It may write as well, also into
+tables that it makes: rows and entries are one commit, at one time. A table gets its id anew at COMMIT, so what was
+written into one of the block's own is found by the table's name. Or a block may drop several objects, or apply several
 replacements, which is one commit as well. Anything else takes several steps, and has to be the only one of its block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -40,27 +41,38 @@ if TYPE_CHECKING:
     from everview.adapter.coordinator import Coordinator
     from everview.adapter.execute.context import Context
 
-Handler = Callable[[Any, Any], Any]
-Plan = Callable[[Any, Any, Change], Result]
-PlanOf = Callable[[Any, nodes.Statement], Plan | None]  # None: it takes several steps
+Handler: TypeAlias = "Callable[[Context, nodes.Statement], Result]"
+Plan: TypeAlias = "Callable[[Context, Any, Change], Result]"  # for a statement of its kind
+PlanOf: TypeAlias = "Callable[[Context, nodes.Statement], Plan | None]"  # None: it takes several steps
 DEFINITIONS_MAX = 1_000
 _NAMESPACES = (Schema, Database, Role)
+# What else they do is not done for what a block has made itself.
+_ALONE = (nodes.Drop, nodes.AlterTtl, nodes.AlterRetain, nodes.CreateSubscription, nodes.AlterSubscription)
 
 
 # One by itself
 
 
-def carry_out(context: Context, statement: nodes.Statement, plan: Plan) -> Result:
-    """Do what a plan says."""
+def carry_out(context: Context, statement: nodes.Statement, plan: Plan, *, told: bool = False) -> Result:
+    """Do what a plan says; `told` if the client was told its notices when it was rehearsed."""
     coordinator = context.coordinator
     with coordinator.catalog.lock:
         change = coordinator.catalog.change(context.around.user)
-        result = plan(context.anew(), statement, change)
+        try:
+            result = plan(context.anew(), statement, change)
+        finally:
+            if not told:
+                _tell(context, change)
         if change.dropped:
             drop(context, change)
         else:
             apply(coordinator, change)
     return result
+
+
+def _tell(context: Context, change: Change) -> None:
+    for each in change.notices:
+        context.session.notice(*each)
 
 
 def apply(coordinator: Coordinator, change: Change) -> None:
@@ -78,8 +90,9 @@ def apply(coordinator: Coordinator, change: Change) -> None:
 
 @contextmanager
 def _made(coordinator: Coordinator, change: Change) -> Iterator[Sequence[Command]]:
-    """Make the collections of a change: gives what is to be committed with it. What fails within undoes them.
+    """Make the collections of a change, and begin what goes along with it: gives what is to be committed with it.
 
+    What fails within undoes them.
     Until they are in the catalog, whoever opens the environment next removes them.
     """
     environment, timeline = coordinator.environment, coordinator.timeline
@@ -90,11 +103,12 @@ def _made(coordinator: Coordinator, change: Change) -> Iterator[Sequence[Command
     try:
         for table, (read, write) in zip(tables, pairs, strict=True):
             assert isinstance(table, Table)
-            change.fill(table.id, read.token, write.token)
+            change.fill(replace(table, reader=read.token, writer=write.token))
             follows += [Follow(read, HISTORY, lag_ms(table.retain_ms)), Follow(write, CLOCK)]
         for id in change.expiring:  # from the first row on, and what is due leaves in this step
             _expire(coordinator, change.state, id)
-        yield follows
+        with ExitStack() as stack:
+            yield [*follows, *(each for along in change.along for each in stack.enter_context(along(change)))]
     except BaseException:
         for id in change.expiring:
             _expire(coordinator, coordinator.catalog.state, id)
@@ -177,19 +191,16 @@ def define(context: Context, statement: nodes.Statement, plan_of: PlanOf) -> Res
             detail="materialized views, sources, sinks and DROPs take more steps than one, and writes are one step",
             hint="commit first; in drivers, set autocommit",
         )
-    result = None
-    if alike:
-        plan = plans[-1]
-        assert plan is not None
+    result, plan, before = None, plans[-1], transaction.draft
+    if plan is not None:
         # The statement sees the draft, and not what others have made since it was begun.
-        before = transaction.draft
         transaction.draft = draft = (before or context.coordinator.catalog.change(context.around.user)).copy()
         try:
             result = plan(context.anew(), statement, draft)
-        except BaseException:
+            before = draft.copy() if alike else before
+        finally:
             transaction.draft = before
-            raise
-        transaction.draft = draft.copy()
+            _tell(context, draft)
     elif _are_applied(kept):
         pairs_of(context, _applied_together(kept))
     transaction.definitions = kept
@@ -203,19 +214,19 @@ def conclude(context: Context, plan_of: PlanOf, handler: Handler) -> None:
     transaction.definitions, transaction.draft = (), None
     if not definitions:
         return
-    entries = all(_is_entry(each, plan_of(context, each)) for each in definitions)
-    with context.session.silently() if len(definitions) > 1 or entries else nullcontext():
-        if _are_drops(definitions):
+    first, plans = definitions[0], [plan_of(context, each) for each in definitions]
+    if all(map(_is_entry, definitions, plans)):
+        assert tried is not None
+        _enter(context, definitions, tried.state, plan_of)
+    elif _are_applied(definitions):
+        handler(context.anew(), _applied_together(definitions))
+    elif plans[0] is None:
+        handler(context.anew(), first)
+    else:
+        if isinstance(first, nodes.Drop):
             drops = [each for each in definitions if isinstance(each, nodes.Drop)]
-            handler(context.anew(), replace(drops[0], paths=tuple(path for each in drops for path in each.paths)))
-        elif _are_applied(definitions):
-            handler(context.anew(), _applied_together(definitions))
-        elif entries:
-            assert tried is not None
-            _enter(context, definitions, tried.state, plan_of)
-        else:
-            (only,) = definitions
-            handler(context.anew(), only)
+            first = replace(first, paths=tuple(path for each in drops for path in each.paths))
+        carry_out(context.anew(), first, plans[0], told=True)
 
 
 def _enter(context: Context, definitions: Sequence[nodes.Statement], tried: Catalog, plan_of: PlanOf) -> None:
@@ -271,7 +282,7 @@ def _written(
 
 def _is_entry(statement: nodes.Statement, plan: Plan | None) -> bool:
     """Whether a definition is an entry of the catalog, and perhaps an empty collection."""
-    return plan is not None and not isinstance(statement, nodes.Drop | nodes.AlterTtl)
+    return plan is not None and not isinstance(statement, _ALONE)
 
 
 def _are_drops(statements: Sequence[nodes.Statement]) -> bool:

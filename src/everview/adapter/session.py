@@ -365,17 +365,6 @@ class CoordinatorSession:
             self.end_transaction(commit=True)
             self._transaction = self._new_transaction()
 
-    @contextmanager
-    def silently(self) -> Iterator[None]:
-        """While inside, nothing is told: it was when the statement was sent."""
-        with self._lock:
-            told = list(self._notices)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._notices = told
-
     def notice(self, message: str, sqlstate: str = "00000", severity: Any = "NOTICE") -> None:
         """Send the client a notice, unless `client_min_messages` leaves out its severity."""
         wanted = MESSAGES.index(self.settings.get("client_min_messages"))

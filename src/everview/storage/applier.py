@@ -27,7 +27,7 @@ from everview.storage.opening import Taken
 from everview.storage.process_identity import process_text
 from everview.storage.shard import FOREVER, Shard, Spec
 from everview.storage.signal import Signal
-from everview.storage.transitions import AnyCommand, Draft, Result
+from everview.storage.transitions import AnyCommand, Draft, Result, check_prefix
 
 QUEUE_MAX = 10_000
 OPENING_COMMITS = 2  # of `opening.match_blob`: their versions are not used again
@@ -74,6 +74,7 @@ class Applier:
         self._commit_lock = threading.RLock()
         self.changed = Signal()
         self.commits = 0
+        self._drawn = 1  # ids with lower numbers were drawn, given or not
         self._read_shared()
 
     def _read_shared(self) -> None:
@@ -91,6 +92,21 @@ class Applier:
                     clocks[name], self._clock_versions[name] = int(json.loads(entry.value)), entry.version
         self.clocks: Mapping[str, int] = clocks
         self._known = True
+
+    def draw_id(self, prefix: str) -> GlobalId:
+        """An id that nobody was ever given, in memory: a commit with `TakeId` makes that durable."""
+        check_prefix(prefix)
+        with self._commit_lock:
+            if not self._known:
+                self._read_shared()
+            while self.shard(id := f"{prefix}{self._draw_number()}") is not None:
+                pass
+        return id
+
+    def _draw_number(self) -> int:
+        number = max(self._drawn, self.next_id)
+        self._drawn = number + 1
+        return number
 
     def shard(self, id: GlobalId) -> Shard | None:
         """The shard as last committed; None if the id was never used."""
@@ -170,7 +186,7 @@ class Applier:
             raise self.lease.fenced
         if not self._known:
             self._read_shared()
-        draft = Draft(self.shard, self.clocks, self.next_id, self._now_ms(), self._new_token)
+        draft = Draft(self.shard, self.clocks, self.next_id, self._draw_number, self._now_ms(), self._new_token)
         drafted = []
         for request in group:
             branch = draft.branch()

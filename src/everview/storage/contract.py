@@ -159,6 +159,13 @@ class AllocateId:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeId:
+    """Give an id for good that `Environment.draw_id` drew: nobody is given it again, whoever opens it next."""
+
+    id: GlobalId
+
+
+@dataclass(frozen=True, slots=True)
 class Put:
     """Keep a small value for a layer above, in the same atomic step; None removes it."""
 
@@ -178,6 +185,7 @@ Command: TypeAlias = (
     | Follow
     | AdvanceClock
     | AllocateId
+    | TakeId
     | Put
 )
 

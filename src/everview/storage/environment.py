@@ -366,6 +366,10 @@ class Environment(Closing):
         """The error to raise once another process has taken over; None before."""
         return self._applier.lease.fenced
 
+    def draw_id(self, prefix: str = "u") -> GlobalId:
+        """Draw an id that was never drawn or given. A commit with `TakeId` gives it; until then nothing is written."""
+        return self._applier.draw_id(prefix)
+
     @property
     def next_id(self) -> int:
         return self._applier.next_id

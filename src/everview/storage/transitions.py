@@ -53,6 +53,7 @@ class Draft:
     read_shard: Callable[[GlobalId], Shard | None]
     read_clocks: Mapping[str, int]
     read_next_id: int
+    draw_number: Callable[[], int]  # of an id, that was never drawn
     now_ms: int
     new_token: Callable[[str], str]
     shards: dict[GlobalId, Shard] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Draft:
             lambda id: self.shards.get(id) or self.read_shard(id),
             {**self.read_clocks, **self.clocks},
             self.read_next_id if self.next_id is None else self.next_id,
+            self.draw_number,
             self.now_ms,
             self.new_token,
         )
@@ -234,13 +236,25 @@ def _follow(draft: Draft, command: contract.Follow) -> contract.Capability:
 
 
 def _allocate(draft: Draft, command: contract.AllocateId) -> GlobalId:
-    if not re.fullmatch(r"[a-z]{1,8}", command.prefix):
-        raise InvalidUsage(f"not a prefix for ids: {command.prefix!r}", hint="use a few lower-case letters")
-    number = draft.read_next_id if draft.next_id is None else draft.next_id
-    while _was_used(draft, f"{command.prefix}{number}"):  # `Create` takes any id
-        number += 1
-    draft.next_id = number + 1
-    return f"{command.prefix}{number}"
+    check_prefix(command.prefix)
+    while _was_used(draft, id := f"{command.prefix}{draft.draw_number()}"):  # `Create` takes any id
+        pass
+    _take(draft, contract.TakeId(id))
+    return id
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise unless ids can begin like this."""
+    if not re.fullmatch(r"[a-z]{1,8}", prefix):
+        raise InvalidUsage(f"not a prefix for ids: {prefix!r}", hint="use a few lower-case letters")
+
+
+def _take(draft: Draft, command: contract.TakeId) -> None:
+    found = re.fullmatch(r"[a-z]{1,8}([0-9]+)", command.id)
+    if found is None:
+        raise InvalidUsage(f"not an id that was drawn: {command.id!r}")
+    next_id = draft.read_next_id if draft.next_id is None else draft.next_id
+    draft.next_id = max(next_id, int(found[1]) + 1)
 
 
 def _was_used(draft: Draft, id: GlobalId) -> bool:
@@ -282,6 +296,7 @@ _RUN: dict[type, Callable[[Draft, Any], Result]] = {
     contract.Follow: _follow,
     contract.AdvanceClock: lambda draft, command: None,
     contract.AllocateId: _allocate,
+    contract.TakeId: _take,
     contract.Put: _put,
     Expire: _expire,
     Substitute: _substitute,

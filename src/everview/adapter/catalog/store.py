@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
@@ -18,9 +19,9 @@ import structlog
 
 from everview.adapter.catalog import codec
 from everview.adapter.catalog.damage import Trace, database_from, item_from, role_from, schema_from, traces
-from everview.adapter.catalog.items import KINDS, Database, Event, EventKind, Item, Role, Schema, Table
+from everview.adapter.catalog.items import KINDS, Database, Event, EventKind, Item, Role, Schema
 from everview.adapter.catalog.state import Catalog
-from everview.storage.contract import AllocateId, Command, GlobalId, Put
+from everview.storage.contract import Command, GlobalId, Put, TakeId
 from everview.storage.environment import Environment
 from everview.storage.errors import Corruption
 
@@ -36,6 +37,7 @@ _DAMAGE = (Corruption, ValueError, TypeError, LookupError, AttributeError)  # ho
 
 T = TypeVar("T")
 Entry: TypeAlias = Item | Database | Schema | Role
+Along: TypeAlias = "Callable[[Change], AbstractContextManager[Sequence[Command]]]"
 _log = structlog.get_logger()
 
 
@@ -51,7 +53,7 @@ class CatalogStore:
             raise Corruption("the next id of the environment is missing", hint="restore the metadata from a copy")
         if not self.state.databases:
             # A new environment has a database, a schema and a role.
-            role, database, schema = (self.allocate(prefix) for prefix in ("r", "d", "n"))
+            role, database, schema = (self.draw_id(prefix) for prefix in ("r", "d", "n"))
             with self.lock:
                 change = self.change(None)
                 change.create(Role(role, DEFAULT_NAME, superuser=True))
@@ -59,10 +61,9 @@ class CatalogStore:
                 change.create(Schema(schema, "public", database, DEFAULT_NAME))
                 self.commit(change)
 
-    def allocate(self, prefix: str = "u") -> GlobalId:
-        """An id that was never given to anything."""
-        (id,) = self._environment.commit(AllocateId(prefix))
-        return id  # type: ignore[no-any-return]
+    def draw_id(self, prefix: str = "u") -> GlobalId:
+        """An id that was never given to anything; the change that creates an object takes its id."""
+        return self._environment.draw_id(prefix)
 
     def change(self, user: str | None) -> Change:
         """A change to be drafted and committed; hold `lock` from here to the commit."""
@@ -161,17 +162,22 @@ class Change:
     """The effect of definitions before it is committed: the catalog as it will be, and what has to be done for it.
 
     `made` are the tables whose collections have to be made, `expiring` those whose TTL changes, `dropped` the items
-    that go. `after` is called once the change is durable.
+    that go. Each of `along` gives commands that belong to the same commit, within a block that ends with it; `after`
+    is called once the change is durable. `notices` are what the client is told, once. Until it is committed, a change
+    is a value: it can be made, looked at and thrown away.
     """
 
     def __init__(self, state: Catalog, user: str | None, first_event: int, at_ms: int) -> None:
         self.state = state
         self.puts: dict[str, bytes | None] = {}
+        self.taken: list[GlobalId] = []
         self.count = 0
         self.made: list[GlobalId] = []
         self.expiring: list[GlobalId] = []
         self.dropped: list[Item] = []
+        self.along: list[Along] = []
         self.after: list[Callable[[], None]] = []
+        self.notices: list[tuple[str, str, str]] = []  # message, SQLSTATE and severity
         self._user, self._first, self._at_ms = user, first_event, at_ms
 
     def copy(self) -> Change:
@@ -179,18 +185,24 @@ class Change:
         other = copy(self)
         other.puts, other.state = dict(self.puts), replace(self.state, version=next(_DRAFTS))
         other.made, other.expiring = list(self.made), list(self.expiring)
-        other.dropped, other.after = list(self.dropped), list(self.after)
+        other.taken, other.dropped = list(self.taken), list(self.dropped)
+        other.along, other.after, other.notices = list(self.along), list(self.after), []
         return other
 
     @property
     def commands(self) -> list[Command]:
         """The commands that make the change durable."""
-        return [Put(key, value) for key, value in self.puts.items()]
+        return [*map(TakeId, self.taken), *(Put(key, value) for key, value in self.puts.items())]
+
+    def notice(self, message: str, sqlstate: str = "00000", severity: str = "NOTICE") -> None:
+        """Let the client be told."""
+        self.notices.append((message, sqlstate, severity))
 
     def create(self, entry: Entry, **details: str) -> None:
         """Add an object; `details` are for the audit log."""
         if isinstance(entry, Item):
             self.state.check_lasting(entry.name, entry.depends)
+        self.taken.append(entry.id)
         self._put(entry, EventKind.CREATE, details)
 
     def alter(self, entry: Entry, **details: str) -> None:
@@ -204,13 +216,10 @@ class Change:
         self.puts[_ITEM + entry.id] = codec.encode(entry)
         self._note(event, entry.kind, {"id": entry.id, "name": self.state.shown(entry), **details})
 
-    def fill(self, id: GlobalId, reader: str, writer: str) -> None:
-        """Enter the capabilities on the collection that was made for a table."""
-        table = self.state.items[id]
-        assert isinstance(table, Table)
-        table = replace(table, reader=reader, writer=writer)
-        self.state = self.state.with_item(table)
-        self.puts[_ITEM + id] = codec.encode(table)
+    def fill(self, item: Item) -> None:
+        """Complete an item that was planned, with what there is only now that the change is made."""
+        self.state = self.state.with_item(item)
+        self.puts[_ITEM + item.id] = codec.encode(item)
 
     def drop_item(self, item: Item) -> None:
         """Remove an item, and the comments on it."""

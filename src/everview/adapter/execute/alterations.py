@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -31,6 +32,7 @@ from everview.adapter.retention import follow_history, retain_ms
 from everview.adapter.statements import nodes
 from everview.compute.sql.errors import DUPLICATE_COLUMN, UNDEFINED_COLUMN, SqlError, unsupported
 from everview.compute.sql.references import qualified
+from everview.storage.contract import Command
 
 T = TypeVar("T", bound=Item)
 
@@ -44,27 +46,37 @@ def drop(context: Context, statement: nodes.Drop, change: Change) -> Result:
             _drop_namespace(context, statement, path, change)
     else:
         items = [
-            _allowed(context, kind, path, context.around.find_any(path), if_exists=if_exists)
+            _allowed(context, kind, path, context.around.find_any(path), change, if_exists=if_exists)
             for path in statement.paths
         ]
-        _drop_items(context, change, [item.id for item in items if item is not None], cascade=statement.cascade)
+        _drop_items(change, [item.id for item in items if item is not None], cascade=statement.cascade)
     return Done(f"DROP {kind.noun.upper()}")
 
 
-def existing(context: Context, kind: type[T], path: tuple[str, ...], *, if_exists: bool) -> T | None:
+def existing(
+    context: Context, kind: type[T], path: tuple[str, ...], *, if_exists: bool, change: Change | None = None
+) -> T | None:
     """The sound item that a name means, of a kind, and the user's. None, with a notice, where IF EXISTS allows that."""
-    item = _allowed(context, kind, path, context.around.find(path), if_exists=if_exists)
+    item = _allowed(context, kind, path, context.around.find(path), change, if_exists=if_exists)
     return None if item is None else checked_kind(item, kind)
 
 
 def _allowed(
-    context: Context, kind: ObjectKind, path: tuple[str, ...], item: Item | None, *, if_exists: bool
+    context: Context,
+    kind: ObjectKind,
+    path: tuple[str, ...],
+    item: Item | None,
+    change: Change | None,
+    *,
+    if_exists: bool,
 ) -> Item | None:
     """The item that was found by a name, once it is of the kind, and the user's."""
     if item is None:
         if not if_exists:
             raise context.around.catalog.missing(kind.noun, path, context.around.names())
-        context.session.notice(f'{kind.noun} "{".".join(path)}" does not exist, skipping')
+        (context.session if change is None else change).notice(
+            f'{kind.noun} "{".".join(path)}" does not exist, skipping'
+        )
         return None
     check_kind(item, kind)
     check_owner(context, item)
@@ -86,7 +98,7 @@ def checked_kind(item: Item, kind: type[T]) -> T:
     return item
 
 
-def _drop_items(context: Context, change: Change, ids: Iterable[str], *, cascade: bool) -> None:
+def _drop_items(change: Change, ids: Iterable[str], *, cascade: bool) -> None:
     """Drop items, the indexes on them, and with CASCADE all that depends on them."""
     catalog = change.state
     wanted = set(ids)
@@ -99,7 +111,7 @@ def _drop_items(context: Context, change: Change, ids: Iterable[str], *, cascade
     if others and not cascade:
         raise _dependents(catalog, wanted, others)
     for item in others[:NOTICED_MAX]:
-        context.session.notice(f"drop cascades to {item.kind} {catalog.shown(item)}")
+        change.notice(f"drop cascades to {item.kind} {catalog.shown(item)}")
     for item in order:  # what depends comes first
         change.drop_item(item)
 
@@ -123,7 +135,7 @@ def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ..
     except SqlError:
         if not statement.if_exists:
             raise
-        context.session.notice(f'{statement.kind.noun} "{".".join(path)}" does not exist, skipping')
+        change.notice(f'{statement.kind.noun} "{".".join(path)}" does not exist, skipping')
         return
     state = change.state
     check_owner_of(context, entry)
@@ -141,7 +153,7 @@ def _drop_namespace(context: Context, statement: nodes.Drop, path: tuple[str, ..
         raise SqlError(DEPENDENT_OBJECTS, message, detail=detail, hint="use CASCADE to drop what is in it too")
     if not one and path[-1] == context.around.database:
         raise SqlError("55006", "cannot drop the currently open database")
-    _drop_items(context, change, inside, cascade=True)
+    _drop_items(change, inside, cascade=True)
     for schema in schemas:
         change.drop(schema)
     if not one:
@@ -168,7 +180,8 @@ def rename(context: Context, statement: nodes.Rename, change: Change) -> Result:
     done = Done(f"ALTER {kind.noun.upper()}")
     if not issubclass(kind, Item):
         raise unsupported(f"renaming a {kind.noun}")
-    item = _allowed(context, kind, statement.path, context.around.find(statement.path), if_exists=statement.if_exists)
+    found, if_exists = context.around.find(statement.path), statement.if_exists
+    item = _allowed(context, kind, statement.path, found, change, if_exists=if_exists)
     if item is None:
         return done
     if statement.column is not None:
@@ -242,17 +255,19 @@ def alter_ttl(context: Context, statement: nodes.AlterTtl, change: Change) -> Re
     return Done("ALTER TABLE")
 
 
-def alter_retain(context: Context, statement: nodes.AlterRetain) -> Result:
-    coordinator = context.coordinator
-    with coordinator.catalog.lock:
-        item = context.around.relation(statement.path)
-        check_kind(item, statement.kind)
-        check_owner(context, item)
-        if not isinstance(item, Collection) or item.reader is None:
-            raise SqlError(WRONG_OBJECT_TYPE, f"a {item.kind} has no history of its own")
-        retain = None if statement.retain is None else retain_ms(statement.retain)
-        change = coordinator.catalog.change(context.around.user)
-        change.alter(replace(item, retain_ms=retain))
+def alter_retain(context: Context, statement: nodes.AlterRetain, change: Change) -> Result:
+    coordinator, item = context.coordinator, context.around.relation(statement.path)
+    check_kind(item, statement.kind)
+    check_owner(context, item)
+    if not isinstance(item, Collection) or item.reader is None:
+        raise SqlError(WRONG_OBJECT_TYPE, f"a {item.kind} has no history of its own")
+    retain = None if statement.retain is None else retain_ms(statement.retain)
+    change.alter(replace(item, retain_ms=retain))
+
+    @contextmanager
+    def following(change: Change) -> Iterator[Sequence[Command]]:
         with coordinator.timelines.of([item.id]).still():
-            coordinator.catalog.commit(change, follow_history(coordinator.environment, item, retain))
+            yield [follow_history(coordinator.environment, item, retain)]
+
+    change.along.append(following)
     return Done(f"ALTER {statement.kind.noun.upper()}")

@@ -7,10 +7,11 @@ server reach any address, and so is a superuser, who can give it to another role
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
-from everview.adapter.catalog.items import ENVIRONMENT, FILE, SEALED, Connection, Item, Secret, Sink, Source
+from everview.adapter.catalog.items import ENVIRONMENT, FILE, SEALED, Connection, Secret, Sink, Source
 from everview.adapter.catalog.store import Change
 from everview.adapter.connection_kinds import connection_kind
 from everview.adapter.connections import check_options, check_secret_text
@@ -25,28 +26,46 @@ from everview.adapter.statements import nodes
 from everview.adapter.statements.words import Path
 from everview.compute.sql.errors import SqlError
 from everview.reach.files import check_inside
-from everview.storage.contract import GlobalId
+from everview.storage.contract import Command, GlobalId
 
 
 def create_secret(context: Context, statement: nodes.CreateSecret, change: Change) -> Result:
     done, schema = Done("CREATE SECRET"), context.around.schema_for(statement.path)
-    if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
+    name, origin = statement.path[-1], statement.origin
+    if exists(context, schema, name, if_not_exists=statement.if_not_exists, change=change):
         return done
-    id = context.coordinator.catalog.allocate()
-    value, confined = _kept(context, id, statement.origin, statement.value)
-    secret = Secret(
-        id, statement.path[-1], schema.id, context.around.user, origin=statement.origin, value=value, confined=confined
-    )
+    id = context.coordinator.catalog.draw_id()
+    value, confined = _kept(context, origin, statement.value)
+    secret = Secret(id, name, schema.id, context.around.user, origin=origin, value=value, confined=confined)
     change.create(secret)
+    _seal(context, change, secret, statement.value)
     return done
 
 
-def _kept(context: Context, id: GlobalId, origin: str, value: str) -> tuple[str, bool]:
-    """What the catalog keeps of a secret, and whether it has to stay in the allowed folders."""
+def _seal(context: Context, change: Change, secret: Secret, text: str) -> None:
+    """Let a text be sealed when the change is made, for that may make the key."""
+    sealer = context.coordinator.connections.sealer
+
+    @contextmanager
+    def sealing(change: Change) -> Iterator[Sequence[Command]]:
+        item = change.state.items[secret.id]  # a block may have altered it since
+        if isinstance(item, Secret) and item.origin == SEALED:
+            with as_sql_errors():
+                change.fill(replace(item, value=sealer.seal(text, item.id)))
+        yield ()
+
+    if secret.origin == SEALED:
+        change.along.append(sealing)
+
+
+def _kept(context: Context, origin: str, value: str) -> tuple[str, bool]:
+    """What the catalog keeps of a secret, and whether it has to stay in the allowed folders.
+
+    Of a text it keeps nothing until the text is sealed.
+    """
     if origin == SEALED:
         check_secret_text(value)
-        with as_sql_errors():
-            return context.coordinator.connections.sealer.seal(value, id), False
+        return "", False
     confined = not is_superuser(context)
     if origin == ENVIRONMENT:
         check_superuser(context, "read the server's environment")
@@ -65,17 +84,15 @@ def _kept(context: Context, id: GlobalId, origin: str, value: str) -> tuple[str,
     return path, confined
 
 
-def alter_secret(context: Context, statement: nodes.AlterSecret) -> Result:
+def alter_secret(context: Context, statement: nodes.AlterSecret, change: Change) -> Result:
     """ALTER SECRET … AS and FROM: whoever uses it connects anew."""
-    coordinator = context.coordinator
-    with coordinator.catalog.lock:
-        context = replace(context, around=context.session.statement_context())
-        secret = existing(context, Secret, statement.path, if_exists=statement.if_exists)
-        if secret is None:
-            return Done("ALTER SECRET")
-        value, confined = _kept(context, secret.id, statement.origin, statement.value)
+    secret = existing(context, Secret, statement.path, if_exists=statement.if_exists, change=change)
+    if secret is not None:
+        value, confined = _kept(context, statement.origin, statement.value)
         secret = replace(secret, origin=statement.origin, value=value, confined=confined)
-        _changed(context, secret)
+        change.alter(secret)
+        _seal(context, change, secret, statement.value)
+        change.after.append(lambda: _connect_anew(context, secret))
     return Done("ALTER SECRET")
 
 
@@ -102,7 +119,7 @@ def create_connection(context: Context, statement: nodes.CreateConnection) -> Re
             return done
         _check_there(context, found)
         change = coordinator.catalog.change(context.around.user)
-        change.create(replace(found, id=coordinator.catalog.allocate(), schema=schema.id))
+        change.create(replace(found, id=coordinator.catalog.draw_id(), schema=schema.id))
         coordinator.catalog.commit(change)
     return done
 
@@ -149,7 +166,10 @@ def alter_connection(context: Context, statement: nodes.AlterConnection) -> Resu
         if context.around.catalog.items.get(before.id) != before:
             raise SqlError("40001", f'connection "{before.name}" was changed meanwhile', hint="try again")
         _check_there(context, after)
-        _changed(context, after)
+        change = coordinator.catalog.change(context.around.user)
+        change.alter(after)
+        coordinator.catalog.commit(change)
+        _connect_anew(context, after)
     return done
 
 
@@ -167,12 +187,9 @@ def _altered(context: Context, statement: nodes.AlterConnection, before: Connect
     return replace(before, options=options, secrets=secrets, depends=tuple(sorted(set(secrets.values()))))
 
 
-def _changed(context: Context, item: Item) -> None:
-    """Commit what has changed, and let those who use it connect anew. The catalog is locked."""
+def _connect_anew(context: Context, item: Secret | Connection) -> None:
+    """Let those connect anew who use what has changed. The catalog is locked."""
     coordinator = context.coordinator
-    change = coordinator.catalog.change(context.around.user)
-    change.alter(item)
-    coordinator.catalog.commit(change)
     for each in coordinator.connections.users(item):
         if isinstance(each, Source) and each.whole == each.id:
             coordinator.feed_again(each)

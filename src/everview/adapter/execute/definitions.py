@@ -63,8 +63,11 @@ from everview.timely.lattice import TIME_MAX
 NAME_BYTES_MAX = 255
 
 
-def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool) -> bool:
-    """Whether the name is taken. Raises if it is, unless IF NOT EXISTS was given."""
+def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool, change: Change | None = None) -> bool:
+    """Whether the name is taken. Raises if it is, unless IF NOT EXISTS was given: then the client is told.
+
+    A plan tells by its `change`.
+    """
     if len(name.encode()) > NAME_BYTES_MAX:
         raise SqlError("42622", f'identifier "{name[:40]}…" is longer than {NAME_BYTES_MAX} bytes')
     taken = context.around.catalog.item(schema, name)
@@ -72,7 +75,7 @@ def exists(context: Context, schema: Schema, name: str, *, if_not_exists: bool) 
         return False
     message = f'{"index" if isinstance(taken, Index) else "relation"} "{name}" already exists'
     if if_not_exists:
-        context.session.notice(f"{message}, skipping", DUPLICATE_TABLE)
+        (context.session if change is None else change).notice(f"{message}, skipping", DUPLICATE_TABLE)
         return True
     raise SqlError(DUPLICATE_TABLE, message)
 
@@ -108,9 +111,9 @@ def create_table(context: Context, statement: nodes.CreateTable, change: Change)
     options = dict(statement.options)
     ttl = ttl_of(columns, options.pop("ttl"), options.pop("ttl on")) if "ttl" in options else None
     retain = retain_option(options, "RETAIN HISTORY and TTL exist")
-    if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists):
+    if exists(context, schema, statement.path[-1], if_not_exists=statement.if_not_exists, change=change):
         return done
-    id = context.coordinator.catalog.allocate()
+    id = context.coordinator.catalog.draw_id()
     item = Table(id, statement.path[-1], schema.id, context.around.user, columns=columns, retain_ms=retain, ttl=ttl)
     change.create(replace(item, reader=DRAFTED, writer=DRAFTED))
     change.made.append(id)
@@ -163,12 +166,12 @@ def create_view(context: Context, statement: nodes.CreateView, change: Change) -
     around, done = context.around, Done("CREATE VIEW")
     schema, name = around.schema_for(statement.path), statement.path[-1]
     taken = around.catalog.item(schema, name) if statement.or_replace else None
-    if taken is None and exists(context, schema, name, if_not_exists=statement.if_not_exists):
+    if taken is None and exists(context, schema, name, if_not_exists=statement.if_not_exists, change=change):
         return done
     bound, columns = _bound_view(context, statement)
     depends, pins = tuple(sorted(bound.uses)), around.catalog.pins(bound.uses)
     if taken is None:
-        id = context.coordinator.catalog.allocate()
+        id = context.coordinator.catalog.draw_id()
         view = View(id, name, schema.id, around.user, columns=columns, query=bound.definition)
         view = replace(view, depends=depends, pins=pins)
         change.create(view)
@@ -258,7 +261,7 @@ def create_materialized(
 def install(context: Context, plan: Relation, bound: BoundQuery) -> tuple[str, ReadCapability]:
     """Begin to maintain a plan under a new id."""
     coordinator = context.coordinator
-    id = coordinator.catalog.allocate()
+    id = coordinator.catalog.draw_id()
     timeline = coordinator.timelines.of(bound.reads)
     with timeline.still(), as_sql_errors():  # the past of the inputs stays as it is until this holds it
         items = coordinator.catalog.state.items
@@ -274,7 +277,7 @@ def install(context: Context, plan: Relation, bound: BoundQuery) -> tuple[str, R
 
 
 def create_namespace(context: Context, statement: nodes.CreateNamespace, change: Change) -> Result:
-    catalog, name, allocate = change.state, statement.path[-1], context.coordinator.catalog.allocate
+    catalog, name, draw_id = change.state, statement.path[-1], context.coordinator.catalog.draw_id
     noun = statement.kind.noun
     done = Done(f"CREATE {noun.upper()}")
     owner = statement.owner or context.around.user
@@ -293,15 +296,15 @@ def create_namespace(context: Context, statement: nodes.CreateNamespace, change:
         message = f'{noun} "{name}" already exists'
         if not statement.if_not_exists:
             raise SqlError(state, message)
-        context.session.notice(f"{message}, skipping", state)
+        change.notice(f"{message}, skipping", state)
         return done
     if name.startswith(("pg_", "mz_")):
         raise SqlError("42939", f'unacceptable {noun} name "{name}"', detail="the prefix is reserved")
     if home is None:
-        home = Database(allocate("d"), name, owner)
+        home = Database(draw_id("d"), name, owner)
         change.create(home)
         name = "public"
-    change.create(Schema(allocate("n"), name, home.id, owner))
+    change.create(Schema(draw_id("n"), name, home.id, owner))
     return done
 
 
@@ -310,7 +313,7 @@ def create_role(context: Context, statement: nodes.CreateRole, change: Change) -
     if change.state.role(statement.name) is not None:
         raise SqlError(DUPLICATE_OBJECT, f'role "{statement.name}" already exists')
     verifier = None if statement.password is None else verifier_of(statement.password)
-    id = context.coordinator.catalog.allocate("r")
+    id = context.coordinator.catalog.draw_id("r")
     change.create(Role(id, statement.name, statement.login, statement.superuser, verifier))
     return Done("CREATE ROLE")
 

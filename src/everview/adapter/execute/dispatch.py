@@ -42,6 +42,11 @@ PLANS: Mapping[type, Plan] = {
     nodes.Rename: alterations.rename,
     nodes.AlterOwner: alterations.alter_owner,
     nodes.AlterTtl: alterations.alter_ttl,
+    nodes.AlterRetain: alterations.alter_retain,
+    nodes.AlterSecret: connections.alter_secret,
+    nodes.PauseSource: sources.pause_source,
+    nodes.CreateSubscription: durable.create_subscription,
+    nodes.AlterSubscription: durable.alter_subscription,
     nodes.CommentOn: definitions.comment_on,
 }
 # Other definitions take several steps.
@@ -53,13 +58,8 @@ STEPS: Mapping[type, Handler] = {
     nodes.RollbackReplacement: replacements.rollback_replacement,
     nodes.CreateSource: sources.create_source,
     nodes.ResetSource: sources.reset_source,
-    nodes.PauseSource: sources.pause_source,
     nodes.CreateSink: sinks.create_sink,
     nodes.AlterSink: sinks.alter_sink,
-    nodes.CreateSubscription: durable.create_subscription,
-    nodes.AlterSubscription: durable.alter_subscription,
-    nodes.AlterRetain: alterations.alter_retain,
-    nodes.AlterSecret: connections.alter_secret,
     nodes.CreateConnection: connections.create_connection,
     nodes.AlterConnection: connections.alter_connection,
 }

@@ -25,10 +25,10 @@ _DONE = Done("CREATE INDEX")
 
 def create_index(context: Context, statement: nodes.CreateIndex, change: Change) -> Result:
     """CREATE INDEX and CREATE DEFAULT INDEX, on what is stored."""
-    found = _planned(context, statement)
+    found = _planned(context, statement, change)
     if found is not None:
         on, item, keys = found
-        item = replace(item, id=context.coordinator.catalog.allocate())
+        item = replace(item, id=context.coordinator.catalog.draw_id())
         change.create(item, on=context.around.catalog.shown(on))
         change.after.append(lambda: context.coordinator.serve(item, on, keys))
     return _DONE
@@ -55,7 +55,9 @@ def create_maintained_index(context: Context, statement: nodes.CreateIndex) -> R
     return _DONE
 
 
-def _planned(context: Context, statement: nodes.CreateIndex) -> tuple[Item, Index, Sequence[Scalar]] | None:
+def _planned(
+    context: Context, statement: nodes.CreateIndex, change: Change | None = None
+) -> tuple[Item, Index, Sequence[Scalar]] | None:
     """The relation, the index without an id, and its keys. None if it exists and IF NOT EXISTS was given."""
     catalog = context.around.catalog
     on = context.around.relation(statement.on)
@@ -65,7 +67,7 @@ def _planned(context: Context, statement: nodes.CreateIndex) -> tuple[Item, Inde
     catalog.check_lasting(statement.name or "index", [on.id])
     keys = tuple(map(str, statement.keys or map(quoted, on.names)))
     name = statement.name or _free_name(context, on, statement.keys)
-    if exists(context, catalog.schemas[on.schema], name, if_not_exists=statement.if_not_exists):
+    if exists(context, catalog.schemas[on.schema], name, if_not_exists=statement.if_not_exists, change=change):
         return None
     with as_sql_errors():
         scalars = context.coordinator.planner.keys(catalog, on, keys, context.around)

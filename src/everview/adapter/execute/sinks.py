@@ -247,7 +247,7 @@ def _item(
             raise SqlError(UNDEFINED_OBJECT, f'"{each.name}" was changed or dropped meanwhile', hint="try again")
     ids = tuple(dict.fromkeys(each.id for each in collections))
     pins = coordinator.catalog.state.pins(ids)
-    id, owner = coordinator.catalog.allocate(), context.around.user
+    id, owner = coordinator.catalog.draw_id(), context.around.user
     depends = ids if connection is None else (*ids, connection.id)
     return Sink(id, statement.path[-1], schema.id, owner, depends=depends, pins=pins, spec=spec)
 

@@ -52,7 +52,7 @@ def create_source(context: Context, statement: nodes.CreateSource) -> Result:
         for table in found.tables:
             if table.name:
                 exists(context, schema, table.name, if_not_exists=False)
-        id = coordinator.catalog.allocate()
+        id = coordinator.catalog.draw_id()
         timeline: Timeline | StreamTimeline = coordinator.timeline
         if own_name is not None:
             timeline = coordinator.timelines.named_or_new(own_name, id)
@@ -84,7 +84,7 @@ def _collections(
     catalog = context.coordinator.catalog
     if tables[0].name:
         change.create(item)
-    ids = [catalog.allocate() if table.name else item.id for table in tables]
+    ids = [catalog.draw_id() if table.name else item.id for table in tables]
     creates = [
         Create(id, shard_schema(table.types), _key_of(table), at=at) for id, table in zip(ids, tables, strict=True)
     ]
@@ -154,23 +154,17 @@ def _timeline_name(text: str) -> str:
     return text
 
 
-def pause_source(context: Context, statement: nodes.PauseSource) -> Result:
+def pause_source(context: Context, statement: nodes.PauseSource, change: Change) -> Result:
     """ALTER SOURCE … PAUSE and RESUME: a paused source stays as it is, and local time goes on over it."""
-    coordinator, done = context.coordinator, Done("ALTER SOURCE")
-    with context.coordinator.catalog.lock:
-        context = context.anew()
-        item = existing(context, Source, statement.path, if_exists=statement.if_exists)
-        if item is None:
-            return done
-        assert isinstance(item, Source)
+    item = existing(context, Source, statement.path, if_exists=statement.if_exists, change=change)
+    if item is not None:
         if isinstance(item.spec, Part) or not kind_of(item.spec).connects:
             detail = "it is a part of a source" if isinstance(item.spec, Part) else f"it is a {item.spec.kind}"
             raise SqlError(WRONG_OBJECT_TYPE, f'source "{item.name}" cannot be paused', detail=detail)
-        change = coordinator.catalog.change(context.around.user)
-        change.alter(replace(item, paused=statement.paused), action="pause" if statement.paused else "resume")
-        coordinator.catalog.commit(change)
-        coordinator.feed_again(coordinator.catalog.state.source(item.id))
-    return done
+        paused = replace(item, paused=statement.paused)
+        change.alter(paused, action="pause" if statement.paused else "resume")
+        change.after.append(lambda: context.coordinator.feed_again(paused))
+    return Done("ALTER SOURCE")
 
 
 def reset_source(context: Context, statement: nodes.ResetSource) -> Result:
