@@ -171,8 +171,68 @@ def test_tables_of_the_block_itself(coordinator: Coordinator, tables: SessionCli
     assert rows(SessionClient(coordinator), "SELECT num FROM latest") == ["two"]
 
 
+def test_rows_that_are_over_are_not_there(sql: SessionClient, clock: Clock) -> None:
+    sql("CREATE TABLE e (k int, ts bigint) WITH (TTL '1 minute' ON ts)")
+    sql("CREATE TABLE o (k int)")
+    sql("CREATE INDEX e_k ON e (k)")
+    sql("CREATE VIEW w AS SELECT k FROM e")
+    sql("BEGIN")
+    assert sql(f"INSERT INTO e VALUES (5, 0), (6, NULL), (7, {clock.now_ms})") == ["INSERT 0 3"]
+    assert rows(sql, "SELECT k FROM e ORDER BY k") == ["6", "7"]
+    assert rows(sql, "SELECT k FROM e WHERE k = 5") == []
+    assert sql("UPDATE e SET ts = 0 WHERE k = 7") == ["UPDATE 1"]
+    assert rows(sql, "SELECT k FROM w") == ["6"]
+    assert sql("UPDATE e SET k = k + 10") == ["UPDATE 1"]
+    assert sql("INSERT INTO o SELECT k FROM e") == ["INSERT 0 1"]
+    assert sql("COMMIT") == ["COMMIT"]
+    assert rows(sql, "SELECT k FROM o") == ["16"]
+    assert rows(sql, "SELECT k FROM e") == ["16"]
+    sql("BEGIN")
+    sql("CREATE TABLE n (k int, ts bigint) WITH (TTL '1 minute' ON ts)")
+    sql("INSERT INTO n VALUES (1, 0), (2, NULL)")
+    assert sql("INSERT INTO o SELECT k FROM n") == ["INSERT 0 1"]
+    assert sql("COMMIT") == ["COMMIT"]
+    assert rows(sql, "SELECT k FROM o ORDER BY k") == ["2", "16"]
+
+
+@pytest.mark.parametrize("made", ["before", "inside"])
+@pytest.mark.parametrize("rolled_back", [False, True])
+def test_its_own_row_leaves_before_it_ends(sql: SessionClient, clock: Clock, made: str, rolled_back: bool) -> None:
+    """What was made of a row that no longer is there would stay."""
+    sql("CREATE TABLE o (k int)")
+    create = "CREATE TABLE e (k int, ts bigint) WITH (TTL '1 minute' ON ts)"
+    if made == "before":
+        sql(create)
+    sql("BEGIN")
+    if made == "inside":
+        sql(create)
+    sql(f"INSERT INTO e VALUES (5, {clock.now_ms})")
+    assert sql("INSERT INTO o SELECT k FROM e") == ["INSERT 0 1"]
+    sql("SAVEPOINT s")
+    if rolled_back:
+        sql("INSERT INTO e VALUES (6, NULL)")
+        assert rows(sql, "SELECT count(*) FROM e") == ["2"]
+        sql("ROLLBACK TO s")
+    clock.now_ms += 120_000
+    assert sql("COMMIT")[0].startswith("! 40001")
+    assert rows(sql, "SELECT k FROM o") == []
+
+
+def test_its_own_row_that_it_did_not_read_may_leave(sql: SessionClient, clock: Clock) -> None:
+    sql("CREATE TABLE e (k int, ts bigint) WITH (TTL '1 minute' ON ts)")
+    sql("BEGIN")
+    assert rows(sql, "SELECT k FROM e") == []
+    sql(f"INSERT INTO e VALUES (5, {clock.now_ms}), (6, NULL)")
+    clock.now_ms += 120_000
+    assert sql("COMMIT") == ["COMMIT"]
+    assert rows(sql, "SELECT k FROM e") == ["6"]
+
+
 TABLES = ("a", "b")
 TYPES = "k int, s varchar(3), n numeric(8, 2), d timestamptz(0), f double precision, l int[]"
+
+
+_DATES = ["'2024-01-01 00:00:00.4Z'", "'2024-01-01 00:00:00Z'", "'2020-01-01 00:00:00Z'", "NULL"]
 
 
 def _value(rng: random.Random) -> str:
@@ -181,7 +241,7 @@ def _value(rng: random.Random) -> str:
         str(rng.randint(0, 4)),
         rng.choice(["'x'", "'y  '", "NULL", "''"]),
         rng.choice(["1.5", "1.500", "0", "NULL", "2.345"]),
-        rng.choice(["'2024-01-01 00:00:00.4Z'", "'2024-01-01 00:00:00Z'", "NULL"]),
+        rng.choice(_DATES),
         rng.choice(["0.0", "'-0'", "'NaN'", "1e3"]),
         rng.choice(["'{1,2}'", "NULL", "'{}'", "'{1,NULL}'"]),
     )
@@ -197,6 +257,7 @@ def _statement(rng: random.Random) -> str:
             f"INSERT INTO {one} SELECT * FROM {two} WHERE {condition}",
             f"UPDATE {one} SET k = k + 1, s = 'z' WHERE {condition}",
             f"UPDATE {one} SET n = q.n FROM (SELECT k, max(n) AS n FROM {two} GROUP BY k) q WHERE q.k = {one}.k",
+            f"UPDATE {one} SET d = {rng.choice(_DATES)} WHERE {condition}",
             f"DELETE FROM {one} WHERE {condition} RETURNING k, s, n",
             f"SELECT * FROM {one} WHERE {condition}",
             f"SELECT k, count(*), sum(n), max(s) FROM {one} GROUP BY k",
@@ -207,7 +268,7 @@ def _statement(rng: random.Random) -> str:
     )
 
 
-@pytest.fixture(params=["all", "indexed"])
+@pytest.fixture(params=["all", "indexed", "expiring"])
 def twins(
     request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
 ) -> Iterator[tuple[SessionClient, SessionClient]]:
@@ -219,7 +280,8 @@ def twins(
             client(f"CREATE SCHEMA {schema}")
             client(f"SET search_path = {schema}")
             for name in TABLES:
-                client(f"CREATE TABLE {name} ({TYPES})")
+                ttl = " WITH (TTL '1 minute' ON d)" if request.param == "expiring" else ""
+                client(f"CREATE TABLE {name} ({TYPES}){ttl}")
                 if request.param == "indexed":
                     client(f"CREATE INDEX ON {name} (k)")
             client("CREATE VIEW both_of AS SELECT * FROM a UNION ALL SELECT * FROM b")

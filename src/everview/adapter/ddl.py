@@ -246,7 +246,7 @@ def _enter(context: Context, definitions: Sequence[nodes.Statement], tried: Cata
                 plan(context.anew(), each, change)
             with _made(coordinator, change) as follows:
                 tables, writers = _written(transaction, tried, change.state)
-                exact = timeline.expiring.any_of(transaction.read)  # what leaves by itself until then is a change too
+                exact = transaction.reads_expiring(timeline)  # what leaves by itself until then is a change too
                 if exact:
                     timeline.advance(timeline.now_ms)
                 transaction.check_unchanged(coordinator.environment, timeline)

@@ -60,6 +60,13 @@ def due_times(column: pa.ChunkedArray, ttl_ms: int) -> I64:
     return dues if never is None else np.where(never, FOREVER, dues)
 
 
+def there(rows: pa.Table, ttl: tuple[int, int], time: int) -> pa.Table:
+    """The changes of those rows that a table with this TTL still has at a time."""
+    place, ttl_ms = ttl
+    dues = due_times(rows.column(f"c{place}"), ttl_ms)
+    return rows.filter(pa.array(dues > time))
+
+
 @dataclass(frozen=True, slots=True)
 class _Changes:
     """Changes of rows, with the times at which the rows are due."""

@@ -39,11 +39,6 @@ def as_changes(parts: Iterable[Part], types: Sequence[SqlType]) -> pa.Table:
     return pa.concat_tables([*([changes(merged(rows), types)] if rows or not tables else []), *tables])
 
 
-def as_rows(parts: Iterable[Part], types: Sequence[SqlType]) -> Rows:
-    """Several sets of changes as one, with rows as they will be read once they are stored."""
-    return rows_from_arrow(as_changes(parts, types), types)
-
-
 def size_of(part: Part) -> int:
     """How many rows a set of changes has."""
     return part.num_rows if isinstance(part, pa.Table) else len(part)

@@ -15,13 +15,15 @@ from everview.adapter.catalog.items import Table
 from everview.adapter.catalog.state import Catalog, shown_timeline
 from everview.adapter.catalog.store import Change
 from everview.adapter.errors import INVALID_TRANSACTION, PROGRAM_LIMIT, READ_ONLY_TRANSACTION
+from everview.adapter.expiry import there
 from everview.adapter.interrupts import Interrupts
 from everview.adapter.peek import NOTHING, OwnWrites
 from everview.adapter.read_holds import ReadHold
 from everview.adapter.settings import Mark
 from everview.adapter.statements.nodes import Drop, Statement
-from everview.adapter.tables import Part, as_changes, as_rows, size_of
+from everview.adapter.tables import Part, as_changes, size_of
 from everview.adapter.timeline import Timeline
+from everview.compute.rows.arrow import rows_from_arrow
 from everview.compute.rows.collection import Rows, add
 from everview.compute.sql.errors import SqlError
 from everview.storage.contract import GlobalId
@@ -65,7 +67,8 @@ class Transaction:
     savepoints: list[Savepoint] = field(default_factory=list)
     definitions: tuple[Statement, ...] = ()
     draft: Change | None = None  # the catalog as the definitions would leave it
-    _seen: dict[GlobalId, tuple[int, Rows]] = field(default_factory=dict)  # parts of `written` that are added up
+    _seen: dict[GlobalId, tuple[int, int, Rows]] = field(default_factory=dict)  # parts, at a time, added up
+    _expiring: dict[GlobalId, int] = field(default_factory=dict)  # parts that it read of tables with a TTL
 
     def drafted(self, ids: Iterable[GlobalId], catalog: Catalog) -> frozenset[GlobalId]:
         """The collections among these that this transaction defines, and that its COMMIT will make."""
@@ -73,15 +76,24 @@ class Transaction:
             return frozenset()
         return frozenset(id for id in ids if id in catalog.items and catalog.items[id].reader == DRAFTED)
 
-    def own(self, ids: Iterable[GlobalId], catalog: Catalog) -> OwnWrites:
-        """What this transaction has written to some collections, and sees."""
+    def own(self, ids: Iterable[GlobalId], catalog: Catalog, time: int) -> OwnWrites:
+        """What this transaction has written to some collections, and sees at the time at which it reads.
+
+        Rows of a table with a TTL that are over at that time are never in the table.
+        """
         found: dict[GlobalId, Rows] = {}
         for id in self.written.keys() & set(ids):
             item, parts = self.written[id]
-            count, rows = self._seen.get(id, (0, {}))
-            for row, multiplicity in as_rows(parts[count:], item.types).items():
+            count, at, rows = self._seen.get(id, (0, time, {}))
+            if at != time and item.ttl is not None:
+                count, rows = 0, {}
+            written = as_changes(parts[count:], item.types)
+            if item.ttl is not None:
+                written = there(written, item.ttl, time)
+                self._expiring[id] = len(parts)
+            for row, multiplicity in rows_from_arrow(written, item.types).items():
                 add(rows, row, multiplicity)
-            self._seen[id] = len(parts), rows
+            self._seen[id] = len(parts), time, rows
             found[id] = rows
         drafted = self.drafted(ids, catalog)
         return OwnWrites(found, drafted) if found or drafted else NOTHING
@@ -173,6 +185,7 @@ class Transaction:
             id: (item, rows[: point.parts[id]]) for id, (item, rows) in self.written.items() if id in point.parts
         }
         self._seen.clear()
+        self._expiring = {id: min(count, point.parts[id]) for id, count in self._expiring.items() if id in point.parts}
         self.rows, self.definitions = point.rows, point.definitions
         self.draft = None if point.draft is None else point.draft.copy()
         self.failed = False
@@ -204,7 +217,7 @@ class Transaction:
             if self.time is None or not self.read:
                 return timeline.write(tables, writers, interrupts.turn())
             with timeline.exclusive(writers, self.read, interrupts.turn()):
-                if not timeline.expiring.any_of(self.read):
+                if not self.reads_expiring(timeline):
                     self.check_unchanged(environment, timeline)
                     return timeline.write_exclusively(tables, writers)
                 with timeline.still():  # what leaves by itself until then is a change as well
@@ -220,6 +233,10 @@ class Transaction:
             self.hold.release()
             self.hold = None
 
+    def reads_expiring(self, timeline: Timeline) -> bool:
+        """Whether it read rows that may leave by themselves until it ends, stored ones or its own."""
+        return bool(self._expiring) or timeline.expiring.any_of(self.read)
+
     def check_unchanged(self, environment: Environment, timeline: Timeline) -> None:
         """Raise if anything that it read has changed since."""
         if not self.unchanged(environment, timeline):
@@ -233,7 +250,11 @@ class Transaction:
     def unchanged(self, environment: Environment, timeline: Timeline) -> bool:
         """Whether all tables that it read, or that views it read are made from, are as they were."""
         upper = timeline.upper
-        if self.time is None or self.time + 1 >= upper:
+        if self.time is None:
+            return True
+        if any(self._leaving(id, count, upper) for id, count in self._expiring.items()):
+            return False
+        if self.time + 1 >= upper:
             return True
         for id in self.read:
             try:
@@ -243,3 +264,10 @@ class Transaction:
             except NotReadable:  # nobody can tell any more
                 return False
         return True
+
+    def _leaving(self, id: GlobalId, count: int, time: int) -> bool:
+        """Whether rows that it wrote and read are over at `time`."""
+        item, parts = self.written[id]
+        assert item.ttl is not None and self.time is not None
+        seen = there(as_changes(parts[:count], item.types), item.ttl, self.time)
+        return bool(there(seen, item.ttl, time).num_rows < seen.num_rows)

@@ -107,11 +107,11 @@ class Context:
     def read(self, bound: BoundQuery, as_of: int | None = None, *, at_least: bool = False) -> list[Row] | Tables:
         """The rows of a query at the time that the transaction, or AS OF, gives it."""
         time = self.time_for(bound, as_of, at_least=at_least)
-        return self.coordinator.peeks.result(bound, time, self.around, self.own(bound))
+        return self.coordinator.peeks.result(bound, time, self.around, self.own(bound, time))
 
-    def own(self, bound: BoundQuery) -> OwnWrites:
-        """What the transaction has written, of what a query reads."""
-        return self.transaction.own(bound.reads, self.around.catalog)
+    def own(self, bound: BoundQuery, time: int) -> OwnWrites:
+        """What the transaction has written, of what a query reads at this time."""
+        return self.transaction.own(bound.reads, self.around.catalog, time)
 
     def time_for(
         self, bound: BoundQuery, as_of: int | None = None, *, at_least: bool = False, isolation: str | None = None
@@ -157,9 +157,16 @@ class Context:
         return {id for id in catalog.timedomain(schemas) if catalog.timeline(id) == name}
 
     def _without_drafts(self, bound: BoundQuery) -> BoundQuery:
-        """Leave out of a query's reads the tables that only the transaction has: nobody need wait for them."""
+        """Leave out of a query's reads the tables that only the transaction has: nobody need wait for them.
+
+        With a TTL they have other rows at other times, so the transaction needs to have one.
+        """
+        items = self.around.catalog.items
         drafted = self.transaction.drafted(bound.reads, self.around.catalog)
-        return replace(bound, reads=bound.reads - drafted) if drafted else bound
+        if not drafted:
+            return bound
+        timed = any(isinstance(item := items[id], Table) and item.ttl is not None for id in drafted)
+        return replace(bound, reads=bound.reads - drafted, present=bound.present or timed)
 
     def tables_below(self, bound: BoundQuery) -> set[GlobalId]:
         """The tables that a query is made from, through all views."""

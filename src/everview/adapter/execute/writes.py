@@ -102,7 +102,7 @@ def _carried_out(context: Context, item: Table, change: Change, bound: BoundQuer
             return _alone(context, item, change, bound)
         return _stamped(context, item, change)
     time = context.time_for(_timed(bound) if _speaks_of_time(change) else bound)
-    peeks, own = context.coordinator.peeks, context.own(bound)
+    peeks, own = context.coordinator.peeks, context.own(bound, time)
     rows = peeks.collection(change.relation, time, context.around, optimized=bound.optimized, own=own)
     effect = _effect(item, change, rows, time)
     context.transaction.write(item, effect.delta)
