@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from everview.compute.engine.spark.literal import render_literal
-from everview.compute.engine.spark.python_calls import python_call
+from everview.compute.engine.spark.python_calls import python_call, python_expression
 from everview.compute.functions import lookup
 from everview.compute.functions.contract import Function
 from everview.compute.functions.lookup import can_fail
@@ -47,8 +47,8 @@ def render_scalar(scalar: Scalar, place: Place = column) -> str:
             return place(index)
         case Literal(value, sql_type):
             return render_literal(value, sql_type)
-        case Call(function, args, result):
-            return within(_render_call(lookup.function(function), args, result, place))
+        case Call(function):
+            return within(_render_call(scalar, lookup.function(function), place))
         case And(args):
             return within(f"({' AND '.join(_each(args, place))})")
         case Or(args):
@@ -73,7 +73,8 @@ def within(text: str, length_max: int = LENGTH_MAX) -> str:
     return text
 
 
-def _render_call(function: Function, args: Sequence[Scalar], result: SqlType, place: Place) -> str:
+def _render_call(call: Call, function: Function, place: Place) -> str:
+    args, result = call.args, call.type
     rendered, types = _each(args, place), [arg.type for arg in args]
     nested = [index for index, arg in enumerate(args) if not isinstance(arg, (Column, Literal))]
     if sum(len(rendered[index]) for index in nested) > LONG:
@@ -84,7 +85,12 @@ def _render_call(function: Function, args: Sequence[Scalar], result: SqlType, pl
         if any(len(re.findall(rf"\b{re.escape(named[index])}\b", body)) > 1 for index in nested):
             fields = ", ".join(f"'a{index}', {rendered[index]}" for index in nested)
             return f"transform(array(named_struct({fields})), nested -> {body})[0]"
-    return render_call(function, rendered, types, result)
+    try:
+        return render(function, rendered, types, result)
+    except NotOnSpark:
+        if any(each.count("->") > 1 for each in rendered):
+            return python_expression(function, call, lambda leaf: render_scalar(leaf, place))
+        return python_call(function, rendered, types, result)
 
 
 def render_call(function: Function, args: Sequence[str], types: Sequence[SqlType], result: SqlType) -> str:
