@@ -122,8 +122,16 @@ c
 > SELECT at IN (5, 'x') FROM t
 ! 22P02 invalid input syntax for type mz_timestamp: "x"
 
-> SELECT COALESCE(at, 1.5::float8) FROM t
-! 42804 COALESCE types mz_timestamp and double precision cannot be matched
+> SELECT k, COALESCE(at, 1.5::float8) AS c, at < 7::real AS l, at::float8 AS f, at IN (5::float8, 6) AS i FROM t WHERE k < 3 ORDER BY k
+k|c|l|f|i
+1|5|t|5|t
+2|7|f|7|f
+
+> SELECT COALESCE(at, 1.5::float8, now()) FROM t
+! 42804 COALESCE types double precision and timestamp with time zone cannot be matched
+
+> SELECT at + 1.5::float8 FROM t
+! 42883 operator does not exist: mz_timestamp + double precision
 
 > SELECT mz_now() IN (5) AS i, mz_now() = ANY (ARRAY[5]) AS a, mz_now() NOT IN (NULL, 5) AS n, mz_now() IN (5::smallint) AS s
 i|a|n|s
@@ -137,3 +145,26 @@ k|c|i|w
 1|5|t|5
 2|7|f|9
 3|9223372036854775807|NULL|9223372036854775807
+
+> CREATE TABLE bounds (k int, f double precision, r real)
+CREATE TABLE
+
+> INSERT INTO bounds VALUES (1, 1e300, 1e30), (2, 'NaN', 'NaN'), (3, 'infinity', 'infinity'), (4, 1.5, 1.5), (5, '-infinity', '-infinity'), (6, NULL, NULL)
+INSERT 0 6
+
+> CREATE MATERIALIZED VIEW later AS SELECT k FROM bounds WHERE mz_now() < f AND mz_now()::numeric < r AND extract(epoch FROM mz_now()) < f
+CREATE MATERIALIZED VIEW
+
+> SELECT k FROM later ORDER BY k
+k
+1
+2
+3
+
+> CREATE MATERIALIZED VIEW earlier AS SELECT k FROM bounds WHERE mz_now() NOT IN (f, r) AND f <= mz_now()::float8
+CREATE MATERIALIZED VIEW
+
+> SELECT k FROM earlier ORDER BY k
+k
+4
+5

@@ -11,7 +11,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from everview.compute.functions import plan_functions, regression, temporal_bounds, temporal_inverses, time_sets
+from everview.compute.functions import (
+    plan_functions,
+    regression,
+    temporal_bounds,
+    temporal_floats,
+    temporal_inverses,
+    time_sets,
+)
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.keywords import COLUMNS, KEYWORDS, NEED_AS, RESERVED, TYPES_AND_FUNCTIONS
 from everview.compute.functions.output import to_text
@@ -59,7 +66,8 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 # What plans use and SQL has no name for.
-NAMELESS = {each.name for family in (plan_functions, temporal_bounds, time_sets) for each in family.FUNCTIONS}
+_WITHOUT_NAMES = (plan_functions, temporal_bounds, time_sets, temporal_floats)
+NAMELESS = {each.name for family in _WITHOUT_NAMES for each in family.FUNCTIONS}
 NAMELESS |= {each.name for each in temporal_inverses.FUNCTIONS if " " in each.name}  # the others are ANY and ALL
 
 

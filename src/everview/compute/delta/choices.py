@@ -13,7 +13,7 @@ from everview.compute.delta.thresholds import is_now, name_of, speaks_of_now
 from everview.compute.functions.resolve import call
 from everview.compute.functions.temporal_bounds import bound
 from everview.compute.ir.scalar import And, Call, Case, Coalesce, Literal, Or, Scalar, transform
-from everview.compute.ir.types import BOOLEAN, INT8, Kind, numeric
+from everview.compute.ir.types import BOOLEAN, INT8, Kind, SqlType, numeric
 
 FALSE, TRUE = Literal(False, BOOLEAN), Literal(True, BOOLEAN)
 _EXTREMES = {"greatest": ">=", "least": "<="}
@@ -122,10 +122,15 @@ def _said_of_each(comparison: Call, choice: Scalar) -> Scalar:
                 result = said_of(each) if missing == FALSE else Case(((missing, result),), said_of(each), BOOLEAN)
             return result
         case Call(_, (value,)) if name_of(choice) == "abs":
-            zero = Literal(Decimal(0), numeric(1, 0)) if value.type.kind is Kind.NUMERIC else Literal(0, value.type)
-            return Case(((call(">=", value, zero), said_of(value)),), said_of(call("-", value)), BOOLEAN)
+            return Case(((call(">=", value, _zero(value.type)), said_of(value)),), said_of(call("-", value)), BOOLEAN)
     assert isinstance(choice, Call)
     return _extreme(choice, said_of)
+
+
+def _zero(of: SqlType) -> Literal:
+    if of.kind is Kind.NUMERIC:
+        return Literal(Decimal(0), numeric(1, 0))
+    return Literal(0.0 if of.kind in (Kind.FLOAT4, Kind.FLOAT8) else 0, of)
 
 
 def _extreme(choice: Call, said_of: Callable[[Scalar], Scalar]) -> Scalar:

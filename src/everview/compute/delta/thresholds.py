@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from everview.compute.functions.calendar import DAY, HOUR, MINUTE, SECOND
@@ -21,13 +22,15 @@ from everview.compute.functions.order import interval_micros
 from everview.compute.functions.resolve import call, cast
 from everview.compute.functions.temporal import MZ_NOW, Now
 from everview.compute.functions.temporal_bounds import bound, limited
+from everview.compute.functions.temporal_floats import of_float, of_number, of_seconds, of_whole
 from everview.compute.functions.temporal_inverses import moments, number, within_calendar
 from everview.compute.functions.time_sets import TIMES, times
 from everview.compute.ir.scalar import Call, Literal, Scalar, walk
-from everview.compute.ir.types import INT8, TEXT, Interval, Kind, numeric
+from everview.compute.ir.types import FLOAT8, INT8, TEXT, Interval, Kind, numeric
 from everview.compute.sql.errors import FEATURE_NOT_SUPPORTED, SqlError
 
 _MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 _SMALL = (Kind.INT2, Kind.INT4)
 _WHOLE = (Kind.MZ_TIMESTAMP, Kind.INT8, *_SMALL)
 _UNITS = {"microseconds": 1, "milliseconds": 1000, "second": SECOND, "minute": MINUTE, "hour": HOUR, "day": DAY}
@@ -86,8 +89,8 @@ def reached(left: Scalar, right: Scalar, *, strict: bool, saturating: bool = Tru
         return _moment(left, bound("the moment", right), strict=strict)
     if kind is Kind.NUMERIC:
         return _number(left, right, strict=strict)
-    if kind is Kind.FLOAT8 and name_of(left) == "date_part" and isinstance(left, Call):
-        return _field(left, right, strict=strict)
+    if kind in _FLOATS:
+        return _float(left, cast(right, FLOAT8), strict=strict)
     if kind is Kind.INTERVAL:
         return _span(left, _length(right), strict=strict)
     raise refused(_TURN, left)
@@ -369,12 +372,57 @@ def _cast_to_number(left: Call, right: Scalar, *, strict: bool) -> Reached:
     raise refused(_TURN, left)
 
 
+def _float(left: Scalar, right: Scalar, *, strict: bool) -> Reached:
+    """The bound of floats. `right` is one of 64 bits, which every one of 32 is too."""
+    if not isinstance(left, Call):
+        raise refused(_TURN, left)
+    name = name_of(left)
+    if name == "date_part":
+        return _field(left, right, strict=strict)
+    if name == "cast":
+        return _cast_to_float(left, right, strict=strict)
+    if name == "pos":
+        return _float(left.args[0], right, strict=strict)
+    if name == "neg" or (name in _ROUNDINGS and len(left.args) == 1):
+        found = _float(left.args[0], of_float(right, name, strict=strict), strict=False)
+        return found.turned if name == "neg" else found
+    if name not in ("add", "sub", "mul", "div") or len(left.args) != 2 or left.type.kind is Kind.FLOAT4:
+        raise refused(_TURN, left)
+    inside, by, swapped = _parts(left)
+    falls = name == "sub" and swapped
+    if name in ("mul", "div"):
+        factor = _factor(left, by, swapped=swapped)
+        if not isfinite(factor):
+            raise refused(_TURN, left)
+        falls = factor < 0
+    step = "from" if name == "sub" and swapped else name
+    found = _float(inside, of_float(right, step, cast(by, FLOAT8), strict=strict), strict=False)
+    return found.turned if falls else found
+
+
+def _cast_to_float(left: Call, right: Scalar, *, strict: bool) -> Reached:
+    (source,) = left.args
+    kind = left.type.kind
+    if source.type.kind in _WHOLE:
+        return _whole(source, of_whole(right, kind, strict=strict), strict=False)
+    if source.type.kind is Kind.NUMERIC:
+        return _number(source, of_number(right, kind, source.type.scale, strict=strict), strict=False)
+    if source.type.kind in _FLOATS:
+        if kind is Kind.FLOAT4 and source.type.kind is Kind.FLOAT8:
+            right, strict = of_float(right, "real", strict=strict), False
+        return _float(source, right, strict=strict)
+    raise refused(_TURN, left)
+
+
 def _field(left: Call, right: Scalar, *, strict: bool) -> Reached:
     """The bound of extract and date_part, for fields that never decrease."""
     field = unit_of(left.args[0].value) if isinstance(left.args[0], Literal) and left.args[0].value else ""
     value = left.args[1]
-    if field == "epoch" and right.type.kind is Kind.NUMERIC:
-        micros = bound("the second past" if strict else "the second from", right)
+    if field == "epoch":
+        if right.type.kind is Kind.FLOAT8:
+            micros = of_seconds(right, strict=strict)
+        else:
+            micros = bound("the second past" if strict else "the second from", right)
         if value.type.kind is not Kind.INTERVAL:
             return _moment(value, micros, strict=False)
         if name_of(value) == "sub" and isinstance(value, Call) and value.args[0].type.kind is not Kind.INTERVAL:

@@ -37,6 +37,7 @@ from everview.compute.functions.output import cast_text
 from everview.compute.functions.precision import PRECISE, is_rounded, rounded
 from everview.compute.ir.infinite import OF_MICROS, Infinite
 from everview.compute.ir.types import (
+    FLOAT8,
     MZ_TIMESTAMP,
     TEXT,
     TIMESTAMP,
@@ -133,11 +134,12 @@ _IMPLICIT = {
         (TYPES[source], MZ_TIMESTAMP)
         for source in ["int2", "int4", "int8", "numeric", "timestamp", "timestamptz", "date"]
     ),
+    (MZ_TIMESTAMP, FLOAT8),  # where times and floats are compared: see `resolve`
 }
 _ASSIGNMENT = {
     *((high, low) for place, low in enumerate(_NUMBERS) for high in _NUMBERS[place + 1 :]),
     *_listed("timestamp > date time, timestamptz > timestamp date time, interval > time"),
-    *_listed("mz_timestamp > timestamp timestamptz date int8 numeric"),
+    *_listed("mz_timestamp > timestamp timestamptz date int8 numeric float4"),
 }
 _EXPLICIT = _listed("bool > int4, int4 > bool, jsonb > bool int2 int4 int8 numeric float4 float8")
 
@@ -278,6 +280,7 @@ _LONGER = {
     (source.kind, target.kind)
     for source, target in _listed(
         "int2 > int4 int8 float4 float8, int4 > int8 float4 float8, int8 > float4 float8, float4 > float8, bool > int4,"
+        "mz_timestamp > float4 float8,"
         "date > timestamp timestamptz, timestamp > timestamp timestamptz date, timestamptz > timestamp date"
     )
 }

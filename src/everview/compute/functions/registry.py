@@ -30,6 +30,7 @@ from everview.compute.functions import (
     table,
     temporal,
     temporal_bounds,
+    temporal_floats,
     temporal_inverses,
     text,
     time_sets,
@@ -45,7 +46,7 @@ from everview.compute.ir.types import SqlType
 _FAMILIES = (
     *(arithmetic, mathematics, trigonometry, whole_numbers, comparison, text, byte_strings, patterns),
     *(intervals, dates, date_fields, date_formatting, date_parsing, number_formatting, jsonb, arrays),
-    *(casts, plan_functions, temporal, temporal_bounds, time_sets, temporal_inverses),
+    *(casts, plan_functions, temporal, temporal_bounds, time_sets, temporal_inverses, temporal_floats),
 )
 
 

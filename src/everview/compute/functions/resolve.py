@@ -21,7 +21,7 @@ from everview.compute.functions.naming import as_numeric, base, display_name, ke
 from everview.compute.functions.registry import WindowOnly
 from everview.compute.functions.table import TableFunction
 from everview.compute.ir.scalar import Call, Coalesce, Scalar, children
-from everview.compute.ir.types import MZ_TIMESTAMP, TEXT, UNKNOWN, Kind, SqlType, array_of, element_of, numeric
+from everview.compute.ir.types import FLOAT8, MZ_TIMESTAMP, TEXT, UNKNOWN, Kind, SqlType, array_of, element_of, numeric
 
 
 class ResolutionError(Exception):
@@ -72,7 +72,16 @@ _CATEGORIES = {
 _PREFERRED = {Kind.BOOLEAN, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}
 
 
+_FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
+_COMPARED = ("=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from")
 _ARGUMENTS_REMEMBERED_MAX = 4
+
+
+def _times_as_floats(types: Sequence[SqlType]) -> list[SqlType]:
+    """The types, where times of the timeline are floats if there are floats: they are compared as numbers are."""
+    if not any(each.kind in _FLOATS for each in types):
+        return list(types)
+    return [FLOAT8 if each.kind is Kind.MZ_TIMESTAMP else each for each in types]
 
 
 def _category(sql_type: SqlType) -> str:
@@ -128,6 +137,8 @@ def result_type(result: ResultType, args: Sequence[SqlType]) -> SqlType:
 def choose(name: str, arg_types: Sequence[SqlType], overloads: Sequence[O]) -> tuple[O, tuple[SqlType, ...]]:
     """The overload, and the types to cast the arguments to."""
     given = [base(each) for each in arg_types]
+    if name in _COMPARED:
+        given = _times_as_floats(given)
     candidates = [(each, declared) for each in overloads if (declared := _declared(each, len(given))) is not None]
     if not any(each.kind is Kind.MZ_TIMESTAMP for each in given):  # else numbers and dates would compare, through it
         candidates = [
@@ -156,6 +167,8 @@ def _declared(overload: Overload, count: int) -> tuple[SqlType, ...] | None:
 def _castable(actual: SqlType, to: SqlType) -> bool:
     if to.kind is Kind.UNKNOWN or actual.kind is Kind.UNKNOWN or actual == to:
         return True
+    if actual.kind is Kind.MZ_TIMESTAMP and to.kind in _FLOATS:
+        return False  # but for `_times_as_floats`
     cast = cast_between(actual, to)
     return cast is not None and cast.context is CastContext.IMPLICIT
 
@@ -277,6 +290,7 @@ def common_type(types: Sequence[SqlType], context: str = "CASE") -> SqlType:
     known = [each for each in types if each.kind is not Kind.UNKNOWN]
     if not known:
         return TEXT if types else UNKNOWN
+    known = _times_as_floats(known)
     if all(each == known[0] for each in known):
         return known[0]
     if all(base(each) == base(known[0]) for each in known):
