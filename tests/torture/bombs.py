@@ -47,6 +47,7 @@ BOMBS = {
     "ilike": "SELECT repeat('aB', 100000) ILIKE '%' || repeat('A_', 50000) || 'c%'",
     "like, many segments": "SELECT repeat('a', 200000) LIKE repeat('%a', 200001)",
     "blanks in an interval": "SELECT ('1 day' || repeat(' ', 1000000) || 'x')::interval",
+    "trim": "SELECT length(btrim(repeat('a', 15000000), repeat('x', 15000000) || 'a'))",
     "values": "VALUES " + ", ".join(f"({n}, 'x{n}')" for n in range(100_000)),
     "brackets": "SELECT " + "(" * 1_000_000 + "1" + ")" * 1_000_000,
     "cross join": "SELECT count(*) FROM k a, k b, k c WHERE a.id + b.id + c.id = -1",

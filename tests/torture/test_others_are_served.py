@@ -18,10 +18,11 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield server.port()
 
 
+NAMES = ["like, a long segment", "ilike", "like, many segments", "blanks in an interval", "values", "brackets", "trim"]
+
+
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "name", ["like, a long segment", "ilike", "like, many segments", "blanks in an interval", "values", "brackets"]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_another_client_is_answered(port: int, name: str) -> None:
     """Each of these kept everyone waiting until it was done, and neither timeout nor cancel ended it."""
     outcome = explode(port, name, SHORT_S)

@@ -7,11 +7,15 @@ run, by `cancelable`. The same goes for how urgent a run is: what is computed `i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from everview.errors import EverviewError
+
+_Item = TypeVar("_Item")
+_CHECK_EVERY = 4_096
 
 
 class Ended(EverviewError):
@@ -68,6 +72,14 @@ def check_wanted() -> None:
     wish = _in_force.get()
     if wish is not None and wish.asked:
         raise Ended
+
+
+def paced(items: Iterable[_Item], every: int = _CHECK_EVERY) -> Iterator[_Item]:
+    """The items; raises `Ended`, before one of every so many, if what this thread runs is to end."""
+    for number, item in enumerate(items):
+        if number % every == 0:
+            check_wanted()
+        yield item
 
 
 @contextmanager

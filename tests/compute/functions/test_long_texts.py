@@ -5,9 +5,12 @@ None of these ended while anybody waited when the time was quadratic, or they we
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from everview.compute.functions import regex
+from everview.compute.cancel import Cancellation, Ended, cancelable
+from everview.compute.functions import byte_strings, regex, text
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.date_formatting import FUNCTIONS as SHOWN
 from everview.compute.functions.date_parsing import FUNCTIONS as READ
@@ -32,6 +35,7 @@ from everview.compute.ir.types import (
 
 BLANKS = " " * 1_000_000
 DIGITS = "9" * 1_000_000
+BYTES = b"xa" * 1_000_000
 
 TYPES = (INT4, FLOAT8, numeric(), DATE, TIME, TIMESTAMP, INTERVAL, UUID, JSONB, MZ_TIMESTAMP, array_of(INT4))
 
@@ -123,3 +127,44 @@ def test_brackets_that_nothing_closes() -> None:
 
 def test_only_digits_name_a_group_of_a_replacement() -> None:
     assert regex.compiled("(a)").replaced("a", r"\²\1") == r"\²a"
+
+
+def evaluated(name: str, *args: Any) -> Any:
+    """What a function of texts, or of bytes, gives."""
+    functions = byte_strings.FUNCTIONS if isinstance(args[0], bytes) else text.FUNCTIONS
+    return next(each for each in functions if each.name == name and len(each.args) == len(args)).evaluate(*args)
+
+
+LETTERS = "".join(map(chr, range(0x10000, 0x90000)))  # each is looked for among half a million others
+
+
+@pytest.mark.parametrize(
+    ("name", "left"), [("btrim", "é x x"), ("ltrim", f"é x x{LETTERS[::-1]}"), ("rtrim", f"{LETTERS}é x x")]
+)
+def test_many_characters_are_trimmed(name: str, left: str) -> None:
+    assert evaluated(name, f"{LETTERS}é x x{LETTERS[::-1]}", LETTERS) == left
+    assert evaluated(name, LETTERS * 2, LETTERS) == ""
+    assert evaluated(name, LETTERS, BLANKS + "x") == LETTERS
+
+
+@pytest.mark.parametrize(("name", "left"), [("btrim", "é  é"), ("ltrim", f"é  é{BLANKS}"), ("rtrim", f"{BLANKS}é  é")])
+def test_blanks_are_trimmed(name: str, left: str) -> None:
+    assert evaluated(name, f"{BLANKS}é  é{BLANKS}") == left
+    assert evaluated(name, BLANKS * 2) == ""
+    assert evaluated(name, "  ééx ", "") == "  ééx "
+    assert evaluated(name, "", LETTERS) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("btrim", b"y" + BYTES + b"y"), ("ltrim", b"y" + BYTES + b"y" + BYTES), ("rtrim", BYTES + b"y" + BYTES + b"y")],
+)
+def test_many_bytes_are_trimmed(name: str, left: bytes) -> None:
+    ends = b"x" * 2_000_000 + b"a"
+    assert evaluated(name, BYTES + b"y" + BYTES + b"y" + BYTES, ends) == left
+    assert evaluated(name, BYTES, ends) == b""
+
+
+def test_trimming_ends_when_it_is_to() -> None:
+    with cancelable(Cancellation(lambda: True)), pytest.raises(Ended):
+        evaluated("btrim", BLANKS * 2)

@@ -6,11 +6,13 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import NotOnSpark, unquoted
+from everview.compute.functions.trimming import trimmed
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
@@ -136,8 +138,8 @@ _ESCAPE = (
 _ENCODE = (
     f"CASE lower({{1}}) WHEN 'hex' THEN lower(hex({{0}})) WHEN 'base64' THEN {_LINES} WHEN 'escape' THEN {_ESCAPE} END"
 )
-for _name, _strip in (("btrim", bytes.strip), ("ltrim", bytes.lstrip), ("rtrim", bytes.rstrip)):
-    define(f"{_name}(bytea, bytea) -> bytea", lambda data, ends, strip=_strip: strip(data, ends) if ends else data)
+for _name, _front, _back in (("btrim", True, True), ("ltrim", True, False), ("rtrim", False, True)):
+    define(f"{_name}(bytea, bytea) -> bytea", partial(trimmed, front=_front, back=_back))
 define("position(bytea, bytea) -> int4", lambda data, part: data.find(part) + 1)
 define("bit_length(bytea) -> int4", lambda data: 8 * len(data), "bit_length({0})")
 define("bit_count(bytea) -> int8", lambda data: sum(map(int.bit_count, data)))

@@ -21,6 +21,7 @@ from everview.compute.functions.numbers import integer_of, whole
 from everview.compute.functions.output import cast_text
 from everview.compute.functions.signatures import Family
 from everview.compute.functions.spark_sql import Renderer, let, let_arguments
+from everview.compute.functions.trimming import trimmed
 from everview.compute.ir.types import BYTEA, INT4, INT8, MZ_TIMESTAMP, TEXT, Kind, SqlType
 from everview.quoting import escape_literal
 
@@ -81,13 +82,6 @@ _SPLIT_PART = (
     " WHEN s.a IS NOT NULL AND s.b IS NOT NULL THEN split_part(s.a, s.b, s.c) END"
 )
 _STRPOS = "CASE WHEN {1} = '' THEN nvl2({0}, 1, NULL) ELSE instr({0}, {1}) END"
-
-
-def _trim(text: str, characters: str = " ", *, front: bool, back: bool) -> str:
-    if not characters:
-        return text
-    text = text.lstrip(characters) if front else text
-    return text.rstrip(characters) if back else text
 
 
 def _pad(text: str, length: int, fill: str = " ", *, before: bool) -> str:
@@ -230,8 +224,9 @@ for _name, _side, _front, _back in (
     ("ltrim", "LEADING", True, False),
     ("rtrim", "TRAILING", False, True),
 ):
-    _trimmed = partial(_trim, front=_front, back=_back)
-    define(f"{_name}(text) -> text", _trimmed, f"trim({_side} ' ' FROM {{0}})")
+    _trimmed = partial(trimmed, front=_front, back=_back)
+    _of_blanks = lambda text, trim=_trimmed: trim(text, " ")
+    define(f"{_name}(text) -> text", _of_blanks, f"trim({_side} ' ' FROM {{0}})")
     _sql = f"CASE WHEN {{1}} = '' THEN {{0}} ELSE trim({_side} {{1}} FROM {{0}}) END"
     define(f"{_name}(text, text) -> text", _trimmed, _sql)
 _SMALL = f"CASE WHEN {{1}} <= {LENGTH_MAX} THEN CASE WHEN {{1}} <= 0 THEN "
