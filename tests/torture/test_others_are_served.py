@@ -18,7 +18,21 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield server.port()
 
 
-NAMES = ["like, a long segment", "ilike", "like, many segments", "blanks in an interval", "values", "brackets", "trim"]
+NAMES = [
+    "like, a long segment",
+    "ilike",
+    "like, many segments",
+    "blanks in an interval",
+    "values",
+    "brackets",
+    "trim",
+    "element",
+    "escapes in an element",
+    "blanks around an element",
+    "blanks before a time",
+    "decode",
+]
+NAMES += ["blanks in base64"]
 
 
 @pytest.mark.timeout(300)

@@ -16,6 +16,7 @@ from everview.compute.functions.date_formatting import FUNCTIONS as SHOWN
 from everview.compute.functions.date_parsing import FUNCTIONS as READ
 from everview.compute.functions.input import from_text
 from everview.compute.ir.types import (
+    BYTEA,
     DATE,
     FLOAT8,
     INT2,
@@ -24,6 +25,7 @@ from everview.compute.ir.types import (
     INTERVAL,
     JSONB,
     MZ_TIMESTAMP,
+    TEXT,
     TIME,
     TIMESTAMP,
     UUID,
@@ -168,3 +170,64 @@ def test_many_bytes_are_trimmed(name: str, left: bytes) -> None:
 def test_trimming_ends_when_it_is_to() -> None:
     with cancelable(Cancellation(lambda: True)), pytest.raises(Ended):
         evaluated("btrim", BLANKS * 2)
+
+
+TEXTS = array_of(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (f'"{BLANKS}"', BLANKS),
+        (f"{BLANKS}x{BLANKS}", "x"),
+        (f"x{BLANKS}x", f"x{BLANKS}x"),
+        ('"' + r"\"" * 1_000_000 + '"', '"' * 1_000_000),
+        (r"\}" * 1_000_000, "}" * 1_000_000),
+        (rf" x{BLANKS}\ {BLANKS}", f"x{BLANKS} "),
+        ("\\\n", "\n"),
+    ],
+    ids=lambda text: f"{text[:8]}…",
+)
+def test_long_elements_of_arrays_are_read(written: str, meant: str) -> None:
+    assert from_text(f"{{{BLANKS}1,{written},NULL{BLANKS},{BLANKS}2}}", TEXTS) == ["1", meant, None, "2"]
+    for wrong in (f"{{{written}", f"{{{written},}}", f"{{{written}{{}}", f'{{{written}"}}'):
+        with pytest.raises(Failure, match="malformed array literal"):
+            from_text(wrong, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("written", "style", "meant"),
+    [
+        ("78" * 1_000_000 + BLANKS + "61", "hex", b"x" * 1_000_000 + b"a"),
+        ("7 8 " * 1_000_000, "hex", None),
+        ("78" * 1_000_000 + "7", "hex", None),
+        (BLANKS.join(["eHh4"] * 4) + "eHh4" * 1_000_000 + BLANKS + "eA==", "base64", b"xxx" * 1_000_004 + b"x"),
+        ("eA==" * 1_000_000, "base64", None),
+        ("x" * 1_000_000 + r"\\\141" * 1_000_000, "escape", b"x" * 1_000_000 + rb"\a" * 1_000_000),
+        ("x" * 1_000_000 + r"\\" * 1_000_000 + "\\", "escape", None),
+    ],
+    ids=lambda value: f"{str(value)[:8]}…",
+)
+def test_long_bytes_are_decoded(written: str, style: str, meant: bytes | None) -> None:
+    decode = next(each for each in byte_strings.FUNCTIONS if each.name == "decode").evaluate
+    if meant is None:
+        with pytest.raises(Failure, match="invalid"):
+            decode(written, style)
+        return
+    assert decode(written, style) == meant
+    assert decode(evaluated("encode", meant, style), style) == meant
+    with cancelable(Cancellation(lambda: True)), pytest.raises(Ended):
+        decode(written, style)
+
+
+@pytest.mark.parametrize("sql_type", [BYTEA, TEXTS], ids=str)
+def test_reading_ends_when_it_is_to(sql_type: SqlType) -> None:
+    long = "\\x" + "78" * 1_000_000 if sql_type == BYTEA else f'{{"{BLANKS}"}}'
+    assert len(from_text(long, sql_type)) == (1_000_000 if sql_type == BYTEA else 1)
+    with cancelable(Cancellation(lambda: True)), pytest.raises(Ended):
+        from_text(long, sql_type)
+
+
+def test_bits_of_long_bytes_are_counted() -> None:
+    assert evaluated("bit_count", b"\x81\x01" * 1_000_000) == 3_000_000
+    assert evaluated("bit_count", b"") == 0

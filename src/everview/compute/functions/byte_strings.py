@@ -11,14 +11,19 @@ from typing import Any
 
 from everview.compute.functions.contract import Failure
 from everview.compute.functions.signatures import Family
+from everview.compute.functions.slices import SLICE, runs, slices
 from everview.compute.functions.spark_sql import NotOnSpark, unquoted
 from everview.compute.functions.trimming import trimmed
 
 FUNCTIONS = Family()
 define = FUNCTIONS.define
-_BLANK = " \\t\\n\\r"
-_HEX = re.compile(rf"(?:[{_BLANK}]*[0-9a-fA-F]{{2}})*[{_BLANK}]*")
-_ESCAPED = re.compile(rb"[^\\]|\\\\|\\[0-3][0-7][0-7]", re.DOTALL)
+_BLANK, _BLANKS = " \\t\\n\\r", b" \t\n\r"
+_LINES_BYTES = 57 << 12  # 57 bytes are the 76 characters of a line in base64
+# A bounded part of a long text: see `runs`.
+_HEX = re.compile(rf"(?:(?:[0-9a-fA-F]{{2}}){{1,1024}}+|[{_BLANK}]{{1,4096}}+){{1,16}}+")
+_ESCAPED = re.compile(rb"(?:[^\\]{1,4096}+|\\\\|\\[0-3][0-7][0-7]){1,1024}+")
+_ESCAPE_SIGN = re.compile(rb"\\(\\|[0-7]{3})")
+_SHOWN = {byte: "\\\\" if byte == 92 else chr(byte) if 0 < byte < 128 else f"\\{byte:03o}" for byte in range(256)}
 # By PostgreSQL's names of encodings, without what people put between their letters.
 _CODECS = {
     **dict.fromkeys(("utf8", "unicode"), "utf-8"),
@@ -56,37 +61,47 @@ def _encode(data: bytes, style: str) -> str:
         case "hex":
             return data.hex()
         case "base64":
-            return "\n".join(re.findall(".{1,76}", base64.b64encode(data).decode()))
+            lines = (line for part in slices(data, _LINES_BYTES) for line in _lines(base64.b64encode(part).decode()))
+            return "\n".join(lines)
         case "escape":
-            return "".join("\\\\" if byte == 92 else chr(byte) if 0 < byte < 128 else f"\\{byte:03o}" for byte in data)
+            return "".join(part.decode("latin-1").translate(_SHOWN) for part in slices(data))
     raise _unrecognized(style)
 
 
 def _decode(text: str, style: str) -> bytes:
     match style.lower():
         case "hex":
-            if not _HEX.fullmatch(text):
+            parts = list(runs(_HEX, text))
+            if sum(map(len, parts)) < len(text):
                 raise Failure("22023", "invalid hexadecimal data")
-            return bytes.fromhex(text)
+            return b"".join(map(bytes.fromhex, parts))
         case "base64":
-            try:
-                return base64.b64decode(re.sub(f"[{_BLANK}]", "", text), validate=True)
-            except (ValueError, binascii.Error):
-                raise Failure("22023", "invalid base64 data") from None
+            return _from_base64(b"".join(part.encode().translate(None, _BLANKS) for part in slices(text)))
         case "escape":
             return _unescaped(text.encode())
     raise _unrecognized(style)
 
 
+def _lines(encoded: str) -> list[str]:
+    return re.findall(".{1,76}", encoded)
+
+
+def _from_base64(encoded: bytes) -> bytes:
+    parts = list(slices(encoded, SLICE))
+    try:
+        if any(b"=" in part for part in parts[:-1]):
+            raise ValueError
+        return b"".join(base64.b64decode(part, validate=True) for part in parts)
+    except (ValueError, binascii.Error):
+        raise Failure("22023", "invalid base64 data") from None
+
+
 def _unescaped(data: bytes) -> bytes:
-    pieces, place = [], 0
-    while place < len(data):
-        piece = _ESCAPED.match(data, place)
-        if piece is None:
-            raise Failure("22P02", "invalid input syntax for type bytea")
-        place = piece.end()
-        pieces.append(bytes([int(piece[0][1:], 8)]) if len(piece[0]) == 4 else piece[0][:1])
-    return b"".join(pieces)
+    parts = list(runs(_ESCAPED, data))
+    if sum(map(len, parts)) < len(data):
+        raise Failure("22P02", "invalid input syntax for type bytea")
+    meant = lambda sign: b"\\" if sign[1] == b"\\" else bytes([int(sign[1], 8)])
+    return b"".join(_ESCAPE_SIGN.sub(meant, part) for part in parts)
 
 
 def _decode_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
@@ -142,7 +157,8 @@ for _name, _front, _back in (("btrim", True, True), ("ltrim", True, False), ("rt
     define(f"{_name}(bytea, bytea) -> bytea", partial(trimmed, front=_front, back=_back))
 define("position(bytea, bytea) -> int4", lambda data, part: data.find(part) + 1)
 define("bit_length(bytea) -> int4", lambda data: 8 * len(data), "bit_length({0})")
-define("bit_count(bytea) -> int8", lambda data: sum(map(int.bit_count, data)))
+_ones = lambda data: sum(int.from_bytes(part, "little").bit_count() for part in slices(data))
+define("bit_count(bytea) -> int8", _ones)
 define("get_byte(bytea, int4) -> int4", lambda data, index: data[_inside(index, len(data))], fails=True)
 define("set_byte(bytea, int4, int4) -> bytea", _set_byte, fails=True)
 # Bits are counted from the lowest of each byte.

@@ -24,10 +24,10 @@ from everview.compute.ir.types import Interval, Kind
 
 _DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
 _TIME = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d*))?)?"
-_ZONE = r"\s*(?:(Z|UTC|GMT)|([+-])(\d{1,2})(?::?(\d{2}))?)"
-DATE = re.compile(rf"\s*{_DATE}\s*", re.ASCII)
-TIME = re.compile(rf"\s*{_TIME}\s*", re.ASCII)
-TIMESTAMP = re.compile(rf"\s*{_DATE}(?:(?:\s*T|\s+){_TIME}(?:{_ZONE})?)?\s*", re.ASCII | re.IGNORECASE)
+_ZONE = r"\s*+(?:(Z|UTC|GMT)|([+-])(\d{1,2})(?::?(\d{2}))?)"
+DATE = re.compile(rf"\s*+{_DATE}\s*+", re.ASCII)
+TIME = re.compile(rf"\s*+{_TIME}\s*+", re.ASCII)
+TIMESTAMP = re.compile(rf"\s*+{_DATE}(?:(?:\s*+T|\s++){_TIME}(?:{_ZONE})?)?\s*+", re.ASCII | re.IGNORECASE)
 
 # How many months, days and microseconds a unit has, by all of its names.
 _SPELLINGS = {

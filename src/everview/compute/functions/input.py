@@ -11,18 +11,21 @@ from typing import Any
 
 from everview.compute.allowance import ROW_BYTES, take
 from everview.compute.cancel import check_wanted
-from everview.compute.functions import datetime_input
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.datetime_input import read_date, read_interval, read_time, read_timestamp
 from everview.compute.functions.json_value import canonical
 from everview.compute.functions.naming import display_name
 from everview.compute.functions.numbers import RANGES, constrain, integer_of, real
 from everview.compute.functions.precision import rounded
+from everview.compute.functions.slices import SLICE, runs, slices
+from everview.compute.functions.trimming import trimmed
 from everview.compute.ir.types import Kind, SqlType, element_of
 
 SPACE = " \t\n\r\v\f"
 _INTEGER = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _TIME = re.compile(r"-?[0-9]+")
+_HEX = re.compile(r"[0-9A-Fa-f]*")
 _INFINITE = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
 _UUID = re.compile(r"\{?[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}\}?")
 TRUE = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
@@ -48,7 +51,7 @@ def invalid(text: str, sql_type: SqlType) -> Failure:
 
 
 def _integer(text: str, sql_type: SqlType) -> int:
-    stripped = text.strip(SPACE)
+    stripped = _stripped(text)
     if not _INTEGER.fullmatch(stripped):
         raise invalid(text, sql_type)
     value = integer_of(stripped)
@@ -59,7 +62,7 @@ def _integer(text: str, sql_type: SqlType) -> int:
 
 
 def _numeric(text: str, sql_type: SqlType) -> Decimal:
-    stripped = text.strip(SPACE)
+    stripped = _stripped(text)
     if _INFINITE.fullmatch(stripped) or stripped.lower() == "nan":
         raise Failure("22003", "numeric field overflow")  # there are no such decimals
     if not _NUMBER.fullmatch(stripped):
@@ -74,7 +77,7 @@ def _numeric(text: str, sql_type: SqlType) -> Decimal:
 
 
 def _float(text: str, sql_type: SqlType) -> float:
-    stripped = text.strip(SPACE)
+    stripped = _stripped(text)
     special = _INFINITE.fullmatch(stripped)
     if special:
         return -math.inf if special[1] == "-" else math.inf
@@ -90,7 +93,7 @@ def _float(text: str, sql_type: SqlType) -> float:
 
 
 def _boolean(text: str, sql_type: SqlType) -> bool:
-    word = text.strip(SPACE).lower()
+    word = _stripped(text).lower()
     if word in TRUE:
         return True
     if word in FALSE:
@@ -100,12 +103,12 @@ def _boolean(text: str, sql_type: SqlType) -> bool:
 
 def _bytea(text: str, sql_type: SqlType) -> bytes:
     if text.startswith("\\x"):
-        digits = text[2:]
-        if not re.fullmatch(r"[0-9A-Fa-f]*", digits):
+        parts = list(slices(text[2:]))
+        if not all(map(_HEX.fullmatch, parts)):
             raise Failure("22023", "invalid hexadecimal digit")
-        if len(digits) % 2:
+        if len(text) % 2:
             raise Failure("22023", "invalid hexadecimal data: odd number of digits")
-        return bytes.fromhex(digits)
+        return b"".join(map(bytes.fromhex, parts))
     if "\\" in text:
         raise invalid(text, sql_type)
     return text.encode()
@@ -129,7 +132,7 @@ def limited(text: str, sql_type: SqlType, *, explicit: bool = True) -> str:
 
 
 def _mz_timestamp(text: str, sql_type: SqlType) -> int:
-    stripped = text.strip(SPACE)
+    stripped = _stripped(text)
     if not _TIME.fullmatch(stripped):
         raise invalid(text, sql_type)
     value = integer_of(stripped)
@@ -138,46 +141,86 @@ def _mz_timestamp(text: str, sql_type: SqlType) -> int:
     return value
 
 
-_ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^{},"\\]|\\.)+))\s*', re.DOTALL)
+# Parts of an element, in quotes and without, and blanks: each bounded, see `runs`.
+_QUOTED = re.compile(r'(?:[^"\\]{1,4096}+|\\.){1,1024}+', re.DOTALL)
+_BARE = re.compile(r'(?:[^{},"\\]{1,4096}+|\\.){1,1024}+', re.DOTALL)
+_BLANKS = re.compile(f"[{SPACE}]{{1,{SLICE}}}+")
+_ESCAPED = re.compile(r"(?:[^\\]{1,4096}+|\\.){1,1024}+", re.DOTALL)
 
 
 def _array(text: str, sql_type: SqlType) -> list[Any]:
-    stripped, element = text.strip(SPACE), element_of(sql_type)
-    malformed = Failure("22P02", f'malformed array literal: "{text}"')
+    stripped, element = _stripped(text), element_of(sql_type)
     if len(stripped) < 2 or stripped[0] != "{" or stripped[-1] != "}":
-        raise malformed
+        raise _malformed(text)
     inner = stripped[1:-1]
     values: list[Any] = []
-    position = 0
-    if not inner.strip(SPACE):
+    position = _behind_blanks(inner, 0)
+    if position == len(inner):
         return values
     while True:
-        match = _ELEMENT.match(inner, position)
-        if not match or not match[0].strip(SPACE):
-            raise malformed
-        position = match.end()
         if len(values) % _CHECK_EVERY == 0:
             check_wanted()
             take(_CHECK_EVERY * ROW_BYTES)
-        bare = match[2].strip(SPACE) if match[1] is None else None
-        if bare is not None and bare.upper() == "NULL":
-            values.append(None)
+        quoted = inner.startswith('"', position)
+        written = "".join(runs(_QUOTED if quoted else _BARE, inner, position + quoted))
+        position += len(written) + quoted
+        if quoted:
+            if not inner.startswith('"', position):
+                raise _malformed(text)
+            values.append(from_text(_unescaped(written), element))
+            position = _behind_blanks(inner, position + 1)
+        elif not written:
+            raise _malformed(text)
         else:
-            values.append(from_text(re.sub(r"\\(.)", r"\1", match[1] if bare is None else bare), element))
+            bare = _bare(written)
+            is_null = len(bare) == 4 and bare.upper() == "NULL"
+            values.append(None if is_null else from_text(_unescaped(bare), element))
         if position == len(inner):
             return values
         if inner[position] != ",":
-            raise malformed
-        position += 1
+            raise _malformed(text)
+        position = _behind_blanks(inner, position + 1)
+
+
+def _malformed(text: str) -> Failure:
+    return Failure("22P02", f'malformed array literal: "{text}"')
+
+
+def _bare(written: str) -> str:
+    """An element without quotes, without the blanks behind it; the last one counts if it is escaped."""
+    kept = _stripped(written)
+    escaped = (len(kept) - len(kept.rstrip("\\"))) % 2
+    return written[: len(kept) + escaped]
+
+
+def _unescaped(written: str) -> str:
+    if "\\" not in written:
+        return written
+    parts = (part.split("\\\\") for part in runs(_ESCAPED, written))
+    return "".join("\\".join(each.replace("\\", "") for each in part) for part in parts)
+
+
+def _behind_blanks(text: str, position: int) -> int:
+    return position + sum(map(len, runs(_BLANKS, text, position)))
+
+
+def _stripped(text: str) -> str:
+    """The text without blanks at its ends."""
+    return text.strip(SPACE) if len(text) < SLICE else trimmed(text, SPACE, front=True, back=True)
+
+
+def _short(text: str) -> str:
+    """The text, or if it is long the text without blanks at its ends."""
+    return text if len(text) < SLICE else _stripped(text)
 
 
 _READERS: dict[Kind, Callable[[str, SqlType], Any]] = {
     **{Kind.BOOLEAN: _boolean, Kind.FLOAT4: _float, Kind.FLOAT8: _float, Kind.BYTEA: _bytea, Kind.UUID: _uuid},
     **{Kind.VARCHAR: limited, Kind.CHAR: limited, Kind.MZ_TIMESTAMP: _mz_timestamp},
     **dict.fromkeys((Kind.TEXT, Kind.UNKNOWN), lambda text, _: text),
-    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), lambda text, to: datetime_input.read_timestamp(text, to.kind)),
-    Kind.DATE: lambda text, _: datetime_input.read_date(text),
-    Kind.TIME: lambda text, _: datetime_input.read_time(text),
-    Kind.INTERVAL: lambda text, _: datetime_input.read_interval(text),
+    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), lambda text, to: read_timestamp(_short(text), to.kind)),
+    Kind.DATE: lambda text, _: read_date(_short(text)),
+    Kind.TIME: lambda text, _: read_time(_short(text)),
+    Kind.INTERVAL: lambda text, _: read_interval(_short(text)),
     Kind.JSONB: lambda text, _: canonical(text),
 }

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from everview.compute.cancel import paced
+from everview.compute.functions.slices import SLICE
 
 _Value = TypeVar("_Value", str, bytes)
 _SHORT = 1 << 20  # comparisons that need no slices: characters of the value times those of the set
-_SLICE = 1 << 18
 
 
 def trimmed(value: _Value, ends: _Value, *, front: bool, back: bool) -> _Value:
@@ -28,23 +28,23 @@ def trimmed(value: _Value, ends: _Value, *, front: bool, back: bool) -> _Value:
         value = value.lstrip(ends) if front else value
         return value.rstrip(ends) if back else value
     table = np.zeros(sys.maxunicode + 1 if isinstance(ends, str) else 256, np.bool_)
-    for start in paced(range(0, len(ends), _SLICE), 1):
-        table[_codes(ends[start : start + _SLICE])] = True
+    for start in paced(range(0, len(ends), SLICE), 1):
+        table[_codes(ends[start : start + SLICE])] = True
     first = _first_kept(value, table) if front else 0
     return value[first : _end_kept(value, table, first) if back else len(value)]
 
 
 def _first_kept(value: str | bytes, table: npt.NDArray[np.bool_]) -> int:
-    for start in paced(range(0, len(value), _SLICE), 1):
-        kept = np.flatnonzero(~table[_codes(value[start : start + _SLICE])])
+    for start in paced(range(0, len(value), SLICE), 1):
+        kept = np.flatnonzero(~table[_codes(value[start : start + SLICE])])
         if kept.size:
             return start + int(kept[0])
     return len(value)
 
 
 def _end_kept(value: str | bytes, table: npt.NDArray[np.bool_], first: int) -> int:
-    for end in paced(range(len(value), first, -_SLICE), 1):
-        start = max(first, end - _SLICE)
+    for end in paced(range(len(value), first, -SLICE), 1):
+        start = max(first, end - SLICE)
         kept = np.flatnonzero(~table[_codes(value[start:end])])
         if kept.size:
             return start + int(kept[-1]) + 1

@@ -60,7 +60,7 @@ class Infinite(Enum):
 INFINITY, MINUS_INFINITY = Infinite.AFTER, Infinite.BEFORE
 OF_DAYS = {each.days: each for each in Infinite}
 OF_MICROS = {each.micros: each for each in Infinite}
-_TEXT = re.compile(r"\s*(?:([+-])\s*)?infinity\s*", re.ASCII | re.IGNORECASE)
+_TEXT = re.compile(r"\s*+(?:([+-])\s*+)?infinity\s*+", re.ASCII | re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1)
 
 
