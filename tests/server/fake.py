@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -147,6 +147,9 @@ class FakeSession:
         word = re.search(r"\S+", text)
         assert word is not None
         raise SqlError("42601", f'syntax error at or near "{word[0]}"', position=word.start() + 1)
+
+    def reading(self, prepared: Prepared) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def run(self, prepared: Prepared, values: Sequence[Value] = ()) -> Result:
         plan = prepared.statement

@@ -33,6 +33,9 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
             "CREATE TABLE items (id int, name text, price numeric(10,2))",
             "INSERT INTO items SELECT g, 'item ' || g, g FROM generate_series(1, 50) AS g",
             "INSERT INTO items VALUES (7, NULL, 7)",
+            "INSERT INTO items VALUES (70, repeat('x', 70000), 7)",
+            "INSERT INTO items SELECT 71, repeat('x', 1000), g FROM generate_series(1, 99) AS g",
+            "INSERT INTO items SELECT 72, repeat('x', 1000), g FROM generate_series(1, 50) AS g",
             "CREATE INDEX ON items (id)",
         ):
             session.run(session.prepare(text))
@@ -135,6 +138,19 @@ def test_the_same_bytes(talk: Talk, cycle: tuple[bytes, ...]) -> None:
 )
 def test_anything_else_is_for_a_thread(talk: Talk, cycle: tuple[bytes, ...]) -> None:
     assert talk.look_up(*cycle) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "here"), [(b"70", False), (b"71", False), (b"72", True), (b" " * 70_000 + b"3", False)]
+)
+def test_what_is_long_is_for_a_thread(talk: Talk, key: bytes, here: bool) -> None:
+    """The loop serves nobody else meanwhile."""
+    cycle = (bind(key, statement="look"), execute(), SYNC)
+    answer = talk.look_up(*cycle)
+    assert (answer is not None) is here
+    assert talk.run(*cycle) == (answer or talk.run(*cycle))
+    text = f"SELECT name FROM items WHERE id = {key.decode().strip()}"
+    assert (talk.look_up(query(text)) is not None) is (here or key.endswith(b"3"))
 
 
 def test_not_within_a_block_nor_while_skipping(talk: Talk) -> None:

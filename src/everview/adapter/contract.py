@@ -211,6 +211,11 @@ class Session(Protocol):
     def prepare(self, text: str, types: Sequence[SqlType | None] = ()) -> Prepared:
         """Parse and bind one statement; `types` are what the client says of the parameters, None where it does not."""
 
+    def reading(self, prepared: Prepared) -> AbstractContextManager[None]:
+        """While inside, values for the statement's parameters are read: this can be canceled, takes no more memory than
+        the statement may, and its time counts as time of the statement."""
+        ...
+
     def run(self, prepared: Prepared, values: Sequence[Value] = ()) -> Result:
         """Run a statement. In a failed transaction block all but its end are refused (25P02)."""
 

@@ -160,6 +160,17 @@ class CoordinatorSession:
         catalog = self._coordinator.catalog.state if draft is None else draft.state
         return meaning_of(catalog, self.database, self.settings.all)
 
+    @contextmanager
+    def reading(self, prepared: Prepared) -> Iterator[None]:
+        spent_s, began = self._spent_on(prepared), monotonic()
+        with as_sql_errors(), self._timed(spent_s), self._supervised():
+            yield
+        self._prepared, self._spent_s = weakref.ref(prepared), spent_s + monotonic() - began
+
+    def _spent_on(self, prepared: Prepared) -> float:
+        """The seconds that preparing the statement, and reading its values, took if it was the last."""
+        return self._spent_s if self._prepared is not None and self._prepared() is prepared else 0.0
+
     def run(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
         parsed = prepared.statement
         assert isinstance(parsed, Parsed)
@@ -169,7 +180,7 @@ class CoordinatorSession:
         if len(values) != len(prepared.parameters):
             message = f"{len(prepared.parameters)} parameters are needed, and {len(values)} are given"
             raise SqlError("08P01", message)
-        spent_s = self._spent_s if self._prepared is not None and self._prepared() is prepared else 0.0
+        spent_s = self._spent_on(prepared)
         self._prepared, self._spent_s = None, 0.0
         with self._timed(spent_s):
             self._running = prepared.text.strip()

@@ -6,6 +6,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+from everview.compute.allowance import ROW_BYTES, take
+from everview.compute.cancel import check_wanted
 from everview.compute.functions.contract import Failure
 from everview.compute.ir.types import Kind, SqlType
 from everview.compute.sql.errors import DATATYPE_MISMATCH
@@ -19,6 +21,7 @@ _DIMENSION = struct.Struct("!ii")
 _LENGTH = struct.Struct("!i")
 _NULL = _LENGTH.pack(-1)
 _DIMENSIONS_MAX = 6
+_CHECK_EVERY = 1_024  # elements
 
 # What the elements of arrays of types that we have no arrays of come as.
 _ELEMENT_OIDS = {199: JSON, 1003: 19, 1028: OID}
@@ -84,7 +87,10 @@ def _elements(data: bytes, length: int, decode: Decoder) -> Iterator[Any]:
     at = _HEADER.size + _DIMENSION.size
     if length < 0 or length * _LENGTH.size > len(data) - at:
         raise malformed()
-    for _ in range(length):
+    for number in range(length):
+        if number % _CHECK_EVERY == 0:
+            check_wanted()
+            take(_CHECK_EVERY * ROW_BYTES)
         if at + _LENGTH.size > len(data):
             raise malformed()
         (size,) = _LENGTH.unpack_from(data, at)

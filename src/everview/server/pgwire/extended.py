@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from everview.server.pgwire.values import TEXT, decode_parameters
 from everview.server.pgwire.wire import Wire
 
 _FORMS_MAX = 8
+_SHORT_BYTES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,18 @@ class Extended:
                 f'but prepared statement "{message.statement}" requires {wanted}'
             )
         formats = formats_for(message.formats, given, "parameter")
-        values = decode_parameters(message.values, statement.parameters, formats)
+        with self._reading(statement, message.values):
+            values = decode_parameters(message.values, statement.parameters, formats)
         columns = statement.prepared.columns
         portal = Portal(statement, values, formats_for(message.result_formats, len(columns or ()), "result"))
         self._close_portal(message.portal)
         self.portals[message.portal] = portal
         self._wire.send(backend.BIND_COMPLETE)
+
+    def _reading(self, statement: Statement, values: Sequence[bytes | None]) -> AbstractContextManager[None]:
+        """Within the limits of the statement, unless they are so short that reading takes less than watching."""
+        short = sum(len(each) for each in values if each is not None) <= _SHORT_BYTES
+        return nullcontext() if short else self._session.reading(statement.prepared)
 
     def describe(self, message: Describe) -> None:
         if message.kind == "S":

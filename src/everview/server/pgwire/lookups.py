@@ -3,7 +3,7 @@
 Handing a statement to a thread and its answer back costs several times what such a look-up does. So messages are looked
 at here before they are handed over: one Bind, perhaps a Parse before it and a Describe behind, an Execute and a Sync;
 or one simple query. Anything else, anything wrong, and any statement that the session does not find in memory gives
-None, and then nothing was done.
+None, and then nothing was done. So do long messages and long rows, over which the loop would keep all others waiting.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from everview.adapter.contract import Prepared, Row, Session
 from everview.compute.functions.contract import Failure
@@ -26,6 +27,7 @@ from everview.server.pgwire.extended import Extended, Statement, formats_for, ke
 from everview.server.pgwire.oids import type_of
 from everview.server.pgwire.values import TEXT, decoder, row_encoder
 
+LONG_BYTES = 1 << 16  # of messages and of rows: to read or write down more holds up all other clients
 _LENGTH = struct.Struct("!i")
 _COUNT = struct.Struct("!H")
 _DESCRIBE, _EXECUTE, _SYNC = b"D\0\0\0\x06P\0", b"E\0\0\0\x09\0\0\0\0\0", b"S\0\0\0\x04"
@@ -51,6 +53,8 @@ class Lookups:
 
     def answer(self, data: bytes) -> bytes | None:
         """What these bytes are answered with."""
+        if len(data) > LONG_BYTES:
+            return None
         start = time.monotonic()
         kind = data[0] if len(data) > backend.HEADER_BYTES else None
         try:
@@ -105,7 +109,7 @@ class Lookups:
             return None
         values = [None if field is None else decode(field) for decode, field in zip(form.decoders, fields, strict=True)]
         rows = look(values)
-        if rows is None:
+        if rows is None or _are_long(rows):
             return None
         head = backend.BIND_COMPLETE + form.description if described else backend.BIND_COMPLETE
         return b"".join((head, *map(form.encode, rows), _completed(len(rows))))
@@ -120,7 +124,7 @@ class Lookups:
         prepared, values = recognized
         look = self._session.lookup(prepared)
         rows = None if look is None else look(values)
-        if rows is None:
+        if rows is None or _are_long(rows):
             return None
         self._extended.forget_unnamed()
         form = self._text_form(prepared)
@@ -134,6 +138,19 @@ class Lookups:
             form = Form((), backend.row_description(columns, formats), row_encoder(columns, formats))
             keep_form(prepared.forms, TEXT, form)
         return form
+
+
+def _are_long(rows: Sequence[Row]) -> bool:
+    """Whether it takes long to write these rows down."""
+    return sum(map(_length, chain.from_iterable(rows))) > LONG_BYTES
+
+
+def _length(value: object) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if not isinstance(value, list):
+        return 0
+    return len(value) if len(value) > LONG_BYTES else len(value) + sum(map(_length, value))
 
 
 def _end(data: bytes) -> int:
