@@ -54,6 +54,13 @@ BOMBS = {
     "blanks before a time": "SELECT (repeat(' ', 15000000) || '1')::timestamp",
     "decode": "SELECT length(decode(repeat('61', 8000000), 'hex'))",
     "blanks in base64": "SELECT length(decode(repeat(' ', 16000000), 'base64'))",
+    "containment": f"SELECT jsonb_agg(i) @> jsonb_agg(i) FROM {_SERIES.format(30_000)}",
+    "containment of arrays": "SELECT a @> a FROM (SELECT jsonb_agg(jsonb_build_array(i)) AS a"
+    f" FROM {_SERIES.format(30_000)}) AS t",
+    "keys": f"SELECT jsonb_agg(i::text) ?& array_agg(i::text) FROM {_SERIES.format(20_000)}",
+    "jsonb": "SELECT jsonb_array_length(('[' || repeat('[],', 4000000) || '1]')::jsonb)",
+    "jsonb_pretty": "SELECT length(jsonb_pretty((repeat('[', 250) || repeat('1,', 1000000) || '1'"
+    " || repeat(']', 250))::jsonb))",
     "values": "VALUES " + ", ".join(f"({n}, 'x{n}')" for n in range(100_000)),
     "brackets": "SELECT " + "(" * 1_000_000 + "1" + ")" * 1_000_000,
     "cross join": "SELECT count(*) FROM k a, k b, k c WHERE a.id + b.id + c.id = -1",

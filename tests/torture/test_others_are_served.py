@@ -32,7 +32,7 @@ NAMES = [
     "blanks before a time",
     "decode",
 ]
-NAMES += ["blanks in base64"]
+NAMES += ["blanks in base64", "containment", "containment of arrays", "keys", "jsonb", "jsonb_pretty"]
 
 
 @pytest.mark.timeout(300)
@@ -40,5 +40,5 @@ NAMES += ["blanks in base64"]
 def test_another_client_is_answered(port: int, name: str) -> None:
     """Each of these kept everyone waiting until it was done, and neither timeout nor cancel ended it."""
     outcome = explode(port, name, SHORT_S)
-    assert outcome.ended.startswith(("ok", "57014", "22007", "54001")), outcome
+    assert outcome.ended.startswith(("ok", "57014", "22007", "54001", "53200")), outcome
     assert len(outcome.waits_ms) > 3, outcome

@@ -170,6 +170,12 @@ def look_at_value(size: int) -> None:
         allowed.look_at_value(size)
 
 
+def look_ahead(size: int) -> None:
+    """Raise if so many bytes more are too many; they are not counted, for they are held for a moment only."""
+    if (allowed := _in_force.get()) is not None:
+        allowed.look_ahead(0, size)
+
+
 def take(size: int) -> None:
     """Raise if a value of so many bytes is more than is allowed."""
     if size > LONG and (allowed := _in_force.get()) is not None:

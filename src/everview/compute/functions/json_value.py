@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
+from everview.compute.allowance import look_ahead
+from everview.compute.cancel import check_wanted, paced
 from everview.compute.functions.contract import Failure
+from everview.compute.functions.slices import mapped
+from everview.compute.functions.sorting import sort
 
 _DIGITS_MAX = 1000
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 DEPTH_MAX = 256  # of values that come in: what every process that reads them has room for, those of Spark too
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{}]', re.DOTALL)
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_BLANK = r"[ \t\n\r]*+"
+_BLANKS, _COLON = re.compile(_BLANK), re.compile(f"{_BLANK}:{_BLANK}")
+_MARK, _EMPTY = re.compile(rf"{_BLANK}([]}},]){_BLANK}"), re.compile(rf"\[{_BLANK}\]|\{{{_BLANK}\}}")
+_CHECK_EVERY = 4_096  # parts of a value
+_PART_BYTES = 100  # of memory that a part takes, about
 
 
 def canonical(text: str) -> str:
@@ -46,7 +55,7 @@ def parse(text: str) -> Any:
 
 def _read(text: str) -> Any:
     try:
-        value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_refuse, object_pairs_hook=dict)
+        value = _DECODER.decode(text) if len(text) <= _LONG else _read_long(text)
     except RecursionError as error:
         raise Failure("54001", "jsonb value nested too deeply") from error
     except ValueError as error:
@@ -55,9 +64,74 @@ def _read(text: str) -> Any:
         for each in _texts(value):
             if "\0" in each:
                 raise Failure("22P05", "unsupported Unicode escape sequence")
-            if any("\ud800" <= letter <= "\udfff" for letter in each):  # half of a pair has no form in UTF-8
-                raise Failure("22P02", "invalid input syntax for type json")
+            try:
+                each.encode()
+            except UnicodeEncodeError as error:  # half of a pair has no form in UTF-8
+                raise Failure("22P02", "invalid input syntax for type json") from error
     return value
+
+
+def _read_long(text: str) -> Any:
+    """The value of a long text, part by part: the decoder would hold the interpreter's lock until it is done."""
+    open_values: list[tuple[Any, str]] = []  # lists and objects that are not complete, each object with a name
+    place, count = _end_of(_BLANKS, text, 0), 0
+    while True:
+        if count % _CHECK_EVERY == 0:
+            check_wanted()
+            look_ahead(count * _PART_BYTES)
+        count += 1
+        mark = text[place : place + 1]
+        if mark not in ("[", "{"):
+            value, place = _DECODER.raw_decode(text, place)
+        elif closed := _EMPTY.match(text, place):
+            value, place = [] if mark == "[" else {}, closed.end()
+        elif mark == "[":
+            open_values.append(([], ""))
+            place = _end_of(_BLANKS, text, place + 1)
+            continue
+        else:
+            name, place = _name(text, _end_of(_BLANKS, text, place + 1))
+            open_values.append(({}, name))
+            continue
+        while open_values:
+            parent, name = open_values[-1]
+            is_list = isinstance(parent, list)
+            if is_list:
+                parent.append(value)
+            else:
+                parent[name] = value
+            found = _MARK.match(text, place)
+            if found is None:
+                raise ValueError
+            place, mark = found.end(), found[1]
+            if mark == ",":
+                if not is_list:
+                    name, place = _name(text, place)
+                    open_values[-1] = parent, name
+                break
+            if mark != ("]" if is_list else "}"):
+                raise ValueError
+            open_values.pop()
+            value = parent
+        else:
+            if _end_of(_BLANKS, text, place) != len(text):
+                raise ValueError
+            return value
+
+
+def _name(text: str, place: int) -> tuple[str, int]:
+    """The name of a field, and where its value begins."""
+    if text[place : place + 1] != '"':
+        raise ValueError
+    name, place = _DECODER.raw_decode(text, place)
+    return name, _end_of(_COLON, text, place)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, place: int) -> int:
+    match = pattern.match(text, place)
+    if match is None:
+        raise ValueError
+    return match.end()
 
 
 # Several functions are asked about the same value. How much is remembered is bounded by the lengths of texts, too.
@@ -77,6 +151,9 @@ def _number(text: str) -> Decimal:
 
 def _refuse(text: str) -> Any:
     raise ValueError(text)
+
+
+_DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=_refuse, object_pairs_hook=dict)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -104,9 +181,20 @@ def dump(value: Any) -> str:
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, list):
-        return "[" + ", ".join(map(dump, value)) + "]"
-    pairs = sorted(value.items(), key=lambda pair: key_order(pair[0]))
-    return "{" + ", ".join(f"{quote(name)}: {dump(each)}" for name, each in pairs) + "}"
+        return "[" + ", ".join(map(dump, elements(value))) + "]"
+    return "{" + ", ".join(f"{quote(name)}: {dump(each)}" for name, each in fields(value)) + "}"
+
+
+def elements(value: list[Any]) -> Iterable[Any]:
+    """The elements; raises `Ended`, now and then if there are many, if nobody wants the rest."""
+    return value if len(value) < _CHECK_EVERY else paced(value)
+
+
+def fields(value: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Names and values in the order of the names."""
+    pairs = list(value.items())
+    sort(pairs, key=lambda pair: key_order(pair[0]))
+    return pairs
 
 
 def number_text(value: Decimal) -> str:
@@ -118,7 +206,11 @@ def number_text(value: Decimal) -> str:
 
 
 def quote(text: str) -> str:
-    return '"' + _ESCAPED.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}", text) + '"'
+    return '"' + mapped(_escaped, text) + '"'
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPED.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}", text)
 
 
 def key_order(name: str) -> tuple[int, bytes]:
@@ -139,5 +231,4 @@ def json_order(value: Any) -> tuple[Any, ...]:
         return 2, value
     if isinstance(value, list):
         return (4, len(value), tuple(map(json_order, value))) if value else (-1,)
-    pairs = sorted(value.items(), key=lambda pair: key_order(pair[0]))
-    return 5, len(value), tuple((key_order(name), json_order(each)) for name, each in pairs)
+    return 5, len(value), tuple((key_order(name), json_order(each)) for name, each in fields(value))

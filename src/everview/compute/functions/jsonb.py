@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from everview.compute.allowance import look_at_value
+from everview.compute.cancel import check_wanted, paced
 from everview.compute.functions import jsonb_spark as spark
 from everview.compute.functions.cast_spark import text_sql
 from everview.compute.functions.contract import Failure
-from everview.compute.functions.json_value import dump, key_order, parse, quote
+from everview.compute.functions.json_value import dump, elements, fields, parse, quote
 from everview.compute.functions.jsonb_spark import object_sql, to_jsonb_sql
 from everview.compute.functions.naming import ARRAYS, CHAR, ELEMENTS
 from everview.compute.functions.output import to_text, untyped_text
@@ -39,7 +41,7 @@ def jsonb_of(value: Any, sql_type: SqlType) -> str:
         text = to_text(value, sql_type)
         return dump(Decimal(text)) if text[-1].isdigit() else quote(text)
     if kind is Kind.ARRAY:
-        return "[" + ", ".join(jsonb_of(each, element_of(sql_type)) for each in value) + "]"
+        return "[" + ", ".join(jsonb_of(each, element_of(sql_type)) for each in elements(value)) + "]"
     text = to_text(value, sql_type)
     if isinstance(value, Infinite):
         return quote(text)
@@ -83,6 +85,7 @@ def _at(json: str, path: Sequence[str | None]) -> Any:
 
 
 _MISSING = object()
+_CHECK_EVERY = 4_096
 INDEX = re.compile("[+-]?[0-9]{1,10}")  # a step of a path that is a place in an array
 
 
@@ -105,23 +108,54 @@ def _at_path_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
 def contains(outer: Any, inner: Any, top: bool = True) -> bool:
     """Whether every part of `inner` is in `outer`; at the top, an array contains a value that is an element."""
     if isinstance(outer, dict) and isinstance(inner, dict):
-        return all(key in outer and _part(outer[key], value) for key, value in inner.items())
+        return all(key in outer and _part(outer[key], value) for key, value in paced(inner.items()))
     if isinstance(outer, list) and isinstance(inner, list):
-        return all(any(_part(have, want) for have in outer) for want in inner)
+        return _has_elements(outer, inner)
     if top and isinstance(outer, list) and not isinstance(inner, dict):
-        return any(_part(have, inner) for have in outer)
+        return _has_elements(outer, [inner])
     if isinstance(outer, dict | list) or isinstance(inner, dict | list):
         return False
-    return isinstance(outer, bool) == isinstance(inner, bool) and bool(outer == inner)
+    return _scalar_key(outer) == _scalar_key(inner)
 
 
 def _part(outer: Any, inner: Any) -> bool:
     return contains(outer, inner, top=False)
 
 
-def _exists(json: str, key: str) -> bool:
+def _has_elements(outer: list[Any], inner: list[Any]) -> bool:
+    """Whether each element of one array is in another: a scalar is looked up, an object or array compared with all."""
+    scalars = {_scalar_key(each) for each in elements(outer) if not isinstance(each, dict | list)}
+    compared = [each for each in elements(outer) if isinstance(each, dict | list)]
+    for each in elements(inner):
+        if not isinstance(each, dict | list):
+            if _scalar_key(each) not in scalars:
+                return False
+        elif not any(_part(have, each) for have in paced(compared)):
+            return False
+    return True
+
+
+def _scalar_key(value: Any) -> tuple[bool, Any]:
+    """Equal for equal scalars: to Python, true is 1."""
+    return isinstance(value, bool), value
+
+
+def _keys(json: str) -> Container[Any]:
+    """What `?` finds: the keys of an object, the texts in an array, or the value itself if it is a text."""
     value = parse(json)
-    return key in value if isinstance(value, dict | list) else value == key
+    if isinstance(value, dict):
+        return value
+    return {each for each in elements(value if isinstance(value, list) else [value]) if isinstance(each, str)}
+
+
+def _has_some(json: str, keys: list[str | None]) -> bool:
+    have = _keys(json)
+    return any(key in have for key in elements(keys) if key is not None)
+
+
+def _has_all(json: str, keys: list[str | None]) -> bool:
+    have = _keys(json)
+    return all(key in have for key in elements(keys) if key is not None)
 
 
 def _exists_sql(json: str, key: str) -> str:
@@ -145,12 +179,12 @@ def _merge(left: str, right: str) -> str:
     return dump([*(a if isinstance(a, list) else [a]), *(b if isinstance(b, list) else [b])])
 
 
-def _without(json: str, keys: list[str]) -> str:
-    value = parse(json)
+def _without(json: str, keys: list[str | None]) -> str:
+    value, unwanted = parse(json), set(keys)
     if isinstance(value, dict):
-        return dump({key: each for key, each in value.items() if key not in keys})
+        return dump({key: each for key, each in paced(value.items()) if key not in unwanted})
     if isinstance(value, list):
-        return dump([each for each in value if not (isinstance(each, str) and each in keys)])
+        return dump([each for each in elements(value) if not (isinstance(each, str) and each in unwanted)])
     raise Failure("22023", "cannot delete from scalar")
 
 
@@ -170,16 +204,38 @@ def _without_index_sql(args: Sequence[str], _types: Any, _result: Any) -> str:
     return let(f"CASE WHEN {spark.is_array('x.a')} AND x.b IS NOT NULL THEN {rest} END", *args, name="x")
 
 
-def _pretty(value: Any, depth: int = 0) -> str:
+def _pretty(json: str) -> str:
     """Write one element or field per line."""
+    parts: list[str] = []
+    size = 0
+
+    def add(part: str) -> None:
+        nonlocal size
+        size += len(part)
+        if len(parts) % _CHECK_EVERY == 0:
+            check_wanted()
+        look_at_value(size)  # each line may have a thousand blanks in front
+        parts.append(part)
+
+    _write_pretty(parse(json), add, 0)
+    return "".join(parts)
+
+
+def _write_pretty(value: Any, add: Callable[[str], None], depth: int) -> None:
+    if not isinstance(value, dict | list):
+        add(dump(value))
+        return
     inner, outer = "\n" + " " * 4 * (depth + 1), "\n" + " " * 4 * depth
+    add("{" if isinstance(value, dict) else "[")
     if isinstance(value, dict):
-        fields = [f"{quote(key)}: {_pretty(value[key], depth + 1)}" for key in sorted(value, key=key_order)]
-        return "{" + "".join(f"{',' if at else ''}{inner}{each}" for at, each in enumerate(fields)) + outer + "}"
-    if isinstance(value, list):
-        parts = [_pretty(each, depth + 1) for each in value]
-        return "[" + "".join(f"{',' if at else ''}{inner}{each}" for at, each in enumerate(parts)) + outer + "]"
-    return dump(value)
+        for number, (name, each) in enumerate(fields(value)):
+            add(f"{',' if number else ''}{inner}{quote(name)}: ")
+            _write_pretty(each, add, depth + 1)
+    else:
+        for number, each in enumerate(value):
+            add(f"{',' if number else ''}{inner}")
+            _write_pretty(each, add, depth + 1)
+    add(outer + ("}" if isinstance(value, dict) else "]"))
 
 
 def _stripped(value: Any) -> Any:
@@ -321,9 +377,9 @@ define("jsonb_extract_path_text(jsonb, text...) -> text", _text(lambda json, *pa
 
 define("@> json_contains(jsonb, jsonb) -> bool", lambda a, b: contains(parse(a), parse(b)))
 define("<@ json_within(jsonb, jsonb) -> bool", lambda a, b: contains(parse(b), parse(a)))
-define("? json_has(jsonb, text) -> bool", _exists, lambda args, types, result: _exists_sql(*args))
-_has_some = lambda a, keys: any(_exists(a, key) for key in keys if key is not None)
-_has_all = lambda a, keys: all(_exists(a, key) for key in keys if key is not None)
+define(
+    "? json_has(jsonb, text) -> bool", lambda a, key: key in _keys(a), lambda args, types, result: _exists_sql(*args)
+)
 define("?| json_has_any(jsonb, text[]) -> bool", _has_some, _some_sql("exists"))
 define("?& json_has_all(jsonb, text[]) -> bool", _has_all, _some_sql("forall"))
 
@@ -332,7 +388,7 @@ define("- json_without(jsonb, text) -> jsonb", lambda a, key: _without(a, [key])
 define("- json_without(jsonb, text[]) -> jsonb", _without, _found(spark.without_keys), fails=True)
 define("- json_without(jsonb, int4) -> jsonb", _without_index, _without_index_sql, fails=True)
 define("jsonb_strip_nulls(jsonb) -> jsonb", lambda a: dump(_stripped(parse(a))))
-define("jsonb_pretty(jsonb) -> text", lambda a: _pretty(parse(a)))
+define("jsonb_pretty(jsonb) -> text", _pretty)
 
 define("jsonb_typeof(jsonb) -> text", lambda a: _NAMES[type(parse(a))], _TYPEOF_SQL)
 _length_sql: Renderer = lambda args, types, result: let(_LENGTH_SQL, *args, name="x")

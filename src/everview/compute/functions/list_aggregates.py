@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from everview.compute.cancel import paced
 from everview.compute.functions.contract import Failure, GroupRows
 from everview.compute.functions.json_value import canonical, dump, parse
 from everview.compute.functions.jsonb import jsonb_of
@@ -71,7 +72,7 @@ def _joined_sql(empty: str) -> Finish:
 
 
 def _jsonb_array(of: SqlType) -> Callable[[SqlType, GroupRows], Any]:
-    return lambda _, rows: "[" + ", ".join(jsonb_of(row[0], of) for row in rows) + "]" if rows else None
+    return lambda _, rows: "[" + ", ".join(jsonb_of(row[0], of) for row in paced(rows)) + "]" if rows else None
 
 
 def _jsonb_array_sql(array: str, types: Sequence[SqlType]) -> str:

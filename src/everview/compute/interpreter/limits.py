@@ -7,13 +7,13 @@ operator looks now and then whether to go on, and who evaluates says how many ro
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from heapq import merge
 from typing import Any, TypeVar
 
 from everview.compute.allowance import Allowance, TooManyRows, allowance, allowing
 from everview.compute.cancel import check_wanted
+from everview.compute.functions.sorting import sort
 from everview.errors import EverviewError
 
 __all__ = ["LOOK_ROWS", "TooManyRows", "at_most", "count", "emptied", "emptied_if_ended", "hold", "look", "look_ahead"]
@@ -139,19 +139,3 @@ def emptied_if_ended(rows: dict[Any, Any] | list[Any]) -> Iterator[None]:
     except EverviewError:
         empty(rows)
         raise
-
-
-def sort(items: list[_Item], key: Callable[[_Item], Any], *, reverse: bool = False) -> None:
-    """Sort in place, items that tie staying as they are.
-
-    A long list is sorted in pieces that are merged: one call of `list.sort` would hold the interpreter's lock, and so
-    everyone else, until it is done.
-    """
-    if len(items) <= LOOK_ROWS:
-        items.sort(key=key, reverse=reverse)
-        return
-    pieces = []
-    for start in range(0, len(items), LOOK_ROWS):
-        check_wanted()
-        pieces.append(sorted(items[start : start + LOOK_ROWS], key=key, reverse=reverse))
-    items[:] = paced(merge(*pieces, key=key, reverse=reverse))  # nothing is let go of: these are the same items
