@@ -88,9 +88,9 @@ def log_before_flush(patch: pytest.MonkeyPatch) -> Parts:
     """The recovery log has the checkpoint before anything is loaded or stored."""
 
     class Hasty(Task):
-        def _load(self, combiners: dict[int, Combiner]) -> None:
+        def _load(self, combiners: dict[int, Combiner], end: Checkpoint) -> None:
             self._row = commit_one(self._log, self._row, Checkpoint.at(self.range, self._source.upper), None)
-            super()._load(combiners)
+            super()._load(combiners, end)
 
     return Parts(task=Hasty)
 
@@ -222,7 +222,7 @@ def applies_twice(patch: pytest.MonkeyPatch) -> Parts:
     return Parts()
 
 
-@defect("crash_again_and_again", "split_during_commit", driver="parquet")
+@defect("split_during_commit", driver="parquet")
 def state_forgotten(patch: pytest.MonkeyPatch) -> Parts:
     """A range that is opened does not get the driver's state."""
 
@@ -260,7 +260,7 @@ def fence_not_moved(patch: pytest.MonkeyPatch) -> Parts:
     return Parts()
 
 
-@defect("zombie_at_store", "zombie_at_acknowledge", driver="parquet")
+@defect("zombie_at_acknowledge", driver="parquet")
 def log_not_fenced(patch: pytest.MonkeyPatch) -> Parts:
     """The recovery log takes a commit from anyone."""
 

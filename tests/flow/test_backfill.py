@@ -1,4 +1,4 @@
-"""Delivering everything anew: after drift, after another copy has delivered, and through failures on the way."""
+"""Delivering everything anew: after drift, and through failures on the way."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from everview.flow.recovery_log import RecoveryLog
 from tests.flow.conftest import STRICT
 from tests.flow.created import created
 from tests.flow.ledger import Ledger
-from tests.flow.test_lineage import Copy, copied  # noqa: F401 (a fixture)
-from tests.flow.test_lineage import rows as rows_of
 from tests.waiting import eventually
 
 QUICK = Options(backoff_s=0.02, backoff_s_max=0.1, stall_s=20, heartbeat_s=0.05, splits=2)
@@ -84,6 +82,11 @@ def test_kafka_is_told_everything_once_more(ledger: Ledger, endpoint: Callable[.
     told = [(row["id"], row["name"]) for row, gone in made.read("view", bound) if not gone]
     assert {**dict(told), 2: None} == {1: "A", 2: None, 3: "c"} and told.count((3, "c")) == 2
     sink.close()
+
+
+def rows_of(path: Path) -> list[Any]:
+    with sqlite3.connect(path) as db:
+        return sorted(db.execute("SELECT * FROM sink").fetchall())
 
 
 def read(sink: Materialization, made: Endpoint, folder: Path) -> list[tuple[Any, ...]]:
@@ -170,25 +173,6 @@ def test_drift_is_cured(ledger: Ledger, tmp_path: Path) -> None:
     assert rows_of(tmp_path / "sink.db") == [(1, "A"), (3, "C")]
     eventually(lambda: sink.status().state is State.RUNNING)
     sink.close()
-
-
-def test_the_loser_of_a_fence_takes_the_destination_back(copied: Path) -> None:  # noqa: F811
-    path = copied / "sink.db"
-    one = Copy(copied / "one", path)
-    one.sink.start()
-    assert one.sink.wait(one.write((2, "of one")), 10)
-    two = Copy(copied / "two", path)
-    two.write((3, "of two"))
-    two.sink.start()
-    eventually(lambda: two.sink.status().state is State.FENCED)
-    two.sink.backfill()
-    assert two.sink.wait(two.environment.frontiers("u1").upper.only, 10)
-    assert rows_of(path) == [(1, "a"), (3, "of two")]
-    one.write((4, "too late"))
-    eventually(lambda: one.sink.status().state is State.FENCED)
-    assert rows_of(path) == [(1, "a"), (3, "of two")]
-    one.close()
-    two.close()
 
 
 def test_a_connector_makes_its_tables_anew(ledger: Ledger, tmp_path: Path) -> None:

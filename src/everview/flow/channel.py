@@ -152,6 +152,7 @@ def serve(
         elif isinstance(request, protocol.Load):
             transactor.load(request.binding, request.keys)
         elif isinstance(request, protocol.Flush):
+            transactor.begin_stores(request.end)
             for binding, documents in transactor.flush():
                 respond(protocol.Loaded(binding, documents))
             respond(protocol.Flushed())

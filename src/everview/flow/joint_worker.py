@@ -116,8 +116,8 @@ class JointWorker(Runner):
             task.settle()
         self._noted(tasks)
         patches = _news(tasks)
-        for task in tasks:
-            task.flush(patches)
+        for task, end in zip(tasks, ends, strict=True):
+            task.flush(patches, end)
         for task, each in zip(tasks, combiners, strict=True):
             with _explained(task):
                 task.take_loaded(each)

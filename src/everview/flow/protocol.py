@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from everview.flow.contract import Spec
 from everview.flow.keyrange import KeyRange
+from everview.flow.lineage import Owner
 
 DriverState: TypeAlias = Mapping[str, Any]  # a JSON object
 # What a foreign driver hears of the last changes of state, of all ranges: merge patches, and NULL for a new beginning.
@@ -41,11 +42,15 @@ class StateUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Begin a conversation about one range of keys; `state` is the driver's, as last committed."""
+    """Begin a conversation about one range of keys; `state` is the driver's, as last committed.
+
+    A driver that keeps no checkpoint judges by `owner` whether another copy of the environment has delivered since.
+    """
 
     spec: Spec
     range: KeyRange
     state: DriverState = field(default_factory=dict)
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +70,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """All loads of the transaction have been sent; `patches` came with `Acknowledged`."""
+    """All loads of the transaction have been sent, and it will end at `end`; `patches` came with `Acknowledged`."""
 
     patches: Patches = ()
+    end: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,9 +25,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from everview.flow.checkpoint import START, Checkpoint
-from everview.flow.errors import FencedOff, FlowError, Stopped, TakenOver
+from everview.flow.errors import FencedOff, FlowError, Stopped
 from everview.flow.fencing import OwnedRange, carve, merge_patch
 from everview.flow.keyrange import WHOLE, KeyRange
+from everview.flow.lineage import Owner
 from everview.flow.protocol import DriverState, StateUpdate
 from everview.storage.contract import Command, GlobalId, Put
 from everview.storage.environment import Environment
@@ -202,22 +203,25 @@ class RecoveryLog:
             new = replace(row, checkpoint=checkpoint, acknowledged=checkpoint, settled=True)
             self._environment.commit(self._put(new))
 
+    def owner(self, row: OwnedRange, collections: Sequence[GlobalId]) -> Owner:
+        """This process as whoever delivers all ranges, for endpoints that say who delivered last and not which range.
+
+        A process that has signed there has opened a range, whose row names it until another has signed.
+        """
+        with self._lock:
+            rows = [*self.rows(), row]
+        known = frozenset(each for one in rows for each in one.lineages)
+        reached = max(self._began_at(collections), *(each.checkpoint.highest for each in rows))
+        return Owner(self._name, self.lineage, row.generation, known, reached)
+
     def check_lineage(self, row: OwnedRange, found: Checkpoint, collections: Sequence[GlobalId]) -> None:
         """An error unless a checkpoint of the endpoint was written for the collections of this environment."""
-        lineages = {each.partition(".")[0] for each in found.lineages}
-        strangers = sorted(lineages - set(row.lineages))
-        upper = min(self._process.uppers.get(id, START) for id in collections)
-        ours = lineages and lineages <= {self.lineage}
-        if not strangers and (ours or found.highest <= max(upper, row.checkpoint.highest)):
-            return
-        why = f"its checkpoint was written by {', '.join(strangers)}, which is not known here"
-        if not strangers:
-            why = f"it is at {found.highest}, and the collections were at {upper} when this process began"
-        raise TakenOver(
-            f"another copy of the environment has delivered {self._name} since",
-            detail=why,
-            hint="drop one of the two sinks, or deliver everything anew with ALTER SINK … BACKFILL",
-        )
+        reached = max(self._began_at(collections), row.checkpoint.highest)
+        Owner(self._name, self.lineage, row.generation, frozenset(row.lineages), reached).check(found)
+
+    def _began_at(self, collections: Sequence[GlobalId]) -> int:
+        """How far the collections were when this process began."""
+        return min(self._process.uppers.get(id, START) for id in collections)
 
     def intend(self, row: OwnedRange, intent: Checkpoint) -> OwnedRange:
         """Note the end of the next transaction before anything is stored: a repeat has to deliver the same."""
@@ -255,18 +259,6 @@ class RecoveryLog:
 
     def _put_state(self, state: DriverState) -> Put:
         return Put(self._state_key, _bounded(dict(state)))
-
-
-def signature(lineage: str, generation: int) -> str:
-    """A lineage with its generation, which is left out if it is the first."""
-    return f"{lineage}.{generation}" if generation and lineage else lineage
-
-
-def is_void(found: Checkpoint, generation: int) -> bool:
-    """Whether a checkpoint was written before everything was delivered anew."""
-    return generation > 0 and not all(
-        int(each.partition(".")[2] or 0) >= generation for each in found.lineages or ("",)
-    )
 
 
 def updated(state: DriverState, update: StateUpdate | None) -> DriverState:

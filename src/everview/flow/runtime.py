@@ -28,7 +28,8 @@ from everview.flow.drivers.contract import Driver, Guarantee, Keys, Trouble
 from everview.flow.errors import Drifted, DriverStalled, DuplicateKey, NullKey
 from everview.flow.fencing import OwnedRange
 from everview.flow.keyrange import KeyRange
-from everview.flow.recovery_log import RecoveryLog, is_void, signature
+from everview.flow.lineage import is_void, signature
+from everview.flow.recovery_log import RecoveryLog
 from everview.flow.source import Collections
 from everview.storage.contract import Command
 
@@ -142,7 +143,8 @@ class Task:
 
     def _converse(self) -> None:
         """Begin, with the range taken over in the log."""
-        request = protocol.Open(self.spec, self.range, self._row.state)
+        owner = self._log.owner(self._row, [each.collection for each in self.spec.bindings])
+        request = protocol.Open(self.spec, self.range, self._row.state, owner)
         self._conversation.observe(request)
         self._channel = self._delivery.connect(request)
         opened = self._receive()
@@ -197,7 +199,7 @@ class Task:
 
         Without it nobody could say, after a failure in the first transaction, whether the driver has committed it.
         """
-        self._load({})
+        self._load({}, self.committed)
         self._commit(self.committed)
         self.counters.transactions = 0
         self.settle()
@@ -240,7 +242,7 @@ class Task:
             if not self.prepare(end) and not self.heartbeat_due:
                 self.skip(end)
                 return False
-            self._load(self.combiners)
+            self._load(self.combiners, end)
             self.store(end)
             self._commit(end)
             return True
@@ -293,9 +295,9 @@ class Task:
             for keys in combiner.loads():
                 self._send(protocol.Load(at, keys))
 
-    def flush(self, patches: protocol.Patches) -> None:
+    def flush(self, patches: protocol.Patches, end: Checkpoint) -> None:
         """All is asked for, and the last commit is acknowledged."""
-        self._send(protocol.Flush(patches))
+        self._send(protocol.Flush(patches, self._signed(end)))
 
     def take_loaded(self, combiners: dict[int, Combiner]) -> None:
         """Take documents until there are no more. A state that comes with that is durable before anything is stored."""
@@ -325,8 +327,10 @@ class Task:
                     self.counters.stored_by[at] += documents.num_rows
 
     def start_commit(self, checkpoint: Checkpoint, patches: protocol.Patches) -> None:
-        by = signature(self._log.lineage, self._row.generation)
-        self._send(protocol.StartCommit(checkpoint.by(by).encode(), patches))
+        self._send(protocol.StartCommit(self._signed(checkpoint), patches))
+
+    def _signed(self, checkpoint: Checkpoint) -> str:
+        return checkpoint.by(signature(self._log.lineage, self._row.generation)).encode()
 
     def started(self) -> OwnedRange:
         """Wait until the commit has begun; gives the row to be committed to the log, but for its checkpoint."""
@@ -381,10 +385,10 @@ class Task:
 
     # The phases
 
-    def _load(self, combiners: dict[int, Combiner]) -> None:
+    def _load(self, combiners: dict[int, Combiner], end: Checkpoint) -> None:
         self.send_loads(combiners)
         self.settle()
-        self.flush(self.take_news())
+        self.flush(self.take_news(), end)
         self.take_loaded(combiners)
 
     def _commit(self, checkpoint: Checkpoint) -> None:

@@ -26,6 +26,7 @@ from everview.flow.drivers.registry import open_driver
 from everview.flow.errors import DriverFailed
 from everview.flow.fencing import OwnedRange
 from everview.flow.keyrange import KeyRange, check_partition
+from everview.flow.lineage import Owner
 from everview.flow.protocol import StateUpdate
 from everview.flow.runtime import Delivery, Limits, Task
 from everview.flow.worker import WAIT_S, Runner, WorkerStatus
@@ -54,6 +55,7 @@ class _Job:
     position: Checkpoint
     end: Checkpoint
     stall_s: float
+    owner: Owner
 
 
 class _Captured(Exception):
@@ -63,9 +65,9 @@ class _Captured(Exception):
 class _CapturingLog:
     """Stands for the recovery log at an executor: it hands out the row and takes the commit down."""
 
-    def __init__(self, row: OwnedRange) -> None:
-        self._row = row
-        self.lineage = row.lineages[-1]
+    def __init__(self, row: OwnedRange, owner: Owner) -> None:
+        self._row, self._owner = row, owner
+        self.lineage = owner.lineage
         self.opening = contextlib.nullcontext()
         self.taken: tuple[Checkpoint, list[StateUpdate]] | None = None
         self._saved: list[StateUpdate] = []
@@ -78,6 +80,9 @@ class _CapturingLog:
 
     def check(self, row: OwnedRange) -> None:
         return None
+
+    def owner(self, row: OwnedRange, collections: Any) -> Owner:
+        return self._owner
 
     def check_lineage(self, row: OwnedRange, found: Checkpoint, collections: Any) -> None:
         return None  # checked before the round
@@ -151,7 +156,8 @@ class Rounds:
             if repeatable:
                 row = self._log.intend(row, target)
             self._log.check(row)
-            jobs.append(_Job(self._spec, row, position, target, self._stall_s))
+            owner = self._log.owner(row, [each.collection for each in self._spec.bindings])
+            jobs.append(_Job(self._spec, row, position, target, self._stall_s, owner))
             updates = [_payload(self._source.read(binding, position, target)) for binding in self._spec.bindings]
             payloads.append({"split": number, "payloads": updates})
         stored, failures = self._committed(jobs, _answers(spark, self._driver, jobs, payloads))
@@ -236,7 +242,7 @@ def _converse(
 ) -> tuple[Checkpoint, list[StateUpdate], list[int]]:
     """One transaction with the endpoint, up to where the recovery log commits."""
     driver = open_driver(name, config)
-    log: Any = _CapturingLog(job.row)
+    log: Any = _CapturingLog(job.row, job.owner)
     source: Any = _Given(job.end.highest, job.spec.bindings, tables)
     limits = Limits(stall_s=job.stall_s, heartbeat_s=0.0)  # whether or not something changed here
     task = Task(job.spec, job.row.range, replace(Delivery.by(driver, source, log, limits=limits), foreign=False))

@@ -106,7 +106,7 @@ class Harness:
         wrap, driver = self.parts.wrap, self.endpoint.driver
         if wrap is None:
             return driver.connect(request)
-        return Serving(lambda: wrap(driver.open(request.spec, request.range, request.state)))
+        return Serving(lambda: wrap(driver.opened(request)))
 
     def deliver(self, range: KeyRange = WHOLE, *triggers: Trigger) -> None:
         """Open, deliver all there is, and end in order."""

@@ -149,6 +149,10 @@ class Transactor(ABC):
         """The documents with these keys. Drivers that only push have none."""
         raise NotImplementedError
 
+    def begin_stores(self, checkpoint: str) -> None:
+        """The last commit is certain; documents may follow, of a transaction that ends at this checkpoint."""
+        return None
+
     @abstractmethod
     def store(self, binding: int, documents: pa.Table) -> None:
         """Take documents of the transaction."""
@@ -209,9 +213,17 @@ class Driver(ABC):
     def open(self, spec: Spec, range: KeyRange, state: DriverState) -> Transactor:
         """Begin a conversation, fencing off whoever had these keys before."""
 
+    def opened(self, request: Open) -> Transactor:
+        """Begin a conversation as the runtime asks for it.
+
+        A driver that keeps no checkpoint raises TakenOver here, and before it changes anything, if it finds the mark
+        of another copy of the environment at the endpoint.
+        """
+        return self.open(request.spec, request.range, request.state)
+
     def connect(self, request: Open) -> Channel:
         """A channel to a new conversation."""
-        return Serving(lambda: self.open(request.spec, request.range, request.state), f"{self.name} {request.range}")
+        return Serving(lambda: self.opened(request), f"{self.name} {request.range}")
 
     def again(self, spec: Spec, *, anew: bool) -> Spec:
         """The materialization as a foreign driver is told of it next, `anew` if everything is delivered anew."""

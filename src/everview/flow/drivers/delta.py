@@ -3,12 +3,14 @@
 New documents are written as data files of the table that its log does not know yet, updates and deletes as files
 beside it. Once the recovery log has the transaction, one commit adds the files, or merges them, and carries the
 transaction's number as Delta's own application transaction: a number that the table has is never applied again, and of
-two that try at once one loses and looks again.
+two that try at once one loses and looks again. Beside the number, application transactions tell who delivered last: a
+commit of another copy of the environment in between makes ours fail, and what it wrote is found.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 import time
 import uuid
@@ -23,11 +25,13 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from everview.compute.ir.infinite import has_infinities
+from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import DELETE, EXISTS, Binding, Spec
 from everview.flow.drivers.contract import Keys, Option, Transactor, Validated, library, plain_constraints
-from everview.flow.drivers.staged import StagedDriver, StagedTransactor
+from everview.flow.drivers.staged import Ledger, StagedDriver, StagedTransactor
 from everview.flow.errors import Drifted, DriverFailed, InvalidMaterialization, Retracted
-from everview.flow.keyrange import KeyRange
+from everview.flow.keyrange import WHOLE, KeyRange
+from everview.flow.lineage import Owner, signature
 from everview.flow.protocol import DriverState
 from everview.quoting import identifier, literal
 from everview.reach.addresses import check_endpoints
@@ -36,6 +40,8 @@ STAGED = "_everview"  # readers of a table pass over folders that start so
 GROUP_ROWS, GROUP_BYTES = 1 << 19, 64 << 20  # of a row group, whichever comes first
 LOOKUP_KEYS = 5000  # keys in one query
 COMMITS_MAX = 20  # tries against others who write the table at the same time
+LINEAGE_BITS = 48  # so a lineage can be the version of an application transaction
+NOBODY = -1
 
 _turns: dict[str, threading.Lock] = {}  # merges of one process take turns on a table instead of racing
 
@@ -95,10 +101,20 @@ class DeltaDriver(StagedDriver):
             table = _Table(self._storage, binding)
             with table.turn:
                 table.open().delete()
+                # A mark of nobody: who has it open is told, and who delivers anew passes it over.
+                nobody = Checkpoint.at(WHOLE, START).by(_lineage_text(secrets.randbits(LINEAGE_BITS)))
+                _sign(table.open(), _marking(spec, nobody))
 
-    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> Transactor:
+    def open(self, spec: Spec, range: KeyRange, state: DriverState, owner: Owner | None = None) -> Transactor:
         tables = [_Table(self._storage, each) for each in spec.bindings]
-        return DeltaTransactor(tables, spec, range, state)
+        return DeltaTransactor(tables, spec, range, state, owner)
+
+    def forget(self, spec: Spec) -> None:
+        for binding in spec.bindings:
+            if _is_table(str(binding.resource["path"]), self._storage):
+                table = _Table(self._storage, binding)
+                with table.turn:
+                    _sign(table.open(), {_by(spec): NOBODY})
 
 
 class _Table:
@@ -207,33 +223,46 @@ class _Staging:
 class DeltaTransactor(StagedTransactor):
     """One range of keys in Delta tables."""
 
-    def __init__(self, tables: list[_Table], spec: Spec, range: KeyRange, state: DriverState) -> None:
-        super().__init__(range, state)
+    def __init__(
+        self, tables: list[_Table], spec: Spec, range: KeyRange, state: DriverState, owner: Owner | None = None
+    ) -> None:
+        super().__init__(range, state, owner)
         self._tables, self._spec = tables, spec
-        applied = [table.open().transaction_version(self._app(str(range))) or 0 for table in tables]
-        self.number = max([self.number, *applied])
+        ledgers = [_ledger(table.open(), spec, str(range)) for table in tables]
+        if owner is not None:
+            for each in ledgers:
+                owner.check(each.mark)
+        self.number = max([self.number, *(each.number for each in ledgers)])
         self._staging: dict[int, _Staging] = {}
 
-    def _app(self, range: str) -> str:
-        return f"everview/{self._spec.name}/{range}"
+    def put_in_place(self, range: str, number: int, files: Any, signed: Checkpoint | None) -> None:
+        for at, table in enumerate(self._tables):
+            of_table = (files or {}).get(str(at)) or {}
+            if of_table or (signed is not None and not self._signed):
+                self._apply(table, range, number, of_table, signed)
 
-    def put_in_place(self, range: str, number: int, files: Any) -> None:
-        for at, each in files.items():
-            self._apply(self._tables[int(at)], self._app(range), number, each)
-
-    def _apply(self, table: _Table, app: str, number: int, files: Mapping[str, Any]) -> None:
+    def _apply(
+        self, table: _Table, of_range: str, number: int, files: Mapping[str, Any], signed: Checkpoint | None
+    ) -> None:
         """One commit of the table, unless it has the number."""
-        from deltalake import CommitProperties, Transaction
         from deltalake.exceptions import CommitFailedError
 
+        app = _app(self._spec, of_range)
         for attempt in range(COMMITS_MAX):
             with table.turn:
                 delta = table.open()
-                if (delta.transaction_version(app) or 0) >= number:
+                found = _ledger(delta, self._spec, of_range)
+                ledger = found.to_note(self._spec.name, self._owner, number, signed, files=bool(files))
+                if ledger is None:
                     break
-                properties = CommitProperties(app_transactions=[Transaction(app, number)])
+                versions = _noting(self._spec, of_range, ledger)
                 try:
-                    touched = _commit(delta, table, files, properties)
+                    if not files:
+                        _sign(delta, versions)
+                        break
+                    touched = _commit(delta, table, files, _properties(versions))
+                    if table.open().transaction_version(app) != number:  # a merge that changes nothing is no commit
+                        _sign(delta, versions)
                     self.drift = _drift(table, files, touched) or self.drift
                     break
                 except CommitFailedError as error:
@@ -266,6 +295,53 @@ class DeltaTransactor(StagedTransactor):
     def close(self) -> None:
         for staging in self._staging.values():
             staging.discard()
+
+
+def _app(spec: Spec, range: str) -> str:
+    return f"everview/{spec.name}/{range}"
+
+
+def _by(spec: Spec) -> str:
+    return f"everview/{spec.name}/by"
+
+
+def _ledger(delta: Any, spec: Spec, range: str) -> Ledger:
+    """What application transactions say of a range, and of who delivered last."""
+    app, by = _app(spec, range), _by(spec)
+    said = [delta.transaction_version(each) for each in (app, f"{app}/by", by, f"{by}/generation", f"{by}/frontier")]
+    number, of_number, lineage, generation, frontier = said
+    mark = None
+    if lineage is not None and lineage != NOBODY:
+        mark = Checkpoint.at(WHOLE, frontier or START).by(signature(_lineage_text(lineage), generation or 0))
+    return Ledger(mark, number or 0, None if of_number in (None, NOBODY) else _lineage_text(of_number))
+
+
+def _noting(spec: Spec, range: str, ledger: Ledger) -> dict[str, int]:
+    """The versions of application transactions that say what a ledger does."""
+    app = _app(spec, range)
+    noted = {app: ledger.number, f"{app}/by": int(ledger.lineage, 16) if ledger.lineage else NOBODY}
+    return noted if ledger.mark is None else {**noted, **_marking(spec, ledger.mark)}
+
+
+def _marking(spec: Spec, mark: Checkpoint) -> dict[str, int]:
+    lineage, _, generation = min(mark.lineages).partition(".")
+    by = _by(spec)
+    return {by: int(lineage, 16), f"{by}/generation": int(generation or 0), f"{by}/frontier": mark.highest}
+
+
+def _lineage_text(lineage: int) -> str:
+    return f"{lineage:0{LINEAGE_BITS // 4}x}"
+
+
+def _properties(versions: Mapping[str, int]) -> Any:
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(app_transactions=[Transaction(app, version) for app, version in versions.items()])
+
+
+def _sign(delta: Any, versions: Mapping[str, int]) -> None:
+    """A commit that changes no rows."""
+    delta.create_write_transaction([], "append", delta.schema(), commit_properties=_properties(versions))
 
 
 def _drift(table: _Table, files: Mapping[str, Any], touched: int) -> str | None:

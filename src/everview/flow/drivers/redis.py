@@ -3,7 +3,8 @@
 A document is a JSON string under `prefix:key`. A transaction that fails half way is repeated, and repeating it writes
 the same documents again: a view, whose documents are whole, ends up right whatever happened. A sum would count twice,
 so reductions are refused unless the user says that this is fine. A hash of nonces, one for each range, is watched by
-every batch, so that a zombie's stale documents are refused.
+every batch, so that a zombie's stale documents are refused. Beside it a mark says who has delivered last: a transaction
+signs it before anything else.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import Any
 import pyarrow as pa
 
 from everview.compute.ir.infinite import to_python
+from everview.flow.checkpoint import START, Checkpoint
 from everview.flow.contract import DELETE, Binding, Spec
 from everview.flow.documents import chunks, from_objects, loads, objects
 from everview.flow.drivers import contract
 from everview.flow.errors import DriverFailed, FencedOff, InvalidMaterialization
 from everview.flow.keyrange import WHOLE, KeyRange
-from everview.flow.protocol import DriverState
+from everview.flow.lineage import Owner, mark_after
+from everview.flow.protocol import DriverState, Open
 from everview.reach.addresses import check_address, check_url
 
 COMMANDS_MAX = 1000  # in one round trip
@@ -69,12 +72,18 @@ class RedisDriver(contract.Driver):
     def apply(self, spec: Spec) -> str:
         return "nothing to do"
 
-    def open(self, spec: Spec, range: KeyRange, state: DriverState) -> contract.Transactor:
-        return RedisTransactor(_client(self.config["url"]), spec, range)
+    def open(self, spec: Spec, range: KeyRange, state: DriverState, owner: Owner | None = None) -> contract.Transactor:
+        return RedisTransactor(_client(self.config["url"]), spec, range, owner)
+
+    def opened(self, request: Open) -> contract.Transactor:
+        return self.open(request.spec, request.range, request.state, request.owner)
 
     def reset(self, spec: Spec) -> None:
         with _client(self.config["url"]) as client:
             RedisTransactor(client, spec, WHOLE)  # takes all keys over
+            # A mark of nobody: whoever delivers anew passes it over, and nobody else does.
+            nobody = Checkpoint.at(WHOLE, START).by(secrets.token_hex(6))
+            _call(lambda: client.set(_mark(spec), nobody.encode()))
             for binding in spec.bindings:
                 prefix = re.sub(r"([*?\[\]\\])", r"\\\1", str(binding.resource["prefix"]))
                 found = _call(lambda prefix=prefix: list(client.scan_iter(match=f"{prefix}:*", count=COMMANDS_MAX)))
@@ -83,22 +92,24 @@ class RedisDriver(contract.Driver):
 
     def forget(self, spec: Spec) -> None:
         with _client(self.config["url"]) as client:
-            _call(lambda: client.delete(_fences(spec)))
+            _call(lambda: client.delete(_fences(spec), _mark(spec)))
 
 
 class RedisTransactor(contract.Transactor):
     """One range of keys in a Redis database."""
 
-    def __init__(self, client: Any, spec: Spec, range: KeyRange) -> None:
+    def __init__(self, client: Any, spec: Spec, range: KeyRange, owner: Owner | None = None) -> None:
         super().__init__()
-        self._client, self._spec, self._range = client, spec, range
+        self._client, self._spec, self._range, self._owner = client, spec, range, owner
         self._nonce = secrets.token_hex(8)
+        self._to_sign: Checkpoint | None = None  # where the transaction ends, until it is signed
         _call(self._take_over)
 
     def _take_over(self) -> None:
         """Put our nonce in place of those of all ranges that overlap ours, in one step."""
 
         def change(pipeline: Any) -> None:
+            self._check_mark(pipeline)
             known = [KeyRange.parse(name.decode()) for name in pipeline.hkeys(_fences(self._spec))]
             pipeline.multi()
             for each in known:
@@ -106,7 +117,30 @@ class RedisTransactor(contract.Transactor):
                     pipeline.hdel(_fences(self._spec), str(each))
             pipeline.hset(_fences(self._spec), str(self._range), self._nonce)
 
-        self._client.transaction(change, _fences(self._spec))
+        self._client.transaction(change, _fences(self._spec), _mark(self._spec))
+
+    def _check_mark(self, pipeline: Any) -> Checkpoint | None:
+        """TakenOver if another copy of the environment has delivered last. Gives the mark."""
+        found = pipeline.get(_mark(self._spec))
+        mark = None if found is None else Checkpoint.decode(found.decode())
+        if self._owner is not None:
+            self._owner.check(mark)
+        return mark
+
+    def begin_stores(self, checkpoint: str) -> None:
+        self._to_sign = Checkpoint.decode(checkpoint) if checkpoint and self._owner is not None else None
+
+    def _sign(self) -> None:
+        if self._to_sign is not None:
+            _call(lambda: self._client.transaction(self._write_mark, _fences(self._spec), _mark(self._spec)))
+            self._to_sign = None
+
+    def _write_mark(self, pipeline: Any) -> None:
+        assert self._to_sign is not None
+        self._check_nonce(pipeline)
+        mark = mark_after(self._check_mark(pipeline), self._to_sign)
+        pipeline.multi()
+        pipeline.set(_mark(self._spec), mark.encode())
 
     def find(self, binding: int, keys: pa.Table) -> pa.Table:
         spec = self._spec.bindings[binding]
@@ -116,16 +150,20 @@ class RedisTransactor(contract.Transactor):
         return from_objects(map(loads, found), spec)
 
     def store(self, binding: int, documents: pa.Table) -> None:
+        self._sign()
         spec = self._spec.bindings[binding]
         delete = documents.column(DELETE).to_pylist()
         rows = list(zip(key_names(spec, documents), objects(documents, spec.fields), delete, strict=True))
         for piece in chunks(rows, COMMANDS_MAX):
             _call(lambda piece=piece: self._client.transaction(partial(self._write, piece), _fences(self._spec)))
 
-    def _write(self, piece: Sequence[tuple[str, str, bool]], pipeline: Any) -> None:
+    def _check_nonce(self, pipeline: Any) -> None:
         found = pipeline.hget(_fences(self._spec), str(self._range))
         if found is None or found.decode() != self._nonce:
             raise FencedOff(f"the keys {self._range} of {self._spec.name} were taken over")
+
+    def _write(self, piece: Sequence[tuple[str, str, bool]], pipeline: Any) -> None:
+        self._check_nonce(pipeline)
         pipeline.multi()
         for key, text, gone in piece:
             if gone:
@@ -134,6 +172,7 @@ class RedisTransactor(contract.Transactor):
                 pipeline.set(key, text)
 
     def start_commit(self, checkpoint: str) -> contract.Started:
+        self._sign()
         return contract.Started()
 
     def close(self) -> None:
@@ -152,6 +191,10 @@ def key_names(binding: Binding, rows: pa.Table) -> list[str]:
 
 def _fences(spec: Spec) -> str:
     return f"everview:fences:{spec.name}"
+
+
+def _mark(spec: Spec) -> str:
+    return f"everview:mark:{spec.name}"
 
 
 def _client(url: str) -> Any:
