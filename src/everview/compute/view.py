@@ -18,6 +18,7 @@ import pyarrow as pa
 from everview.compute.delta.calendar import in_calendar
 from everview.compute.delta.differentiate import differentiate
 from everview.compute.delta.failures import FailingRows, separate
+from everview.compute.delta.inline_laterals import inline_laterals
 from everview.compute.delta.program import Failing, TickProgram, delta_of
 from everview.compute.delta.push_temporal import push_temporal
 from everview.compute.delta.temporal import temporal_filters
@@ -30,6 +31,7 @@ from everview.compute.ir.relation import Relation, types
 from everview.compute.ir.types import INT8, TEXT, SqlType
 from everview.compute.optimize.computed_columns import computed_columns
 from everview.compute.optimize.lets import unique_lets
+from everview.compute.optimize.pipeline import optimize
 from everview.compute.optimize.row_by_row import columns_read
 from everview.compute.rows.arrow import rows_from_arrow, rows_to_arrow
 from everview.compute.rows.collection import Row, Rows, add, rows_of
@@ -38,8 +40,9 @@ from everview.compute.tick import Ticker, TickResult, TickState, TooMuch
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 # How views are kept, as far as it shows in what is stored. In the first form temporal filters stay above joins, and
 # intervals that are moved over to the row may be out of range there. In the second nothing of now is out of range. In
-# the third constants that are not true bound nothing below joins. A view stays in the form in which it was made.
-FORM = 4
+# the third constants that are not true bound nothing below joins. In the fourth what LATERAL computes of a row is
+# joined back to it. A view stays in the form in which it was made.
+FORM = 5
 MEETING_MAX = 200_000  # rows of a join without equivalences, in a small tick
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
 
@@ -64,7 +67,9 @@ class View:
     @staticmethod
     def of(plan: Relation, form: int = FORM, shared: Iterable[str] = ()) -> View:
         """The view that a plan defines, kept in this form."""
-        named = in_calendar(unique_lets(plan)) if form > 2 else unique_lets(plan)
+        inlined = inline_laterals(plan) if form > 4 else plan
+        named = unique_lets(plan if inlined == plan else optimize(inlined))
+        named = in_calendar(named) if form > 2 else named
         pushed = push_temporal(named, never=form > 3) if form > 1 else named
         prepared = computed_columns(temporal_filters(pushed, saturating=form > 1))
         separated, failing = separate(prepared)

@@ -125,6 +125,14 @@ QUERIES = {
     "distinct": "SELECT DISTINCT a.flag FROM a, b WHERE a.k = b.k AND {a} AND {b}",
     "top": "SELECT a.k, a.ms FROM a WHERE {a} ORDER BY a.ms, a.k LIMIT 2",
     "except": "SELECT a.k FROM a WHERE {a} EXCEPT SELECT b.k FROM b WHERE {b}",
+    "series": "SELECT a.k, g FROM a, generate_series(1, a.k) AS g WHERE {a}",
+    "unnest": "SELECT a.k, g FROM a, unnest(a.list) AS g JOIN b ON b.k < g WHERE {a} AND {b} AND b.k = a.k",
+    "elements": "SELECT a.k, count(*) FROM a, unnest(a.list) AS g"
+    " WHERE mz_now() >= g AND mz_now() < g + 99999 GROUP BY a.k",
+    "elements or none": "SELECT a.k, g FROM a LEFT JOIN unnest(a.list) AS g ON g > a.ms WHERE {a}",
+    "selected": "SELECT a.k, unnest(a.list) FROM a JOIN b ON a.k = b.k WHERE {a} AND {b}",
+    "computed": "SELECT a.k, x.ms, y.l FROM a, LATERAL (SELECT a.ms + 1 AS ms) AS x, unnest(a.list) AS y (l)"
+    " WHERE {a} AND x.ms > y.l",
 }
 
 

@@ -101,6 +101,8 @@ JOINS = {
     "left": "SELECT o.name, l.ms FROM o LEFT JOIN l ON o.k = l.k AND {}",
     "top": "SELECT o.name, l.ms FROM o JOIN l ON o.k = l.k WHERE {} ORDER BY l.ms LIMIT 2",
     "distinct": "SELECT DISTINCT o.name FROM o JOIN l ON o.k = l.k WHERE {}",
+    "series": "SELECT l.ms, g FROM l, generate_series(3, l.k) AS g WHERE {}",
+    "elements": "SELECT o.name, g FROM o JOIN l ON o.k = l.k, unnest(ARRAY[l.k, 7]) AS g WHERE {}",
 }
 
 
@@ -154,9 +156,15 @@ def test_a_join_keeps_only_what_can_still_be_seen(form: str, join: str) -> None:
     assert all(len(view.states[each.name]) <= 5 for each in lines), "the five rows of o, in what form ever"
 
 
-def test_rows_whose_bound_fails_stay_and_fail_where_they_meet_another() -> None:
-    written = plan("SELECT o.name FROM o JOIN l ON o.k = l.k WHERE mz_now() < 100 / (l.ms - 7)", Names()).relation
-    view = Maintained(optimize(written))
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT o.name FROM o JOIN l ON o.k = l.k WHERE mz_now() < 100 / (l.ms - 7)",
+        "SELECT o.name FROM o JOIN l ON o.k = l.k, generate_series(l.k, l.k) AS g WHERE mz_now() < 100 / (l.ms - 7)",
+    ],
+)
+def test_rows_whose_bound_fails_stay_and_fail_where_they_meet_another(query: str) -> None:
+    view = Maintained(optimize(plan(query, Names()).relation))
     fails, lasts = line(1, 7), line(2, 8)
     history: dict[str, Updates] = {
         "o": [((1, "a"), 200, 1), ((1, "a"), 300, -1), ((2, "b"), 0, 1)],
