@@ -427,6 +427,8 @@ def stays(view: str, sql: SessionClient) -> list[bool]:
     [
         "SELECT e.k, g AS n FROM e, generate_series(1, e.k) AS g WHERE mz_now() < e.until",
         "SELECT e.k, g AS n FROM e, generate_series(e.since, e.until, 4000) AS g WHERE mz_now() < g + 1000",
+        "SELECT e.k, x.n FROM e, LATERAL (SELECT o.n FROM o WHERE o.k = e.k ORDER BY o.n LIMIT 1) AS x"
+        " WHERE mz_now() < e.until",
     ],
 )
 def test_a_view_goes_on_as_it_was_made_before_laterals_were_bounded(

@@ -40,8 +40,8 @@ from everview.compute.tick import Ticker, TickResult, TickState, TooMuch
 ERROR_SCHEMA = (TEXT, TEXT)  # SQLSTATE, message
 # How views are kept, as far as it shows in what is stored. In the first form temporal filters stay above joins, and
 # intervals that are moved over to the row may be out of range there. In the second nothing of now is out of range. In
-# the third constants that are not true bound nothing below joins. In the fourth what LATERAL computes of a row is
-# joined back to it. A view stays in the form in which it was made.
+# the third constants that are not true bound nothing below joins. In the fourth what LATERAL computes is joined back to
+# the rows that asked, for all that ever did. A view stays in the form in which it was made.
 FORM = 5
 MEETING_MAX = 200_000  # rows of a join without equivalences, in a small tick
 UNKNOWN_FAILURE = ("XX000", "an evaluation failed")
@@ -70,7 +70,7 @@ class View:
         inlined = inline_laterals(plan) if form > 4 else plan
         named = unique_lets(plan if inlined == plan else optimize(inlined))
         named = in_calendar(named) if form > 2 else named
-        pushed = push_temporal(named, never=form > 3) if form > 1 else named
+        pushed = push_temporal(named, never=form > 3, further=form > 4) if form > 1 else named
         prepared = computed_columns(temporal_filters(pushed, saturating=form > 1))
         separated, failing = separate(prepared)
         return View(prepared, separated, tuple(failing), frozenset(shared))

@@ -133,6 +133,23 @@ QUERIES = {
     "selected": "SELECT a.k, unnest(a.list) FROM a JOIN b ON a.k = b.k WHERE {a} AND {b}",
     "computed": "SELECT a.k, x.ms, y.l FROM a, LATERAL (SELECT a.ms + 1 AS ms) AS x, unnest(a.list) AS y (l)"
     " WHERE {a} AND x.ms > y.l",
+    "lateral": "SELECT a.ms, x.ms FROM a, LATERAL (SELECT b.ms FROM b WHERE b.k = a.k AND {b}) AS x WHERE {a}",
+    "lateral top": "SELECT a.ms, x.ms FROM a,"
+    " LATERAL (SELECT b.ms FROM b WHERE b.k <= a.k AND {b} ORDER BY b.ms, b.k LIMIT 2) AS x WHERE {a}",
+    "lateral of a join": "SELECT c.ms, x.ms, x.g FROM a AS c JOIN b AS d ON c.k = d.k,"
+    " LATERAL (SELECT b.ms, g FROM b, generate_series(c.k, 2) AS g WHERE b.k = d.k AND g <> b.k AND {b}) AS x"
+    " WHERE mz_now() < c.till AND mz_now() < d.till AND c.ms <> x.ms",
+    "lateral totals": "SELECT a.ms, x.n, x.s FROM a,"
+    " LATERAL (SELECT count(*) AS n, max(b.ms) AS s FROM b WHERE b.k = a.k AND {b} AND {both}) AS x WHERE {a}",
+    "lateral or none": "SELECT a.ms, x.ms FROM a LEFT JOIN"
+    " LATERAL (SELECT b.ms FROM b WHERE b.k = a.k AND {b} ORDER BY b.ms LIMIT 1) AS x ON x.ms > a.ms WHERE {a}",
+    "lateral twice": "SELECT a.ms, y.ms FROM a, LATERAL (SELECT count(*) AS n FROM b WHERE b.k = a.k AND {b}) AS x,"
+    " LATERAL (SELECT b.ms FROM b WHERE b.k = x.n AND {b} UNION SELECT a.ms WHERE x.n > 0) AS y WHERE {a}",
+    "lateral of itself": "SELECT a.ms, x.k FROM a, LATERAL ("
+    "SELECT DISTINCT c.k FROM a AS c WHERE c.k = a.k AND mz_now() < c.till EXCEPT SELECT b.k FROM b WHERE {b}"
+    ") AS x WHERE {a}",
+    "answers": "SELECT a.k, (SELECT max(b.ms) FROM b WHERE b.k = a.k AND {b}) FROM a"
+    " WHERE NOT EXISTS (SELECT FROM b WHERE b.ms = a.ms AND {b}) AND {a}",
 }
 
 

@@ -8,8 +8,9 @@ same. Rows that go earlier than they did no longer fail on the way, as with othe
 says of every input that its rows are never seen: the predicates behind it, which may have said until when, are gone.
 Unless a condition of the row beside it can fail, which it has to do for as long as its rows are there.
 
-What all uses of a shared part say of it, is said inside of it. Over inputs that nothing keeps rows of, filters stay
-where they are: there is nothing to win.
+What all uses of a shared part say of it, is said inside of it. What is said of the rows that a LATERAL or a subquery
+is computed for, is said of the values that it is asked: see `asked_keys`. Over inputs that nothing keeps rows of,
+filters stay where they are: there is nothing to win.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from everview.compute.delta.asked_keys import asking_rows, equal_columns, is_asked, narrowed
 from everview.compute.delta.temporal import apart, bounded
 from everview.compute.delta.thresholds import speaks_of_now
 from everview.compute.delta.times import bounds_of, conjuncts
@@ -43,19 +45,21 @@ class Wanted:
     must: bool = False
 
 
-def push_temporal(plan: Relation, *, never: bool = True) -> Relation:
+def push_temporal(plan: Relation, *, never: bool = True, further: bool = True) -> Relation:
     """The plan with its temporal filters as far down as it helps.
 
-    Without `never`, constants beside them stay where they are, as in views that still are kept so.
+    Without `never`, constants beside them stay where they are, as in views that still are kept so. Without `further`,
+    nothing follows for what LATERAL is asked.
     """
-    return _Descent(never=never).down(plan, [])[0]
+    return _Descent(never=never, further=further).down(plan, [])[0]
 
 
 class _Descent:
     """One walk down a plan whose Lets have names of their own."""
 
-    def __init__(self, *, never: bool) -> None:
+    def __init__(self, *, never: bool, further: bool) -> None:
         self._never = never
+        self._further = further
         self._lets: set[str] = set()
 
     def down(self, relation: Relation, wanted: Sequence[Wanted]) -> tuple[Relation, list[bool]]:
@@ -66,6 +70,9 @@ class _Descent:
         if not self._keeps(relation):
             return self._placed(relation, wanted)
         match relation:
+            case ir.Filter(input, predicates) if is_asked(relation):
+                inside, done = self.down(input, [*wanted, *(Wanted(each, must=True) for each in predicates[1:])])
+                return inside, done[: len(wanted)]
             case ir.Filter(input, predicates):
                 return self._filter(input, predicates, wanted)
             case ir.Project(input, columns):
@@ -99,6 +106,7 @@ class _Descent:
             isinstance(each, _KEEPING)
             or (isinstance(each, ir.Join) and len(each.inputs) > 1)
             or (isinstance(each, ir.Get) and each.id in self._lets)
+            or is_asked(each)
             for each in ir.walk(relation)
         )
 
@@ -164,11 +172,24 @@ class _Descent:
             if owner is None and each.must:
                 stays.append(each.predicate)
             done.append(owner is not None or each.must)
+        asked = self._asked(join, mine) if self._further else join.inputs
         inputs = tuple(
             self.down(input, [Wanted(each, must=True) for each in dict.fromkeys(own)])[0]
-            for input, own in zip(join.inputs, mine, strict=True)
+            for input, own in zip(asked, mine, strict=True)
         )
         return _relaxed(replace(join, inputs=inputs), stays), done
+
+    def _asked(self, join: ir.Join, mine: Sequence[Sequence[Scalar]]) -> tuple[Relation, ...]:
+        """The inputs of a join, each without the answers to rows of another that are over."""
+        inputs, sides = list(join.inputs), sides_of(join)
+        for side, input, own in zip(sides, join.inputs, mine, strict=True):
+            for asking, places in asking_rows(input, own):
+                equal = equal_columns(join, {side.start + index: column for index, column in places.items()})
+                for index, other in enumerate(sides):
+                    if other != side:
+                        below = {each - other.start: column for each, column in equal.items() if each in other}
+                        inputs[index] = narrowed(inputs[index], below, asking) or inputs[index]
+        return tuple(inputs)
 
     def _let(self, id: str, value: Relation, body: Relation, wanted: Sequence[Wanted]) -> tuple[Relation, list[bool]]:
         self._lets.add(id)
