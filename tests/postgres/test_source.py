@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.sources.postgres import stream
 from tests.adapter.scripts import SessionClient
 from tests.postgres.conftest import Database, caught_up, connection, ok, rows
 from tests.waiting import eventually
@@ -327,3 +328,19 @@ def test_views_over_tables_follow_them(database: Database, follow: Follow) -> No
         caught_up(database, sql)
         theirs = sorted("|".join(map(str, row)) for row in database.rows(query))
         assert rows(ok(sql, "SELECT * FROM spent")) == theirs
+
+
+def test_tables_that_are_not_taken_may_change_as_they_like(
+    database: Database, follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "TRANSACTION_BYTES_MAX", 100_000)
+    database("CREATE TABLE t (a int PRIMARY KEY, m text); CREATE TABLE large (a int PRIMARY KEY, x text)")
+    sql = follow("FOR TABLES (t)")
+    with database.db.transaction():
+        database("INSERT INTO large SELECT g, repeat('x', 100) FROM generate_series(1, 5000) AS g")
+        database("INSERT INTO t VALUES (1, 'x')")
+    caught_up(database, sql)
+    assert rows(ok(sql, "SELECT * FROM t")) == ["1|x"]
+    database("INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(2, 5000) AS g")
+    eventually(lambda: "a transaction upstream is too large" in status(sql, "p")[-1], shown=lambda: status(sql, "p"))
+    assert rows(ok(sql, "SELECT * FROM t")) == ["1|x"]

@@ -110,7 +110,11 @@ class Stream:
             if count > 0:
                 self._heard = time.monotonic()
                 self._take(bytes(data))
-                if self._in_transaction or not self.changes:
+                if self._in_transaction:
+                    continue
+                if not self.changes:  # only tables that are not taken have changed
+                    if self._heard >= deadline:
+                        return
                     continue
                 deadline = min(deadline, self._heard + LINGER_S) if self.bytes < BATCH_BYTES else self._heard
                 if self._heard >= deadline:
@@ -157,8 +161,7 @@ class Stream:
             return
         match found := decoded(message.data):
             case Insert() | Update() | Delete():
-                self._change(found)
-                self.bytes += len(message.data)
+                self._change(found, len(message.data))
                 if self.bytes > TRANSACTION_BYTES_MAX:
                     raise UpstreamUnfit(
                         "a transaction upstream is too large",
@@ -178,13 +181,14 @@ class Stream:
                 self._in_transaction, self.end = False, max(self.end, end)
                 self.committed_us = self._begun_us
 
-    def _change(self, found: Insert | Update | Delete) -> None:
+    def _change(self, found: Insert | Update | Delete, size: int) -> None:
         if found.oid not in self._relations:
             raise SourceLost("a change came for a table that was not told")
         known = self._relations[found.oid]
         if known is None or known[0] in self.stopped:
             return
         self.rows += 1
+        self.bytes += size  # of what is kept alone: other tables of the publication may change as they like
         local, places = known
         try:
             changes = self._of(local, found.oid)
