@@ -27,9 +27,9 @@ def store(coordinator: Coordinator, text: str) -> None:
         change = catalog.change("everview")
         for item in catalog.state.items.values():
             if isinstance(item, View | MaterializedView):
-                change.put_item(replace(item, query=text), "alter")
+                change.alter(replace(item, query=text))
             if isinstance(item, Index):
-                change.put_item(replace(item, keys=("nosuch.t.x",)), "alter")
+                change.alter(replace(item, keys=("nosuch.t.x",)))
         catalog.commit(change)
 
 

@@ -41,8 +41,11 @@ SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
     "search_path": "pg_catalog",
+    "row_security": "off",  # a query that a policy would shorten fails
 }
 _HINTS = (
+    ("permission denied", "GRANT SELECT ON the tables, and USAGE ON their SCHEMA, to the role of the connection"),
+    ("row-level security policy", "let the role of the connection see all rows: ALTER ROLE … BYPASSRLS"),
     ("password authentication failed", "alter the password upstream, or the secret here: ALTER SECRET … AS '…'"),
     ("no password supplied", "give the connection a password: ALTER CONNECTION … SET (PASSWORD SECRET …)"),
     ("no pg_hba.conf entry", "allow this machine in pg_hba.conf upstream, then SELECT pg_reload_conf()"),

@@ -7,6 +7,7 @@ from typing import ClassVar
 from everview.errors import EverviewError
 from everview.reach.connections import ConnectionKind, ConnectionOption, FileOf, Settings
 from everview.sources.postgres import connecting
+from everview.sources.postgres.rights import unreadable_publications
 
 
 class PostgresConnection(ConnectionKind):
@@ -28,7 +29,7 @@ class PostgresConnection(ConnectionKind):
 
     def check(self, settings: Settings, file_of: FileOf) -> list[EverviewError]:
         with connecting.connect(connecting.conninfo(settings, file_of), "everview validates") as db:
-            return list(connecting.readiness(db))
+            return [*connecting.readiness(db), *unreadable_publications(db)]
 
     def for_sink(self, settings: Settings, file_of: FileOf) -> dict[str, str]:
         return {"connection": connecting.conninfo(settings, file_of)}

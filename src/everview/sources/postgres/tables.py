@@ -16,6 +16,7 @@ from everview.compute.ir.types import TEXT, SqlType
 from everview.sources.contract import Column, Table
 from everview.sources.postgres.connecting import failures, value
 from everview.sources.postgres.errors import SourceLost, UpstreamUnfit
+from everview.sources.postgres.rights import missing_rights
 from everview.sources.postgres.types import type_of
 
 if TYPE_CHECKING:
@@ -81,7 +82,11 @@ def look(db: psycopg.Connection[Any], wanted: Wanted) -> dict[str, UpstreamTable
         named = _chosen(wanted, found)
         columns = _columns(db, [int(each["oid"]) for each in named.values()])
         _check_columns_named(wanted, named, columns)
-        return {name: _table(db, wanted, each, columns[int(each["oid"])]) for name, each in named.items()}
+        tables = {name: _table(db, wanted, each, columns[int(each["oid"])]) for name, each in named.items()}
+    taken = [(each.oid, [column.name for column in each.columns]) for each in tables.values()]
+    for lack in missing_rights(db, taken):
+        raise lack
+    return tables
 
 
 def _check_publication(db: psycopg.Connection[Any], name: str) -> None:
