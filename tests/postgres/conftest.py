@@ -99,6 +99,12 @@ def rows(answer: list[str]) -> list[str]:
     return sorted(answer[1:])
 
 
+def status(sql: SessionClient, name: str) -> list[str]:
+    """The state of a source or of one of its tables, and the error that it has."""
+    found = ok(sql, f"SELECT status, error FROM mz_internal.mz_source_statuses WHERE name = '{name}'")
+    return "\n".join(found[1:]).split("|", 1)
+
+
 @pytest.fixture
 def follow(database: Database, sql: SessionClient) -> Callable[..., SessionClient]:
     """Makes a source `p` of the database."""

@@ -10,15 +10,10 @@ import pytest
 from everview.adapter.coordinator import Coordinator
 from everview.sources.postgres import stream
 from tests.adapter.scripts import SessionClient
-from tests.postgres.conftest import Database, caught_up, connection, ok, rows
+from tests.postgres.conftest import Database, caught_up, connection, ok, rows, status
 from tests.waiting import eventually
 
 Follow = Callable[..., SessionClient]
-
-
-def status(sql: SessionClient, name: str) -> list[str]:
-    found = ok(sql, f"SELECT status, error FROM mz_internal.mz_source_statuses WHERE name = '{name}'")
-    return "\n".join(found[1:]).split("|", 1)
 
 
 def test_a_snapshot_and_what_comes_after_it(database: Database, follow: Follow) -> None:

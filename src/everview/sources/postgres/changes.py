@@ -101,7 +101,8 @@ class TableChanges:
 
     def _column(self, place: int, values: Sequence[Any]) -> Any:
         column = self.table.columns[place]
-        return column_of(texts_of(values), column.type, f"{self.table.shown}.{column.name}")
+        where = f"{self.table.shown}.{column.name}"
+        return column_of(texts_of(values, where), column.type, where)
 
     def _by_key(self, stored: pa.Table | None, time: int) -> Iterator[pa.Table]:
         names = [f"c{place}" for place in self.table.key]

@@ -41,8 +41,10 @@ SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
     "search_path": "pg_catalog",
+    "client_encoding": "UTF8",  # else texts come in the encoding of their database
     "row_security": "off",  # a query that a policy would shorten fails
 }
+UNKNOWN_ENCODING = "SQL_ASCII"
 _HINTS = (
     ("permission denied", "GRANT SELECT ON the tables, and USAGE ON their SCHEMA, to the role of the connection"),
     ("row-level security policy", "let the role of the connection see all rows: ALTER ROLE … BYPASSRLS"),
@@ -86,6 +88,8 @@ def connect_replication(where: str, name: str = "everview") -> PGconn:
         text = found.error_message.decode(errors="replace")
         found.finish()
         raise failed("cannot connect to PostgreSQL for replication", text)
+    if found.parameter_status(b"server_encoding") == UNKNOWN_ENCODING.encode():
+        found.exec_(f"SET client_encoding = {UNKNOWN_ENCODING}".encode())
     return found
 
 

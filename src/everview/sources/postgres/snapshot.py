@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from everview.compute.rows.texts import NULL_MARK, text_fields
-from everview.sources.postgres.connecting import failures, value
+from everview.sources.postgres.connecting import UNKNOWN_ENCODING, failures, value
 from everview.sources.postgres.tables import UpstreamTable
-from everview.sources.postgres.types import column_of
+from everview.sources.postgres.types import column_of, not_text
 from everview.timely.consolidate import DIFF, TIME
 
 if TYPE_CHECKING:
@@ -60,10 +60,13 @@ def _blocks(db: psycopg.Connection[Any], table: UpstreamTable) -> Iterator[bytes
     """Whole lines, as many as make a block."""
     from psycopg import sql
 
-    query = sql.SQL("COPY (SELECT {} FROM ONLY {}{}) TO STDOUT").format(
+    # Bytes of which the server does not know what they mean come as they are, and are checked here.
+    raw = db.info.parameter_status("server_encoding") == UNKNOWN_ENCODING
+    query = sql.SQL("COPY (SELECT {} FROM ONLY {}{}) TO STDOUT{}").format(
         sql.SQL(", ").join(sql.Identifier(each.name) for each in table.columns),
         sql.Identifier(table.schema, table.name),
         sql.SQL("" if table.where is None else f" WHERE {table.where}"),
+        sql.SQL(f" (ENCODING '{UNKNOWN_ENCODING}')" if raw else ""),
     )
     lines: list[bytes] = []
     size = 0
@@ -82,7 +85,11 @@ def _rows(block: bytes, table: UpstreamTable) -> pa.Table:
     width = len(table.columns)
     texts = text_fields(block, width)
     if texts is None:
-        rows = [_fields(line) for line in block.decode().removesuffix("\n").split("\n")]
+        try:
+            lines = block.decode().removesuffix("\n").split("\n")
+        except UnicodeDecodeError:
+            raise not_text(table.shown) from None
+        rows = [_fields(line) for line in lines]
         texts = pa.table({f"c{place}": pa.array([row[place] for row in rows], pa.string()) for place in range(width)})
     columns = {
         f"c{place}": column_of(texts.column(place), each.type, f"{table.shown}.{each.name}")

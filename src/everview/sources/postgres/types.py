@@ -162,6 +162,15 @@ def _check_elements(text: str, element: SqlType) -> None:
             _exact(each, element)
 
 
-def texts_of(values: Sequence[bytes | None]) -> Texts:
+def texts_of(values: Sequence[bytes | None], where: str) -> Texts:
     """Texts as they came, as a column."""
-    return pa.chunked_array([pa.array(values, pa.binary()).cast(pa.string())])
+    try:
+        return pa.chunked_array([pa.array(values, pa.binary()).cast(pa.string())])
+    except pa.ArrowInvalid:
+        raise not_text(where) from None
+
+
+def not_text(where: str) -> TableStopped:
+    """Bytes that the server could not make a text of: its database says nothing of their encoding (SQL_ASCII)."""
+    hint = "change the value upstream and make the source anew, or leave the column out: EXCLUDE COLUMNS (…)"
+    return TableStopped(f"a value of {where} is not a text in UTF-8", hint=hint)
