@@ -26,7 +26,7 @@ from everview.sources.postgres.errors import SourceLost, TableStopped, UpstreamF
 from everview.sources.postgres.pgoutput import lsn_of, shown_lsn
 from everview.sources.postgres.spec import PostgresSource
 from everview.sources.postgres.stream import Stream
-from everview.sources.postgres.tables import Watch
+from everview.sources.postgres.watch import Watch
 from everview.storage.errors import Canceled
 from everview.storage.staging import Staged
 from everview.timely.consolidate import DIFF, TIME
@@ -263,23 +263,24 @@ class PostgresReader:
                 snapshot.begin(db, exported)
                 self._snapshot_total = snapshot.estimated_rows(db, [each.oid for each in self._spec.tables.values()])
                 self._watch = Watch(self._spec.publication, self._spec.tables)
-                self._watch.look(db)
+                for name, reason in self._watch.look(db).items():
+                    self._stop(name, reason)
                 for name, table in self._spec.tables.items():
-                    reason = self._watch.differs(db, name)
-                    if reason is not None:
-                        self._stop(name, reason)
+                    if name in self._stopped:
                         continue
                     try:
                         pieces = snapshot.copied(db, table, lower, self._seen)
                         staged[name] = self._environment.stage_pieces(self._outputs[name].id, pieces)
                     except TableStopped as error:
                         self._stopped[name] = error
+                snapshot.check_files(db, list(self._spec.tables.values()))
             position = {
                 "slot": self._spec.slot,
                 "system": system,
                 "timeline": timeline,
                 "lsn": lsn,
                 "seen": dict(self._watch.seen),
+                "since": self._watch.since,
                 "stopped": self._told_stops(),
             }
             self._stream.start(self._spec.slot, lsn, self._spec.publication)
@@ -311,9 +312,8 @@ class PostgresReader:
         for name, error in stream.stopped.items():
             self._stopped.setdefault(name, error)
         # Behind all that has come: if definitions are the same now, they were so for all of it.
-        for name in self._watch.look(db):
-            if name not in self._stopped:
-                self._stop(name, self._watch.explain(db, name))
+        for name, reason in self._watch.look(db, self._stopped).items():
+            self._stop(name, reason)
         changes: dict[str, pa.Table | Staged] = {}
         try:
             for name, each in taken.items():
@@ -325,8 +325,9 @@ class PostgresReader:
         if lsn != position["lsn"]:
             changes[self._spec.progress] = self._progress(position["lsn"], lsn, end - 1)
         told = self._told_stops()
-        unchanged = lsn == position["lsn"] and told == position["stopped"]
-        after = position if unchanged else {**position, "lsn": lsn, "stopped": told}
+        now = {"lsn": lsn, "stopped": told, "seen": dict(self._watch.seen)}
+        unchanged = all(position[name] == found for name, found in now.items())
+        after = position if unchanged else {**position, **now, "since": self._watch.since}
         return News(changes, end, after, more=True, held=set(self._stopped))
 
     def _apply(self, name: str, each: TableChanges, time: int, changes: dict[str, pa.Table | Staged]) -> None:
@@ -352,7 +353,7 @@ class PostgresReader:
     def _remember(self, position: Mapping[str, Any]) -> None:
         """What an earlier process knew."""
         self._begun, self._position = True, position["lsn"]
-        self._watch.begin(position["seen"])
+        self._watch.begin(position["seen"], position.get("since", 0))
         for name, (message, detail, hint) in position["stopped"].items():
             self._stopped.setdefault(name, TableStopped(message, detail=detail, hint=hint))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from everview.compute.rows.texts import NULL_MARK, text_fields
 from everview.sources.postgres.connecting import UNKNOWN_ENCODING, failures, value
+from everview.sources.postgres.errors import UpstreamFailed
 from everview.sources.postgres.tables import UpstreamTable
 from everview.sources.postgres.types import column_of, not_text
 from everview.timely.consolidate import DIFF, TIME
@@ -36,6 +37,18 @@ def estimated_rows(db: psycopg.Connection[Any], oids: list[int]) -> int:
     with failures("PostgreSQL failed"):
         found = value(db, "SELECT sum(greatest(reltuples, 0))::int8 FROM pg_class WHERE oid = ANY(%s)", oids)
     return int(found or 0)
+
+
+def check_files(db: psycopg.Connection[Any], tables: Sequence[UpstreamTable]) -> None:
+    """Raise if a table was truncated or written anew between the snapshot and its COPY, which then saw no rows."""
+    query = """
+        SELECT c.oid::regclass::text FROM pg_class AS c
+        WHERE c.oid = ANY(%s) AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid) LIMIT 1
+    """
+    with failures("PostgreSQL failed"):
+        name = value(db, query, [each.oid for each in tables])
+    if name is not None:
+        raise UpstreamFailed("a table was written anew while the snapshot was taken", detail=f"it is {name}")
 
 
 def copied(

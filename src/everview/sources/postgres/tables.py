@@ -1,10 +1,4 @@
-"""The tables of a publication as a source takes them: columns, types, how their rows are identified, and by what it
-is noticed that they have changed.
-
-What a source keeps exact depends on definitions upstream: the publication, which tables it has, their columns and
-replica identities. The stream tells of none of these when it changes. So the definitions are looked at before each
-commit, behind all that the commit holds: if they are as they were, they were so for all of it.
-"""
+"""The tables of a publication as a source takes them: columns, types, and how their rows are identified."""
 
 from __future__ import annotations
 
@@ -15,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from everview.compute.ir.types import TEXT, SqlType
 from everview.sources.contract import Column, Table
 from everview.sources.postgres.connecting import failures, value
-from everview.sources.postgres.errors import SourceLost, UpstreamUnfit
+from everview.sources.postgres.errors import UpstreamUnfit
 from everview.sources.postgres.rights import missing_rights
 from everview.sources.postgres.types import type_of
 
@@ -80,7 +74,7 @@ def look(db: psycopg.Connection[Any], wanted: Wanted) -> dict[str, UpstreamTable
         _check_publication(db, wanted.publication)
         found = _published(db, wanted.publication)
         named = _chosen(wanted, found)
-        columns = _columns(db, [int(each["oid"]) for each in named.values()])
+        columns = columns_of(db, [int(each["oid"]) for each in named.values()])
         _check_columns_named(wanted, named, columns)
         tables = {name: _table(db, wanted, each, columns[int(each["oid"])]) for name, each in named.items()}
     taken = [(each.oid, [column.name for column in each.columns]) for each in tables.values()]
@@ -176,7 +170,7 @@ def _chosen(wanted: Wanted, found: Sequence[Mapping[str, Any]]) -> dict[str, Map
     return names
 
 
-def _columns(db: psycopg.Connection[Any], oids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+def columns_of(db: psycopg.Connection[Any], oids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
     """The columns of tables, with their types."""
     rows = db.execute(
         """
@@ -282,109 +276,3 @@ def _quoted(db: psycopg.Connection[Any], name: str) -> str:
     from psycopg import sql
 
     return sql.Identifier(name).as_string(db)
-
-
-# What is looked at before each commit. New columns and new tables are none of a source's business.
-
-_WATCHED = """
-    WITH told AS (SELECT * FROM unnest(%(oids)s::oid[], %(columns)s::text[]) AS t(oid, names)),
-    published AS MATERIALIZED (SELECT * FROM pg_get_publication_tables(%(name)s::text)),
-    taken AS (
-        SELECT a.attrelid, bool_and({listed}) AS listed,
-               string_agg(concat_ws(':', a.attname, a.attnum, a.atttypid, a.atttypmod), ',' ORDER BY a.attnum) AS seen
-        FROM told AS t JOIN pg_attribute AS a ON a.attrelid = t.oid LEFT JOIN published AS p ON p.relid = t.oid
-        WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY(string_to_array(t.names, chr(1)))
-        GROUP BY a.attrelid
-    )
-    SELECT t.oid::int8, left(md5(concat_ws('|', c.relreplident, c.relpersistence, c.relkind, p.relid, {where},
-           a.listed, a.seen,
-           (SELECT string_agg(concat_ws(':', i.indexrelid, i.indkey, i.indisvalid, i.indimmediate), ',' ORDER BY 1)
-            FROM pg_index AS i WHERE i.indrelid = t.oid AND (i.indisreplident OR i.indisprimary)),
-           (SELECT string_agg(r.oid::text, ',' ORDER BY r.oid) FROM pg_publication_rel AS r
-            WHERE r.prrelid = t.oid AND r.prpubid = %(publication)s))), 16)
-    FROM told AS t JOIN pg_class AS c ON c.oid = t.oid
-    LEFT JOIN published AS p ON p.relid = t.oid LEFT JOIN taken AS a ON a.attrelid = t.oid
-"""
-
-
-class Watch:
-    """Looks whether a publication and tables are what they were."""
-
-    def __init__(self, publication: str, tables: Mapping[str, UpstreamTable]) -> None:
-        self._publication, self._tables = publication, dict(tables)
-        self._seen: dict[str, str] = {}
-        self._whole: tuple[Any, ...] | None = None
-
-    def begin(self, seen: Mapping[str, str]) -> None:
-        """Compare with what was seen before, by a process that may be gone."""
-        self._seen = dict(seen)
-
-    @property
-    def seen(self) -> Mapping[str, str]:
-        """What is to be remembered: the definitions as they have to be."""
-        return self._seen
-
-    def look(self, db: psycopg.Connection[Any]) -> list[str]:
-        """The tables that are not what they were any more; `SourceLost` if the publication is not."""
-        with failures("PostgreSQL failed"):
-            now = self._look(db)
-        if not self._seen:
-            self._seen = now
-        if now[""] != self._seen[""]:
-            gone = now[""] == "gone"
-            raise SourceLost(
-                f'publication "{self._publication}" {"was dropped" if gone else "was altered or made anew"} upstream',
-                detail="changes may not have been sent since",
-                hint="drop the source and create it again",
-            )
-        return [name for name in self._tables if now[name] != self._seen[name]]
-
-    def _look(self, db: psycopg.Connection[Any]) -> dict[str, str]:
-        row = db.execute(
-            "SELECT oid, concat_ws('|', oid, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot, puballtables)"
-            " FROM pg_publication WHERE pubname = %s",
-            [self._publication],
-        ).fetchone()
-        if row is None:
-            return {"": "gone", **dict.fromkeys(self._tables, "gone")}
-        modern = db.info.server_version >= 150_000
-        query = _WATCHED.format(
-            where="p.qual::text" if modern else "NULL",
-            listed="p.attrs IS NULL OR a.attnum = ANY(p.attrs::int2[])" if modern else "true",
-        )
-        tables = list(self._tables.values())
-        given = {
-            "oids": [each.oid for each in tables],
-            "columns": ["\x01".join(column.name for column in each.columns) for each in tables],
-            "publication": row[0],
-            "name": self._publication,
-        }
-        found = {int(oid): str(seen) for oid, seen in db.execute(query, given).fetchall()}
-        return {"": str(row[1]), **{name: found.get(each.oid, "gone") for name, each in self._tables.items()}}
-
-    def explain(self, db: psycopg.Connection[Any], name: str) -> str:
-        """What is different about a table, in words."""
-        other = "its replica identity, its key or how it is published has changed upstream"
-        return self.differs(db, name) or other
-
-    def differs(self, db: psycopg.Connection[Any], name: str) -> str | None:
-        """How a table differs from what it was when the source was made; None if it does not."""
-        table = self._tables[name]
-        with failures("PostgreSQL failed"):
-            if value(db, "SELECT 1 FROM pg_class WHERE oid = %s", table.oid) is None:
-                return "it was dropped upstream"
-            if not value(db, _IS_PUBLISHED, table.oid, self._publication):
-                return f'it is no longer in publication "{self._publication}"'
-            now = {each["number"]: each for each in _columns(db, [table.oid])[table.oid]}
-        for each in table.columns:
-            found = now.get(each.number)
-            if found is None:
-                return f'column "{each.name}" was dropped upstream'
-            if found["name"] != each.name:
-                return f'column "{each.name}" was renamed to "{found["name"]}" upstream'
-            if (found["type_oid"], found["modifier"]) != (each.type_oid, each.modifier):
-                return f'column "{each.name}" has another type upstream: {found["shown"]}'
-        return None
-
-
-_IS_PUBLISHED = "SELECT bool_or(p.relid = %s) FROM pg_get_publication_tables(%s::text) AS p"
