@@ -133,12 +133,15 @@ _PASSED = Passed()
 
 def framed(data: bytes) -> Keepalive | Piece:
     """A message of the replication stream."""
-    if data[:1] == b"w":
-        _, end, _ = _XLOG.unpack_from(data, 1)
-        return Piece(end, data[25:])
-    if data[:1] == b"k":
-        end, _, answer = _KEEPALIVE.unpack_from(data, 1)
-        return Keepalive(end, bool(answer))
+    try:
+        if data[:1] == b"w":
+            _, end, _ = _XLOG.unpack_from(data, 1)
+            return Piece(end, data[25:])
+        if data[:1] == b"k":
+            end, _, answer = _KEEPALIVE.unpack_from(data, 1)
+            return Keepalive(end, bool(answer))
+    except struct.error:
+        pass
     raise _unknown("the stream", data)
 
 
