@@ -39,9 +39,14 @@ class Table:
 
     def create(self) -> str:
         columns = ", ".join(f"{name} {kind}" for name, kind in zip(self.columns, self.types, strict=True))
-        if self.keys:
-            return f"CREATE TABLE {self.name} ({columns}, PRIMARY KEY ({', '.join(self.columns[: self.keys])}))"
-        return f"CREATE TABLE {self.name} ({columns}); ALTER TABLE {self.name} REPLICA IDENTITY FULL"
+        key = f", PRIMARY KEY ({', '.join(self.columns[: self.keys])})" if self.keys else ""
+        statements = [f"CREATE TABLE {self.name} ({columns}{key})"]
+        if not self.keys:
+            statements.append(f"ALTER TABLE {self.name} REPLICA IDENTITY FULL")
+        # Else long texts are compressed so well that none is left out of an update.
+        long = [name for name, kind in zip(self.columns, self.types, strict=True) if kind == "text"]
+        statements += [f"ALTER TABLE {self.name} ALTER {name} SET STORAGE EXTERNAL" for name in long]
+        return "; ".join(statements)
 
     def value(self, place: int) -> str:
         if place < self.keys:

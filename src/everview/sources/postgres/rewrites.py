@@ -30,7 +30,8 @@ _OLDER = """
                     (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8 AS top) AS s
         WHERE s.top - %(since)s < {wrap} AND (s.top - r.x::text::int8) & 4294967295 > s.top - %(since)s)
 """
-# Of indexes too, which are written anew with their table: pg_class may have been written again since.
+# Of indexes too, which are written anew with their table: pg_class may have been written again since. `cmin` of a row
+# that was to be deleted (`xmax`) says something else.
 _WRITTEN_ANEW = """
     WITH written AS (
         SELECT xmin AS x, cmin::text::int8 AS c FROM pg_class WHERE oid = %(oid)s UNION ALL
@@ -38,8 +39,8 @@ _WRITTEN_ANEW = """
         WHERE i.indrelid = %(oid)s AND i.xmin <> c.xmin
     )
     SELECT EXISTS (
-        SELECT FROM (SELECT xmin AS x, cmin::text::int8 AS c FROM ONLY {table} LIMIT {rows}) AS r, written AS w
-        WHERE r.x = w.x AND r.c <= w.c)
+        SELECT FROM (SELECT xmin AS x, cmin::text::int8 AS c, xmax FROM ONLY {table} LIMIT {rows}) AS r, written AS w
+        WHERE r.x = w.x AND r.c <= w.c AND r.xmax::text = '0')
 """
 
 
