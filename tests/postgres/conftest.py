@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from everview.adapter.coordinator import Coordinator
+from everview.errors import EverviewError
 from tests.adapter.scripts import SessionClient
 from tests.postgres.server import Upstream
 from tests.waiting import eventually
@@ -92,6 +93,15 @@ def ok(sql: SessionClient, *statements: str) -> list[str]:
         answer = sql(each)
         assert not (answer and answer[0].startswith("!")), (each, answer)
     return answer
+
+
+def refusal(sql: SessionClient, statement: str) -> str:
+    """The message, the detail and the hint with which a statement fails."""
+    with pytest.raises(EverviewError) as failed:
+        sql.session.run(sql.session.prepare(statement))
+    sql.session.fail()
+    sql.session.sync()
+    return f"{failed.value.message}; {failed.value.detail}; {failed.value.hint}"
 
 
 def rows(answer: list[str]) -> list[str]:

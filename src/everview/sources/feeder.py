@@ -89,6 +89,10 @@ class Follower(Protocol):
         """The tables that cannot go on, and why: they stay where they are."""
         ...
 
+    def warning(self) -> str | None:
+        """What whoever made the source should know though all of it goes on."""
+        ...
+
     def progress(self) -> Progress:
         """How far it has come."""
         ...
@@ -146,6 +150,8 @@ class Feeder:
             state = SNAPSHOT
         elif error is None and progress.position is None:
             state = STARTING
+        if error is None:
+            error = follower.warning()
         return Status(state, error, None, loop.retry_ms, loop.failures, progress, stopped)
 
     def stopped(self, table: str) -> EverviewError | None:

@@ -24,6 +24,7 @@ from everview.sources.postgres import connecting, snapshot
 from everview.sources.postgres.changes import TableChanges
 from everview.sources.postgres.errors import SourceLost, TableStopped, UpstreamFailed
 from everview.sources.postgres.pgoutput import lsn_of, shown_lsn
+from everview.sources.postgres.rights import NAMED_MAX
 from everview.sources.postgres.spec import PostgresSource
 from everview.sources.postgres.stream import Stream
 from everview.sources.postgres.watch import Watch
@@ -53,6 +54,7 @@ class PostgresReader:
         self._watch = Watch(self._spec.publication, self._spec.tables)
         self._stopped: dict[str, EverviewError] = {}
         self._lost: SourceLost | None = None
+        self._new_partitions: list[str] = []
         self._begun = False  # whether the snapshot is in
         self._closing = threading.Event()
         self._position: int | None = None
@@ -119,6 +121,13 @@ class PostgresReader:
         if self._lost is not None:
             return dict.fromkeys(self._outputs, self._lost)
         return dict(self._stopped)
+
+    def warning(self) -> str | None:
+        if not (names := self._new_partitions):
+            return None
+        plural, more = ("s", "are") if len(names) > 1 else ("", "is")
+        listed = ", ".join(names[:NAMED_MAX]) + (f" and {len(names) - NAMED_MAX} others" if names[NAMED_MAX:] else "")
+        return f"partition{plural} {listed} came upstream and {more} not in this source; {AGAIN} to have them"
 
     def progress(self) -> Progress:
         stream, position = self._stream, self._position
@@ -281,6 +290,7 @@ class PostgresReader:
                 "lsn": lsn,
                 "seen": dict(self._watch.seen),
                 "since": self._watch.since,
+                "left_out": self._watch.left_out,
                 "stopped": self._told_stops(),
             }
             self._stream.start(self._spec.slot, lsn, self._spec.publication)
@@ -312,8 +322,7 @@ class PostgresReader:
         for name, error in stream.stopped.items():
             self._stopped.setdefault(name, error)
         # Behind all that has come: if definitions are the same now, they were so for all of it.
-        for name, reason in self._watch.look(db, self._stopped).items():
-            self._stop(name, reason)
+        self._look(db)
         changes: dict[str, pa.Table | Staged] = {}
         try:
             for name, each in taken.items():
@@ -329,6 +338,12 @@ class PostgresReader:
         unchanged = all(position[name] == found for name, found in now.items())
         after = position if unchanged else {**position, **now, "since": self._watch.since}
         return News(changes, end, after, more=True, held=set(self._stopped))
+
+    def _look(self, db: psycopg.Connection[Any]) -> None:
+        """Stop the tables that are not what they were."""
+        for name, reason in self._watch.look(db, self._stopped).items():
+            self._stop(name, reason)
+        self._new_partitions = self._watch.new_partitions(db)
 
     def _apply(self, name: str, each: TableChanges, time: int, changes: dict[str, pa.Table | Staged]) -> None:
         id = self._outputs[name].id
@@ -353,7 +368,7 @@ class PostgresReader:
     def _remember(self, position: Mapping[str, Any]) -> None:
         """What an earlier process knew."""
         self._begun, self._position = True, position["lsn"]
-        self._watch.begin(position["seen"], position.get("since", 0))
+        self._watch.begin(position["seen"], position.get("since", 0), position.get("left_out", ()))
         for name, (message, detail, hint) in position["stopped"].items():
             self._stopped.setdefault(name, TableStopped(message, detail=detail, hint=hint))
 

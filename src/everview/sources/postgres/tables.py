@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from everview.compute.ir.types import TEXT, SqlType
 from everview.sources.contract import Column, Table
 from everview.sources.postgres.connecting import failures, value
 from everview.sources.postgres.errors import UpstreamUnfit
-from everview.sources.postgres.rights import missing_rights
+from everview.sources.postgres.rights import NAMED_MAX, missing_rights
 from everview.sources.postgres.types import type_of
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def look(db: psycopg.Connection[Any], wanted: Wanted) -> dict[str, UpstreamTable
     with failures("PostgreSQL failed"):
         _check_publication(db, wanted.publication)
         found = _published(db, wanted.publication)
-        named = _chosen(wanted, found)
+        named = _chosen(wanted, found, functools.partial(_partitions, db))
         columns = columns_of(db, [int(each["oid"]) for each in named.values()])
         _check_columns_named(wanted, named, columns)
         tables = {name: _table(db, wanted, each, columns[int(each["oid"])]) for name, each in named.items()}
@@ -132,7 +133,21 @@ def _published(db: psycopg.Connection[Any], publication: str) -> list[dict[str, 
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _chosen(wanted: Wanted, found: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _partitions(db: psycopg.Connection[Any], path: tuple[str, ...]) -> list[str]:
+    """The partitions of a partitioned table; none if it is not one."""
+    query = """
+        SELECT l.nspname || '.' || c.relname FROM pg_class AS t JOIN pg_namespace AS n ON n.oid = t.relnamespace,
+               LATERAL pg_partition_tree(t.oid) AS p
+        JOIN pg_class AS c ON c.oid = p.relid JOIN pg_namespace AS l ON l.oid = c.relnamespace
+        WHERE t.relkind = 'p' AND p.isleaf AND t.relname = %s AND (%s::text IS NULL OR n.nspname = %s) ORDER BY 1
+    """
+    schema = path[-2] if len(path) > 1 else None
+    return [str(name) for (name,) in db.execute(query, [path[-1], schema, schema]).fetchall()]
+
+
+def _chosen(
+    wanted: Wanted, found: Sequence[Mapping[str, Any]], partitions: Callable[[tuple[str, ...]], Sequence[str]]
+) -> dict[str, Mapping[str, Any]]:
     """The tables that are wanted, by their names here."""
     chosen: list[tuple[str, Mapping[str, Any]]] = []
     if wanted.tables is not None:
@@ -140,6 +155,10 @@ def _chosen(wanted: Wanted, found: Sequence[Mapping[str, Any]]) -> dict[str, Map
             fitting = [each for each in found if (each["schema"], each["name"])[-len(path) :] == path]
             if len(fitting) != 1:
                 shown = ".".join(path)
+                if not fitting and (parts := partitions(path)):
+                    message = f'"{shown}" is a partitioned table, and each of its partitions is a table here'
+                    more = ", …" if parts[NAMED_MAX:] else ""
+                    raise UpstreamUnfit(message, hint=f"FOR TABLES ({', '.join(parts[:NAMED_MAX])}{more})")
                 detail = None if not fitting else f"it is in {' and '.join(str(each['schema']) for each in fitting)}"
                 message = f'table "{shown}" is not in publication "{wanted.publication}"'
                 if fitting:

@@ -10,7 +10,7 @@ A table that is written anew is told by its file (`rewrites`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from everview.sources.postgres.connecting import failures, value
@@ -92,11 +92,13 @@ class Watch:
         self._publication, self._tables = publication, dict(tables)
         self.seen: dict[str, list[Any]] = {}  # what is to be remembered: definitions as they have to be, and files
         self.since = 0  # all transactions before this one had ended at the last look
+        self.left_out: list[int] = []  # partitions beside those that are taken, which the source was made without
 
-    def begin(self, seen: Mapping[str, Any], since: int) -> None:
+    def begin(self, seen: Mapping[str, Any], since: int, left_out: Sequence[int]) -> None:
         """Compare with what was seen before, by a process that may be gone."""
         if isinstance(seen[""], list) and seen[""][0] == _FORM:
             self.seen, self.since = {name: list(found) for name, found in seen.items()}, since
+            self.left_out = list(left_out)
 
     def look(self, db: psycopg.Connection[Any], besides: Collection[str] = ()) -> dict[str, str]:
         """The tables that cannot be followed, and why; `SourceLost` if the publication is another.
@@ -109,6 +111,7 @@ class Watch:
         if not self.seen:
             found = {name: self.differs(db, name) for name in self._tables if name not in besides}
             self.seen, self.since = now, ended
+            self.left_out = [oid for oid, _ in self._beside(db)]
             return {name: reason for name, reason in found.items() if reason is not None}
         if now[""] != self.seen[""]:
             gone = now[""][1] == _GONE
@@ -127,6 +130,15 @@ class Watch:
                     changed[name] = reason
         self.since = ended
         return changed
+
+    def new_partitions(self, db: psycopg.Connection[Any]) -> list[str]:
+        """Partitions that came beside those that are taken, and are not here."""
+        return [name for oid, name in self._beside(db) if oid not in self.left_out]
+
+    def _beside(self, db: psycopg.Connection[Any]) -> list[tuple[int, str]]:
+        given = {"name": self._publication, "oids": [each.oid for each in self._tables.values()]}
+        with failures("PostgreSQL failed"):
+            return [(int(oid), str(name)) for oid, name in db.execute(_PARTITIONS, given).fetchall()]
 
     def _difference(self, db: psycopg.Connection[Any], name: str, now: list[Any]) -> str | None:
         (definition, file, labels), before = now, self.seen[name]
@@ -190,4 +202,12 @@ class Watch:
         return None
 
 
+_PARTITIONS = """
+    SELECT c.oid::int8, n.nspname || '.' || c.relname
+    FROM pg_get_publication_tables(%(name)s::text) AS p JOIN pg_class AS c ON c.oid = p.relid AND c.relispartition
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid <> ALL(%(oids)s::oid[]) AND pg_partition_root(c.oid) IN (
+        SELECT pg_partition_root(t.oid) FROM pg_class AS t WHERE t.oid = ANY(%(oids)s::oid[]) AND t.relispartition)
+    ORDER BY 2
+"""
 _IS_PUBLISHED = "SELECT bool_or(p.relid = %s) FROM pg_get_publication_tables(%s::text) AS p"
