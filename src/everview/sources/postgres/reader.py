@@ -40,6 +40,20 @@ _SLOT = """
     SELECT confirmed_flush_lsn::text, active_pid, wal_status, {invalid}, plugin, database = current_database()
     FROM pg_replication_slots WHERE slot_name = %s
 """
+_CONFLICTING = "CASE WHEN conflicting AND wal_status <> 'lost' THEN 'rows_removed' END"
+# By the reasons that the server gives: what has happened, and what lets it happen.
+_INVALID: Mapping[str, tuple[str, str | None]] = {
+    "wal_removed": (
+        "the log that it needs was removed",
+        "it was further behind than the server allows (max_slot_wal_keep_size)",
+    ),
+    "rows_removed": (
+        "the server removed rows of its catalog that are needed to read on",
+        "it is a read replica, and its hot_standby_feedback was off or not heard",
+    ),
+    "wal_level_insufficient": ("wal_level of the primary is not logical any more", None),
+    "idle_timeout": ("it was unused for too long", "the server's idle_replication_slot_timeout says how long"),
+}
 
 
 class PostgresReader:
@@ -171,6 +185,7 @@ class PostgresReader:
             self._stream, self._db = stream, connecting.connect(self._where, self._name)
             self._check_system(stream, position)
             self._check_slot(self._db, position)
+            self._look(self._db)  # some versions break the stream off where the publication is gone
             stream.start(self._spec.slot, position["lsn"], self._spec.publication)
         except BaseException:
             self._disconnect()
@@ -208,7 +223,7 @@ class PostgresReader:
 
     def _check_slot(self, db: psycopg.Connection[Any], position: Mapping[str, Any]) -> None:
         version = db.info.server_version
-        invalid = "invalidation_reason" if version >= 170_000 else "conflicting::text" if version >= 160_000 else "NULL"
+        invalid = "invalidation_reason" if version >= 170_000 else _CONFLICTING if version >= 160_000 else "NULL"
         with connecting.failures("PostgreSQL failed"):
             row = db.execute(_SLOT.format(invalid=invalid), [self._spec.slot]).fetchone()
         name = f'replication slot "{self._spec.slot}"'
@@ -217,12 +232,9 @@ class PostgresReader:
         flushed, pid, wal_status, reason, plugin, here = row
         if plugin != "pgoutput" or not here:
             raise SourceLost(f"{name} is another one", detail=f"its plugin is {plugin}", hint=AGAIN)
-        if wal_status == "lost" or (reason is not None and reason not in ("false", "f")):
-            raise SourceLost(
-                f"{name} is invalid: {reason or 'the log that it needs was removed'}",
-                detail="it was further behind than the server allows (max_slot_wal_keep_size), or unused for too long",
-                hint=AGAIN,
-            )
+        if wal_status == "lost" or reason is not None:
+            what, why = _INVALID.get(reason or "wal_removed", (f"the server says {reason}", None))
+            raise SourceLost(f"{name} is invalid: {what}", detail=why, hint=AGAIN)
         if flushed is not None and lsn_of(flushed) > position["lsn"]:
             raise SourceLost(
                 f"{name} was moved on by someone else",
