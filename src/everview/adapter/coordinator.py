@@ -58,7 +58,7 @@ from everview.compute.sql.errors import SqlError
 from everview.errors import EverviewError
 from everview.recursion import deepen
 from everview.sources import feeder as sources
-from everview.sources.contract import Column, Feeder, Feeding, Output, Parting, Resettable, Status
+from everview.sources.contract import Arrival, Column, Feeder, Feeding, Headed, Output, Parting, Resettable, Status
 from everview.storage.contract import Command, Drop, Frontiers, GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import Canceled, Corruption, Fenced, StorageError, UnknownId
@@ -413,6 +413,11 @@ class Coordinator(Closing):
         """Where a source that reads a change stream stands."""
         feeder = self._feeders.get(id)
         return None if feeder is None else feeder.status()
+
+    def arrival(self, id: GlobalId) -> Arrival | None:
+        """Ask upstream of a source how far it goes. None if that cannot be asked."""
+        feeder = self._feeders.get(id)
+        return feeder.arrival() if isinstance(feeder, Headed) else None
 
     def reset_source(self, id: GlobalId) -> None:
         """Let a source read everything again."""

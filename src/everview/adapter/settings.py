@@ -23,6 +23,7 @@ PEEK_ENGINE, LOCAL_MEMORY = "everview_peek_engine", "everview_local_memory"
 LOCAL_MEMORY_DEFAULT = 256 << 20
 LOCAL_MEMORY_MIN = 1 << 20
 IS_SUPERUSER = "is_superuser"
+RECENCY, RECENCY_TIMEOUT = "real_time_recency", "real_time_recency_timeout"
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 VALUE_LENGTH_MAX = 4_096  # others are told of it, and what it means is kept
 MESSAGES = ("debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error")
@@ -174,6 +175,13 @@ _LIST = (
     Setting("transaction_read_only", "off", _boolean, "whether the transaction only reads"),
     Setting("default_transaction_read_only", "off", _boolean, "whether transactions only read"),
     Setting("statement_timeout", "0", _duration, "how long a statement may take, in milliseconds; 0 is no limit"),
+    Setting(
+        RECENCY,
+        "off",
+        _boolean,
+        "whether reads of sources first wait until all is in that is committed upstream when they begin",
+    ),
+    Setting(RECENCY_TIMEOUT, "10000", _duration, "how long they wait for that, in milliseconds; 0 is no limit"),
     Setting("lock_timeout", "0", _duration, "how long to wait for one's turn to write, in milliseconds; 0 is no limit"),
     Setting(
         "idle_in_transaction_session_timeout",

@@ -3,7 +3,8 @@
 A strictly serializable read is at the latest closed time of the timeline, or later: not before the `since` of an input;
 at the wall clock's time if the statement uses the present time, or if rows that it reads appear or expire until then;
 and not before the latest complete time of the sources below its inputs. A serializable read is at the latest time for
-which all of its inputs are complete now. AS OF names the time.
+which all of its inputs are complete now. AS OF names the time. With real-time recency, neither of the two is before
+`not_before`, at which all is in that was upstream of its sources (`recency`).
 
 On the timeline of a change stream, a strictly serializable read is at the latest time that is complete in all of its
 sources. Only the stream moves that timeline: a read waits for a later time, and for the first one.
@@ -41,6 +42,7 @@ class TimestampRequest:
     needs_now: bool = False
     as_of: int | None = None
     at_least: bool = False
+    not_before: int = 0  # without AS OF
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ class Timestamps:
             time = max(upper - 1, since, self._fresh(wanted, catalog) if own else 0)
         else:
             time = max(latest, since, self._timeline.now_ms if wanted.needs_now and own else 0)
+        if wanted.as_of is None:
+            time = max(time, wanted.not_before)
         return TimestampChoice(time, wanted, upper, inputs, timeline.name)
 
     def hold(

@@ -214,6 +214,27 @@ class Resettable(Protocol):
         ...
 
 
+class Arrival(Protocol):
+    """Whether all is in that was upstream of a source when somebody asked."""
+
+    def time(self) -> int | None:
+        """A time at which all of it can be read; None if not all of it is in. Raises if that will never be."""
+        ...
+
+    def missing(self) -> str:
+        """How far it is, and how far it has to come."""
+        ...
+
+
+@runtime_checkable
+class Headed(Protocol):
+    """A feeder, or what it reads by, whose upstream can be asked how far it goes."""
+
+    def arrival(self) -> Arrival | None:
+        """Ask upstream now. None if it cannot be asked."""
+        ...
+
+
 @runtime_checkable
 class Parting(Protocol):
     """A feeder that leaves something upstream, which goes with its source."""

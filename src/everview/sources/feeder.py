@@ -17,7 +17,18 @@ import structlog
 
 from everview.background import Backoff, Loop
 from everview.errors import EverviewError, text_of
-from everview.sources.contract import PAUSED, RUNNING, SNAPSHOT, STALLED, STARTING, Feeding, Progress, Status
+from everview.sources.contract import (
+    PAUSED,
+    RUNNING,
+    SNAPSHOT,
+    STALLED,
+    STARTING,
+    Arrival,
+    Feeding,
+    Headed,
+    Progress,
+    Status,
+)
 from everview.storage.contract import Command, Put, UpdateAndDowngrade, WriteCapability
 from everview.storage.errors import Canceled, Fenced, UnknownId
 from everview.storage.staging import Staged
@@ -153,6 +164,10 @@ class Feeder:
         if error is None:
             error = follower.warning()
         return Status(state, error, None, loop.retry_ms, loop.failures, progress, stopped)
+
+    def arrival(self) -> Arrival | None:
+        """Ask upstream how far it goes."""
+        return self._reader.arrival() if isinstance(self._reader, Headed) else None
 
     def stopped(self, table: str) -> EverviewError | None:
         """Why a table cannot go on, if it cannot."""

@@ -11,8 +11,9 @@ from everview.adapter.catalog.items import Index, Table
 from everview.adapter.errors import as_sql_errors
 from everview.adapter.peek import OwnWrites
 from everview.adapter.planner import Pins, QuerySource
+from everview.adapter.recency import wait_for_heads
 from everview.adapter.session_binding import SessionBinding
-from everview.adapter.settings import STRICT
+from everview.adapter.settings import RECENCY, RECENCY_TIMEOUT, STRICT
 from everview.adapter.statement_context import StatementContext
 from everview.adapter.statements.nodes import AsOf
 from everview.adapter.tabular import Tables
@@ -132,7 +133,8 @@ class Context:
         if transaction.time is None:
             self.coordinator.timestamps.begin(bound.reads, self.session.interrupts, catalog)
             isolation = isolation or transaction.isolation
-            wanted = TimestampRequest(bound.reads, isolation, bound.needs_time or self._behind(bound, isolation))
+            needs_now, recent = bound.needs_time or self._behind(bound, isolation), self._recent(bound)
+            wanted = TimestampRequest(bound.reads, isolation, needs_now, not_before=recent)
             domain = None if self.session.alone else lambda: self._timedomain(bound)
             choice, transaction.hold = self.coordinator.timestamps.hold(wanted, catalog, domain)
             transaction.time, transaction.timeline = choice.time, choice.name
@@ -145,6 +147,15 @@ class Context:
         transaction.read |= self.tables_below(bound)
         self.coordinator.timestamps.wait(bound.reads, transaction.time, self.session.interrupts, catalog)
         return transaction.time
+
+    def _recent(self, bound: BoundQuery) -> int:
+        """With real-time recency, wait for what is upstream now; gives the time from which on it can be read."""
+        settings = self.session.settings
+        if settings.get(RECENCY) == "off":
+            return 0
+        limit_ms = int(settings.get(RECENCY_TIMEOUT))
+        interrupts = self.session.interrupts
+        return wait_for_heads(self.coordinator, bound.reads, self.around.catalog, interrupts, limit_ms)
 
     def _timedomain(self, bound: BoundQuery) -> set[GlobalId]:
         """What a transaction can read that begins with this query; if that names nothing, what needs no schema."""

@@ -23,6 +23,7 @@ from everview.sources.feeder import IDLE_S, News
 from everview.sources.postgres import connecting, snapshot
 from everview.sources.postgres.changes import TableChanges
 from everview.sources.postgres.errors import SourceLost, TableStopped, UpstreamFailed
+from everview.sources.postgres.heads import Heads
 from everview.sources.postgres.pgoutput import lsn_of, shown_lsn
 from everview.sources.postgres.rights import NAMED_MAX
 from everview.sources.postgres.spec import PostgresSource
@@ -56,6 +57,30 @@ _INVALID: Mapping[str, tuple[str, str | None]] = {
 }
 
 
+class PostgresArrival:
+    """Whether all is in that was upstream when a question was put."""
+
+    def __init__(self, reader: PostgresReader, question: int) -> None:
+        self._reader, self._question = reader, question
+        self._head: int | None = None
+
+    def time(self) -> int | None:
+        reader = self._reader
+        if self._head is None and (head := reader.head(self._question)) is not None:
+            self._head = head
+            reader.want(head)
+        reader.check()
+        position = reader.position
+        return None if self._head is None or position is None or position < self._head else reader.latest
+
+    def missing(self) -> str:
+        position = self._reader.position
+        come = "its snapshot is not in" if position is None else f"it has come to {shown_lsn(position)}"
+        if self._head is None:
+            return f"{come}, and its server has not said how far its log goes"
+        return f"{come}, and {shown_lsn(self._head)} was committed upstream"
+
+
 class PostgresReader:
     """A `Follower` of one PostgreSQL database."""
 
@@ -72,6 +97,8 @@ class PostgresReader:
         self._begun = False  # whether the snapshot is in
         self._closing = threading.Event()
         self._position: int | None = None
+        self._wanted = 0  # how far whoever waits wants it to be
+        self._heads = Heads(self._way, f"{self._name} asks"[:63], self._environment.wake)
         self._rows = self._bytes = self._snapshot_rows = self._snapshot_total = 0
         self._reading_snapshot = False
 
@@ -87,7 +114,7 @@ class PostgresReader:
             if self._stream is None:
                 self._connect(position)
             assert self._stream is not None
-            self._stream.gather(IDLE_S)
+            self._stream.gather(IDLE_S, self._wanted)
 
     def news(self, position: Any, lower: int, end: int) -> News:
         """What was gathered, as changes at the last time before `end`; without a position, the snapshot."""
@@ -127,6 +154,35 @@ class PostgresReader:
             stream.closing = True
             stream.wake()
 
+    def arrival(self) -> PostgresArrival:
+        return PostgresArrival(self, self._heads.ask())
+
+    def head(self, number: int) -> int | None:
+        """The answer to a question of how far upstream goes; None if there is none yet."""
+        return self._heads.answer(number)
+
+    def check(self) -> None:
+        """Raise if the source goes on no further."""
+        if self._lost is not None:
+            raise self._lost
+        if self._closing.is_set():
+            raise UpstreamFailed("the source was closed while its server was asked")
+
+    def want(self, position: int) -> None:
+        """Somebody waits for this position."""
+        self._wanted = max(self._wanted, position)
+        self.wake()
+
+    @property
+    def position(self) -> int | None:
+        """What is in: everything that was committed upstream before it."""
+        return self._position
+
+    @property
+    def latest(self) -> int:
+        """The latest time at which tables are complete."""
+        return max(self._environment.frontiers(each.id).upper.only for each in self._outputs.values()) - 1
+
     @property
     def passing(self) -> bool:
         return self._begun and self._lost is None
@@ -155,6 +211,7 @@ class PostgresReader:
 
     def close(self) -> None:
         self._closing.set()
+        self._heads.close()
         if (stream := self._stream) is not None:
             stream.closing = True
         with contextlib.suppress(Exception):

@@ -102,10 +102,15 @@ class Stream:
 
     # The stream
 
-    def gather(self, seconds: float) -> None:
-        """Take in transactions that are there; waits so long at most for the first, and for the end of one."""
-        deadline = time.monotonic() + seconds
+    def gather(self, seconds: float, wanted: int = 0) -> None:
+        """Take in transactions that are there; waits so long at most for the first, and for the end of one.
+
+        What comes up to the position `wanted` is not kept waiting for more.
+        """
+        deadline, begun = time.monotonic() + seconds, self.end
         while True:
+            if begun < wanted <= self.end and not self._in_transaction:
+                return
             count, data = self._connection.get_copy_data(1)
             if count > 0:
                 self._heard = time.monotonic()
