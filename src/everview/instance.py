@@ -27,10 +27,11 @@ from everview.compute.engine.contract import Engine
 from everview.compute.engine.java import JavaUnavailable, find_java
 from everview.compute.engine.local import LocalEngine
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.engine.spark.reach import check_reach, s3a_settings
+from everview.compute.engine.spark.reach import check_reach
 from everview.compute.engine.spark.scratch import Scratch
 from everview.compute.engine.spark.service import SparkService
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, profiles
+from everview.compute.engine.spark.store_settings import store_settings
 from everview.compute.maintenance import ScheduledDataflows
 from everview.compute.scheduler import Status
 from everview.errors import EverviewError
@@ -126,7 +127,7 @@ class Instance(Closing):
         self.turn_at: float | None = None  # on the monotonic clock: since when this process no longer stands by
         self.unreachable: EverviewError | None = None  # why Spark's executors do not reach the store of data
         try:
-            engine, self._started = self._engine(spark, {**_spark_settings(stores), **(conf or {})})
+            engine, self._started = self._engine(spark, {**store_settings(stores.blob), **(conf or {})})
             environment = self._open(stores, standby)
             try:
                 if self._started is not None and (stores.blob_is_remote or not _is_local(spark)):
@@ -252,11 +253,6 @@ class Instance(Closing):
 
 def _is_local(spark: str | SparkSession | None) -> bool:
     return isinstance(spark, str) and spark.startswith("local")
-
-
-def _spark_settings(stores: StoreAddresses) -> Mapping[str, str]:
-    """The settings with which Spark's executors reach the store of data."""
-    return s3a_settings(stores.blob) if stores.blob is not None and stores.blob.startswith(("s3:", "s3a:")) else {}
 
 
 def check_java(spark: str | None) -> None:

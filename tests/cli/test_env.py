@@ -103,7 +103,7 @@ def test_a_folder_with_an_environment_is_not_used_for_another(made: Path, postgr
 
 
 def test_passwords_are_not_shown(tmp_path: Path, postgres_url: str) -> None:
-    from everview.storage.stores import without_secrets
+    from everview.storage.urls import without_secrets
 
     assert without_secrets("postgresql://u:secret@h:5432/db?password=secret") == "postgresql://h:5432/db"
     assert without_secrets("s3://bucket/prefix?secret_access_key=secret") == "s3://bucket/prefix"

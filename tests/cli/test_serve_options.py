@@ -309,7 +309,8 @@ def test_embedded_spark_is_for_this_account_alone_and_leaves_nothing() -> None:
     """Who has not its secret is not heard, nobody from elsewhere can connect, and what it leaves is removed."""
     with place_for_servers() as place:
         settings = place / "settings.json"
-        server = Serve(place, script=TELLING, argument=settings, spark="local[1]")
+        secret = ("--conf", f"spark.hadoop.fs.s3a.secret.key={SECRET}")
+        server = Serve(place, *secret, script=TELLING, argument=settings, spark="local[1]")
         try:
             server.port()
             assert eventually(lambda: "Spark is warm" in server.said() or not server.alive, WARM_S_MAX)
@@ -319,6 +320,7 @@ def test_embedded_spark_is_for_this_account_alone_and_leaves_nothing() -> None:
             assert told["spark.ui.enabled"] == "false"
             below = psutil.Process(server.pid).children(recursive=True)
             (java,) = (each for each in below if each.name() == "java")
+            assert told["spark.hadoop.fs.s3a.secret.key"] == SECRET and SECRET not in " ".join(java.cmdline())
             listening = [each.laddr for each in java.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
             assert len(listening) >= 2  # the gateway, the driver and its block manager
             assert {address.ip for address in listening} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}

@@ -21,7 +21,8 @@ from everview import __version__
 from everview.console import HTTP_PORT, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
 from everview.storage.cli import Blob, Consensus
-from everview.storage.stores import StoreAddresses, without_secrets
+from everview.storage.stores import StoreAddresses
+from everview.storage.urls import without_secrets
 
 if TYPE_CHECKING:
     from everview.instance import Instance
@@ -269,7 +270,7 @@ def _welcome(running: Running, data: Path, stores: StoreAddresses, spark: str) -
         f"  HTTP     {running.http_url}/readyz and /metrics",
         f"  data     {data.resolve()}",
         *(f"  {name:<8} {without_secrets(url)}" for name, url in places if url is not None),
-        f"  Spark    {spark}, which logs to {data / SPARK_LOG}",
+        f"  Spark    {without_secrets(spark)}, which logs to {data / SPARK_LOG}",
         "",
         f"  connect  psql -h {_reachable(pg.host)} -p {pg.port} -U everview everview",
         f"           everview sql --port {pg.port}",

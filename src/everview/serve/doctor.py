@@ -27,7 +27,8 @@ from everview import __version__
 from everview.console import HTTP_PORT, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
 from everview.storage.cli import Blob, Consensus
-from everview.storage.stores import StoreAddresses, open_blob, open_consensus, without_secrets
+from everview.storage.stores import StoreAddresses, open_blob, open_consensus
+from everview.storage.urls import without_secrets
 
 PYTHONS = ((3, 11), (3, 13))
 FREE_BYTES_MIN = 1 << 30
@@ -265,22 +266,23 @@ def _check_objects(data: Path, stores: StoreAddresses) -> Iterator[Finding]:
 
 
 def _check_spark(data: Path, stores: StoreAddresses, address: str, conf: dict[str, str]) -> Iterator[Finding]:
-    from everview.compute.engine.spark.reach import check_reach, s3a_settings
+    from everview.compute.engine.spark.reach import check_reach
     from everview.compute.engine.spark.session import start
+    from everview.compute.engine.spark.store_settings import store_settings
     from everview.storage.landing import BlobFolder
 
-    typer.echo(f"  starting Spark at {address} …", err=True)
+    shown = without_secrets(address)
+    typer.echo(f"  starting Spark at {shown} …", err=True)
     url = stores.blob or (str(data / "blob") if data.exists() else None)
-    settings = {**(s3a_settings(url) if url and stores.blob_is_remote else {}), **conf}
+    settings = {**store_settings(url), **conf}
     with TemporaryDirectory(prefix="everview-doctor-") as scratch, spark_log(Path(scratch, "spark.log")):
         began = time.monotonic()
         found = start(address, scratch=Path(scratch), options=settings)
         try:
             cores = found.bulk.range(0, 1000, 1, 8).count() and found.bulk.sparkContext.defaultParallelism
             took_s = time.monotonic() - began
-            yield Finding(
-                "Spark", "ok", f"{found.bulk.version} at {address}, {cores} cores, first job after {took_s:.0f} s"
-            )
+            text = f"{found.bulk.version} at {shown}, {cores} cores, first job after {took_s:.0f} s"
+            yield Finding("Spark", "ok", text)
             blob = open_blob(url or str(Path(scratch, "blob")), private=True)
             try:
                 check_reach(found.bulk, BlobFolder(blob, f"reach/{secrets.token_hex(8)}"))

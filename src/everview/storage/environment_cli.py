@@ -29,7 +29,8 @@ from everview.storage.process_identity import has_ended, process_text
 from everview.storage.rendering import Cell, Count, Printer, Size, size_text
 from everview.storage.sealed import SealedConsensus
 from everview.storage.standby import PROMOTE_S_MAX, promote
-from everview.storage.stores import IN_FOLDER, StoreAddresses, without_secrets
+from everview.storage.stores import IN_FOLDER, StoreAddresses
+from everview.storage.urls import without_secrets
 
 SHOWN_MAX = 20
 Stores = tuple[ConsensusStore, BlobStore]

@@ -20,7 +20,8 @@ from everview.storage.lease import new_owner
 from everview.storage.retrying import RetryingBlob, RetryingConsensus
 from everview.storage.sealed import damaged
 from everview.storage.shard import FOREVER
-from everview.storage.stores import open_blob, open_consensus, without_secrets
+from everview.storage.stores import open_blob, open_consensus
+from everview.storage.urls import without_secrets
 
 EPOCH_TRIES_MAX = 100
 BLOB_MARK = "environment"  # the object that says to which environment a store of data belongs

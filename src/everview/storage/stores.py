@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlunsplit
 
 from everview.reach.files import PlaceRefused
 from everview.storage.blob.contract import Blob
@@ -15,9 +14,9 @@ from everview.storage.consensus.contract import Consensus
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.errors import InvalidUsage
+from everview.storage.urls import scheme_of, split
 
 SCHEMA_PARAMETER = "everview_schema"
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _OBJECT_STORES = {"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"}
 _DATABASES = {"postgresql", "postgres"}
 
@@ -32,36 +31,23 @@ class StoreAddresses:
     @property
     def shared(self) -> bool:
         """Whether processes on other machines can open the environment as well."""
-        return _scheme(self.consensus) in _DATABASES
+        return scheme_of(self.consensus) in _DATABASES
 
     @property
     def blob_is_remote(self) -> bool:
         """Whether the data are in an object store."""
-        return _scheme(self.blob) in _OBJECT_STORES
+        return scheme_of(self.blob) in _OBJECT_STORES
 
 
 IN_FOLDER = StoreAddresses()
 
 
-def without_secrets(url: str) -> str:
-    """The URL without user, password and options: what may be shown and logged."""
-    if _scheme(url) is None:
-        return url
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
 def conninfo(url: str) -> str:
     """The URL of a PostgreSQL database without what is Everview's own in it."""
-    parts = urlsplit(url)
+    parts = split(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
     kept = urlencode([(name, value) for name, value in given if name != SCHEMA_PARAMETER])
     return urlunsplit(parts._replace(query=kept))
-
-
-def _scheme(url: str | None) -> str | None:
-    named = _SCHEME.match(url or "")
-    return named[1].lower() if named else None
 
 
 def open_blob(url: str, read_only: bool = False, *, confined: bool = False, private: bool = False) -> Blob:
@@ -71,17 +57,16 @@ def open_blob(url: str, read_only: bool = False, *, confined: bool = False, priv
     `read_only`, opening changes nothing. With `confined`, it has to be a folder that is allowed. With `private`, a
     folder is for its owner alone.
     """
-    named = _SCHEME.match(url)
+    scheme = scheme_of(url)
     if not url:
         raise InvalidUsage("no place named for blobs", hint="name a folder")
-    if named is None:
+    if scheme is None:
         return LocalBlob(Path(url), read_only, confined=confined, private=private)
-    scheme = named[1].lower()
     if confined and scheme != "file":
         raise PlaceRefused(f"{url} is not a folder", hint="only folders can be confined")
     if scheme == "memory":
         return MemoryBlob()
-    parts = urlsplit(url)
+    parts = split(url)
     if scheme == "file":
         if parts.netloc not in {"", "localhost"} or not parts.path:
             raise InvalidUsage(f"not a local folder: {url}", hint="write file:///path/to/folder")
@@ -92,7 +77,7 @@ def open_blob(url: str, read_only: bool = False, *, confined: bool = False, priv
         return ObjectBlob(urlunsplit(parts._replace(query="", fragment="")), dict(parse_qsl(parts.query)))
     raise InvalidUsage(
         f"no blobs can be kept at a URL that starts with {scheme}:",
-        hint="use a folder, file://, s3://, gs://, az:// or memory:; a folder of that name is ./" + url,
+        hint="use a folder, file://, s3://, gs://, az:// or memory:; a path with a colon in it starts with ./ or /",
     )
 
 
@@ -101,15 +86,14 @@ def open_consensus(url: str, read_only: bool = False) -> Consensus:
 
     One opened with `read_only` refuses commits and changes nothing, so it can look at an environment that runs.
     """
-    named = _SCHEME.match(url)
-    if named is None:
+    scheme = scheme_of(url)
+    if scheme is None:
         if not url:
             raise InvalidUsage("no place named for metadata", hint="name a file")
         return SqliteConsensus(Path(url), read_only)
-    scheme = named[1].lower()
     if scheme == "memory":
         return MemoryConsensus()
-    parts = urlsplit(url)
+    parts = split(url)
     if scheme in {"sqlite", "file"}:
         if parts.netloc or not parts.path:
             raise InvalidUsage(f"not a local file: {url}", hint="write sqlite:path/to/file or sqlite:///path/to/file")
@@ -121,5 +105,5 @@ def open_consensus(url: str, read_only: bool = False) -> Consensus:
         return PostgresConsensus(conninfo(url), schema, read_only)
     raise InvalidUsage(
         f"no metadata can be kept at a URL that starts with {scheme}:",
-        hint="use a file, sqlite:, postgresql:// or memory:; a file of that name is ./" + url,
+        hint="use a file, sqlite:, postgresql:// or memory:; a path with a colon in it starts with ./ or /",
     )

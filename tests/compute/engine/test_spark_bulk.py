@@ -18,7 +18,7 @@ import pytest
 from everview.compute.engine.contract import PlanRefused, RunFailed
 from everview.compute.engine.spark import bulk as bulk_module
 from everview.compute.engine.spark.bulk import read_contents, read_updates, spark_type_of, write_updates
-from everview.compute.engine.spark.reach import Unreachable, check_reach, s3a_settings
+from everview.compute.engine.spark.reach import Unreachable, check_reach
 from everview.compute.engine.spark.session import profiles
 from everview.compute.functions.spark_sql import spark_type
 from everview.compute.ir.types import SqlType, arrow_type
@@ -359,14 +359,3 @@ class TestReach:
                 check_reach(bulk, environment.blob_folder())
             assert "hadoop-aws" in str(caught.value.hint)
             assert list(environment._blob.list("parts/")) == []
-
-    def test_settings_for_s3(self) -> None:
-        url = "s3://b/p?endpoint=http://127.0.0.1:9000&region=eu-1&allow_http=true&access_key_id=k"
-        assert s3a_settings(url) == {
-            "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:9000",
-            "spark.hadoop.fs.s3a.endpoint.region": "eu-1",
-            "spark.hadoop.fs.s3a.access.key": "k",
-            "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-        }
-        assert s3a_settings("s3://b/p") == {}

@@ -18,9 +18,11 @@ from typing import Any, TypeAlias, TypeVar
 from everview.storage import errors
 from everview.storage.consensus.contract import Conflict, Entry, ranges_of
 from everview.storage.faults import failpoint
+from everview.storage.urls import ESCAPE_HINT
 
 try:
     import psycopg
+    import psycopg.conninfo
     from psycopg import sql
 except ImportError as missing:
     raise errors.InvalidUsage(
@@ -72,7 +74,7 @@ class PostgresConsensus:
     def __init__(
         self, dsn: str, schema: str = "everview", read_only: bool = False, connections_max: int = _CONNECTIONS_MAX
     ) -> None:
-        self._dsn = dsn
+        self._dsn = _checked(dsn)
         self._schema = schema
         self._read_only = read_only
         self._closed = False
@@ -211,6 +213,19 @@ class PostgresConsensus:
                 db.close()
                 db = None
         self._pool.put(db)
+
+
+def _checked(dsn: str) -> str:
+    """The address, if libpq understands it as it was meant. The error tells nothing of it that may be a password."""
+    try:
+        found = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.Error as failure:
+        reason = str(failure).strip().partition('"')[0].rstrip(": ")  # libpq then cites what it stumbled over
+        raise errors.InvalidUsage("the address of the database cannot be read", detail=reason, hint=ESCAPE_HINT) from None
+    ports = [port for port in str(found.get("port") or "").split(",") if port]
+    if not all(map(str.isdecimal, ports)) or "@" in f"{found.get('host') or ''}{found.get('dbname') or ''}":
+        raise errors.InvalidUsage("the address of the database cannot be read", hint=ESCAPE_HINT)
+    return dsn
 
 
 def _meaning(failure: psycopg.Error) -> tuple[errors.StorageError, bool]:

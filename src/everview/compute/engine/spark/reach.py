@@ -1,13 +1,12 @@
 """Whether Spark's executors reach the blob store: they read what this process wrote, and it reads what they write.
 
 A store that executors cannot see is a store in which views silently stay empty, so this is tried once at the start
-rather than believed. Reaching an object store is a matter of Spark's own settings; `s3a_settings` has those for S3.
+rather than believed. Reaching an object store is a matter of Spark's own settings; see `store_settings`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,7 +32,7 @@ _CONNECTORS = {
 }
 _CREDENTIALS = {
     "s3a": "set spark.hadoop.fs.s3a.endpoint, .access.key and .secret.key, or let executors find the credentials",
-    "gs": "set spark.hadoop.google.cloud.auth.service.account.json.keyfile, or let executors find the credentials",
+    "gs": "set spark.hadoop.fs.gs.auth.service.account.json.keyfile, or let executors find the credentials",
     "abfss": "set spark.hadoop.fs.azure.account.key.<account>.dfs.core.windows.net, or let executors find them",
 }
 _NO_CONNECTOR = ("No FileSystem for scheme", "ClassNotFoundException", "UnsupportedFileSystemException")
@@ -51,27 +50,6 @@ def check_reach(spark: SparkSession, place: BlobFolder) -> None:
         _check_writing(spark, place, uri)
     finally:
         place.discard()
-
-
-def s3a_settings(url: str) -> dict[str, str]:
-    """Spark's settings for reaching the bucket of a blob URL, `s3://bucket/prefix?endpoint=...&region=...`.
-
-    Credentials that the URL does not give are found by executors themselves, in the usual environment variables.
-    """
-    options = dict(parse_qsl(urlsplit(url).query))
-    names = {
-        "endpoint": "endpoint",
-        "region": "endpoint.region",
-        "access_key_id": "access.key",
-        "secret_access_key": "secret.key",
-        "session_token": "session.token",
-    }
-    settings = {f"spark.hadoop.fs.s3a.{names[name]}": value for name, value in options.items() if name in names}
-    if "endpoint" in options:  # someone's own server: buckets rarely have host names there
-        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
-        plain = options["endpoint"].startswith("http://")
-        settings["spark.hadoop.fs.s3a.connection.ssl.enabled"] = "false" if plain else "true"
-    return settings
 
 
 def _check_reading(spark: SparkSession, place: BlobFolder, uri: str) -> None:

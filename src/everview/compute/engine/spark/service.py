@@ -38,6 +38,7 @@ from everview.compute.ir.relation import Relation, Steps
 from everview.compute.ir.scalar import Call, walk
 from everview.storage.landing import Landing
 from everview.storage.staging import Staged
+from everview.storage.urls import without_secrets
 
 ATTEMPTS_MAX = 3
 PAUSE_S = 0.5
@@ -83,12 +84,12 @@ class SparkService:
 
     def spark(self) -> Spark:
         """The sessions, as soon as they are there."""
-        started = self._started
+        started, shown = self._started, without_secrets(self.address)
         try:
             _wait_for(started)
             return started.result(0)
         except TimeoutError:
-            raise RunFailed(f"spark at {self.address} has not started within {START_S_MAX:.0f} s") from None
+            raise RunFailed(f"spark at {shown} has not started within {START_S_MAX:.0f} s") from None
         except RunFailed:
             raise
         except Ended:
@@ -96,7 +97,7 @@ class SparkService:
         except Exception as error:
             self._restart(started)
             hint = "see whether Java 17 or later can be found, and whether the address is right"
-            raise RunFailed(f"spark at {self.address} could not be started", detail=said(error), hint=hint) from error
+            raise RunFailed(f"spark at {shown} could not be started", detail=said(error), hint=hint) from error
 
     def run(self, plan: Relation, inputs: Mapping[str, Batch]) -> pa.Table:
         """The collection that the plan means over the inputs, consolidated."""

@@ -19,6 +19,7 @@ from everview.compute.engine.java import use_java
 from everview.compute.engine.spark.jobs import fair_scheduling
 from everview.compute.engine.spark.runs import is_embedded, warm_up_workers
 from everview.compute.engine.spark.scratch import temporary_folder_of_java
+from everview.compute.engine.spark.store_settings import SECRETS, is_secret
 from everview.compute.functions.spark_sql import SETTINGS
 from everview.recursion import STACK_BYTES
 
@@ -118,6 +119,9 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
     settings = {
         **_QUIET,
         **fair_scheduling(folder),
+        "spark.master": address,
+        "spark.app.name": "everview",
+        "spark.redaction.regex": SECRETS,
         "spark.pyspark.python": sys.executable,
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -137,10 +141,22 @@ def start(address: str = LOCAL, *, scratch: Path | None = None, options: Mapping
             *GIVES_MEMORY_BACK,
         ]
         settings["spark.driver.extraJavaOptions"] = " ".join(options_of_java)
-    builder = SparkSession.builder.appName("everview").master(address)
-    for name, value in {**settings, **(options or {})}.items():
-        builder = builder.config(name, value)
-    return profiles(builder.getOrCreate())
+    settings |= options or {}
+    _launch(settings)
+    return profiles(SparkSession.builder.config(map=dict(settings)).getOrCreate())
+
+
+def _launch(settings: Mapping[str, str]) -> None:
+    """Start Java, unless this process has it, with the settings that are no secrets.
+
+    PySpark puts them on the command line of Java, which every account of this machine can read. The SparkContext is
+    made with all of them, which it gets over PySpark's connection to Java.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    if SparkContext._gateway is None:
+        shown = [(name, value) for name, value in settings.items() if not is_secret(name)]
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(shown))
 
 
 def _driver_memory_mib() -> int:
