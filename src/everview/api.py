@@ -165,18 +165,21 @@ def open(
     *,
     consensus: str | None = None,
     blob: str | None = None,
+    take_over: bool = False,
 ) -> Database:
     """Open the environment in a folder, made if there is none, and maintain its views in this process.
 
     `consensus` and `blob` are the URLs of stores for metadata and data that are not in the folder, such as
-    `postgresql://…` and `s3://…`; the folder then has local copies only.
+    `postgresql://…` and `s3://…`; the folder then has local copies only. If another process that lives has the
+    environment open, that is an error; with `take_over` that process is fenced off instead.
 
     `spark` is an address (`local[*]` embeds it, `spark://…`, `sc://…`), or a session of a Spark that runs already, or
     None: then this process computes everything by itself, which is for small data.
     """
     folder = Folder(path)
     try:
-        return Database(Instance(folder, spark=spark, stores=StoreAddresses(consensus, blob)), folder)
+        stores = StoreAddresses(consensus, blob)
+        return Database(Instance(folder, spark=spark, stores=stores, take_over=take_over), folder)
     except BaseException:
         folder.close()
         raise

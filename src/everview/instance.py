@@ -39,7 +39,7 @@ from everview.storage.contract import GlobalId
 from everview.storage.environment import Environment
 from everview.storage.errors import Overtaken
 from everview.storage.opening import open_stores
-from everview.storage.standby import TAKE_OVER_AFTER_MS, Standby, wait_for_turn
+from everview.storage.standby import TAKE_OVER_AFTER_MS, Standby, wait_for_turn, wait_until_free
 from everview.storage.stores import IN_FOLDER, StoreAddresses
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ class Instance(Closing):
 
     `spark` is the address of a Spark to start or connect to, a session, or None: then this process computes everything.
     `stores` says where metadata and data are, if not in the folder. With `standby` this waits for the owner to go, with
-    Spark started; it raises `StoppedStandingBy` if it is told to stop before.
+    Spark started; it raises `StoppedStandingBy` if it is told to stop before. Without, it raises `InUse` if a process
+    that lives has the environment open, which is fenced off with `take_over`.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class Instance(Closing):
         max_clock_jump_ms: int = JUMP_MAX_MS,
         key_file: Path | None = None,
         standby: StandingBy | None = None,
+        take_over: bool = False,
     ) -> None:
         self.path = folder.path
         # A key beside this machine's folder would not be there for the next machine.
@@ -128,7 +130,7 @@ class Instance(Closing):
         self.unreachable: EverviewError | None = None  # why Spark's executors do not reach the store of data
         try:
             engine, self._started = self._engine(spark, {**store_settings(stores.blob), **(conf or {})})
-            environment = self._open(stores, standby)
+            environment = self._open(stores, standby, take_over)
             try:
                 if self._started is not None and (stores.blob_is_remote or not _is_local(spark)):
                     threading.Thread(
@@ -151,7 +153,7 @@ class Instance(Closing):
             self._let_go()
             raise
 
-    def _open(self, stores: StoreAddresses, standby: StandingBy | None) -> Environment:
+    def _open(self, stores: StoreAddresses, standby: StandingBy | None, take_over: bool) -> Environment:
         while True:
             consensus, blob = open_stores(self.path, stores.consensus, stores.blob)
             try:
@@ -163,6 +165,8 @@ class Instance(Closing):
                         raise StoppedStandingBy
                     taken_from, self.turn_at = turn.taken_from, time.monotonic()
                     standby.told(f"taking over: {turn.reason}")
+                elif stores.consensus is not None and not take_over:  # else the folder's lock is enough
+                    taken_from = wait_until_free(Standby(consensus))
                 return Environment(consensus, blob, self.path, shared=stores.shared, taken_from=taken_from)
             except BaseException as error:
                 consensus.close()

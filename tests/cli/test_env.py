@@ -16,9 +16,12 @@ from typer.testing import CliRunner
 
 import everview
 from everview.cli import app
+from everview.closing import Closing
 from everview.errors import EverviewError
 from tests.cli.test_serve import EVERVIEW, free_port
 from tests.waiting import eventually
+
+NO_SPARK = "sc://127.0.0.1:1"  # nobody is at this address, and to find that out takes no Java
 
 
 def run(*words: object, code: int = 0) -> str:
@@ -111,19 +114,51 @@ def test_passwords_are_not_shown(tmp_path: Path, postgres_url: str) -> None:
     assert said.startswith("Made an environment") and "host=" not in said
 
 
+def test_who_has_the_environment_open_is_not_fenced_off_unasked(tmp_path: Path, postgres_url: str) -> None:
+    consensus = f"{postgres_url}&everview_schema=plain_{os.getpid()}"
+    stores = ["--consensus", consensus, "--blob", f"file://{tmp_path}/blob"]
+    with Server(tmp_path / "leader", stores, free_port(), standby=False) as leader:
+        leader.await_line("Ready after")
+        with leader.connect() as connection:
+            connection.execute("CREATE TABLE t (n int)")
+            connection.execute("INSERT INTO t VALUES (1)")
+        for words in (["serve", "--spark", NO_SPARK, "--pg-port", "0", "--http-port", "0"], ["sql", "-c", "SELECT 1"]):
+            said = run(*words, "--data", tmp_path / "other", *stores)
+            assert f"process {leader.process.pid} on " in said and "has the environment open" in said, said
+            assert "--take-over" in said
+        with pytest.raises(EverviewError, match="has the environment open"):
+            everview.open(tmp_path / "other", spark=None, consensus=consensus, blob=stores[3])
+        with leader.connect() as connection:
+            connection.execute("INSERT INTO t VALUES (2)")
+        # Who is known to have ended is replaced at once.
+        leader.process.kill()
+        leader.process.wait()
+        with everview.open(tmp_path / "other", spark=None, consensus=consensus, blob=stores[3]) as db:
+            assert [tuple(row) for row in db.sql("SELECT count(*) FROM t")] == [(2,)]
+            more = {"consensus": consensus, "blob": stores[3], "take_over": True}
+            with everview.open(tmp_path / "third", spark=None, **more) as third:
+                assert [tuple(row) for row in third.sql("SELECT count(*) FROM t")] == [(2,)]
+            with pytest.raises(EverviewError, match="another process has opened this environment"):
+                db.sql("INSERT INTO t VALUES (3)")
+    refused = run("serve", "--standby", "--take-over", "--data", tmp_path / "other", *stores)
+    assert "--standby waits for the other server" in refused
+    assert "give --data as well" in run("sql", "--take-over", "-c", "SELECT 1")
+
+
 def test_what_a_standby_needs(tmp_path: Path) -> None:
     assert "a standby needs metadata that both servers reach" in run("serve", "--standby", "--data", tmp_path)
     assert "is too short" in run("serve", "--standby", "--data", tmp_path, "--take-over-after", "1 ms")
     assert "give --data as well" in run("sql", "--consensus", "postgresql://h/d", "-c", "SELECT 1")
 
 
-class Server:
-    """`everview serve --standby` in a process of its own."""
+class Server(Closing):
+    """`everview serve`, by default with `--standby`, in a process of its own."""
 
-    def __init__(self, folder: Path, stores: list[str], port: int) -> None:
+    def __init__(self, folder: Path, stores: list[str], port: int, standby: bool = True) -> None:
         self.port, self.http_port, self.log = port, free_port(), folder.with_suffix(".log")
         ports = ["--pg-port", str(port), "--http-port", str(self.http_port), "--socket-dir", "", "--auth", "trust"]
-        words = [*EVERVIEW, "serve", "--standby", "--take-over-after", "3 s", "--data", str(folder), *stores, *ports]
+        waiting = ["--standby", "--take-over-after", "3 s"] if standby else []
+        words = [*EVERVIEW, "serve", *waiting, "--spark", NO_SPARK, "--data", str(folder), *stores, *ports]
         self.process = subprocess.Popen(words, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
 
     def await_line(self, text: str) -> None:
@@ -136,7 +171,11 @@ class Server:
         except HTTPError as error:
             return error.code
 
-    def end(self) -> None:
+    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        alone = f"host=127.0.0.1 port={self.port} user=everview dbname=everview connect_timeout=3"
+        return psycopg.connect(alone, autocommit=True)
+
+    def close(self) -> None:
         for each in (signal.SIGCONT, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 self.process.send_signal(each)
@@ -165,7 +204,7 @@ class Pair:
 
     def restart(self) -> None:
         """Let the one that was stopped stand by."""
-        self.standby.end()
+        self.standby.close()
         self.servers[1 - self.leader] = self._start(1 - self.leader)
         self.standby.await_line("standing by for process")
 
@@ -194,7 +233,7 @@ class Pair:
 
     def close(self) -> None:
         for each in self.servers.values():
-            each.end()
+            each.close()
 
 
 def test_a_standby_takes_over(tmp_path: Path, postgres_url: str, long_forms: bool) -> None:
@@ -212,8 +251,7 @@ def test_a_standby_takes_over(tmp_path: Path, postgres_url: str, long_forms: boo
             pair.write()
             if turn % 2 == 0:
                 former.process.send_signal(signal.SIGCONT)
-                stale = f"host=127.0.0.1 port={former.port} user=everview dbname=everview connect_timeout=3"
-                with suppress(psycopg.Error), psycopg.connect(stale) as connection:
+                with suppress(psycopg.Error), former.connect() as connection:
                     assert connection.execute("SELECT count(*) FROM t").fetchall() == [(pair.written,)]
                 assert former.process.wait(60) == 1
                 former.await_line("another process has opened this environment")

@@ -17,9 +17,10 @@ from everview.storage.codec import BLOB_ID, EPOCH
 from everview.storage.consensus.contract import Entry
 from everview.storage.consensus.memory import MemoryConsensus
 from everview.storage.environment import Environment
-from everview.storage.errors import Determinate, Fenced, InvalidUsage, Overtaken
+from everview.storage.errors import Determinate, Fenced, InUse, InvalidUsage, Overtaken
 from everview.storage.opening import BLOB_MARK, match_blob, take_epoch
-from everview.storage.standby import TAKE_OVER_AFTER_MS, Standby, promote, wait_for_turn
+from everview.storage.sealed import SealedConsensus
+from everview.storage.standby import TAKE_OVER_AFTER_MS, Standby, promote, wait_for_turn, wait_until_free
 
 
 class SharedConsensus(MemoryConsensus):
@@ -77,6 +78,61 @@ def test_nobody_takes_over_from_an_owner_that_beats(world: World) -> None:
         assert world.standby.look() is None
         world.now_ms += TAKE_OVER_AFTER_MS - 1
         world.beat()
+
+
+def test_who_does_not_stand_by_leaves_an_owner_that_beats_alone(world: World) -> None:
+    def beats(seconds: float) -> None:
+        world.now_ms += int(seconds * 1000)
+        world.beat()
+
+    with pytest.raises(InUse, match=r"process \d+ on .* has the environment open") as caught:
+        wait_until_free(world.stands_by(), sleep=beats)
+    assert "--take-over" in str(caught.value.hint)
+    world.beat()  # nobody took the epoch
+
+
+def test_who_does_not_stand_by_opens_what_a_silent_owner_left(world: World) -> None:
+    waited: list[float] = []
+
+    def passes(seconds: float) -> None:
+        waited.append(seconds)
+        world.now_ms += int(seconds * 1000)
+
+    version = wait_until_free(world.stands_by(), sleep=passes)
+    assert sum(waited) * 1000 == TAKE_OVER_AFTER_MS
+    with world.opened(version), pytest.raises(Fenced):
+        world.beat()
+
+
+def test_who_does_not_stand_by_opens_at_once_what_was_closed_or_never_there(world: World) -> None:
+    def never(seconds: float) -> None:
+        raise AssertionError("it waited")
+
+    world.owner.close()
+    entry = world.consensus.get([EPOCH])[EPOCH]
+    assert wait_until_free(world.stands_by(), sleep=never) == entry.version
+    assert wait_until_free(Standby(MemoryConsensus()), sleep=never) == 0
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_an_owner_that_shows_no_signs_of_life(world: World, monkeypatch: pytest.MonkeyPatch, here: bool) -> None:
+    """One of a store that only this machine has: the system tells whether the process runs."""
+    monkeypatch.setattr(standby, "is_running", lambda _: here)
+    taken = take_epoch(SealedConsensus(world.consensus), beats=False)
+    if here:
+        with pytest.raises(InUse):
+            wait_until_free(world.stands_by())
+    else:
+        assert wait_until_free(world.stands_by()) == taken.version
+
+
+def test_a_store_too_slow_to_tell(world: World) -> None:
+    """Each look takes so long that the owner's signs of life may be as late; this ends at some time."""
+    now = iter(range(0, 10**9, TAKE_OVER_AFTER_MS))
+    seconds = iter(range(10**6))
+    slow = Standby(world.consensus, now_ms=lambda: next(now))
+    with pytest.raises(Determinate, match="was not found out"):
+        wait_until_free(slow, sleep=lambda _: world.beat(), now_s=lambda: next(seconds))
 
 
 def test_a_silent_owner_is_taken_over_from(world: World) -> None:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from everview.storage.cli import TakeOver
+
 
 def demo(
     *,
@@ -23,6 +25,7 @@ def demo(
     blob: Annotated[
         str | None, typer.Option("--blob", metavar="URL", help="The store of the data, instead of the folder.")
     ] = None,
+    take_over: TakeOver = False,
 ) -> None:
     """See it work: a live auction house, three views that Spark maintains, and the proof that they are exact.
 
@@ -35,5 +38,5 @@ def demo(
     from everview.demo.run import run
     from everview.storage.stores import StoreAddresses
 
-    if not run(data, seconds, seed, stores=StoreAddresses(consensus, blob)):
+    if not run(data, seconds, seed, stores=StoreAddresses(consensus, blob), take_over=take_over):
         raise typer.Exit(1)

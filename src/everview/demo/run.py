@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -23,6 +24,7 @@ OPENS = (
     "An auction house opens: ten times a second an auction and 20 bids, and three materialized views.\n"
     "Spark is starting in the background. Until it is warm, views are maintained without it.\n"
 )
+LOG = "spark.log"
 DELIVERED = "-delivered.db"  # the SQLite file is beside the data folder, never in it
 FOLLOWED = ("items", "top_buyers")
 LIVE_S_MIN = 5.0  # however long Spark took to start
@@ -32,7 +34,13 @@ FIRST_S = 10.0  # a newcomer's first impression, shown beside what is usual
 
 
 def run(
-    data: Path | None, seconds: float, seed: int, spark: str | None = "local[*]", stores: StoreAddresses = IN_FOLDER
+    data: Path | None,
+    seconds: float,
+    seed: int,
+    spark: str | None = "local[*]",
+    *,
+    stores: StoreAddresses = IN_FOLDER,
+    take_over: bool = False,
 ) -> bool:
     """Run the demo for so many seconds, in folder `data` or a temporary one; gives whether all checks passed."""
     if data is not None and data.exists() and (not data.is_dir() or any(data.iterdir())):
@@ -43,10 +51,9 @@ def run(
     console = Console(highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="everview-demo-", ignore_cleanup_errors=True) as scratch:
         path = data or Path(scratch, "data")
-        with Folder(path) as folder:
-            log = path / "spark.log"
-            with spark_log(log):
-                checks = list(_show(console, folder, log, seconds, seed, spark=spark, stores=stores))
+        with Folder(path) as folder, spark_log(path / LOG):
+            opened = partial(Instance, folder, spark=spark, stores=stores, take_over=take_over)
+            checks = list(_show(console, folder, seconds, seed, opened))
     print_checks(console, checks)
     passed = all(check.passed for check in checks)
     console.print("All views are exact." if passed else "Something is wrong.", style="green" if passed else "red")
@@ -62,10 +69,14 @@ def delivered_at(data: Path) -> Path:
 
 
 def _show(
-    console: Console, folder: Folder, log: Path, seconds: float, seed: int, *, spark: str | None, stores: StoreAddresses
+    console: Console,
+    folder: Folder,
+    seconds: float,
+    seed: int,
+    opened: Callable[[], Instance],
 ) -> Iterator[Check]:
-    began = time.monotonic()
-    with Instance(folder, spark=spark, stores=stores) as instance, Database(instance, folder) as database:
+    began, log = time.monotonic(), folder.path / LOG
+    with opened() as instance, Database(instance, folder) as database:
         console.print(OPENS)
         database.sql(f"CREATE SCHEMA {SCHEMA}")
         database.sql(f"SET search_path = {SCHEMA}")

@@ -20,7 +20,7 @@ import typer
 from everview import __version__
 from everview.console import HTTP_PORT, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
-from everview.storage.cli import Blob, Consensus
+from everview.storage.cli import Blob, Consensus, TakeOver
 from everview.storage.stores import StoreAddresses
 from everview.storage.urls import without_secrets
 
@@ -62,6 +62,7 @@ def serve(
             help="With --standby: take over once the other server has shown no sign of life for this long.",
         ),
     ] = "6 s",
+    take_over: TakeOver = False,
     pg_host: Annotated[str, typer.Option("--pg-host", metavar="HOST", help="The address for SQL.")] = LOOPBACK,
     pg_port: Annotated[
         int, typer.Option("--pg-port", metavar="N", help="The port for SQL; 0 takes a free one.")
@@ -183,11 +184,7 @@ def serve(
     clock_jump_ms = parse_duration("--max-clock-jump", max_clock_jump)
     silence_ms = parse_duration("--take-over-after", take_over_after)
     stores = StoreAddresses(consensus, blob)
-    if standby and not stores.shared:
-        raise EverviewError(
-            "a standby needs metadata that both servers reach",
-            hint="give --consensus postgresql://… and --blob to both",
-        )
+    _check_standby(standby, stores, take_over)
     metrics = Metrics()
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
@@ -205,6 +202,7 @@ def serve(
                     max_clock_jump_ms=clock_jump_ms,
                     key_file=key_file,
                     standby=waiting,
+                    take_over=take_over,
                 )
         except StoppedStandingBy:
             typer.echo("Stopping.")
@@ -221,6 +219,19 @@ def serve(
         java.result()
         typer.echo(f"Ready after {time.monotonic() - began:.1f} s; Spark is starting in the background.")
         keep_serving(stop, running, instance, began)
+
+
+def _check_standby(standby: bool, stores: StoreAddresses, take_over: bool) -> None:
+    if standby and not stores.shared:
+        raise EverviewError(
+            "a standby needs metadata that both servers reach",
+            hint="give --consensus postgresql://… and --blob to both",
+        )
+    if standby and take_over:
+        raise EverviewError(
+            "--standby waits for the other server, and --take-over does not",
+            hint="give one of them; everview env promote lets a server that stands by take over now",
+        )
 
 
 def keep_serving(stop: threading.Event, running: Running, instance: Instance, began: float) -> None:

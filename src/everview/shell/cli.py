@@ -14,6 +14,7 @@ import typer
 from everview.console import DEFAULT_ROLE, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
 from everview.shell.output import Format
+from everview.storage.cli import TakeOver
 
 if TYPE_CHECKING:
     from everview.shell.client import Client
@@ -43,6 +44,7 @@ def sql(
     blob: Annotated[
         str | None, typer.Option("--blob", metavar="URL", help="With --data: the store of the data.")
     ] = None,
+    take_over: TakeOver = False,
     form: Annotated[
         Format, typer.Option("--format", help="How to print rows; auto is a table at a terminal, tsv into a pipe.")
     ] = "auto",
@@ -70,10 +72,10 @@ def sql(
     options = {"host": host, "port": str(port), "user": user, "dbname": dbname, "application_name": "everview sql"}
     with ExitStack() as stack:
         if data is not None:
-            options |= stack.enter_context(_embedded(data, consensus, blob))
-        elif consensus or blob:
+            options |= stack.enter_context(_embedded(data, consensus, blob, take_over))
+        elif consensus or blob or take_over:
             raise EverviewError(
-                "--consensus and --blob open an environment in this process",
+                "--consensus, --blob and --take-over open an environment in this process",
                 hint="give --data as well, for local files",
             )
         try:
@@ -118,7 +120,7 @@ def _connected(options: dict[str, str], printer: Printer) -> Client:
 
 
 @contextmanager
-def _embedded(data: Path, consensus: str | None, blob: str | None) -> Iterator[dict[str, str]]:
+def _embedded(data: Path, consensus: str | None, blob: str | None, take_over: bool) -> Iterator[dict[str, str]]:
     """Start a server in this process, behind a Unix socket in a private folder; gives the options to connect."""
     from everview.instance import Folder, Instance, check_java
     from everview.server.addresses import Address
@@ -130,7 +132,7 @@ def _embedded(data: Path, consensus: str | None, blob: str | None) -> Iterator[d
         TemporaryDirectory(prefix="everview-sql-") as private,
         Folder(data) as folder,
         spark_log(folder.path / "spark.log"),
-        Instance(folder, stores=StoreAddresses(consensus, blob)) as instance,
+        Instance(folder, stores=StoreAddresses(consensus, blob), take_over=take_over) as instance,
         start(
             instance.coordinator, Options(pg=Address(LOOPBACK, 0), http=None, socket_dirs=[Path(private)])
         ) as running,

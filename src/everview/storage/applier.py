@@ -264,7 +264,7 @@ class Applier:
         fenced = Fenced(
             "another process has opened this environment",
             detail=f"epoch {owner.get('epoch')}, {process_text(owner)}",
-            hint="this process can neither write nor read any more; stop it, or open it again to take over",
+            hint="this process can neither write nor read any more; stop it",
         )
         self.lease.end(fenced)
         self.changed.tell()

@@ -71,6 +71,13 @@ Consensus = Annotated[
         help="The store of its metadata, if not in the folder: `postgresql://…`.",
     ),
 ]
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over",
+        help="With --consensus: if another process has the environment open, fence it off instead of giving up.",
+    ),
+]
 Blob = Annotated[
     str | None,
     typer.Option(

@@ -66,6 +66,10 @@ class Fenced(StorageError):
     """A newer process opened this environment, so this one may no longer write."""
 
 
+class InUse(StorageError):
+    """A process that lives has the environment open, and it was not asked to be fenced off."""
+
+
 class Overtaken(StorageError):
     """The environment was to be taken from one owner, and another process has taken it before."""
 

@@ -47,8 +47,16 @@ def process_text(process: Mapping[str, Any]) -> str:
 
 def has_ended(process: Mapping[str, Any]) -> bool:
     """Whether a process is known to have ended. Of a process on another machine that is never known."""
-    here = process.get("boot") == boot_id() != "" and process.get("namespace") == _namespace()
-    return bool(here) and process.get("started") != _started(int(process["pid"]))
+    return _is_here(process) and process.get("started") != _started(int(process["pid"]))
+
+
+def is_running(process: Mapping[str, Any]) -> bool:
+    """Whether a process is known to run. Of a process on another machine that is never known."""
+    return _is_here(process) and process.get("started") == _started(int(process["pid"]))
+
+
+def _is_here(process: Mapping[str, Any]) -> bool:
+    return bool(process.get("boot") == boot_id() != "" and process.get("namespace") == _namespace())
 
 
 def _namespace() -> str:
