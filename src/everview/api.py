@@ -33,7 +33,7 @@ from everview.compute.sql.lexer import tokens
 from everview.instance import Folder, Instance
 from everview.parameters import parameter
 from everview.storage.selection import Selection
-from everview.storage.stores import StoreAddresses
+from everview.storage.stores import BLOB_VARIABLE, CONSENSUS_VARIABLE, StoreAddresses
 from everview.timely.consolidate import DIFF
 
 if TYPE_CHECKING:
@@ -170,19 +170,24 @@ def open(
     """Open the environment in a folder, made if there is none, and maintain its views in this process.
 
     `consensus` and `blob` are the URLs of stores for metadata and data that are not in the folder, such as
-    `postgresql://…` and `s3://…`; the folder then has local copies only. If another process that lives has the
-    environment open, that is an error; with `take_over` that process is fenced off instead.
+    `postgresql://…` and `s3://…`; the folder then has local copies only. None takes them from the variables
+    EVERVIEW_CONSENSUS and EVERVIEW_BLOB, and "" leaves them in the folder nevertheless. If another process that lives
+    has the environment open, that is an error; with `take_over` that process is fenced off instead.
 
     `spark` is an address (`local[*]` embeds it, `spark://…`, `sc://…`), or a session of a Spark that runs already, or
     None: then this process computes everything by itself, which is for small data.
     """
     folder = Folder(path)
     try:
-        stores = StoreAddresses(consensus, blob)
+        stores = StoreAddresses(_given(consensus, CONSENSUS_VARIABLE), _given(blob, BLOB_VARIABLE))
         return Database(Instance(folder, spark=spark, stores=stores, take_over=take_over), folder)
     except BaseException:
         folder.close()
         raise
+
+
+def _given(url: str | None, variable: str) -> str | None:
+    return (os.environ.get(variable) if url is None else url) or None
 
 
 def _run(session: CoordinatorSession, text: str, params: Any) -> Answer:

@@ -145,6 +145,25 @@ def test_who_has_the_environment_open_is_not_fenced_off_unasked(tmp_path: Path, 
     assert "give --data as well" in run("sql", "--take-over", "-c", "SELECT 1")
 
 
+def test_stores_from_the_environment(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERVIEW_CONSENSUS", f"{postgres_url}&everview_schema=variables_{os.getpid()}")
+    monkeypatch.setenv("EVERVIEW_BLOB", f"file://{tmp_path}/blob")
+    with everview.open(tmp_path / "one", spark=None) as db:
+        db.sql("CREATE TABLE t (n int)")
+        db.sql("INSERT INTO t VALUES (7)")
+    assert not (tmp_path / "one" / "consensus.db").exists()
+    assert rows(tmp_path / "two", "SELECT n FROM t") == [(7,)]
+    # Their options take the variables as well: the environment that this process has open is refused.
+    with everview.open(tmp_path / "one", spark=None):
+        for words in (["sql", "-c", "SELECT 1"], ["demo"]):
+            assert "has the environment open" in run(*words, "--data", tmp_path / f"of-{words[0]}")
+    with everview.open(tmp_path / "three", spark=None, consensus="", blob="") as db:
+        db.sql("CREATE TABLE t (n int)")
+    # A shell on a server has no use for them.
+    assert "refused" in run("sql", "--port", "1", "-c", "SELECT 1", code=2)
+    assert "give --data as well" in run("sql", "--blob", f"file://{tmp_path}/blob", "-c", "SELECT 1")
+
+
 def test_what_a_standby_needs(tmp_path: Path) -> None:
     assert "a standby needs metadata that both servers reach" in run("serve", "--standby", "--data", tmp_path)
     assert "is too short" in run("serve", "--standby", "--data", tmp_path, "--take-over-after", "1 ms")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from everview.storage.cli import TakeOver
+from everview.storage.cli import Blob, Consensus, TakeOver
 
 
 def demo(
@@ -19,12 +19,8 @@ def demo(
         float, typer.Option("--seconds", envvar="DEMO_SECONDS", min=1, max=600, help="How long to run.")
     ] = 60,
     seed: Annotated[int, typer.Option("--seed", help="The seed of the generated data.")] = 1,
-    consensus: Annotated[
-        str | None, typer.Option("--consensus", metavar="URL", help="The store of the metadata, instead of the folder.")
-    ] = None,
-    blob: Annotated[
-        str | None, typer.Option("--blob", metavar="URL", help="The store of the data, instead of the folder.")
-    ] = None,
+    consensus: Consensus = None,
+    blob: Blob = None,
     take_over: TakeOver = False,
 ) -> None:
     """See it work: a live auction house, three views that Spark maintains, and the proof that they are exact.

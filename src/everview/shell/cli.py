@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -15,12 +16,14 @@ from everview.console import DEFAULT_ROLE, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
 from everview.shell.output import Format
 from everview.storage.cli import TakeOver
+from everview.storage.stores import BLOB_VARIABLE, CONSENSUS_VARIABLE
 
 if TYPE_CHECKING:
     from everview.shell.client import Client
     from everview.shell.output import Printer
 
 FAILED, NOT_CONNECTED = 1, 2
+OF_DATA = ("consensus", "blob", "take_over")  # what only --data has a use for
 
 
 def sql(
@@ -28,6 +31,7 @@ def sql(
         list[str] | None, typer.Argument(metavar="[FILE]...", help="Files with statements to run; - is standard input.")
     ] = None,
     *,
+    context: typer.Context,
     command: Annotated[
         list[str] | None, typer.Option("--command", "-c", metavar="SQL", help="Statements to run; may be repeated.")
     ] = None,
@@ -39,10 +43,14 @@ def sql(
         Path | None, typer.Option("--data", metavar="DIR", help="Open this folder in this process, without a server.")
     ] = None,
     consensus: Annotated[
-        str | None, typer.Option("--consensus", metavar="URL", help="With --data: the store of the metadata.")
+        str | None,
+        typer.Option(
+            "--consensus", metavar="URL", envvar=CONSENSUS_VARIABLE, help="With --data: the store of the metadata."
+        ),
     ] = None,
     blob: Annotated[
-        str | None, typer.Option("--blob", metavar="URL", help="With --data: the store of the data.")
+        str | None,
+        typer.Option("--blob", metavar="URL", envvar=BLOB_VARIABLE, help="With --data: the store of the data."),
     ] = None,
     take_over: TakeOver = False,
     form: Annotated[
@@ -73,7 +81,7 @@ def sql(
     with ExitStack() as stack:
         if data is not None:
             options |= stack.enter_context(_embedded(data, consensus, blob, take_over))
-        elif consensus or blob or take_over:
+        elif any(map(partial(_is_word, context), OF_DATA)):
             raise EverviewError(
                 "--consensus, --blob and --take-over open an environment in this process",
                 hint="give --data as well, for local files",
@@ -105,6 +113,12 @@ def sql(
         session.run(typed)
         if client.lost:
             raise typer.Exit(NOT_CONNECTED)
+
+
+def _is_word(context: typer.Context, name: str) -> bool:
+    """Whether the command line has this option, rather than a variable of the environment."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _connected(options: dict[str, str], printer: Printer) -> Client:

@@ -17,6 +17,7 @@ from everview.storage.observer import Observer, Reading, ShardSnapshot
 from everview.storage.rendering import Cell, Count, Printer, Size, Time, duration_text, utc_text
 from everview.storage.row_text import FirstRows, csv_header, csv_lines, json_lines, row_values, value_text
 from everview.storage.shard import FOREVER, READ, Held, from_frontier
+from everview.storage.stores import BLOB_VARIABLE, CONSENSUS_VARIABLE
 from everview.timely.consolidate import DIFF, TIME
 from everview.timely.lattice import TIME_MAX
 
@@ -67,7 +68,7 @@ Consensus = Annotated[
     typer.Option(
         "--consensus",
         metavar="URL",
-        envvar="EVERVIEW_CONSENSUS",
+        envvar=CONSENSUS_VARIABLE,
         help="The store of its metadata, if not in the folder: `postgresql://…`.",
     ),
 ]
@@ -83,7 +84,7 @@ Blob = Annotated[
     typer.Option(
         "--blob",
         metavar="URL",
-        envvar="EVERVIEW_BLOB",
+        envvar=BLOB_VARIABLE,
         help="The store of its data, if not in the folder: `s3://…`, `gs://…`, `az://…` or `file://…`.",
     ),
 ]

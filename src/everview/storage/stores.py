@@ -16,6 +16,7 @@ from everview.storage.consensus.sqlite import SqliteConsensus
 from everview.storage.errors import InvalidUsage
 from everview.storage.urls import scheme_of, split
 
+CONSENSUS_VARIABLE, BLOB_VARIABLE = "EVERVIEW_CONSENSUS", "EVERVIEW_BLOB"
 SCHEMA_PARAMETER = "everview_schema"
 _OBJECT_STORES = {"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"}
 _DATABASES = {"postgresql", "postgres"}
