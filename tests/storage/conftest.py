@@ -1,60 +1,21 @@
-"""The real parts that storage is tested against: an S3 server and child processes to kill."""
+"""Child processes that storage is tested with, as other users and on small disks."""
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import everview
 
-BUCKET = "blobs"
 SOURCE = Path(everview.__file__).parent.parent
 Child = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(scope="session")
-def s3_url() -> Iterator[Callable[[str], str]]:
-    """From a prefix to the URL of a place in a bucket of a server that speaks S3."""
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
-    from moto.server import ThreadedMotoServer
-
-    # It looks whether an object exists and then stores one, in two steps; a real server does both at once.
-    lock, call = threading.Lock(), DomainDispatcherApplication.__call__
-
-    def one_at_a_time(self: Any, environ: Any, start_response: Any) -> Any:
-        with lock:
-            return list(call(self, environ, start_response))
-
-    DomainDispatcherApplication.__call__ = one_at_a_time  # type: ignore[method-assign]
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    names = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "tester"}
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(names)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-
-    import boto3
-
-    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket=BUCKET)
-    yield lambda prefix: f"s3://{BUCKET}/{prefix}?endpoint={endpoint}&region=us-east-1&allow_http=true"
-    server.stop()
-    for name, value in before.items():
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
 
 
 @pytest.fixture

@@ -27,10 +27,11 @@ from everview.storage.errors import (
 from everview.storage.faults import Crash, armed
 from everview.storage.retrying import Patience, RetryingBlob
 from everview.storage.stores import open_blob as open_blob_at
+from tests.conftest import BUCKET
 from tests.storage.faulty import Fault, FaultyBlob, random_faults
 
 from .conformance_blob import BlobSuite, keys, read
-from .conftest import BUCKET, Child
+from .conftest import Child
 
 RATES = {Fault.BEFORE: 0.1, Fault.AFTER: 0.1, Fault.LOST: 0.1, Fault.DELAY: 0.05}
 PATIENCE = Patience(tries_max=40, sleep=lambda _: None)

@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -26,7 +26,10 @@ import typer
 from everview import __version__
 from everview.console import HTTP_PORT, LOOPBACK, PG_PORT, spark_log
 from everview.errors import EverviewError
+from everview.serve.database import DatabaseServer, look_at
+from everview.storage.blob.contract import Blob as BlobStore
 from everview.storage.cli import Blob, Consensus
+from everview.storage.errors import NoEnvironment
 from everview.storage.stores import StoreAddresses, open_blob, open_consensus
 from everview.storage.urls import without_secrets
 
@@ -35,6 +38,7 @@ FREE_BYTES_MIN = 1 << 30
 SLOW_S = 0.2  # of one small request to a store: every commit is at least one
 SKEW_S_MAX = 2.0
 MEMORY_MIN = 2 << 30
+NO_ENVIRONMENT = "there is no environment yet; it is made when it is opened"
 
 State = Literal["ok", "note", "bad"]
 _SIGNS: dict[State, str] = {"ok": "✓", "note": "!", "bad": "✗"}
@@ -202,38 +206,35 @@ def _check_metadata(data: Path, stores: StoreAddresses) -> Iterator[Finding]:
 
     url = stores.consensus or str(data / "consensus.db")
     if stores.consensus is None and not (data / "consensus.db").exists():
-        yield Finding("metadata", "ok", "there is no environment yet; it is made when it is opened")
+        yield Finding("metadata", "ok", NO_ENVIRONMENT)
         return
-    opened = open_consensus(url, read_only=True)
     try:
-        check_format(opened)
-        began = time.monotonic()
-        opened.get(["format"])
-        took_s = time.monotonic() - began
-    finally:
-        opened.close()
-    slow = took_s > SLOW_S
-    hint = "every commit waits for it: put the server near it" if slow else None
-    text = f"{without_secrets(url)} answers in {took_s * 1000:.1f} ms"
-    yield Finding("metadata", "note" if slow else "ok", text, hint)
+        opened = open_consensus(url, read_only=True)
+    except NoEnvironment:
+        yield Finding("metadata", "ok", f"{without_secrets(url)} answers; {NO_ENVIRONMENT}")
+    else:
+        with closing(opened):
+            check_format(opened)
+            began = time.monotonic()
+            opened.get(["format"])
+            took_s = time.monotonic() - began
+        slow = took_s > SLOW_S
+        hint = "every commit waits for it: put the server near it" if slow else None
+        text = f"{without_secrets(url)} answers in {took_s * 1000:.1f} ms"
+        yield Finding("metadata", "note" if slow else "ok", text, hint)
     if stores.shared:
-        yield _skew("metadata", _database_clock(url))
+        server = look_at(url)
+        yield _writable(server)
+        yield _skew("metadata", server.clock, server.our_clock)
 
 
-def _database_clock(url: str) -> tuple[float, float]:
-    """The clock of a PostgreSQL server, and of this machine at the same moment."""
-    import psycopg
-
-    from everview.storage.stores import conninfo
-
-    with psycopg.connect(conninfo(url), connect_timeout=5) as connection:
-        before = time.time()
-        (theirs,) = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone() or (before,)
-        return float(theirs), (before + time.time()) / 2
+def _writable(server: DatabaseServer) -> Finding:
+    if server.lacking is None:
+        return Finding("metadata", "ok", "they can be written")
+    return Finding("metadata", "bad", f"they cannot be written: {server.lacking}", server.hint)
 
 
-def _skew(subject: str, clocks: tuple[float, float]) -> Finding:
-    theirs, ours = clocks
+def _skew(subject: str, theirs: float, ours: float) -> Finding:
     ahead = ours - theirs
     text = f"this machine's clock is {abs(ahead):.1f} s {'ahead of' if ahead >= 0 else 'behind'} its clock"
     if abs(ahead) <= SKEW_S_MAX:
@@ -246,23 +247,46 @@ def _check_objects(data: Path, stores: StoreAddresses) -> Iterator[Finding]:
     if stores.blob is None and not data.exists():
         return
     key = f"doctor/{secrets.token_hex(8)}"
-    blob = open_blob(url, private=True)
-    try:
-        began = time.monotonic()
+    with closing(open_blob(url, private=True)) as blob:
+        before, began = time.time(), time.monotonic()
         blob.put(key, b"doctor")
+        clocks = None
         try:
             with blob.open(key) as file:
                 same = bytes(file.read()) == b"doctor"
+            if stores.blob_is_remote:
+                clocks = _object_clock(blob, key), (before + time.time()) / 2
         finally:
             blob.delete(key)
         took_s = time.monotonic() - began
-    finally:
-        blob.close()
-    shown = without_secrets(url)
-    if not same:
-        yield Finding("data", "bad", f"{shown} gives other bytes than were written to it")
-    else:
-        yield Finding("data", "ok", f"{shown} can be written and read; a write, read and delete took {took_s:.2f} s")
+        shown = without_secrets(url)
+        if not same:
+            yield Finding("data", "bad", f"{shown} gives other bytes than were written to it")
+        else:
+            text = f"{shown} can be written and read; a write, read and delete took {took_s:.2f} s"
+            yield Finding("data", "ok", text)
+        if clocks is not None:
+            yield _skew("data", *clocks)
+        if stores.shared:
+            yield from _check_belonging(stores.consensus or "", blob)
+
+
+def _object_clock(blob: BlobStore, key: str) -> float:
+    """The clock of an object store when it stored this object; it tells whole seconds."""
+    from everview.storage.blob.object import ObjectBlob
+
+    assert isinstance(blob, ObjectBlob)
+    return blob.stored_at(key).timestamp() + 0.5
+
+
+def _check_belonging(consensus: str, blob: BlobStore) -> Iterator[Finding]:
+    """Whether the data are those of the metadata."""
+    from everview.storage.opening import check_blob
+    from everview.storage.sealed import SealedConsensus
+
+    with suppress(NoEnvironment), closing(open_consensus(consensus, read_only=True)) as opened:
+        check_blob(SealedConsensus(opened), blob)
+        yield Finding("data", "ok", "they belong to the metadata")
 
 
 def _check_spark(data: Path, stores: StoreAddresses, address: str, conf: dict[str, str]) -> Iterator[Finding]:
@@ -283,11 +307,8 @@ def _check_spark(data: Path, stores: StoreAddresses, address: str, conf: dict[st
             took_s = time.monotonic() - began
             text = f"{found.bulk.version} at {shown}, {cores} cores, first job after {took_s:.0f} s"
             yield Finding("Spark", "ok", text)
-            blob = open_blob(url or str(Path(scratch, "blob")), private=True)
-            try:
+            with closing(open_blob(url or str(Path(scratch, "blob")), private=True)) as blob:
                 check_reach(found.bulk, BlobFolder(blob, f"reach/{secrets.token_hex(8)}"))
-            finally:
-                blob.close()
             yield Finding("Spark", "ok", "its executors can read and write the data")
         finally:
             found.stop()

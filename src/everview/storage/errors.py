@@ -22,6 +22,10 @@ class InvalidUsage(StorageError):
     """The caller broke a rule of the contract."""
 
 
+class NoEnvironment(InvalidUsage):
+    """There is no environment in these stores yet."""
+
+
 class IdReused(InvalidUsage):
     """A GlobalId that was used before, even if its collection is gone."""
 

@@ -143,11 +143,25 @@ def match_blob(consensus: Consensus, blob: Blob, taken: Taken) -> None:
             entry = Entry(version, value)
             blob.put(BLOB_MARK, mark["id"].encode())
     elif found != mark["id"]:
-        raise InvalidUsage(
-            "the store of data is not the one that belongs to these metadata",
-            detail="its mark is missing" if found is None else "it has the mark of another environment",
-            hint="give every process of the environment the same --blob, in a place that all of them reach",
-        )
+        raise _other_blob(found)
+
+
+def check_blob(consensus: Consensus, blob: Blob) -> None:
+    """Raise if it is known that this store of data belongs to other metadata. Changes nothing."""
+    entry, found = entry_at(consensus, BLOB_ID), _mark_of(blob)
+    if entry is None:
+        return
+    mark = json.loads(entry.value)
+    if found != mark["id"] and (mark["marked"] or found is not None):
+        raise _other_blob(found)
+
+
+def _other_blob(found: str | None) -> InvalidUsage:
+    return InvalidUsage(
+        "the store of data is not the one that belongs to these metadata",
+        detail="its mark is missing" if found is None else "it has the mark of another environment",
+        hint="give every process of the environment the same --blob, in a place that all of them reach",
+    )
 
 
 def _mark_of(blob: Blob) -> str | None:

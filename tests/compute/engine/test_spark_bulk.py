@@ -32,7 +32,6 @@ from everview.timely.antichain import Antichain
 from everview.timely.consolidate import DIFF, HASH, TIME, int_column
 from everview.timely.hashing import hash_rows
 from tests.compute.engine.test_spark import ASCENDING
-from tests.storage import conftest as storage_fixtures
 from tests.storage.test_landing import TYPES, every_reading, of_all_types
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-s3_url = storage_fixtures.s3_url
 
 PAIR = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
 _views = itertools.count()

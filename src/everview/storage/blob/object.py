@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,12 @@ class ObjectBlob:
             if size <= _WHOLE_BYTES_MAX:
                 return pa.BufferReader(obstore.get(self._store, key).bytes().to_bytes())
         return pa.PythonFile(_Ranges(self, key, size), mode="r")
+
+    def stored_at(self, key: str) -> datetime:
+        """When the blob was stored, by the clock of the store."""
+        self._check(key)
+        with self._reading(key):
+            return obstore.head(self._store, key)["last_modified"]
 
     def delete(self, key: str) -> bool:
         self._check(key)

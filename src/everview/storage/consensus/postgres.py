@@ -124,9 +124,7 @@ class PostgresConsensus:
         if set_up is not None:
             db.execute(set_up)
         elif db.execute("SELECT to_regclass(%s)", [f'"{self._schema}".entries']).fetchone() == (None,):
-            raise errors.InvalidUsage(
-                f"no environment in schema {self._schema}", hint="check the database and the schema"
-            )
+            raise errors.NoEnvironment(f"no environment in schema {self._schema}", hint="check the database and the schema")
 
     def _entries(self, db: Connection, keys: list[str]) -> dict[str, Entry]:
         rows = db.execute(self._sql["get"], [keys], binary=True).fetchall()
