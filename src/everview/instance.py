@@ -26,8 +26,9 @@ from everview.closing import Closing
 from everview.compute.engine.contract import Engine
 from everview.compute.engine.java import JavaUnavailable, find_java
 from everview.compute.engine.local import LocalEngine
+from everview.compute.engine.spark.bulk import said
 from everview.compute.engine.spark.engine import SparkEngine
-from everview.compute.engine.spark.reach import check_reach
+from everview.compute.engine.spark.reach import Unreachable, check_reach
 from everview.compute.engine.spark.scratch import Scratch
 from everview.compute.engine.spark.service import SparkService
 from everview.compute.engine.spark.session import CONNECT, LOCAL, Spark, profiles
@@ -179,11 +180,23 @@ class Instance(Closing):
         """Once Spark is there, try whether its executors reach the store of data."""
         assert self._started is not None
         try:
-            check_reach(self._started.result().bulk, environment.blob_folder())
+            spark = self._started.result()
+        except BaseException as error:  # which `spark_error` tells
+            _log.debug("reach is not checked: spark did not start", detail=str(error))
+            return
+        try:
+            reached = check_reach(spark.bulk, environment.blob_folder())
         except EverviewError as error:
-            self.unreachable = error
-        except Exception as error:  # Spark did not start, which is told elsewhere, or this is being closed
-            _log.debug("the check of reach did not end", detail=str(error))
+            found = error
+        except Exception as error:
+            message = "it was not found out whether spark's executors reach the blob store"
+            found = Unreachable(message, detail=said(error))
+        else:
+            if reached.running is not None and len(reached.executors) < reached.running:
+                _log.warning("busy executors were not tried", tried=len(reached.executors), running=reached.running)
+            return
+        if not self._closed:
+            self.unreachable = found
 
     def _engine(self, spark: str | SparkSession | None, conf: Mapping[str, str]) -> tuple[Engine, Future[Spark] | None]:
         """The engine that maintains views, and the Spark for large reads; this waits for neither."""

@@ -51,7 +51,8 @@ BULK = """
     from everview.compute.engine.spark.bulk import read_contents, read_updates, write_updates
     from everview.compute.engine.spark.reach import check_reach
 
-    check_reach(spark.bulk, environment.blob_folder())
+    reached = check_reach(spark.bulk, environment.blob_folder())
+    assert reached.executors and reached.running in (None, len(reached.executors)), reached
     schema = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
     _, first = environment.create("u1", schema, key=["c0"])
     _, second = environment.create("u2", schema, key=["c1"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import shutil
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -330,8 +331,10 @@ class TestReach:
 
     def test_a_folder_here_is_reached_and_left_clean(self, bulk: SparkSession, tmp_path: Path) -> None:
         blob = LocalBlob(tmp_path / "blob")
-        check_reach(bulk, self.opened(blob, tmp_path).blob_folder())
+        reached = check_reach(bulk, self.opened(blob, tmp_path).blob_folder())
         assert list(blob.list()) == []
+        (executor,) = reached.executors
+        assert f"{socket.gethostname()}/" in executor and " process " in executor and reached.running == 1
 
     @pytest.mark.parametrize(
         ("written_only", "said"), [(False, "cannot read"), (True, "of 16 rows that they wrote, 0")]
@@ -344,6 +347,17 @@ class TestReach:
         with pytest.raises(Unreachable, match=said) as caught:
             check_reach(bulk, self.opened(blob, tmp_path).blob_folder())
         assert "mounted at the same path" in str(caught.value.hint)
+        if written_only:
+            assert f", and none of {socket.gethostname()}/" in str(caught.value.detail)
+
+    def test_the_executor_that_cannot_read_is_named(self, bulk: SparkSession, tmp_path: Path) -> None:
+        class Garbled(LocalBlob):
+            def put(self, key: str, data: Any) -> None:
+                super().put(key, b"no such thing" if key.endswith("-3.parquet") else data)
+
+        with pytest.raises(Unreachable, match="cannot read") as caught:
+            check_reach(bulk, self.opened(Garbled(tmp_path / "blob"), tmp_path).blob_folder())
+        assert str(caught.value.detail).endswith(", executor driver)")
 
     def test_memory_has_no_address(self, bulk: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(InvalidUsage, match="no address"):

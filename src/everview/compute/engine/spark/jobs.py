@@ -29,6 +29,7 @@ _POOLS = f"""<?xml version="1.0"?>
   <pool name="{BACKGROUND}"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
 </allocations>
 """
+_TOLD_MS_MAX, _TASKS_MAX = 5_000, 10_000
 _numbers = itertools.count()
 
 
@@ -44,7 +45,7 @@ def fair_scheduling(folder: Path) -> dict[str, str]:
 def jobs_of_piece(session: SparkSession, name: str) -> Iterator[None]:
     """While inside, what the jobs of this thread read is reported as a piece of the run, if someone wants to know."""
     report = progress()
-    if report is None or _is_connect(session):
+    if report is None or is_connect(session):
         yield
         return
     group = f"everview_{next(_numbers)}"
@@ -68,6 +69,39 @@ def _rows_read(session: SparkSession, group: str) -> int | None:
         return sum(int(store.lastStageAttempt(stage).inputRecords()) for stage in stages)
     except Exception:  # a Spark that is gone, or a stage that it has forgotten
         return None
+
+
+@contextmanager
+def failed_tasks(session: SparkSession) -> Iterator[Callable[[], list[str]]]:
+    """Gives a function that tells on which machines and executors tasks of this thread failed, inside of the block.
+
+    Spark's errors tell that of some failures only, and over Spark Connect it is not known.
+    """
+    if is_connect(session):
+        yield list
+        return
+    group, context = f"everview_{next(_numbers)}", session.sparkContext
+    context.setLocalProperty(_GROUP, group)
+    try:
+        yield lambda: _failed(session, group)
+    finally:
+        with suppress(Exception):
+            context.setLocalProperty(_GROUP, None)  # type: ignore[arg-type]
+
+
+def _failed(session: SparkSession, group: str) -> list[str]:
+    found: dict[str, None] = {}
+    with suppress(Exception):  # a Spark that is gone
+        java: Any = session.sparkContext._jsc
+        java.sc().listenerBus().waitUntilEmpty(_TOLD_MS_MAX)
+        tracker, store = session.sparkContext.statusTracker(), java.sc().statusStore()
+        infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        for stage in {stage for info in infos if info is not None for stage in info.stageIds}:
+            tasks = store.taskList(stage, store.lastStageAttempt(stage).attemptId(), _TASKS_MAX)
+            for task in (tasks.apply(number) for number in range(tasks.size())):
+                if task.status() == "FAILED":
+                    found[f"{task.host()}, executor {task.executorId()}"] = None
+    return list(found)
 
 
 @contextmanager
@@ -96,7 +130,7 @@ def jobs_of_run(session: SparkSession) -> Iterator[None]:
 
 def _use_pool(session: SparkSession) -> None:
     """Threads are used again for other runs, so it is said each time."""
-    if not _is_connect(session):  # over Connect there is no context to say it to
+    if not is_connect(session):  # over Connect there is no context to say it to
         session.sparkContext.setLocalProperty(_POOL, BACKGROUND if is_in_background() else URGENT)
 
 
@@ -106,13 +140,14 @@ def _tagging(session: SparkSession) -> tuple[Callable[[str], None], Callable[[st
     A session's tags are not those of the thread in which Java collects a result; those of the context are, and over
     Spark Connect, where there is no context, the session's are as good.
     """
-    if _is_connect(session):
+    if is_connect(session):
         return session.addTag, session.removeTag, session.interruptTag
     context = session.sparkContext
     return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
 
 
-def _is_connect(session: SparkSession) -> bool:
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session speaks Spark Connect: then there is no SparkContext."""
     return "connect" in type(session).__module__
 
 
