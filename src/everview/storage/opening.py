@@ -148,7 +148,7 @@ def match_blob(consensus: Consensus, blob: Blob, taken: Taken) -> None:
 
 def check_blob(consensus: Consensus, blob: Blob) -> None:
     """Raise if it is known that this store of data belongs to other metadata. Changes nothing."""
-    entry, found = entry_at(consensus, BLOB_ID), _mark_of(blob)
+    entry, found = entry_at(consensus, codec.BLOB_ID), _mark_of(blob)
     if entry is None:
         return
     mark = json.loads(entry.value)

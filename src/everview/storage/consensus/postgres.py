@@ -124,7 +124,9 @@ class PostgresConsensus:
         if set_up is not None:
             db.execute(set_up)
         elif db.execute("SELECT to_regclass(%s)", [f'"{self._schema}".entries']).fetchone() == (None,):
-            raise errors.NoEnvironment(f"no environment in schema {self._schema}", hint="check the database and the schema")
+            raise errors.NoEnvironment(
+                f"no environment in schema {self._schema}", hint="check the database and the schema"
+            )
 
     def _entries(self, db: Connection, keys: list[str]) -> dict[str, Entry]:
         rows = db.execute(self._sql["get"], [keys], binary=True).fetchall()
@@ -219,7 +221,9 @@ def _checked(dsn: str) -> str:
         found = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.Error as failure:
         reason = str(failure).strip().partition('"')[0].rstrip(": ")  # libpq then cites what it stumbled over
-        raise errors.InvalidUsage("the address of the database cannot be read", detail=reason, hint=ESCAPE_HINT) from None
+        raise errors.InvalidUsage(
+            "the address of the database cannot be read", detail=reason, hint=ESCAPE_HINT
+        ) from None
     ports = [port for port in str(found.get("port") or "").split(",") if port]
     if not all(map(str.isdecimal, ports)) or "@" in f"{found.get('host') or ''}{found.get('dbname') or ''}":
         raise errors.InvalidUsage("the address of the database cannot be read", hint=ESCAPE_HINT)
